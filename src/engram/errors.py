@@ -1,0 +1,55 @@
+"""Every error that engram raises on purpose: one clear sentence each.
+
+All derive from `EngramError`; the command line prints the sentence and exits with code 2.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class EngramError(Exception):
+    """Base of all errors that a user can cause or act on."""
+
+
+class InvalidSpecification(EngramError, ValueError):
+    """A game, player, preset or option was named or written wrongly."""
+
+
+class InvalidGame(EngramError, ValueError):
+    """A game breaks its contract (see `engram.games.check`)."""
+
+
+class IllegalAction(EngramError, ValueError):
+    """An action that is not legal in the given state."""
+
+
+class InvalidState(EngramError, ValueError):
+    """A state that belongs to another game, is over, or cannot be read."""
+
+
+class InvalidLimit(EngramError, ValueError):
+    """A budget that is negative, not finite, or empty."""
+
+
+class InvalidParameter(EngramError, ValueError):
+    """A number outside the range that an operator accepts."""
+
+
+class OperatorError(EngramError, RuntimeError):
+    """A compiled or Python operator failed while a search was running."""
+
+
+class TooLarge(EngramError, ValueError):
+    """A problem beyond what the asked method can hold or solve."""
+
+
+class DatabaseError(EngramError, RuntimeError):
+    """A results database that cannot be opened, read or written."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """`; did you mean 'x'?` for the known word closest to `word`, or an empty string."""
+    found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f"; did you mean {found[0]!r}?" if found else ""

@@ -1,0 +1,278 @@
+"""The contract between a game and everything else.
+
+A compiled game is a NumPy record (the state) and a handful of plain Python functions over it:
+
+    legal_actions(state, actions) -> n    writes the legal actions into `actions` (int32), n = 0 exactly when over
+    play(state, action) -> 0 or 1         changes the state in place; 1 when the game is over now
+    outcome(state) -> float               value in [-1, 1] for player 0 of a state that is over
+    to_play(state) -> 0 or 1              the player to move
+    hash(state) -> uint64                 equal for equal positions (the side to move is part of a position)
+
+and, where the game has them,
+
+    copy(target, source)                  copies what is used of a large state
+    rollout(state, rng) -> float          plays uniformly to the end in place; outcome for player 0
+    encode(state, planes)                 writes float32 feature planes of shape `planes_shape`, for the player to move
+
+The functions trust their arguments; the methods of `Game` check them. `engram.games.check.check_game`
+tests any game by random play.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numba
+import numpy as np
+from numba import types
+
+from engram.compile import Callback
+from engram.errors import IllegalAction, InvalidGame, InvalidState, nearest
+from engram.rng import rng_dtype
+
+State = Any
+"""A position: for a compiled game a NumPy array of shape () and the game's dtype, else the game's own object."""
+
+ACTIONS_LIMIT = 65535
+
+
+class Game:
+    """A two-player, zero-sum game of perfect information, compiled.
+
+    Args:
+      name: what `engram.game(name)` and results call it.
+      state: the initial state: a NumPy record (`array.item()`-free: an array of one record, or a record).
+      num_actions: actions are the integers 0 … num_actions-1; at most 65,535.
+      max_moves: upper bound of the moves in a game, from any state.
+      legal_actions, play, outcome, to_play, hash, copy, rollout, encode: see the module's text.
+      planes_shape: (channels, height, width) written by `encode`.
+      action_names: one text an action; default the number itself.
+      render: state to a text diagram; default the record's fields.
+      parse_state: diagram to a state; default none.
+      aliases: other spellings of an action, by text.
+
+    Raises:
+      InvalidGame: sizes out of range or a function missing.
+
+    Values are for player 0 in every compiled function, and for the player named in every method.
+    """
+
+    compiled = True
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        state: np.ndarray | np.void,
+        num_actions: int,
+        max_moves: int,
+        legal_actions: Callable[..., Any],
+        play: Callable[..., Any],
+        outcome: Callable[..., Any],
+        to_play: Callable[..., Any],
+        hash: Callable[..., Any],
+        copy: Callable[..., Any] | None = None,
+        rollout: Callable[..., Any] | None = None,
+        encode: Callable[..., Any] | None = None,
+        planes_shape: tuple[int, int, int] | None = None,
+        action_names: Sequence[str] | None = None,
+        aliases: dict[str, int] | None = None,
+        render: Callable[[State], str] | None = None,
+        parse_state: Callable[[str], State] | None = None,
+    ):
+        if not 1 <= num_actions <= ACTIONS_LIMIT:
+            raise InvalidGame(f"{name}: num_actions is {num_actions}, it must be 1 to {ACTIONS_LIMIT}")
+        if max_moves < 1:
+            raise InvalidGame(f"{name}: max_moves is {max_moves}, it must be at least 1")
+        if action_names is not None and len(action_names) != num_actions:
+            raise InvalidGame(f"{name}: {len(action_names)} action names for {num_actions} actions")
+        initial = np.asarray(state).reshape(-1)
+        if initial.shape != (1,) or initial.dtype.names is None:
+            raise InvalidGame(f"{name}: the state must be one NumPy record, not {np.asarray(state).dtype}")
+        self.name = name
+        self.num_actions = num_actions
+        self.max_moves = max_moves
+        self.planes_shape = planes_shape
+        self.state_dtype = initial.dtype
+        self._initial = initial[0:1].copy().reshape(())
+        self._action_names = list(action_names) if action_names is not None else None
+        self._aliases = {text.lower(): action for text, action in (aliases or {}).items()}
+        self._render = render
+        self._parse_state = parse_state
+        record = numba.from_dtype(initial.dtype)
+        actions = types.CPointer(types.int32)
+        planes = types.CPointer(types.float32)
+        rng = numba.from_dtype(rng_dtype)
+        whole, real, word = types.int64, types.float64, types.uint64
+        parts = {
+            "legal_actions": (legal_actions, whole, (record, actions)),
+            "play": (play, whole, (record, whole)),
+            "outcome": (outcome, real, (record,)),
+            "to_play": (to_play, whole, (record,)),
+            "hash": (hash, word, (record,)),
+            "copy": (copy, whole, (record, record)),
+            "rollout": (rollout, real, (record, rng)),
+            "encode": (encode, whole, (record, planes)),
+        }
+        self.callbacks = {key: Callback(*part) for key, part in parts.items() if part[0] is not None}
+        self._python: dict[str, Callable[..., Any]] = {}
+        self._buffer = np.zeros(num_actions + 1, np.int32)
+
+    # ---------------------------------------------------------------- what a search needs of it
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of a state in a search, a multiple of 8."""
+        return (self.state_dtype.itemsize + 7) // 8 * 8
+
+    def address(self, function: str) -> int:
+        """Address of one of the game's compiled functions; 0 where the game does not have it."""
+        callback = self.callbacks.get(function)
+        return callback.address if callback else 0
+
+    def new_buffer(self) -> np.ndarray:
+        """Room for one state, as a search holds it (uint64 words)."""
+        return np.zeros(self.state_bytes // 8, np.uint64)
+
+    def write(self, buffer: np.ndarray, state: State) -> None:
+        """Puts a state into a search's buffer."""
+        raw = self._checked(state)
+        buffer.view(np.uint8)[: self.state_dtype.itemsize] = raw.reshape(1).view(np.uint8)
+
+    def read(self, buffer: np.ndarray) -> State:
+        """The state in a search's buffer, copied."""
+        return buffer.view(np.uint8)[: self.state_dtype.itemsize].view(self.state_dtype)[0:1].copy().reshape(())
+
+    def raise_pending(self) -> None:
+        """Raises the exception that a Python game left behind; a compiled game has none."""
+
+    # ------------------------------------------------------------------------- for people
+
+    def initial_state(self) -> State:
+        """A new initial state."""
+        return self._initial.copy()
+
+    def legal_actions(self, state: State) -> list[int]:
+        """The legal actions in ascending order; empty exactly when the game is over."""
+        count = self._call("legal_actions")(self._checked(state).ctypes.data, self._buffer.ctypes.data)
+        return sorted(self._buffer[:count].tolist())
+
+    def play(self, state: State, action: int) -> State:
+        """The state after a legal action; the given state is left as it is.
+
+        Raises:
+          IllegalAction: the action is not legal here.
+        """
+        if action not in self.legal_actions(state):
+            over = "the game is over" if self.is_over(state) else f"{self.action_name(action)} is not legal here"
+            raise IllegalAction(f"{self.name}: {over}")
+        after = self._checked(state).copy()
+        self._call("play")(after.ctypes.data, int(action))
+        return after
+
+    def is_over(self, state: State) -> bool:
+        """Whether the game has ended."""
+        return not self.legal_actions(state)
+
+    def to_play(self, state: State) -> int:
+        """The player to move: 0 (who moved first in the initial state, as a rule) or 1."""
+        return int(self._call("to_play")(self._checked(state).ctypes.data))
+
+    def outcome(self, state: State, player: int = 0) -> float:
+        """Value in [-1, 1] of a state that is over, for `player`.
+
+        Raises:
+          InvalidState: the game is not over.
+        """
+        if not self.is_over(state):
+            raise InvalidState(f"{self.name}: the game is not over, so it has no outcome yet")
+        value = float(self._call("outcome")(self._checked(state).ctypes.data))
+        return value if player == 0 else -value
+
+    def hash(self, state: State) -> int:
+        """A 64-bit number equal for equal positions."""
+        return int(self._call("hash")(self._checked(state).ctypes.data))
+
+    def action_name(self, action: int) -> str:
+        """The action as people write it."""
+        if self._action_names is not None and 0 <= action < self.num_actions:
+            return self._action_names[action]
+        return str(action)
+
+    def parse_action(self, text: str) -> int:
+        """The action that people write as `text`: its name, an alias, or its number where it has no name.
+
+        Raises:
+          IllegalAction: no action is written so.
+        """
+        wanted = text.strip().lower()
+        if self._action_names is None:
+            if wanted.isdecimal() and int(wanted) < self.num_actions:
+                return int(wanted)
+        else:
+            for action, name in enumerate(self._action_names):
+                if name.lower() == wanted:
+                    return action
+        if wanted in self._aliases:
+            return self._aliases[wanted]
+        raise IllegalAction(
+            f"{self.name}: no action is written {text.strip()!r}{nearest(wanted, self._action_names or [])}"
+        )
+
+    def parse_moves(self, text: str) -> list[int]:
+        """Actions written one after the other, separated by spaces or commas (or by nothing, if single letters)."""
+        words = re.split(r"[\s,]+", text.strip()) if text.strip() else []
+        short = self._action_names is not None and all(len(name) == 1 for name in self._action_names)
+        if short and len(words) == 1:
+            words = list(words[0])
+        return [self.parse_action(word) for word in words]
+
+    def play_moves(self, moves: str | Sequence[int], state: State | None = None) -> State:
+        """The state after several moves, each checked.
+
+        Raises:
+          IllegalAction: one of them is not legal; the sentence says which.
+        """
+        current = self.initial_state() if state is None else state
+        actions = self.parse_moves(moves) if isinstance(moves, str) else moves
+        for number, action in enumerate(actions, 1):
+            try:
+                current = self.play(current, action)
+            except IllegalAction as error:
+                raise IllegalAction(f"{error} (move {number})") from None
+        return current
+
+    def render(self, state: State) -> str:
+        """A text diagram of the state."""
+        if self._render is not None:
+            return self._render(self._checked(state))
+        return "\n".join(f"{name}: {state[name]}" for name in self.state_dtype.names or ())
+
+    def parse_state(self, diagram: str) -> State:
+        """The state that a diagram shows.
+
+        Raises:
+          InvalidState: the game reads no diagrams, or this one is not a position of it.
+        """
+        if self._parse_state is None:
+            raise InvalidState(f"{self.name} reads no diagrams; give the moves instead")
+        return self._parse_state(diagram)
+
+    def __repr__(self) -> str:
+        return f"Game({self.name!r}, {self.num_actions} actions)"
+
+    # --------------------------------------------------------------------------- inner parts
+
+    def _call(self, function: str) -> Callable[..., Any]:
+        if function not in self._python:
+            self._python[function] = self.callbacks[function].from_python
+        return self._python[function]
+
+    def _checked(self, state: State) -> np.ndarray:
+        if isinstance(state, np.void):
+            state = np.asarray(state)
+        if not isinstance(state, np.ndarray) or state.dtype != self.state_dtype or state.size != 1:
+            raise InvalidState(f"this is not a state of {self.name}: {type(state).__name__} instead of its record")
+        return cast(np.ndarray, state)

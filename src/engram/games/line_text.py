@@ -1,0 +1,72 @@
+"""Line games as people write them: names of actions and diagrams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from engram.errors import InvalidState
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+Stones = Callable[[np.ndarray], tuple[int, int]]
+
+
+def action_names(rows: int, columns: int, gravity: bool) -> tuple[list[str], dict[str, int]]:
+    """Names and aliases: columns from 1 with gravity; else a letter for the column and the row from below."""
+    if gravity:
+        return [str(column + 1) for column in range(columns)], {}
+    names = [f"{LETTERS[column]}{rows - row}" for row in range(rows) for column in range(columns)]
+    return names, {}
+
+
+def renderer(rows: int, columns: int, gravity: bool, stones_of: Stones) -> Callable[[np.ndarray], str]:
+    """A function from a state to its diagram: X moves first, O second."""
+
+    def render(state: np.ndarray) -> str:
+        first, second = stones_of(state)
+        lines = []
+        for row in range(rows):
+            bits = [rows - 1 - row + column * (rows + 1) for column in range(columns)]
+            cells = ["X" if first >> bit & 1 else "O" if second >> bit & 1 else "." for bit in bits]
+            lines.append(f"{'' if gravity else f'{rows - row:2d} '}{' '.join(cells)}")
+        heads = [str((column + 1) % 10) if gravity else LETTERS[column] for column in range(columns)]
+        return "\n".join([*lines, ("" if gravity else "   ") + " ".join(heads)])
+
+    return render
+
+
+def parser(
+    rows: int, columns: int, gravity: bool, initial: np.ndarray, with_stones: Callable[[np.ndarray, int, int], None]
+) -> Callable[[str], np.ndarray]:
+    """A function from a diagram of X, O and . (spaces, row numbers and column heads are ignored) to a state."""
+
+    def parse(diagram: str) -> np.ndarray:
+        lines = ["".join(mark for mark in line.upper() if mark in "XO.") for line in diagram.strip().splitlines()]
+        lines = [line for line, text in zip(lines, diagram.strip().splitlines(), strict=True) if _is_row(text)]
+        if len(lines) != rows or any(len(line) != columns for line in lines):
+            raise InvalidState(f"the diagram must have {rows} lines of {columns} marks, each X, O or a dot")
+        first = second = 0
+        for row, line in enumerate(lines):
+            for column, mark in enumerate(line):
+                bit = 1 << (rows - 1 - row + column * (rows + 1))
+                first |= bit if mark == "X" else 0
+                second |= bit if mark == "O" else 0
+                below = lines[row + 1][column] if row + 1 < rows else "X"
+                if gravity and mark != "." and below == ".":
+                    raise InvalidState(f"the stone in column {column + 1}, line {row + 1} has nothing under it")
+        more = first.bit_count() - second.bit_count()
+        if more not in (0, 1):
+            raise InvalidState(f"X moves first, so it has as many stones as O or one more, not {more:+d}")
+        state = initial.copy().reshape(())
+        with_stones(state, first, second)
+        return state
+
+    return parse
+
+
+def _is_row(text: str) -> bool:
+    marks = text.upper().split()
+    if len(marks) > 1 and marks[0].isdecimal() and not all(mark.isdecimal() for mark in marks):
+        marks = marks[1:]
+    return bool(marks) and all(set(mark) <= set("XO.") for mark in marks)

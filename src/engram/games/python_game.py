@@ -1,0 +1,229 @@
+"""Any Python object as a game: slower than a compiled one, the same search.
+
+The kernel calls a game's functions by their addresses; here these addresses lead back into Python.
+A state lives in a table keyed by the address of the search's buffer, so that selection, expansion,
+backup and memory run the very same machine code as for a compiled game.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from engram.errors import IllegalAction, InvalidGame, InvalidState
+from engram.games.game import ACTIONS_LIMIT, Game
+from engram.rng import derive_seed
+
+
+@runtime_checkable
+class GameState(Protocol):
+    """What a plain Python position must offer; the object is changed by `play` only."""
+
+    def legal_actions(self) -> Sequence[int]:
+        """Legal actions, in any fixed order; empty exactly when the game is over."""
+
+    def play(self, action: int) -> None:
+        """Plays a legal action, in place."""
+
+    def to_play(self) -> int:
+        """The player to move, 0 or 1."""
+
+    def outcome(self) -> float:
+        """Value in [-1, 1] for player 0; asked only when the game is over."""
+
+    def copy(self) -> GameState:
+        """An independent copy."""
+
+
+class PythonGame(Game):
+    """A game whose states are Python objects.
+
+    Args:
+      name: what results call it.
+      initial: makes a new initial state (a class will do).
+      num_actions: actions are the integers 0 … num_actions-1; at most 65,535.
+      max_moves: upper bound of the moves in a game.
+      action_name, parse_action: actions as people write them; default the number.
+
+    The objects follow `GameState`. A state may also have `hash()` (64-bit, equal for equal positions;
+    default: of its text) and `__str__` (its diagram).
+
+    Cost: one call from machine code into Python a function, about 1 µs, beside the game's own time.
+    """
+
+    compiled = False
+
+    def __init__(
+        self,
+        name: str,
+        initial: Callable[[], Any],
+        *,
+        num_actions: int,
+        max_moves: int,
+        action_name: Callable[[int], str] | None = None,
+        parse_action: Callable[[str], int] | None = None,
+    ):
+        if not 1 <= num_actions <= ACTIONS_LIMIT:
+            raise InvalidGame(f"{name}: num_actions is {num_actions}, it must be 1 to {ACTIONS_LIMIT}")
+        first = initial()
+        lacking = [part for part in ("legal_actions", "play", "to_play", "outcome", "copy") if not hasattr(first, part)]
+        if lacking:
+            raise InvalidGame(f"{name}: its states have no method {', '.join(lacking)}")
+        self.name = name
+        self.num_actions = num_actions
+        self.max_moves = max_moves
+        self.planes_shape = None
+        self.state_dtype = np.dtype([("state", np.uint64)])
+        self._make = initial
+        self._kind = type(first)
+        self._name_action = action_name
+        self._parse = parse_action
+        self._states: dict[int, Any] = {}
+        self._pending: BaseException | None = None
+        self._random = random.Random(0)
+        whole, real = ctypes.c_int64, ctypes.c_double
+        self._pointers = {
+            "legal_actions": ctypes.CFUNCTYPE(whole, whole, whole)(self._guarded(self._write_actions, -1)),
+            "play": ctypes.CFUNCTYPE(whole, whole, whole)(self._guarded(self._play, -1)),
+            "to_play": ctypes.CFUNCTYPE(whole, whole)(self._guarded(lambda at: int(self._states[at].to_play()), -1)),
+            "outcome": ctypes.CFUNCTYPE(real, whole)(self._guarded(self._outcome, float("nan"))),
+            "hash": ctypes.CFUNCTYPE(ctypes.c_uint64, whole)(
+                self._guarded(lambda at: self.hash(self._states[at]), 0)
+            ),
+            "copy": ctypes.CFUNCTYPE(whole, whole, whole)(self._guarded(self._copy, -1)),
+            "rollout": ctypes.CFUNCTYPE(real, whole, whole)(self._guarded(self._rollout, float("nan"))),
+        }
+        self._addresses = {key: ctypes.cast(value, ctypes.c_void_p).value or 0 for key, value in self._pointers.items()}
+
+    # ----------------------------------------------------------- what the kernel calls by address
+
+    def _guarded(self, function: Callable[..., Any], failed: Any) -> Callable[..., Any]:
+        # An exception cannot cross machine code: it is kept here and raised when the kernel returns.
+        def wrapped(*arguments: int) -> Any:
+            try:
+                return function(*arguments)
+            except BaseException as error:  # noqa: BLE001 - KeyboardInterrupt must reach the caller too
+                self._pending = self._pending or error
+                return failed
+
+        return wrapped
+
+    def _write_actions(self, at: int, actions: int) -> int:
+        legal = self._states[at].legal_actions()
+        if len(legal) > self.num_actions:
+            raise InvalidGame(f"{self.name}: {len(legal)} legal actions, but num_actions is {self.num_actions}")
+        ctypes.memmove(actions, (ctypes.c_int32 * len(legal))(*legal), 4 * len(legal))
+        return len(legal)
+
+    def _play(self, at: int, action: int) -> int:
+        state = self._states[at]
+        state.play(action)
+        return 0 if len(state.legal_actions()) else 1
+
+    def _outcome(self, at: int) -> float:
+        value = float(self._states[at].outcome())
+        if not -1.0 <= value <= 1.0:
+            raise InvalidGame(f"{self.name}: outcome {value} is not in [-1, 1]")
+        return value
+
+    def _copy(self, target: int, source: int) -> int:
+        self._states[target] = self._states[source].copy()
+        return 0
+
+    def _rollout(self, at: int, rng: int) -> float:
+        state = self._states[at]
+        words = (ctypes.c_uint64 * 2).from_address(rng)
+        # The search's generator seeds the rollout and moves on, so a seed repeats a search here as well.
+        chosen = self._random
+        chosen.seed(words[0] ^ (words[1] << 64))
+        words[0], words[1] = chosen.getrandbits(64), chosen.getrandbits(64)
+        legal = state.legal_actions()
+        choose, play = chosen.random, state.play
+        while len(legal):
+            play(legal[int(choose() * len(legal))])
+            legal = state.legal_actions()
+        return self._outcome(at)
+
+    # --------------------------------------------------------------- what a search needs of it
+
+    def address(self, function: str) -> int:
+        return self._addresses.get(function, 0)
+
+    def write(self, buffer: np.ndarray, state: Any) -> None:
+        self._states[buffer.ctypes.data] = self._checked_object(state).copy()
+
+    def read(self, buffer: np.ndarray) -> Any:
+        return self._states[buffer.ctypes.data].copy()
+
+    def forget(self, address: int) -> None:
+        """Forgets the state of a buffer that is going away."""
+        self._states.pop(address, None)
+
+    def raise_pending(self) -> None:
+        error, self._pending = self._pending, None
+        if error is not None:
+            raise error
+
+    # ------------------------------------------------------------------------------ for people
+
+    def initial_state(self) -> Any:
+        return self._make()
+
+    def legal_actions(self, state: Any) -> list[int]:
+        return sorted(int(action) for action in self._checked_object(state).legal_actions())
+
+    def play(self, state: Any, action: int) -> Any:
+        if action not in self.legal_actions(state):
+            over = "the game is over" if self.is_over(state) else f"{self.action_name(action)} is not legal here"
+            raise IllegalAction(f"{self.name}: {over}")
+        after = state.copy()
+        after.play(action)
+        return after
+
+    def to_play(self, state: Any) -> int:
+        return int(self._checked_object(state).to_play())
+
+    def outcome(self, state: Any, player: int = 0) -> float:
+        if not self.is_over(state):
+            raise InvalidState(f"{self.name}: the game is not over, so it has no outcome yet")
+        value = float(state.outcome())
+        return value if player == 0 else -value
+
+    def hash(self, state: Any) -> int:
+        own = getattr(state, "hash", None)
+        return int(own()) & 0xFFFFFFFFFFFFFFFF if own else derive_seed(str(state))
+
+    def action_name(self, action: int) -> str:
+        return self._name_action(action) if self._name_action else str(action)
+
+    def parse_action(self, text: str) -> int:
+        if self._parse is not None:
+            return self._parse(text)
+        if self._name_action is not None:
+            for action in range(self.num_actions):
+                if self._name_action(action).lower() == text.strip().lower():
+                    return action
+        elif text.strip().isdecimal() and int(text) < self.num_actions:
+            return int(text)
+        raise IllegalAction(f"{self.name}: no action is written {text.strip()!r}")
+
+    def parse_moves(self, text: str) -> list[int]:
+        return [self.parse_action(word) for word in text.replace(",", " ").split()]
+
+    def render(self, state: Any) -> str:
+        return str(state)
+
+    def parse_state(self, diagram: str) -> Any:
+        raise InvalidState(f"{self.name} reads no diagrams; give the moves instead")
+
+    def __repr__(self) -> str:
+        return f"PythonGame({self.name!r}, {self.num_actions} actions)"
+
+    def _checked_object(self, state: Any) -> Any:
+        if not isinstance(state, self._kind):
+            raise InvalidState(f"this is not a state of {self.name}: {type(state).__name__}")
+        return state

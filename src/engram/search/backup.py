@@ -1,0 +1,143 @@
+"""Backup: how a leaf's value changes the nodes on the path to it (METHODS: trace × step × mix).
+
+With s_0 … s_h the path, R the leaf's value, everything for player 0 (so that no sign appears) and all
+values those before this simulation's updates, from i = h down to 0:
+
+    G_h = R,  G_i = γ·[λ·G_{i+1} + (1-λ)·B_i]                       (trace)
+    mean(s_i) += α_n·(G_i - mean(s_i)),  n = visits with this one   (step)
+    V(s_i) = mix(s_i, mean(s_i)), or the mean where there is no mix (mix)
+
+B_i is V(s_{i+1}) (bootstrap 0, the child taken) or the value of the best visited child of s_i for the
+player to move there (bootstrap 1).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from engram.compile import address_of, call_float, compiled
+from engram.errors import InvalidParameter
+from engram.search.operators import Operator, Parameter, backup, table_at
+from engram.search.tree import nodes_of, own_of, sign_of
+
+
+@compiled(inline=True)
+def best_child_value(nodes, node, taken, taken_before):
+    """Value for player 0 of the best child of `node` that was visited before this simulation; nan if none was.
+
+    The child taken counts with its value `taken_before`, nan if it is new.
+    """
+    parent = nodes[node]
+    sign = sign_of(parent)
+    best = math.nan
+    first = np.int64(parent.first_child)
+    for child in range(first, first + np.int64(parent.num_visited)):
+        value = taken_before if child == taken else nodes[child].value
+        known = child == taken or nodes[child].visit_count > 0
+        if known and not math.isnan(value) and (math.isnan(best) or sign * value > sign * best):
+            best = value
+    return best
+
+
+@backup(
+    discount=Parameter(1.0, low=0.0, high=1.0),
+    trace_decay=Parameter(1.0, low=0.0, high=1.0),
+    bootstrap=Parameter(0, low=0, high=1),
+    min_step=Parameter(0.0, low=0.0, high=1.0),
+    steps=np.empty(0),
+    mix=None,
+)
+def trace_step_mix(tree, path, depth, value, parameters):
+    """The whole family in one operator; `average`, `erwa` and `td` give it its numbers.
+
+    Args:
+      discount: γ in [0, 1] a ply.
+      trace_decay: λ in [0, 1].
+      bootstrap: 0 the child taken, 1 the best visited child.
+      min_step: floor of α.
+      steps: α_1, α_2, …; the last holds for ever; empty: α_n = 1/n.
+      mix: an operator of kind `mix`, or None; it needs a tree with the column of own means.
+
+    A node entered for the first time has no earlier value: the bootstrap from it is the return itself.
+
+    Cost: one division a node; with bootstrap 1 also O(visited children) a node.
+    """
+    nodes = nodes_of(tree)
+    target = value
+    decay = parameters.trace_decay
+    discount = parameters.discount
+    child_before = math.nan
+    for at in range(depth, -1, -1):
+        index = np.int64(path[at])
+        node = nodes[index]
+        if at < depth:
+            bootstrap = target
+            if decay < 1.0:
+                if parameters.bootstrap == 0.0:
+                    bootstrap = child_before
+                else:
+                    bootstrap = best_child_value(nodes, index, np.int64(path[at + 1]), child_before)
+                if math.isnan(bootstrap):
+                    bootstrap = target
+            target = discount * (decay * target + (1.0 - decay) * bootstrap)
+        visits = np.int64(node.visit_count) + 1
+        if parameters.steps_size > 0:
+            steps = table_at(parameters.steps, parameters.steps_size)
+            step = steps[min(visits, parameters.steps_size) - 1]
+        else:
+            step = 1.0 / np.float64(visits)
+        step = max(step, parameters.min_step)
+        child_before = node.value if visits > 1 else math.nan
+        node.visit_count = np.uint32(visits)
+        if tree.own == 0:
+            before = node.value if visits > 1 else 0.0
+            node.value = before + step * (target - before)
+        else:
+            own = own_of(tree)[index]
+            before = own.mean if visits > 1 else 0.0
+            own.mean = before + step * (target - before)
+            if visits == 1:
+                own.first = target
+            node.value = call_float(parameters.mix, (address_of(tree), index, own.mean, parameters.mix_parameters))
+    return 0
+
+
+def average() -> Operator:
+    """Plain UCT: the mean of all returns (λ = 1, γ = 1, α_n = 1/n)."""
+    return trace_step_mix()
+
+
+def erwa(step: float = 0.1) -> Operator:
+    """Exponential recency-weighted average: α_1 = 1, then a constant step.
+
+    Args:
+      step: α in (0, 1].
+    """
+    if not 0.0 < step <= 1.0:
+        raise InvalidParameter(f"erwa: step must be in (0, 1], not {step}")
+    return trace_step_mix(steps=np.array([1.0, step]))
+
+
+def td(trace_decay: float = 0.9, discount: float = 0.9, min_step: float = 0.005, bootstrap: str = "taken") -> Operator:
+    """Temporal-difference backup of TD-UCT: λ-return with α_n = max(1/n, floor).
+
+    Args:
+      trace_decay: λ in [0, 1]; 1 with discount 1 and floor 0 is `average`, bit for bit.
+      discount: γ in [0, 1], a ply.
+      min_step: the floor of α, because a plain 1/n cannot unlearn an early inflated value.
+      bootstrap: `taken` or `best`.
+
+    Source: METHODS §3; the thesis on TD-UCT.
+    """
+    if bootstrap not in ("taken", "best"):
+        raise InvalidParameter(f"td: bootstrap is 'taken' or 'best', not {bootstrap!r}")
+    return trace_step_mix(
+        trace_decay=trace_decay, discount=discount, min_step=min_step, bootstrap=float(bootstrap == "best")
+    )
+
+
+RULES: dict[str, Any] = {"average": average, "erwa": erwa, "td": td}
+"""Backup rules by the name that specifications use."""

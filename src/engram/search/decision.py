@@ -1,0 +1,62 @@
+"""Decision: which move is played after a search, from the statistics of the root's children."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from engram.errors import InvalidSpecification, nearest
+
+Z_95 = 1.959963984540054
+
+
+def interval(value: np.ndarray, visits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """95 % interval of values in [-1, 1] after so many visits: Wilson's, on p = (value + 1)/2.
+
+    Exact in spirit for wins and losses; with draws or heuristic values in between it is wider than needed.
+    """
+    count = np.maximum(visits.astype(np.float64), 1e-9)
+    p = np.clip((value + 1.0) / 2.0, 0.0, 1.0)
+    centre = (p + Z_95**2 / (2 * count)) / (1 + Z_95**2 / count)
+    half = Z_95 / (1 + Z_95**2 / count) * np.sqrt(p * (1 - p) / count + Z_95**2 / (4 * count**2))
+    low, high = 2 * (centre - half) - 1, 2 * (centre + half) - 1
+    return np.where(visits > 0, np.maximum(low, -1.0), -1.0), np.where(visits > 0, np.minimum(high, 1.0), 1.0)
+
+
+def most_visited(value: np.ndarray, visits: np.ndarray) -> int:
+    """`robust`: the most visits; equal visits go to the higher value."""
+    return int(np.lexsort((-value, -visits.astype(np.int64)))[0])
+
+
+def highest_value(value: np.ndarray, visits: np.ndarray) -> int:
+    """`max`: the highest value among visited children; equal values go to the more visited."""
+    return int(np.lexsort((-visits.astype(np.int64), -np.where(visits > 0, value, -np.inf)))[0])
+
+
+def highest_lower_bound(value: np.ndarray, visits: np.ndarray) -> int:
+    """`secure`: the highest lower end of the 95 % interval."""
+    low, _ = interval(value, visits)
+    return int(np.lexsort((-visits.astype(np.int64), -np.where(visits > 0, low, -np.inf)))[0])
+
+
+Decision = Callable[[np.ndarray, np.ndarray], int]
+DECISIONS: dict[str, Decision] = {
+    "robust": most_visited,
+    "max": highest_value,
+    "secure": highest_lower_bound,
+    # The search goes on, within a bound, until both agree (`search.py`); if they never do, the visits decide.
+    "max_robust": most_visited,
+}
+"""Final-move rules by name: (value for the mover, visits) of each child to its index."""
+
+
+def decision_rule(name: str) -> Decision:
+    """The final-move rule of a name.
+
+    Raises:
+      InvalidSpecification: no such rule.
+    """
+    if name not in DECISIONS:
+        raise InvalidSpecification(f"no decision is called {name!r}{nearest(name, DECISIONS)}; there are {', '.join(DECISIONS)}")
+    return DECISIONS[name]

@@ -1,0 +1,61 @@
+"""Evaluation: what a leaf is worth, by rollout, by a compiled function of the state, or by a batch evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from engram.errors import OperatorError
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What an evaluator says of B positions.
+
+    Attributes:
+      value: (B,) in [-1, 1], for the player to move in each.
+      policy: (B, num_actions) weights ≥ 0 by action (illegal ones are ignored, the rest normalised), or None.
+      embedding: (B, D) numbers that a memory can compare, or None.
+    """
+
+    value: np.ndarray
+    policy: np.ndarray | None = None
+    embedding: np.ndarray | None = None
+
+
+class Evaluator(Protocol):
+    """Answers a batch of positions; a network as a rule."""
+
+    def evaluate(self, states: Sequence[Any] | np.ndarray) -> Evaluation:
+        """Evaluates B states: an array (B,) of the game's record, or a list of a Python game's objects."""
+
+
+def checked(evaluation: Evaluation, batch: int, num_actions: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Values, weights and embeddings as the kernel takes them ((0, 0) for what is absent).
+
+    Raises:
+      OperatorError: wrong shapes, or a number that is not finite or out of range.
+    """
+    value = np.ascontiguousarray(evaluation.value, np.float32)
+    if value.shape != (batch,):
+        raise OperatorError(f"the evaluator gave values of shape {value.shape} for {batch} positions")
+    if not np.isfinite(value).all():
+        raise OperatorError("the evaluator gave a value that is not a number; the search was stopped")
+    if np.abs(value).max(initial=0.0) > 1.0:
+        raise OperatorError("the evaluator gave a value outside [-1, 1]")
+    policy = np.empty((0, 0), np.float32)
+    if evaluation.policy is not None:
+        policy = np.ascontiguousarray(evaluation.policy, np.float32)
+        if policy.shape != (batch, num_actions):
+            raise OperatorError(f"the evaluator gave a policy of shape {policy.shape}, not {(batch, num_actions)}")
+        if not np.isfinite(policy).all() or policy.min(initial=0.0) < 0.0:
+            raise OperatorError("the evaluator gave a policy weight that is negative or not a number")
+    embedding = np.empty((0, 0), np.float32)
+    if evaluation.embedding is not None:
+        embedding = np.ascontiguousarray(evaluation.embedding, np.float32)
+        if embedding.ndim != 2 or len(embedding) != batch or not np.isfinite(embedding).all():
+            raise OperatorError(f"the evaluator gave embeddings of shape {embedding.shape}, or not finite ones")
+    return value, policy, embedding

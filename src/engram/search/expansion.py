@@ -1,0 +1,124 @@
+"""Expansion: when a leaf gets children, in which order they are entered, and from how many a value is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import carray
+
+from engram.compile import call, compiled, pointer_at
+from engram.errors import InvalidParameter
+from engram.rng import random_below
+from engram.search.tree import memory_of, nodes_of, own_of
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """When and how the tree grows.
+
+    Args:
+      after: visits that a node has before it gets children, ≥ 0; 0 enters a child at once.
+      all_children: True: from a new inner node every child is entered once, one simulation each, before
+        the search goes on (the thesis' variant). False: one child.
+    """
+
+    after: int = 1
+    all_children: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.after < 2**31:
+            raise InvalidParameter(f"expansion after {self.after} visits: it must be 0 or more")
+
+
+@compiled
+def make_children(program, slot, tree, index):
+    """Gives the node of the slot's current state its children, unvisited; returns their number, ≤ 0 on failure.
+
+    Room for `num_actions` more nodes must have been seen to.
+    """
+    nodes = nodes_of(tree)
+    count = call(program.legal_actions, (slot.state, slot.actions))
+    if count <= 0 or count > program.num_actions:
+        return -1
+    actions = actions_of(program, slot)
+    first = tree.num_nodes
+    prior = np.float32(1.0 / count)
+    for k in range(count):
+        child = nodes[first + k]
+        child.value = 0.0
+        child.visit_count = np.uint32(0)
+        child.first_child = 0
+        child.action = actions[k]
+        child.prior = prior
+        child.num_children = np.uint16(0)
+        child.num_visited = np.uint16(0)
+        child.in_flight = np.uint16(0)
+        child.flags = np.uint8(0)
+    if tree.memory != 0:
+        column = memory_of(tree)
+        for k in range(first, first + count):
+            column[k].count = 0.0
+    if tree.own != 0:
+        own = own_of(tree)
+        for k in range(first, first + count):
+            own[k].mean = 0.0
+    tree.num_nodes = first + count
+    nodes[index].first_child = np.int32(first)
+    nodes[index].num_children = np.uint16(count)
+    nodes[index].num_visited = np.uint16(0)
+    return count
+
+
+@compiled(inline=True)
+def actions_of(program, slot):
+    """The slot's buffer of legal actions."""
+    return carray(pointer_at(slot.actions, np.int32), (program.num_actions + 1,))
+
+
+@compiled(inline=True)
+def enter_child(program, nodes, index, rng):
+    """Index of the next child to visit, now counted as visited: drawn at random, or the first of those sorted."""
+    node = nodes[index]
+    first = np.int64(node.first_child)
+    visited = np.int64(node.num_visited)
+    chosen = first + visited
+    if program.sorted_children == 0 and np.int64(node.num_children) - visited > 1:
+        drawn = chosen + np.int64(random_below(rng, np.int64(node.num_children) - visited))
+        action = nodes[chosen].action
+        nodes[chosen].action = nodes[drawn].action
+        nodes[drawn].action = action
+    node.num_visited = np.uint16(visited + 1)
+    return chosen
+
+
+@compiled
+def set_priors(program, tree, index, weights):
+    """Gives the children of a node their share of `weights` (by action, ≥ 0) and sorts them, highest first.
+
+    Returns 0, or -1 where a weight is negative or not a number. Where all weights are 0 the prior is uniform.
+    """
+    nodes = nodes_of(tree)
+    first = np.int64(nodes[index].first_child)
+    count = np.int64(nodes[index].num_children)
+    total = 0.0
+    for k in range(first, first + count):
+        weight = np.float64(weights[nodes[k].action])
+        if not 0.0 <= weight < np.inf:
+            return -1
+        total += weight
+    for k in range(first, first + count):
+        weight = np.float64(weights[nodes[k].action])
+        nodes[k].prior = np.float32(weight / total) if total > 0.0 else np.float32(1.0 / count)
+    # Insertion sort: stable, and all children are still alike but for action and prior.
+    for k in range(first + 1, first + count):
+        action = nodes[k].action
+        prior = nodes[k].prior
+        at = k
+        while at > first and nodes[at - 1].prior < prior:
+            nodes[at].action = nodes[at - 1].action
+            nodes[at].prior = nodes[at - 1].prior
+            at -= 1
+        nodes[at].action = action
+        nodes[at].prior = prior
+    return 0

@@ -1,0 +1,39 @@
+"""One budget object for every search."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from engram.errors import InvalidLimit
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How long a search may go on: until the first of the bounds that are given.
+
+    Args:
+      simulations: passes of select, expand, evaluate, back up; ≥ 1.
+      seconds: wall-clock time, > 0; compiling never counts.
+      stop_early: end when no remaining simulation could change the most visited move
+        (needs `simulations`; the move is the same, the statistics are of fewer simulations).
+
+    Raises:
+      InvalidLimit: no bound, or one that is not positive and finite.
+    """
+
+    simulations: int | None = None
+    seconds: float | None = None
+    stop_early: bool = False
+
+    def __post_init__(self) -> None:
+        if self.simulations is None and self.seconds is None:
+            raise InvalidLimit("a limit needs simulations or seconds")
+        if self.simulations is not None and (isinstance(self.simulations, bool) or int(self.simulations) != self.simulations):
+            raise InvalidLimit(f"simulations must be a whole number, not {self.simulations!r}")
+        if self.simulations is not None and not 1 <= self.simulations < 2**32:
+            raise InvalidLimit(f"simulations must be 1 to 4,294,967,295, not {self.simulations}")
+        if self.seconds is not None and not (math.isfinite(self.seconds) and self.seconds > 0):
+            raise InvalidLimit(f"seconds must be positive and finite, not {self.seconds}")
+        if self.stop_early and self.simulations is None:
+            raise InvalidLimit("stop_early needs a number of simulations")

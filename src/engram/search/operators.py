@@ -1,0 +1,179 @@
+"""Operators: small functions with named parameters, compiled once and called by address.
+
+An operator is written as a plain function and a decorator that names its parameters:
+
+    @selection(exploration=Parameter(1.0, low=0.0))
+    def ucb1(tree, node, rng, parameters): ...
+
+`ucb1(exploration=0.5)` is the operator with its numbers; inside, `parameters.exploration` reads them.
+A parameter whose default is an array is a table: `table_at(parameters.steps, parameters.steps_size)`.
+One whose default is None is another operator or none: `parameters.mix` is its address (0: none) and
+`parameters.mix_parameters` that of its numbers, for `engram.compile.call`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numba
+import numpy as np
+from numba import carray, float64, int32, int64, types
+
+from engram.compile import Callback, compiled, pointer_at
+from engram.errors import InvalidParameter, InvalidSpecification, nearest
+from engram.rng import rng_dtype
+from engram.search.tree import tree_dtype
+
+_TREE = numba.from_dtype(tree_dtype)
+_RNG = numba.from_dtype(rng_dtype)
+_PATH = types.CPointer(int32)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A number that an operator takes: its default and its range (ends included)."""
+
+    default: float
+    low: float = -math.inf
+    high: float = math.inf
+
+
+class Definition:
+    """An operator without its numbers; call it with keyword arguments to give them.
+
+    Attributes:
+      kind: the phase it belongs to, `selection`, `backup` or `mix`.
+      name: how specifications write it.
+      parameters: name to `Parameter`, to the default table, or to None for an operator.
+    """
+
+    def __init__(self, kind: str, function: Callable[..., Any], returns: Any, leading: tuple[Any, ...], parameters: Any):
+        self.kind = kind
+        self.name: str = function.__name__
+        self.__doc__ = function.__doc__
+        self.function = function
+        self.parameters: dict[str, Parameter | np.ndarray | None] = {
+            key: Parameter(float(value)) if isinstance(value, (int, float)) else value
+            for key, value in parameters.items()
+        }
+        fields: list[tuple[str, Any]] = []
+        for key, value in self.parameters.items():
+            if isinstance(value, Parameter):
+                fields.append((key, np.float64))
+            else:
+                fields += [(key, np.int64), (key + ("_parameters" if value is None else "_size"), np.int64)]
+        self.dtype = np.dtype(fields or [("none", np.float64)])
+        self.callback = Callback(function, returns, (*leading, numba.from_dtype(self.dtype)))
+        known = OPERATORS.setdefault(kind, {})
+        known[self.name] = self
+
+    def __call__(self, **values: Any) -> Operator:
+        for key in values:
+            if key not in self.parameters:
+                raise InvalidSpecification(
+                    f"{self.name} has no parameter {key!r}{nearest(key, self.parameters)}; "
+                    f"it takes {', '.join(self.parameters) or 'none'}"
+                )
+        chosen: dict[str, float | np.ndarray | Operator | None] = {}
+        for key, declared in self.parameters.items():
+            given = values.get(key)
+            if declared is None:
+                if given is not None and not isinstance(given, Operator):
+                    raise InvalidParameter(f"{self.name}: {key} must be an operator, not {given!r}")
+                chosen[key] = given
+                continue
+            if isinstance(declared, np.ndarray):
+                table = np.ascontiguousarray(declared if given is None else given, np.float64)
+                if not np.isfinite(table).all():
+                    raise InvalidParameter(f"{self.name}: {key} holds a number that is not finite")
+                chosen[key] = table
+                continue
+            number = declared.default if given is None else given
+            if isinstance(number, bool) or not isinstance(number, (int, float)):
+                raise InvalidParameter(f"{self.name}: {key} must be a number, not {number!r}")
+            unset = math.isnan(declared.default) and math.isnan(number)
+            if not unset and not declared.low <= number <= declared.high:
+                raise InvalidParameter(f"{self.name}: {key} must be in [{declared.low}, {declared.high}], not {number}")
+            chosen[key] = float(number)
+        return Operator(self, chosen)
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """A compiled function of one phase with its numbers."""
+
+    definition: Definition
+    values: dict[str, float | np.ndarray | Operator | None]
+
+    @property
+    def address(self) -> int:
+        """Address of the machine code; compiles on first use."""
+        return self.definition.callback.address
+
+    @cached_property
+    def record(self) -> np.ndarray:
+        """The parameters as the record that the function reads; lives as long as the operator."""
+        record = np.zeros(1, self.definition.dtype)
+        for key, value in self.values.items():
+            if isinstance(value, np.ndarray):
+                record[key], record[key + "_size"] = value.ctypes.data, value.size
+            elif isinstance(value, Operator):
+                record[key], record[key + "_parameters"] = value.address, value.record.ctypes.data
+            elif value is not None:
+                record[key] = value
+        return record
+
+    def __repr__(self) -> str:
+        inner = []
+        for key, value in self.values.items():
+            if isinstance(value, np.ndarray):
+                value = f"<{value.size} values>"
+            elif isinstance(value, float):
+                value = f"{value:g}"
+            inner.append(f"{key}={value}")
+        return f"{self.definition.name}({', '.join(inner)})"
+
+
+OPERATORS: dict[str, dict[str, Definition]] = {}
+"""All operators by kind and name, the user's own among them: where specifications look."""
+
+
+def _kind(kind: str, returns: Any, leading: tuple[Any, ...]) -> Callable[..., Callable[[Any], Definition]]:
+    def with_parameters(**parameters: Any) -> Callable[[Any], Definition]:
+        return lambda function: Definition(kind, function, returns, leading, parameters)
+
+    return with_parameters
+
+
+selection = _kind("selection", int64, (_TREE, int64, _RNG))
+"""Decorator of `rule(tree, node, rng, parameters) -> child`: the child of `node` to go on with, or `EXPAND`."""
+backup = _kind("backup", int64, (_TREE, _PATH, int64, float64))
+"""Decorator of `rule(tree, path, depth, value, parameters) -> 0`: takes the leaf's value up `path[depth] … path[0]`."""
+mix = _kind("mix", float64, (_TREE, int64, float64))
+"""Decorator of `rule(tree, node, mean, parameters) -> value`: a node's value from its children's and its own mean."""
+recall = _kind("recall", int64, (_TREE, _PATH, int64, int64, int64))
+"""Decorator of `rule(tree, path, depth, state, embedding, parameters) -> 0`: what a memory says of the leaf (addresses)."""
+remember = _kind("remember", int64, (_TREE, _PATH, int64, float64))
+"""Decorator of `rule(tree, path, depth, value, parameters) -> 0`: what a memory keeps of a finished simulation."""
+
+
+@compiled(inline=True)
+def table_at(address, size):
+    """A table parameter as an array of float64."""
+    return carray(pointer_at(address, np.float64), (size,))
+
+
+def resolve(kind: str, name: str, values: dict[str, Any]) -> Operator:
+    """The operator of a kind by name, with its numbers.
+
+    Raises:
+      InvalidSpecification: no such operator or parameter; the sentence names the nearest.
+    """
+    known = OPERATORS.get(kind, {})
+    if name not in known:
+        raise InvalidSpecification(f"no {kind} rule is called {name!r}{nearest(name, known)}; there are {', '.join(known)}")
+    return known[name](**values)

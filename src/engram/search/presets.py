@@ -1,0 +1,267 @@
+"""Presets wire operators into a search; they are the one place where constants from papers stand.
+
+`uct(exploration=0.5)` in Python and `"uct(exploration=0.5)"` on the command line are the same preset.
+A user's own preset is a function that returns `Preset(...)`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from engram.errors import InvalidParameter, InvalidSpecification, nearest
+from engram.search import backup as backups
+from engram.search import selection as selections
+from engram.search.decision import decision_rule
+from engram.search.evaluation import Evaluator
+from engram.search.expansion import Expansion
+from engram.search.operators import OPERATORS, Operator, resolve
+from engram.specification import Specification, parse
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A memory in the search's loop: what it says of a leaf, and what it keeps of a simulation.
+
+    Args:
+      recall: operator called at each new leaf, before its evaluation; writes the memory column.
+      remember: operator called after each backup.
+      equivalence: k ≥ 0 of λ = sqrt(k / (3N + k)), the weight of memory in selection; 0: none.
+    """
+
+    recall: Operator
+    remember: Operator
+    equivalence: float = 1000.0
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A search put together: one operator a phase.
+
+    Args:
+      selection, backup: operators of these kinds.
+      expansion: when and how the tree grows.
+      decision: final move: `robust`, `max`, `max_robust` or `secure`.
+      evaluation: None for uniform rollouts, or a function `(state, rng) -> value for player 0`, compiled
+        with the game's record; it may use the state up.
+      evaluator: answers batches of leaves instead.
+      memory: what similar positions say, or None.
+      num_leaves: simulations of one tree in flight for an evaluator, 1 to 1024.
+      reuse_tree: keep what is below the moves played.
+      text: the specification that makes it again.
+    """
+
+    selection: Operator
+    backup: Operator = field(default_factory=backups.average)
+    expansion: Expansion = Expansion()
+    decision: str = "robust"
+    evaluation: Callable[..., float] | None = None
+    evaluator: Evaluator | None = None
+    memory: Memory | None = None
+    num_leaves: int = 1
+    reuse_tree: bool = True
+    text: str = "custom"
+
+    def __post_init__(self) -> None:
+        decision_rule(self.decision)
+        for kind in ("selection", "backup"):
+            operator = getattr(self, kind)
+            if not isinstance(operator, Operator) or operator.definition.kind != kind:
+                raise InvalidParameter(f"{kind} must be a {kind} operator with its numbers, not {operator!r}")
+        if not 1 <= self.num_leaves <= 1024:
+            raise InvalidParameter(f"num_leaves must be 1 to 1024, not {self.num_leaves}")
+        if self.evaluation is not None and self.evaluator is not None:
+            raise InvalidParameter("a search takes an evaluation or an evaluator, not both")
+
+    def __str__(self) -> str:
+        return self.text
+
+
+PRESETS: dict[str, Callable[..., Preset]] = {}
+"""Presets by name: where specifications look."""
+
+
+def register(function: Callable[..., Preset]) -> Callable[..., Preset]:
+    """Decorator: makes a function that returns a `Preset` known by its name."""
+    PRESETS[function.__name__] = function
+    return function
+
+
+@register
+def uct(
+    *,
+    exploration: float = 1.0,
+    first_play_urgency: float = math.inf,
+    backup: Operator | None = None,
+    expand_after: int = 1,
+    all_children: bool = False,
+    decision: str = "robust",
+    reuse_tree: bool = True,
+    selection: Operator | None = None,
+) -> Preset:
+    """UCT: UCB1 selection, uniform rollouts, the mean backed up.
+
+    Args:
+      exploration: c ≥ 0 for values in [-1, 1].
+      first_play_urgency: bound of a child that nobody has visited; inf: each first.
+      backup: a backup operator; default the mean.
+      expand_after: visits before a node gets children.
+      all_children: a rollout from every child of a new inner node.
+      decision: `robust`, `max`, `max_robust`, `secure`.
+      reuse_tree: keep the tree from move to move.
+      selection: a selection operator instead of UCB1.
+    """
+    chosen = selection or selections.ucb1(exploration=exploration, first_play_urgency=first_play_urgency)
+    return Preset(
+        selection=chosen,
+        backup=backup or backups.average(),
+        expansion=Expansion(after=expand_after, all_children=all_children),
+        decision=decision,
+        reuse_tree=reuse_tree,
+    )
+
+
+@register
+def puct(
+    *,
+    exploration: float = 1.25,
+    first_play_urgency: float = math.nan,
+    reduction: float = 0.0,
+    backup: Operator | None = None,
+    decision: str = "robust",
+    evaluator: Evaluator | None = None,
+    num_leaves: int = 1,
+    reuse_tree: bool = True,
+) -> Preset:
+    """PUCT: priors guide, an evaluator (or rollouts with uniform priors) values.
+
+    Args:
+      exploration: c ≥ 0.
+      first_play_urgency, reduction: value of a child that nobody has visited; default the node's own.
+      backup, decision, reuse_tree: as in `uct`.
+      evaluator: answers batches with policy and value; None: uniform priors and rollouts.
+      num_leaves: leaves of one tree that wait together.
+    """
+    return Preset(
+        selection=selections.puct(
+            exploration=exploration, first_play_urgency=first_play_urgency, reduction=reduction
+        ),
+        backup=backup or backups.average(),
+        decision=decision,
+        evaluator=evaluator,
+        num_leaves=num_leaves,
+        reuse_tree=reuse_tree,
+    )
+
+
+@register
+def td_uct(
+    *,
+    exploration: float = 1.0,
+    trace_decay: float = 0.9,
+    discount: float = 0.9,
+    min_step: float = 0.005,
+    decision: str = "robust",
+    reuse_tree: bool = True,
+) -> Preset:
+    """UCT with the temporal-difference backup (values in [-1, 1], as in the thesis).
+
+    Args:
+      exploration: c ≥ 0. trace_decay: λ. discount: γ a ply. min_step: floor of α.
+    """
+    return Preset(
+        selection=selections.ucb1(exploration=exploration),
+        backup=backups.td(trace_decay=trace_decay, discount=discount, min_step=min_step),
+        decision=decision,
+        reuse_tree=reuse_tree,
+    )
+
+
+@register
+def epsilon_greedy(*, epsilon: float = 0.1, backup: Operator | None = None, decision: str = "robust") -> Preset:
+    """Search that follows the highest value, and with probability ε a child drawn uniformly."""
+    return Preset(
+        selection=selections.epsilon_greedy(epsilon=epsilon), backup=backup or backups.average(), decision=decision
+    )
+
+
+@register
+def greedy(*, backup: Operator | None = None, decision: str = "robust") -> Preset:
+    """Search that always follows the highest value, each child tried once."""
+    return Preset(selection=selections.greedy(), backup=backup or backups.average(), decision=decision)
+
+
+def build(function: Callable[..., Preset], specification: Specification) -> Preset:
+    """Calls a preset function with the options of a specification, nested operators made.
+
+    Raises:
+      InvalidSpecification: an option that it does not take, or a value of the wrong kind.
+    """
+    known = inspect.signature(function).parameters
+    if specification.positional:
+        raise InvalidSpecification(f"{specification.name} takes options by name only, as in {specification.name}(x=1)")
+    options: dict[str, Any] = {}
+    for key, value in specification.options.items():
+        if key not in known:
+            raise InvalidSpecification(
+                f"{specification.name} has no option {key!r}{nearest(key, known)}; it takes {', '.join(known)}"
+            )
+        options[key] = _value(key, value, known[key].annotation)
+    try:
+        made = function(**options)
+    except TypeError as error:
+        raise InvalidSpecification(f"{specification.name}: {error}") from None
+    if not isinstance(made, Preset):
+        raise InvalidSpecification(f"{specification.name} made a {type(made).__name__}, not a Preset")
+    object.__setattr__(made, "text", specification.text)
+    return made
+
+
+def _value(key: str, value: Any, annotation: Any) -> Any:
+    kind = str(annotation)
+    if key in ("selection", "backup", "mix"):
+        if isinstance(value, str):
+            value = Specification(value, (), {})
+        if not isinstance(value, Specification):
+            raise InvalidSpecification(f"{key} must be a {key} rule such as average, not {value!r}")
+        if key == "backup" and value.name in backups.RULES:
+            try:
+                return backups.RULES[value.name](**value.options)
+            except TypeError as error:
+                raise InvalidSpecification(f"{value.name}: {error}") from None
+        known = [*OPERATORS.get(key, {}), *(backups.RULES if key == "backup" else [])]
+        if value.name not in known:
+            raise InvalidSpecification(f"no {key} rule is called {value.name!r}{nearest(value.name, known)}")
+        return resolve(key, value.name, value.options)
+    if isinstance(value, Specification) and not value.positional and not value.options:
+        value = {"inf": math.inf, "nan": math.nan}.get(value.name, value.name)
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    wrong = (
+        (kind.startswith("float") and not number)
+        or (kind.startswith("int") and (not number or int(value) != value))
+        or (kind.startswith("bool") and not isinstance(value, bool))
+        or (kind.startswith("str") and not isinstance(value, str))
+    )
+    if wrong:
+        raise InvalidSpecification(f"{key} must be {kind.split(' ')[0]}, not {value!r}")
+    return value
+
+
+def preset(text: str | Preset) -> Preset:
+    """The preset that a specification such as `uct(exploration=1.0)` names.
+
+    Raises:
+      InvalidSpecification: no such preset or option; the sentence names the nearest word.
+    """
+    if isinstance(text, Preset):
+        return text
+    specification = parse(text)
+    if specification.name not in PRESETS:
+        raise InvalidSpecification(
+            f"no search is called {specification.name!r}{nearest(specification.name, PRESETS)}; "
+            f"there are {', '.join(PRESETS)}"
+        )
+    return build(PRESETS[specification.name], specification)

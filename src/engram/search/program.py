@@ -1,0 +1,62 @@
+"""What a kernel is told: which operators to call (`program`) and where one simulation lives (`slot`).
+
+Both are records of addresses and numbers, so that the kernel is compiled once for all games and rules.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+program_dtype = np.dtype(
+    [
+        # the game; 0 where it lacks the function
+        ("legal_actions", np.int64),
+        ("play", np.int64),
+        ("outcome", np.int64),
+        ("to_play", np.int64),
+        ("copy", np.int64),
+        ("state_words", np.int64),  # 8-byte words of a state
+        ("num_actions", np.int64),
+        # the phases: addresses of operators and of their parameters
+        ("selection", np.int64),
+        ("selection_parameters", np.int64),
+        ("evaluation", np.int64),  # (state, rng) -> value for player 0; 0: a rollout through play
+        ("waits", np.int64),  # 1: leaves wait for an evaluator that answers batches
+        ("backup", np.int64),
+        ("backup_parameters", np.int64),
+        ("recall", np.int64),
+        ("recall_parameters", np.int64),
+        ("remember", np.int64),
+        ("remember_parameters", np.int64),
+        # expansion
+        ("expand_after", np.int64),
+        ("expand_all", np.int64),
+        ("sorted_children", np.int64),  # 1: unvisited children are entered in order of prior
+    ]
+)
+
+slot_dtype = np.dtype(
+    [
+        ("tree", np.int64),
+        ("root_state", np.int64),
+        ("state", np.int64),  # scratch: the state at the end of the path
+        ("path", np.int64),  # address of int32 node indices
+        ("actions", np.int64),  # address of int32 legal actions
+        ("rng", np.int64),
+        ("max_depth", np.int64),
+        ("depth", np.int64),  # of the leaf; path[0] is the root
+        ("replay", np.int64),  # nodes of the path that the next simulation repeats (expand_all), or 0
+        ("sharers", np.int64),  # slots of this tree; with more than one, virtual loss keeps them apart
+        ("status", np.int64),
+        ("done", np.int64),  # simulations backed up since the search began
+        ("budget", np.int64),  # simulations at which the slot's search ends
+        ("stop_early", np.int64),
+    ]
+)
+
+LEAF = 0  # the leaf waits for a value
+OVER = 1  # the leaf is the end of a game: its value is known
+GROW = 2  # no room for children; nothing was changed
+COLLISION = 3  # the leaf is being evaluated for another slot; nothing was changed
+FINISHED = 4  # the budget is spent, or nothing can change the choice any more
+FAILED = -1  # an operator reported failure

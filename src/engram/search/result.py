@@ -1,0 +1,110 @@
+"""What a search found, and how it tells people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+PLAYERS = ("the first player", "the second player")
+
+
+@dataclass(frozen=True)
+class MoveStatistics:
+    """One move of the root.
+
+    Attributes:
+      action: its number. name: as people write it.
+      visits: simulations that went through it.
+      value: in [-1, 1] for the player to move at the root; 0 without visits.
+      low, high: 95 % interval of the value (Wilson).
+      prior: P in [0, 1].
+      principal_variation: the most visited line from here, this move first, as names.
+    """
+
+    action: int
+    name: str
+    visits: int
+    value: float
+    low: float
+    high: float
+    prior: float
+    principal_variation: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The outcome of one search; `print(result)` shows it as a table.
+
+    Attributes:
+      game: its name. player: whose move it was, 0 or 1.
+      action: the move to play. name: as people write it.
+      value: of the root in [-1, 1] for the player to move.
+      simulations: backed up in this search. seconds: it took, without compiling.
+      moves: every legal move, most visited first.
+      nodes: in the tree now. node_bytes: they take. tree_full: the bound on nodes kept some out.
+      stopped: why it ended: `simulations`, `seconds`, `decided` or `interrupted`.
+    """
+
+    game: str
+    player: int
+    action: int
+    name: str
+    value: float
+    simulations: int
+    seconds: float
+    moves: tuple[MoveStatistics, ...]
+    nodes: int
+    node_bytes: int
+    tree_full: bool
+    stopped: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for programs; values are for the player to move."""
+        return {
+            "game": self.game,
+            "player": self.player,
+            "action": self.name,
+            "action_number": self.action,
+            "value": self.value,
+            "simulations": self.simulations,
+            "seconds": self.seconds,
+            "nodes": self.nodes,
+            "node_bytes": self.node_bytes,
+            "tree_full": self.tree_full,
+            "stopped": self.stopped,
+            "moves": [
+                {
+                    "action": move.name,
+                    "action_number": move.action,
+                    "visits": move.visits,
+                    "value": move.value,
+                    "low": move.low,
+                    "high": move.high,
+                    "prior": move.prior,
+                    "principal_variation": list(move.principal_variation),
+                }
+                for move in self.moves
+            ],
+        }
+
+    def __str__(self) -> str:
+        rate = f"{self.simulations / self.seconds:,.0f} a second" if self.seconds > 0 else "at once"
+        lines = [
+            f"{self.game}: {PLAYERS[self.player]} plays {self.name}, value {self.value:+.3f} for {PLAYERS[self.player]}",
+            f"{self.simulations:,} simulations in {self.seconds:.3f} s ({rate}), {self.nodes:,} nodes, "
+            f"ended by {self.stopped}",
+        ]
+        if self.tree_full:
+            lines.append("the tree reached its bound on nodes: the search went on without growing it")
+        width = max([4, *(len(move.name) for move in self.moves)])
+        lines.append(f"{'move':>{width}}  {'visits':>10}  {'value':>7}  {'95 % interval':>17}  {'prior':>6}  line")
+        shown = [move for move in self.moves if move.visits > 0] or list(self.moves)
+        for move in shown[:20]:
+            bounds = f"[{move.low:+.3f}, {move.high:+.3f}]"
+            lines.append(
+                f"{move.name:>{width}}  {move.visits:>10,}  {move.value:>+7.3f}  {bounds:>17}  {move.prior:>6.3f}  "
+                f"{' '.join(move.principal_variation[:8])}"
+            )
+        if len(self.moves) > len(shown[:20]):
+            lines.append(f"… and {len(self.moves) - len(shown[:20])} more moves")
+        return "\n".join(lines)

@@ -1,0 +1,224 @@
+"""`Search`: one game, one preset, one tree; run it on a state and read what it found."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from engram.errors import InvalidState
+from engram.games.game import Game, State
+from engram.search.decision import decision_rule, highest_value, interval, most_visited
+from engram.search.limit import Limit
+from engram.search.presets import Preset, preset
+from engram.search.result import MoveStatistics, SearchResult
+from engram.search.tree import Tree
+from engram.search.workspace import DEFAULT_BYTES, Workspace
+
+SLICE_S = 0.01
+UNBOUNDED = 2**62
+MAX_ROBUST_EXTENSION = 1.0
+
+
+class Search:
+    """A search of one game, kept from move to move.
+
+    Args:
+      game: from `engram.game(...)`, or a user's own.
+      preset: from `engram.presets`, or a specification such as `"uct(exploration=1.0)"`.
+      max_nodes: bound on the nodes of the tree; None: what `max_bytes` holds.
+      max_bytes: bound on the bytes of its nodes (32 a node in plain UCT).
+
+    Raises:
+      InvalidSpecification: no such preset. InvalidParameter: a bound too small for one expansion.
+    """
+
+    def __init__(
+        self, game: Game, preset_: Preset | str = "uct", *, max_nodes: int | None = None, max_bytes: int = DEFAULT_BYTES
+    ):
+        self.game = game
+        self.preset = preset(preset_)
+        self._workspace = Workspace(game, self.preset, max_nodes=max_nodes, max_bytes=max_bytes)
+        self._root: State | None = None
+
+    @property
+    def tree(self) -> Tree:
+        """The tree as it stands."""
+        return self._workspace.trees[0]
+
+    def warm_up(self) -> None:
+        """Compiles, or loads from the cache, all that this search calls; `run` does it before its clock starts."""
+        self._workspace.warm_up()
+
+    def clear(self) -> None:
+        """Forgets the tree."""
+        self._root = None
+
+    def advance(self, action: int) -> None:
+        """Tells the search that a move was played: the root moves there and what is below it is kept.
+
+        Raises:
+          IllegalAction: the move is not legal at the root.
+        """
+        if self._root is None:
+            return
+        self._root = self.game.play(self._root, action)
+        kept = self.preset.reuse_tree and not self.game.is_over(self._root) and self.tree.descend(action)
+        if kept:
+            self.game.write(self._workspace.root_states[0], self._root)
+        else:
+            self._root = None
+
+    def run(
+        self,
+        state: State,
+        limit: Limit,
+        *,
+        seed: int = 0,
+        progress: Callable[[int, float], None] | None = None,
+    ) -> SearchResult:
+        """Searches from a state until the limit; Ctrl-C ends it within 0.1 s with the result so far.
+
+        The tree is kept if the state is where `advance` has led; otherwise it starts empty. A budget in
+        simulations counts new ones, and repeats bit for bit with the same seed, state and history.
+
+        Args:
+          state: a state of the game that is not over.
+          limit: simulations, seconds, or both.
+          seed: of the random numbers, any integer.
+          progress: called with (simulations, seconds) some times a second.
+
+        Raises:
+          InvalidState: the state belongs to another game, or the game is over.
+          OperatorError: an operator or evaluator failed.
+        """
+        if self.game.is_over(state):
+            raise InvalidState(f"{self.game.name}: the game is over, there is nothing to search")
+        self.warm_up()
+        work = self._workspace
+        if self._root is None or self.game.hash(self._root) != self.game.hash(state):
+            work.set_root(0, state)
+        self._root = state
+        budget = limit.simulations or UNBOUNDED
+        work.start(0, budget, seed, limit.stop_early and self.preset.decision == "robust")
+        begun = time.perf_counter()
+        with _interrupts() as interrupted:
+            stopped = self._run_until(limit.seconds, begun, interrupted, progress)
+            if self.preset.decision == "max_robust" and limit.simulations:
+                extended = budget
+                while stopped == "simulations" and not self._agreed() and extended < budget * (1 + MAX_ROBUST_EXTENSION):
+                    extended += max(1, budget // 10)
+                    work.extend(0, extended)
+                    stopped = self._run_until(limit.seconds, begun, interrupted, progress)
+        return self._result(work.done(0), time.perf_counter() - begun, stopped)
+
+    def _run_until(
+        self,
+        seconds: float | None,
+        begun: float,
+        interrupted: threading.Event,
+        progress: Callable[[int, float], None] | None,
+    ) -> str:
+        work = self._workspace
+        count = 16
+        told = begun
+        while True:
+            before = time.perf_counter()
+            work.step(count)
+            now = time.perf_counter()
+            if work.has_finished(0):
+                budget = int(work.slots["budget"].sum())
+                return "simulations" if work.done(0) >= budget else "decided"
+            if interrupted.is_set():
+                return "interrupted"
+            if seconds is not None and now - begun >= seconds:
+                return "seconds"
+            if progress is not None and now - told > 0.1:
+                told = now
+                progress(work.done(0), now - begun)
+            # Slices are short, so that Ctrl-C and the clock are heard; their length changes no result.
+            pace = (now - before) / count
+            wanted = SLICE_S if seconds is None else min(SLICE_S, max(seconds - (now - begun), 1e-4))
+            count = max(1, min(4 * count, int(wanted / max(pace, 1e-9))))
+
+    def _agreed(self) -> bool:
+        children = self.tree.children()
+        value = self._values(children)
+        return most_visited(value, children["visit_count"]) == highest_value(value, children["visit_count"])
+
+    def _values(self, children: np.ndarray) -> np.ndarray:
+        sign = -1.0 if self.tree.nodes[0]["flags"] & 1 else 1.0
+        return np.where(children["visit_count"] > 0, sign * children["value"], 0.0)
+
+    def _result(self, simulations: int, seconds: float, stopped: str) -> SearchResult:
+        assert self._root is not None
+        root = self.tree.nodes[0]
+        player = int(root["flags"] & 1)
+        children = self.tree.children()
+        if not len(children):
+            # A single simulation may have looked at the root alone: its moves are still worth naming.
+            actions = np.array(self.game.legal_actions(self._root))
+            visits, value, prior = np.zeros(len(actions), np.uint32), np.zeros(len(actions)), np.full(len(actions), 1 / len(actions))
+        else:
+            actions, visits, value, prior = (
+                children["action"], children["visit_count"], self._values(children), children["prior"]
+            )
+        low, high = interval(value, visits)
+        chosen = decision_rule(self.preset.decision)(value, visits)
+        first = int(root["first_child"])
+        order = np.lexsort((actions, -value, -visits.astype(np.int64)))
+        moves = tuple(
+            MoveStatistics(
+                action=int(actions[k]),
+                name=self.game.action_name(int(actions[k])),
+                visits=int(visits[k]),
+                value=float(value[k]),
+                low=float(low[k]),
+                high=float(high[k]),
+                prior=float(prior[k]),
+                principal_variation=self._line(first + int(k)) if first else (self.game.action_name(int(actions[k])),),
+            )
+            for k in order
+        )
+        return SearchResult(
+            game=self.game.name,
+            player=player,
+            action=int(actions[chosen]),
+            name=self.game.action_name(int(actions[chosen])),
+            value=float(-root["value"] if player else root["value"]),
+            simulations=simulations,
+            seconds=seconds,
+            moves=moves,
+            nodes=self.tree.num_nodes,
+            node_bytes=self.tree.num_nodes * self._workspace.bytes_a_node,
+            tree_full=self.tree.full,
+            stopped=stopped,
+        )
+
+    def _line(self, node: int, longest: int = 16) -> tuple[str, ...]:
+        line = []
+        while len(line) < longest:
+            line.append(self.game.action_name(int(self.tree.nodes[node]["action"])))
+            children = self.tree.children(node)
+            if not len(children) or children["visit_count"].max() == 0:
+                break
+            node = int(self.tree.nodes[node]["first_child"]) + int(children["visit_count"].argmax())
+        return tuple(line)
+
+
+@contextmanager
+def _interrupts() -> Iterator[threading.Event]:
+    """An event that Ctrl-C sets instead of raising; elsewhere than in the main thread it is never set."""
+    event = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield event
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: event.set())
+    try:
+        yield event
+    finally:
+        signal.signal(signal.SIGINT, before)

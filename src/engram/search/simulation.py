@@ -1,0 +1,311 @@
+"""One simulation: selection, expansion, evaluation, backup; and the compiled loops around it.
+
+`descend` goes from the root to a leaf; `finish` takes the leaf's value back. Between them stands the
+evaluation: compiled and at once (`simulate`), or a batch for which many slots wait (`descend_all`,
+`finish_all`). A slot is one simulation in flight; one call advances one tree or many.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import carray
+
+from engram.compile import call, call_float, compiled, pointer_at, record_at
+from engram.rng import random_below, rng_dtype
+from engram.search.expansion import actions_of, enter_child, make_children, set_priors
+from engram.search.program import COLLISION, FAILED, FINISHED, GROW, LEAF, OVER
+from engram.search.tree import EXPAND, PLAYER_1, TERMINAL, nodes_of, tree_dtype
+
+DECISION_PERIOD = 64
+
+
+@compiled(inline=True)
+def tree_of(slot):
+    return record_at(slot.tree, tree_dtype)
+
+
+@compiled(inline=True)
+def path_of(slot):
+    return carray(pointer_at(slot.path, np.int32), (slot.max_depth + 1,))
+
+
+@compiled(inline=True)
+def copy_state(program, target, source):
+    """Copies a state between two addresses; returns a negative number if the game could not."""
+    if program.copy != 0:
+        return call(program.copy, (target, source))
+    to = carray(pointer_at(target, np.uint64), (program.state_words,))
+    given = carray(pointer_at(source, np.uint64), (program.state_words,))
+    for k in range(program.state_words):
+        to[k] = given[k]
+    return 0
+
+
+@compiled(inline=True)
+def has_room(program, tree):
+    """Whether this leaf and those still in flight can all have children."""
+    leaves = 1 + np.int64(nodes_of(tree)[0].in_flight)
+    return tree.num_nodes + program.num_actions * leaves <= tree.capacity
+
+
+@compiled(inline=True)
+def arrive(program, slot, node):
+    """First visit of a node whose state is in the slot: whose move it is, and what the game's end is worth.
+
+    `node.flags` holds TERMINAL if the move that led here ended the game.
+    """
+    mover = call(program.to_play, (slot.state,))
+    if mover < 0:
+        return FAILED
+    if mover != 0:
+        node.flags |= np.uint8(PLAYER_1)
+    if node.flags & TERMINAL:
+        node.value = call_float(program.outcome, (slot.state,))
+        return FAILED if math.isnan(node.value) else OVER
+    return LEAF
+
+
+@compiled
+def descend(program, slot):
+    """Selection and expansion: from the root to a leaf, whose state is then in `slot.state`.
+
+    Returns LEAF, OVER, GROW, COLLISION or FAILED. With GROW and COLLISION nothing has changed.
+    """
+    tree = tree_of(slot)
+    nodes = nodes_of(tree)
+    path = path_of(slot)
+    rng = record_at(slot.rng, rng_dtype)
+    if copy_state(program, slot.state, slot.root_state) < 0:
+        return FAILED
+    word_0 = rng.word[0]
+    word_1 = rng.word[1]
+    depth = 0
+    index = np.int64(0)
+    path[0] = 0
+    forced = slot.replay > 0
+    while depth + 1 < slot.replay:
+        depth += 1
+        index = np.int64(path[depth])
+        if call(program.play, (slot.state, np.int64(nodes[index].action))) < 0:
+            return FAILED
+    while True:
+        node = nodes[index]
+        slot.depth = depth
+        if node.flags & TERMINAL:
+            return OVER
+        if node.num_children == 0:
+            inner = np.int64(node.visit_count) >= program.expand_after and depth < slot.max_depth
+            blocked = node.visit_count == 0 and node.in_flight > 0
+            if blocked or ((inner or program.waits != 0) and not has_room(program, tree)):
+                if blocked or tree.capacity < tree.max_nodes:
+                    rng.word[0] = word_0
+                    rng.word[1] = word_1
+                    return COLLISION if blocked else GROW
+                tree.full = 1
+                return LEAF
+            if program.waits != 0 or not inner:
+                return LEAF
+            if make_children(program, slot, tree, index) <= 0:
+                return FAILED
+            forced = program.expand_all != 0
+        child = np.int64(EXPAND)
+        if not forced:
+            child = call(program.selection, (slot.tree, index, slot.rng, program.selection_parameters))
+        entered = child < 0
+        if entered:
+            child = enter_child(program, nodes, index, rng)
+            if forced:
+                slot.replay = depth + 1 if node.num_visited < node.num_children else 0
+        depth += 1
+        path[depth] = child
+        over = call(program.play, (slot.state, np.int64(nodes[child].action)))
+        if over < 0:
+            return FAILED
+        if entered:
+            slot.depth = depth
+            if over != 0:
+                nodes[child].flags |= np.uint8(TERMINAL)
+            return arrive(program, slot, nodes[child])
+        index = child
+
+
+@compiled
+def rollout(program, slot):
+    """A uniformly random game from the slot's state to its end, through the game's functions; nan on failure."""
+    rng = record_at(slot.rng, rng_dtype)
+    actions = actions_of(program, slot)
+    while True:
+        count = call(program.legal_actions, (slot.state, slot.actions))
+        if count <= 0:
+            return math.nan
+        over = call(program.play, (slot.state, np.int64(actions[np.int64(random_below(rng, count))])))
+        if over != 0:
+            return call_float(program.outcome, (slot.state,)) if over > 0 else math.nan
+
+
+@compiled(inline=True)
+def evaluate(program, slot):
+    """Value of the slot's state for player 0, by the evaluation operator or a rollout; uses the state up."""
+    if program.evaluation != 0:
+        return call_float(program.evaluation, (slot.state, slot.rng))
+    return rollout(program, slot)
+
+
+@compiled(inline=True)
+def finish(program, slot, value):
+    """Backup: takes the value for player 0 of the slot's leaf up its path. Returns FAILED if the rule did."""
+    status = call(program.backup, (slot.tree, slot.path, slot.depth, value, program.backup_parameters))
+    if program.remember != 0 and status >= 0:
+        status = call(program.remember, (slot.tree, slot.path, slot.depth, value, program.remember_parameters))
+    slot.done += 1
+    return FAILED if status < 0 else 0
+
+
+@compiled(inline=True)
+def ask_memory(program, slot, embedding):
+    """What a memory says of the slot's leaf; before its evaluation uses the state up."""
+    if program.recall == 0:
+        return 0
+    return call(
+        program.recall, (slot.tree, slot.path, slot.depth, slot.state, embedding, program.recall_parameters)
+    )
+
+
+@compiled
+def is_decided(tree, left):
+    """Whether `left` more simulations cannot change the most visited child of the root."""
+    nodes = nodes_of(tree)
+    first = np.int64(nodes[0].first_child)
+    most = np.int64(0)
+    second = np.int64(0)
+    for child in range(first, first + np.int64(nodes[0].num_visited)):
+        visits = np.int64(nodes[child].visit_count)
+        if visits > most:
+            second = most
+            most = visits
+        elif visits > second:
+            second = visits
+    return nodes[0].num_children == 1 or most - second > left
+
+
+@compiled(inline=True)
+def has_finished(slot):
+    if slot.done >= slot.budget:
+        return True
+    if slot.stop_early == 0 or slot.done == 0 or slot.done % DECISION_PERIOD != 0:
+        return False
+    return is_decided(tree_of(slot), (slot.budget - slot.done + 1) * slot.sharers - 1)
+
+
+@compiled
+def simulate(program, slots, count):
+    """Up to `count` simulations in each slot's tree, with compiled evaluation; statuses stand in the slots.
+
+    A slot goes on until `count`, its budget, or a status that its owner must see to (GROW, FAILED).
+    """
+    for number in range(len(slots)):
+        slot = slots[number]
+        slot.status = LEAF
+        value = 0.0
+        for _ in range(count):
+            if has_finished(slot):
+                slot.status = FINISHED
+                break
+            status = descend(program, slot)
+            if status == OVER:
+                value = nodes_of(tree_of(slot))[np.int64(path_of(slot)[slot.depth])].value
+            elif status == LEAF:
+                if ask_memory(program, slot, np.int64(0)) < 0:
+                    status = FAILED
+                value = evaluate(program, slot)
+            if status == LEAF or status == OVER:
+                if math.isnan(value) or finish(program, slot, value) < 0:
+                    status = FAILED
+            if status != LEAF and status != OVER:
+                slot.status = status
+                break
+
+
+@compiled(inline=True)
+def _mark_path(slot, change):
+    nodes = nodes_of(tree_of(slot))
+    path = path_of(slot)
+    for at in range(slot.depth + 1):
+        nodes[np.int64(path[at])].in_flight = np.uint16(np.int64(nodes[np.int64(path[at])].in_flight) + change)
+
+
+@compiled
+def descend_all(program, slots, waiting):
+    """Takes every unfinished slot to a leaf; ends of games are backed up at once.
+
+    `waiting` gets the numbers of the slots whose leaves wait for a value; returns how many.
+    """
+    count = 0
+    for number in range(len(slots)):
+        slot = slots[number]
+        if has_finished(slot):
+            slot.status = FINISHED
+            continue
+        status = descend(program, slot)
+        if status == OVER:
+            value = nodes_of(tree_of(slot))[np.int64(path_of(slot)[slot.depth])].value
+            if finish(program, slot, value) < 0:
+                status = FAILED
+        elif status == LEAF:
+            if slot.sharers > 1:
+                _mark_path(slot, 1)
+            waiting[count] = number
+            count += 1
+        slot.status = status
+    return count
+
+
+@compiled
+def finish_all(program, slots, waiting, values, weights, embeddings):
+    """Takes the values of waiting leaves up, and gives the leaves their children.
+
+    Args:
+      waiting: (B,) numbers of slots.
+      values: (B,) float32 in [-1, 1], for the player to move at the leaf.
+      weights: (B, num_actions) float32 ≥ 0, the policy by action; (0, 0): none.
+      embeddings: (B, D) float32; (0, 0): none.
+    """
+    for row in range(len(waiting)):
+        slot = slots[waiting[row]]
+        tree = tree_of(slot)
+        nodes = nodes_of(tree)
+        leaf = np.int64(path_of(slot)[slot.depth])
+        if slot.sharers > 1:
+            _mark_path(slot, -1)
+        value = np.float64(values[row])
+        if nodes[leaf].flags & PLAYER_1:
+            value = -value
+        embedding = embeddings.ctypes.data + row * embeddings.shape[1] * 4 if len(embeddings) else 0
+        status = ask_memory(program, slot, np.int64(embedding))
+        wanted = nodes[leaf].num_children == 0 and slot.depth < slot.max_depth
+        if status >= 0 and wanted and tree.num_nodes + program.num_actions <= tree.capacity:
+            status = make_children(program, slot, tree, leaf)
+            if status > 0 and len(weights):
+                status = set_priors(program, tree, leaf, weights[row])
+        if status < 0 or not -1.0 <= value <= 1.0 or finish(program, slot, value) < 0:
+            slot.status = FAILED
+
+
+@compiled
+def gather(program, slots, waiting, count, batch):
+    """Copies the states of the first `count` waiting slots into the rows of `batch` (uint64 words)."""
+    width = batch.shape[1] * 8
+    for row in range(count):
+        if copy_state(program, batch.ctypes.data + row * width, slots[waiting[row]].state) < 0:
+            return FAILED
+    return 0
+
+
+@compiled
+def withdraw_all(slots, waiting):
+    """Takes back the virtual loss of leaves whose evaluation will not come."""
+    for number in waiting:
+        if slots[number].sharers > 1:
+            _mark_path(slots[number], -1)

@@ -1,0 +1,263 @@
+"""The tree: one flat array of 32-byte nodes, and optional columns beside it.
+
+Children of a node lie side by side, visited ones first in the order of their first visit (or, with
+priors, of their prior), so that a selection rule reads one short run of memory. Node 0 is the root.
+
+Point of view: every value in the tree is for player 0. A rule turns it with `sign_of(node)`, +1 where
+player 0 moves and -1 where player 1 does; games in which a player moves twice need no special care.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import carray
+
+from engram.compile import compiled, pointer_at
+from engram.errors import InvalidParameter
+
+node_dtype = np.dtype(
+    [
+        ("value", np.float64),  # backed-up value V in [-1, 1] for player 0; of a terminal node, its outcome
+        ("visit_count", np.uint32),  # N: simulations backed up through this node
+        ("first_child", np.int32),  # index of its first child; 0 while it has none
+        ("action", np.int32),  # action that leads here from the parent
+        ("prior", np.float32),  # P in [0, 1]; uniform where nobody gave one
+        ("num_children", np.uint16),  # legal actions here, once expanded
+        ("num_visited", np.uint16),  # children that have been entered: the first so many
+        ("in_flight", np.uint16),  # simulations below that wait for their evaluation
+        ("flags", np.uint8),  # PLAYER_1 and TERMINAL
+        ("unused", np.uint8),
+    ]
+)
+memory_dtype = np.dtype(
+    [
+        ("value", np.float64),  # what similar positions say, in [-1, 1] for player 0
+        ("count", np.float64),  # N_M, the weight of their evaluations; 0: nothing known
+    ]
+)
+own_dtype = np.dtype(
+    [
+        ("mean", np.float64),  # running value before `mix`, for player 0
+        ("first", np.float64),  # the node's own first evaluation, for player 0
+    ]
+)
+tree_dtype = np.dtype(
+    [
+        ("nodes", np.int64),  # address of `capacity` nodes
+        ("memory", np.int64),  # address of as many `memory_dtype`, or 0
+        ("own", np.int64),  # address of as many `own_dtype`, or 0
+        ("capacity", np.int64),
+        ("num_nodes", np.int64),
+        ("max_nodes", np.int64),
+        ("full", np.int64),  # 1 once an expansion was left out for want of room
+        ("equivalence", np.float64),  # k of the memory's weight sqrt(k / (3N + k))
+    ]
+)
+
+PLAYER_1 = 1
+TERMINAL = 2
+EXPAND = -1
+"""What a selection rule returns to enter the next child that nobody has visited."""
+
+
+@compiled(inline=True)
+def nodes_of(tree):
+    """The nodes of a tree, as an array."""
+    return carray(pointer_at(tree.nodes, node_dtype), (tree.capacity,))
+
+
+@compiled(inline=True)
+def memory_of(tree):
+    """The memory column of a tree that has one."""
+    return carray(pointer_at(tree.memory, memory_dtype), (tree.capacity,))
+
+
+@compiled(inline=True)
+def own_of(tree):
+    """The column of own means of a tree that has one."""
+    return carray(pointer_at(tree.own, own_dtype), (tree.capacity,))
+
+
+@compiled(inline=True)
+def sign_of(node):
+    """+1.0 where player 0 moves at a node, -1.0 where player 1 does."""
+    return 1.0 - 2.0 * np.float64(node.flags & PLAYER_1)
+
+
+@compiled(inline=True)
+def statistics(tree, nodes, child, sign):
+    """(visits, Q) of a visited child for the player whose sign is given.
+
+    Simulations in flight count as visits that were lost (virtual loss), so that a batch spreads; a
+    memory's value is blended in with weight λ = sqrt(k / (3N + k)) where it knows something.
+    """
+    visits = np.float64(nodes[child].visit_count)
+    value = sign * nodes[child].value
+    if tree.memory != 0:
+        entry = memory_of(tree)[child]
+        if entry.count > 0.0:
+            weight = math.sqrt(tree.equivalence / (3.0 * visits + tree.equivalence))
+            value = (1.0 - weight) * value + weight * sign * entry.value
+    if nodes[child].in_flight != 0:
+        waiting = np.float64(nodes[child].in_flight)
+        value = (value * visits - waiting) / (visits + waiting)
+        visits += waiting
+    return visits, value
+
+
+@compiled
+def keep_subtree(old, child, new):
+    """Copies the subtree under `child` to the start of `new`; returns its number of nodes. O(nodes kept)."""
+    new[0] = old[child]
+    count = 1
+    at = 0
+    while at < count:
+        first = new[at].first_child
+        if first > 0:
+            new[at].first_child = count
+            for k in range(np.int64(new[at].num_children)):
+                new[count + k] = old[first + k]
+            count += np.int64(new[at].num_children)
+        at += 1
+    return count
+
+
+@compiled
+def keep_column(nodes, child, old, new):
+    """Copies what a column holds for the subtree under `child`, in the order of `keep_subtree`."""
+    new[0] = old[child]
+    order = np.empty(len(new), np.int64)
+    order[0] = child
+    count = 1
+    at = 0
+    while at < count:
+        node = order[at]
+        first = nodes[node].first_child
+        if first > 0:
+            for k in range(np.int64(nodes[node].num_children)):
+                new[count] = old[first + k]
+                order[count] = first + k
+                count += 1
+        at += 1
+
+
+@compiled
+def subtree_size(nodes, child):
+    """Number of nodes in the subtree under `child`, itself included."""
+    stack = np.empty(1024, np.int64)
+    stack[0] = child
+    depth = 1
+    count = 1
+    while depth > 0:
+        depth -= 1
+        node = stack[depth]
+        first = nodes[node].first_child
+        if first > 0:
+            number = np.int64(nodes[node].num_children)
+            count += number
+            if depth + number > len(stack):
+                larger = np.empty(2 * (depth + number), np.int64)
+                larger[:depth] = stack[:depth]
+                stack = larger
+            for k in range(number):
+                stack[depth] = first + k
+                depth += 1
+    return count
+
+
+class Tree:
+    """The arrays of one tree, grown as needed up to a bound that is kept.
+
+    Args:
+      num_actions: of the game; a node's children never number more.
+      max_nodes: bound on the nodes, ≥ 1 + num_actions.
+      memory: keep the memory column (16 bytes a node more); its k is `equivalence`.
+      own: keep the column of means that a mixing backup needs (16 bytes a node more).
+    """
+
+    def __init__(self, num_actions: int, max_nodes: int, *, memory: bool = False, own: bool = False, equivalence: float = 0.0):
+        if max_nodes < 1 + num_actions:
+            raise InvalidParameter(f"a tree of {max_nodes} nodes cannot hold a root and its {num_actions} children")
+        self.max_nodes = max_nodes
+        self.header = np.zeros(1, tree_dtype)
+        self.header["max_nodes"] = max_nodes
+        self.header["equivalence"] = equivalence
+        capacity = min(max_nodes, max(1024, 4 * (num_actions + 1)))
+        self.nodes = np.zeros(capacity, node_dtype)
+        self.memory = np.zeros(capacity, memory_dtype) if memory else None
+        self.own = np.zeros(capacity, own_dtype) if own else None
+        self._publish()
+        self.clear()
+
+    @property
+    def num_nodes(self) -> int:
+        """Nodes in use, children that nobody has visited included."""
+        return int(self.header["num_nodes"][0])
+
+    @property
+    def full(self) -> bool:
+        """Whether an expansion was left out because the bound was reached."""
+        return bool(self.header["full"][0])
+
+    @staticmethod
+    def bytes_a_node(memory: bool = False, own: bool = False) -> int:
+        """Memory that a node takes."""
+        return node_dtype.itemsize + memory * memory_dtype.itemsize + own * own_dtype.itemsize
+
+    def clear(self) -> None:
+        """Forgets everything but the room."""
+        self.nodes[0] = np.zeros((), node_dtype)
+        for column in (self.memory, self.own):
+            if column is not None:
+                column[0] = np.zeros((), column.dtype)
+        self.header["num_nodes"] = 1
+        self.header["full"] = 0
+
+    def grow(self) -> None:
+        """Doubles the room, up to the bound."""
+        capacity = min(self.max_nodes, 2 * len(self.nodes))
+        self.nodes = self._resized(self.nodes, capacity)
+        self.memory = None if self.memory is None else self._resized(self.memory, capacity)
+        self.own = None if self.own is None else self._resized(self.own, capacity)
+        self._publish()
+
+    def children(self, node: int = 0) -> np.ndarray:
+        """The children of a node, a view of the array."""
+        first = int(self.nodes[node]["first_child"])
+        return self.nodes[first : first + int(self.nodes[node]["num_children"])] if first else self.nodes[:0]
+
+    def descend(self, action: int) -> bool:
+        """Makes the root's child by `action` the root and keeps what is below it; False if there is none."""
+        children = self.children()
+        found = np.flatnonzero(children["action"] == action)
+        if not len(found) or children["visit_count"][found[0]] == 0:
+            return False
+        child = int(self.nodes[0]["first_child"]) + int(found[0])
+        size = subtree_size(self.nodes, child)
+        capacity = min(self.max_nodes, max(2 * size, 1024, 4 * (int(self.nodes[0]["num_children"]) + 1)))
+        kept = np.zeros(capacity, node_dtype)
+        keep_subtree(self.nodes, child, kept)
+        for name in ("memory", "own"):
+            column = getattr(self, name)
+            if column is not None:
+                moved = np.zeros(capacity, column.dtype)
+                keep_column(self.nodes, child, column, moved[:size])
+                setattr(self, name, moved)
+        self.nodes = kept
+        self.header["num_nodes"] = size
+        self.header["full"] = 0
+        self._publish()
+        return True
+
+    def _resized(self, column: np.ndarray, capacity: int) -> np.ndarray:
+        larger = np.zeros(capacity, column.dtype)
+        larger[: len(column)] = column
+        return larger
+
+    def _publish(self) -> None:
+        self.header["nodes"] = self.nodes.ctypes.data
+        self.header["memory"] = 0 if self.memory is None else self.memory.ctypes.data
+        self.header["own"] = 0 if self.own is None else self.own.ctypes.data
+        self.header["capacity"] = len(self.nodes)

@@ -1,0 +1,229 @@
+"""The memory that searches run in: trees, slots and buffers of one or many games side by side.
+
+`Search` holds a workspace of one tree, `Lockstep` one of many; both advance it by `step`.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numba
+import numpy as np
+from numba import float64
+
+from engram.compile import Callback
+from engram.errors import InvalidParameter, OperatorError
+from engram.games.game import Game, State
+from engram.games.python_game import PythonGame
+from engram.rng import rng_dtype, seed_rng
+from engram.search import simulation
+from engram.search.evaluation import checked
+from engram.search.presets import Preset
+from engram.search.program import FAILED, FINISHED, GROW, program_dtype, slot_dtype
+from engram.search.tree import PLAYER_1, Tree
+
+DEFAULT_BYTES = 1 << 30
+
+
+class Workspace:
+    """Room for `num_trees` searches of one game with one preset.
+
+    Args:
+      game, preset: what is searched and how.
+      num_trees: games side by side.
+      max_nodes: bound on the nodes of each tree, or None: what `max_bytes` holds.
+      max_bytes: bound on the bytes of each tree's nodes.
+    """
+
+    def __init__(
+        self,
+        game: Game,
+        preset: Preset,
+        num_trees: int = 1,
+        *,
+        max_nodes: int | None = None,
+        max_bytes: int = DEFAULT_BYTES,
+    ):
+        needs_own = preset.backup.values.get("mix") is not None
+        bytes_a_node = Tree.bytes_a_node(preset.memory is not None, needs_own)
+        bound = min(max_bytes // bytes_a_node, 2**31 - 1)
+        bound = bound if max_nodes is None else min(bound, max_nodes)
+        if bound < 1 + game.num_actions:
+            raise InvalidParameter(
+                f"{game.name} needs room for at least {1 + game.num_actions} nodes "
+                f"({(1 + game.num_actions) * bytes_a_node} bytes), not {max(bound, 0)}"
+            )
+        self.game = game
+        self.preset = preset
+        self.bytes_a_node = bytes_a_node
+        self.trees = [
+            Tree(
+                game.num_actions,
+                bound,
+                memory=preset.memory is not None,
+                own=needs_own,
+                equivalence=preset.memory.equivalence if preset.memory else 0.0,
+            )
+            for _ in range(num_trees)
+        ]
+        self.num_leaves = preset.num_leaves if preset.evaluator else 1
+        num_slots = num_trees * self.num_leaves
+        words = game.state_bytes // 8
+        depth = game.max_moves + 1
+        self.root_states = np.zeros((num_trees, words), np.uint64)
+        self.rngs = np.zeros(num_trees, rng_dtype)
+        self._states = np.zeros((num_slots, words), np.uint64)
+        self._paths = np.zeros((num_slots, depth + 1), np.int32)
+        self._actions = np.zeros((num_slots, game.num_actions + 1), np.int32)
+        self._waiting = np.zeros(num_slots, np.int64)
+        self._batch = np.zeros((num_slots if preset.evaluator else 0, words), np.uint64)
+        self.program = self._make_program()
+        self.slots = np.zeros(num_slots, slot_dtype)
+        for number in range(num_slots):
+            slot = self.slots[number]
+            tree = number // self.num_leaves
+            slot["tree"] = self.trees[tree].header.ctypes.data
+            slot["root_state"] = self.root_states[tree].ctypes.data
+            slot["rng"] = self.rngs[tree : tree + 1].ctypes.data
+            slot["state"] = self._states[number].ctypes.data
+            slot["path"] = self._paths[number].ctypes.data
+            slot["actions"] = self._actions[number].ctypes.data
+            slot["max_depth"] = depth
+            slot["sharers"] = self.num_leaves
+        if isinstance(game, PythonGame):
+            rows = [*self.root_states, *self._states, *self._batch]
+            weakref.finalize(self, _release, game, [row.ctypes.data for row in rows])
+
+    # ----------------------------------------------------------------------------- one tree
+
+    def set_root(self, number: int, state: State) -> None:
+        """Makes a state the root of a tree, which forgets what it held."""
+        self.game.write(self.root_states[number], state)
+        tree = self.trees[number]
+        tree.clear()
+        tree.nodes[0]["flags"] = PLAYER_1 if self.game.to_play(state) else 0
+
+    def start(self, number: int, budget: int, seed: int, stop_early: bool = False) -> None:
+        """Begins a search of so many simulations in a tree."""
+        seed_rng(self.rngs[number], np.uint64(seed & 0xFFFFFFFFFFFFFFFF))
+        slots = self._slots_of(number)
+        slots["done"] = 0
+        slots["replay"] = 0
+        slots["stop_early"] = stop_early
+        slots["status"] = 0
+        self.extend(number, budget)
+
+    def extend(self, number: int, budget: int) -> None:
+        """Sets the simulations, counted from `start`, at which a tree's search ends."""
+        slots = self._slots_of(number)
+        share, more = divmod(budget, len(slots))
+        slots["budget"] = share + (np.arange(len(slots)) < more)
+        slots["status"] = 0
+
+    def done(self, number: int) -> int:
+        """Simulations backed up in a tree since `start`."""
+        return int(self._slots_of(number)["done"].sum())
+
+    def has_finished(self, number: int) -> bool:
+        """Whether a tree's search has ended."""
+        return bool((self._slots_of(number)["status"] == FINISHED).all())
+
+    # ---------------------------------------------------------------------------- all trees
+
+    def step(self, count: int) -> None:
+        """Advances every unfinished tree: by up to `count` simulations, or by one batch for an evaluator.
+
+        Raises:
+          OperatorError: an operator or the evaluator failed; a Python game's own exception is raised as it is.
+        """
+        if self.preset.evaluator is None:
+            simulation.simulate(self.program[0], self.slots, count)
+            self._see_to_statuses()
+        elif count > 0:
+            self._step_batch()
+
+    def finished(self) -> bool:
+        """Whether every search has ended."""
+        return bool((self.slots["status"] == FINISHED).all())
+
+    def warm_up(self) -> None:
+        """Compiles, or loads from the cache, all that a search calls."""
+        nothing = self.slots[:0]
+        simulation.simulate(self.program[0], nothing, 0)
+        if self.preset.evaluator is not None:
+            simulation.descend_all(self.program[0], nothing, self._waiting[:0])
+            simulation.gather(self.program[0], nothing, self._waiting[:0], 0, self._batch)
+            empty = np.empty((0, 0), np.float32)
+            simulation.finish_all(self.program[0], nothing, self._waiting[:0], empty.ravel(), empty, empty)
+
+    # -------------------------------------------------------------------------- inner parts
+
+    def _slots_of(self, number: int) -> Any:
+        return self.slots[number * self.num_leaves : (number + 1) * self.num_leaves]
+
+    def _step_batch(self) -> None:
+        count = simulation.descend_all(self.program[0], self.slots, self._waiting)
+        if count:
+            waiting = self._waiting[:count]
+            try:
+                states = self._waiting_states(count)
+                assert self.preset.evaluator is not None
+                answer = checked(self.preset.evaluator.evaluate(states), count, self.game.num_actions)
+            except BaseException:
+                simulation.withdraw_all(self.slots, waiting)
+                raise
+            simulation.finish_all(self.program[0], self.slots, waiting, *answer)
+        self._see_to_statuses()
+
+    def _waiting_states(self, count: int) -> Any:
+        if isinstance(self.game, PythonGame):
+            return [self.game.read(self._states[number]) for number in self._waiting[:count]]
+        simulation.gather(self.program[0], self.slots, self._waiting, count, self._batch)
+        raw = self._batch[:count].view(np.uint8)[:, : self.game.state_dtype.itemsize]
+        return np.ascontiguousarray(raw).view(self.game.state_dtype).reshape(count)
+
+    def _see_to_statuses(self) -> None:
+        statuses = self.slots["status"]
+        if (statuses == FAILED).any():
+            self.game.raise_pending()
+            raise OperatorError(f"an operator failed or gave a value that is not a number while searching {self.game.name}")
+        for number in np.flatnonzero(statuses == GROW):
+            tree = self.trees[number // self.num_leaves]
+            room = self.game.num_actions * (self.num_leaves + 1)
+            while tree.num_nodes + room > len(tree.nodes) < tree.max_nodes:
+                tree.grow()
+
+    def _make_program(self) -> np.ndarray:
+        game, preset = self.game, self.preset
+        program = np.zeros(1, program_dtype)
+        for name in ("legal_actions", "play", "outcome", "to_play", "copy"):
+            program[name] = game.address(name)
+        program["state_words"] = game.state_bytes // 8
+        program["num_actions"] = game.num_actions
+        phases = {"selection": preset.selection, "backup": preset.backup}
+        if preset.memory is not None:
+            phases |= {"recall": preset.memory.recall, "remember": preset.memory.remember}
+        for name, operator in phases.items():
+            program[name] = operator.address
+            program[name + "_parameters"] = operator.record.ctypes.data
+        self._evaluation = self._evaluation_callback()
+        program["evaluation"] = self._evaluation.address if self._evaluation else game.address("rollout")
+        program["waits"] = preset.evaluator is not None
+        program["expand_after"] = preset.expansion.after
+        program["expand_all"] = preset.expansion.all_children
+        program["sorted_children"] = preset.evaluator is not None
+        return program
+
+    def _evaluation_callback(self) -> Callback | None:
+        if self.preset.evaluation is None:
+            return None
+        if isinstance(self.game, PythonGame):
+            raise InvalidParameter(f"{self.game.name} is a plain Python game: give an evaluator, not a compiled evaluation")
+        arguments = (numba.from_dtype(self.game.state_dtype), numba.from_dtype(rng_dtype))
+        return Callback(self.preset.evaluation, float64, arguments)
+
+
+def _release(game: PythonGame, addresses: list[int]) -> None:
+    for address in addresses:
+        game.forget(address)

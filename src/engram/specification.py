@@ -1,0 +1,258 @@
+"""Specifications: what people write to name a game, a player, a preset or one of their parts.
+
+    uct(exploration=1.0)                     a name and options
+    puct(network='go9', backup=softmax(temperature=2.0))      a part that is named in the same way
+    puct(backup=average)                     a bare word is a part with no options
+    monotone_uct(knots=[-10, -4, -4])        a list of numbers, kept as a tuple
+    go:19,komi=7.5    line:rows=6,columns=7,gravity=true      the way games are written
+
+Nothing is ever evaluated: the text is read as Python's syntax tree, of which calls by keyword, words,
+numbers, strings, `true`, `false` and `none` are accepted. Any other text raises `InvalidSpecification`.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+from engram.errors import InvalidSpecification, nearest
+
+Value = Union[None, bool, int, float, str, tuple["Value", ...], "Specification"]
+
+MAX_LENGTH = 4000
+MAX_DEPTH = 12
+
+_COLON = re.compile(r"\s*([A-Za-z_]\w*)\s*:(.*)", re.DOTALL)
+_WORDS: dict[str, bool | None] = {"true": True, "false": False, "none": None}
+_PAIRS = {")": "(", "]": "["}
+
+
+@dataclass(frozen=True)
+class Specification:
+    """A name with arguments; two that mean the same have the same `text`.
+
+    Args:
+      name: an identifier.
+      positional: arguments given without a key, in order.
+      options: values by key; kept in alphabetic order of the keys.
+    """
+
+    name: str
+    positional: tuple[Value, ...] = ()
+    options: Mapping[str, Value] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "options", {key: self.options[key] for key in sorted(self.options)})
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.positional, tuple(self.options.items())))
+
+    @property
+    def text(self) -> str:
+        """The one canonical way to write it; reading it back gives an equal specification."""
+        inner = self._arguments(", ")
+        return f"{self.name}({inner})" if inner else self.name
+
+    @property
+    def colon_text(self) -> str:
+        """The same as games are written: `go:19,komi=7.5`."""
+        inner = self._arguments(",")
+        return f"{self.name}:{inner}" if inner else self.name
+
+    def _arguments(self, separator: str) -> str:
+        given = [_value_text(value) for value in self.positional]
+        return separator.join(given + [f"{key}={_value_text(value)}" for key, value in self.options.items()])
+
+    def bind(self, defaults: Mapping[str, Any]) -> dict[str, Any]:
+        """All parameters by name: those given, and `defaults` for the rest.
+
+        A positional argument takes the next parameter in the order of `defaults`. A given value must have
+        the type of its default (a whole number will do for a float); a default of None accepts anything.
+
+        Raises:
+          InvalidSpecification: an unknown or repeated parameter, or a value of another type.
+        """
+        names = list(defaults)
+        if len(self.positional) > len(names):
+            takes = f"takes {', '.join(names)}" if names else "takes no options"
+            raise InvalidSpecification(f"{self.name} {takes}; {len(self.positional)} values were given")
+        given = dict(zip(names, self.positional, strict=False))
+        for key, value in self.options.items():
+            if key not in defaults:
+                known = f" (it has {', '.join(names)})" if names else " (it has none)"
+                raise InvalidSpecification(f"{self.name} has no option {key!r}{nearest(key, names) or known}")
+            if key in given:
+                raise InvalidSpecification(f"{self.name}: {key} is given twice")
+            given[key] = value
+        return {name: self._typed(name, given[name], defaults[name]) if name in given else defaults[name]
+                for name in names}  # fmt: skip
+
+    def _typed(self, name: str, value: Value, default: Any) -> Any:
+        if default is None:
+            return value
+        if isinstance(default, bool) or isinstance(value, bool):
+            if isinstance(default, bool) and isinstance(value, bool):
+                return value
+        elif isinstance(default, float) and isinstance(value, (int, float)):
+            return float(value)
+        elif isinstance(default, str) and isinstance(value, Specification) and not (value.positional or value.options):
+            return value.name  # a bare word where a string is meant
+        elif isinstance(value, type(default)):
+            return value
+        kinds = {bool: "true or false", int: "a whole number", float: "a number", str: "a word", tuple: "a list"}
+        wanted = kinds.get(type(default), type(default).__name__)
+        raise InvalidSpecification(f"{self.name}: {name} must be {wanted}, not {_value_text(value)}")
+
+
+def parse(text: str) -> Specification:
+    """Reads `name`, `name(...)` or `name:...`.
+
+    Raises:
+      InvalidSpecification: the text is none of these; the sentence says where it goes wrong.
+    """
+    source = _checked(text)
+    colon = _COLON.match(source)
+    if colon:
+        # A bracket keeps the parts together, so that `go:9)(` cannot mean anything.
+        _check_brackets(colon[2], text)
+        source = f"{colon[1]}({colon[2]})"
+    found = _from_node(_tree(source.strip(), text), text)
+    if not isinstance(found, Specification):
+        raise InvalidSpecification(f"{_shown(text)} is not a name with options, such as name(key=value)")
+    return found
+
+
+def parse_value(text: str) -> Value:
+    """Reads one value: a number, a string, `true`, `false`, `none`, a list, or a specification.
+
+    Raises:
+      InvalidSpecification: the text is none of these.
+    """
+    return _from_node(_tree(_checked(text).strip(), text), text)
+
+
+def split_specifications(text: str) -> list[str]:
+    """Parts of a list such as `a(x=1,y=2),b(z=3)`, split at the commas outside brackets and strings.
+
+    Raises:
+      InvalidSpecification: an empty part, or brackets or quotes that do not close.
+    """
+    source = _checked(text)
+    cuts = _check_brackets(source, text)
+    parts = [source[start + 1 : end].strip() for start, end in zip([-1, *cuts], [*cuts, len(source)], strict=True)]
+    if not all(parts):
+        raise InvalidSpecification(f"{_shown(text)} has an empty part between its commas")
+    return parts
+
+
+# ------------------------------------------------------------------------------------- inner parts
+
+
+def _checked(text: str) -> str:
+    if not isinstance(text, str):
+        raise InvalidSpecification(f"a specification is a text, not {type(text).__name__}")
+    if len(text) > MAX_LENGTH:
+        raise InvalidSpecification(f"a specification has at most {MAX_LENGTH} characters, not {len(text)}")
+    if not text.strip():
+        raise InvalidSpecification("a specification must not be empty")
+    if not text.isprintable() or "#" in text:
+        raise InvalidSpecification(f"{_shown(text)} holds a character that no specification has")
+    _check_brackets(text, text)
+    return text
+
+
+def _check_brackets(source: str, text: str) -> list[int]:
+    """Places of the commas outside all brackets; also keeps deep nesting away from Python's own parser."""
+    open_brackets: list[str] = []
+    commas: list[int] = []
+    quote = ""
+    escaped = False
+    for place, mark in enumerate(source):
+        if quote:
+            if not escaped and mark == quote:
+                quote = ""
+            escaped = mark == "\\" and not escaped
+        elif mark in "'\"":
+            quote = mark
+        elif mark in "([":
+            open_brackets.append(mark)
+            if len(open_brackets) > MAX_DEPTH:
+                raise InvalidSpecification(f"{_shown(text)} nests more than {MAX_DEPTH} brackets")
+        elif mark in ")]":
+            if not open_brackets or open_brackets.pop() != _PAIRS[mark]:
+                raise InvalidSpecification(f"{_shown(text)}: {mark!r} closes nothing")
+        elif mark == "," and not open_brackets:
+            commas.append(place)
+    if quote:
+        raise InvalidSpecification(f"{_shown(text)}: a quote {quote} is not closed")
+    if open_brackets:
+        raise InvalidSpecification(f"{_shown(text)}: {open_brackets[-1]!r} is not closed")
+    return commas
+
+
+def _tree(source: str, text: str) -> ast.expr:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(source, mode="eval").body
+    except SyntaxError as error:
+        reason = (error.msg or "not understood").split(". Perhaps")[0].split(". Maybe")[0]
+        raise InvalidSpecification(f"{_shown(text)} cannot be read: {reason}") from None
+    except (ValueError, RecursionError, MemoryError):
+        raise InvalidSpecification(f"{_shown(text)} cannot be read") from None
+
+
+def _from_node(node: ast.expr, text: str) -> Value:
+    if isinstance(node, ast.Name):
+        return _WORDS[node.id.lower()] if node.id.lower() in _WORDS else Specification(node.id)
+    if isinstance(node, ast.Constant):
+        return _constant(node.value, text)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
+        # Only a sign right before a number: a chain of signs means nothing here.
+        number = _constant(node.operand.value, text) if isinstance(node.operand, ast.Constant) else None
+        if isinstance(number, (int, float)) and not isinstance(number, bool):
+            return -number if isinstance(node.op, ast.USub) else number
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return tuple(_from_node(element, text) for element in node.elts)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.lower() not in _WORDS:
+        options: dict[str, Value] = {}
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                raise InvalidSpecification(f"{_shown(text)}: ** has no place in a specification")
+            if keyword.arg in options:
+                raise InvalidSpecification(f"{_shown(text)}: {keyword.arg} is given twice")
+            options[keyword.arg] = _from_node(keyword.value, text)
+        positional = tuple(_from_node(argument, text) for argument in node.args)
+        return Specification(node.func.id, positional, options)
+    raise InvalidSpecification(
+        f"{_shown(text)}: only names, options, numbers, strings and lists have a place in a specification"
+    )
+
+
+def _constant(value: Any, text: str) -> Value:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int) and abs(value) < 1 << 63:
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    if isinstance(value, str) and value.isprintable():
+        return value
+    raise InvalidSpecification(f"{_shown(text)}: a value is a finite number or a printable text")
+
+
+def _value_text(value: Value) -> str:
+    if value is None or isinstance(value, bool):
+        return "none" if value is None else str(value).lower()
+    if isinstance(value, tuple):
+        return "[" + ", ".join(_value_text(part) for part in value) + "]"
+    return value.text if isinstance(value, Specification) else repr(value)
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 80 else text[:77] + "...")
