@@ -38,7 +38,7 @@ def main() -> None:
     options = parser.parse_args()
     solver = Solver(6, 7, 4, gravity=True, table_bytes=options.table_mib << 20)
     solver.score(*solver.position([0, 1, 0, 1, 0, 1]))
-    print(f"{'set':12}{'positions':>10}{'wrong':>7}{'nodes each':>12}{'cold /s':>10}{'reset /s':>10}{'warm /s':>10}{'M nodes/s':>11}")
+    print("set         positions  wrong  nodes each   cold /s  reset /s   warm /s  M nodes/s (cold)")
     for name in ("Test_L3_R1", "Test_L2_R1", "Test_L1_R1"):
         me, mask, known = read(options.folder / name, solver)
         speeds: dict[str, list[float]] = {"cold": [], "reset": [], "warm": []}
@@ -62,7 +62,8 @@ def main() -> None:
             speeds["reset"].append(len(me) / spent)
         cold, reset, warm = (statistics.median(speeds[kind]) for kind in ("cold", "reset", "warm"))
         each = nodes / len(me)
-        print(f"{name:12}{len(me):10}{wrong:7}{each:12.0f}{cold:10.0f}{reset:10.0f}{warm:10.0f}{each * cold / 1e6:11.1f}")
+        speed = f"{cold:10.0f}{reset:10.0f}{warm:10.0f}{each * cold / 1e6:11.1f}"
+        print(f"{name:11}{len(me):10}{wrong:7}{each:12.0f}{speed}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,56 @@
+"""engram: Monte-Carlo tree search that remembers.
+
+import engram
+
+game = engram.game("connect_four")
+search = engram.Search(game, engram.presets.uct(exploration=1.0))
+result = search.run(game.initial_state(), engram.Limit(simulations=10_000), seed=0)
+print(result)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from engram.arena.match import match as match
+    from engram.errors import EngramError as EngramError
+    from engram.games.check import check_game as check_game
+    from engram.games.game import Game as Game
+    from engram.games.python_game import PythonGame as PythonGame
+    from engram.games.registry import game as game
+    from engram.search import presets as presets
+    from engram.search.limit import Limit as Limit
+    from engram.search.lockstep import Lockstep as Lockstep
+    from engram.search.search import Search as Search
+
+__version__ = "0.1.0"
+
+# Looked up on first use, so that `engram --help` does not wait for the compiler to load.
+_HOMES = {
+    "EngramError": "engram.errors",
+    "Game": "engram.games.game",
+    "Limit": "engram.search.limit",
+    "Lockstep": "engram.search.lockstep",
+    "PythonGame": "engram.games.python_game",
+    "Search": "engram.search.search",
+    "check_game": "engram.games.check",
+    "game": "engram.games.registry",
+    "match": "engram.arena.match",
+}
+__all__ = [*sorted(_HOMES), "presets"]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name == "presets":
+        return import_module("engram.search.presets")
+    if name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'engram' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -23,12 +23,11 @@ import re
 import shutil
 import sys
 import sysconfig
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +61,7 @@ def cache_root() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "engram"
 
 
-@lru_cache(maxsize=None)
+@cache
 def _imports(path: str) -> tuple[str, ...]:
     """Source files that the file at `path` imports by name, installed libraries left out."""
     text = Path(path).read_text(encoding="utf-8", errors="replace")
@@ -110,7 +109,7 @@ def _file_of(name: str) -> str | None:
     if path is None or not path.endswith(".py"):
         return None
     installed = os.path.realpath(path).startswith(_INSTALLED)
-    return path if not installed or name.split(".")[0] == "engram" else None
+    return path if not installed or name.split(".", maxsplit=1)[0] == "engram" else None
 
 
 def sources(path: str) -> list[str]:
@@ -125,7 +124,7 @@ def sources(path: str) -> list[str]:
     return list(reached)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _cache_folder(path: str, module: str) -> str | None:
     """Cache folder for the module at `path`; None (no cache) where no folder can be written."""
     digest = hashlib.sha256()
@@ -228,7 +227,7 @@ class Callback:
         self.function = getattr(function, "py_func", function)
         self.returns = returns
         self.arguments = arguments
-        self._address = 0
+        self._address: int = 0
         self._keep: Any = None
 
     @property
@@ -243,13 +242,13 @@ class Callback:
                     callback.enable_caching()
                 callback.compile()
                 self._keep = callback
-                self._address = callback.address
+                self._address = int(callback.address or 0)
         return self._address
 
     @property
     def from_python(self) -> Callable[..., Any]:
         """The same machine code callable from Python with addresses and numbers."""
-        kinds = {types.float64: ctypes.c_double, types.float32: ctypes.c_float, types.uint64: ctypes.c_uint64}
+        kinds: dict[Any, Any] = {types.float64: ctypes.c_double, types.uint64: ctypes.c_uint64}
         result = kinds.get(self.returns, ctypes.c_int64)
         return ctypes.CFUNCTYPE(result, *(kinds.get(kind, ctypes.c_int64) for kind in self.arguments))(self.address)
 

@@ -1,8 +1,9 @@
 """The compiled search of the perfect solver: null-window negamax on bitboards, suspendable at any node.
 
-One kernel, `advance`, serves every board. It keeps its whole state in arrays (`search`, `frames`,
-`moves`), never on the machine's stack: it stops after a given number of nodes, and the next call goes on
-at that very node. A search cut into slices therefore visits the same nodes as one that was not.
+One kernel, `advance`, serves every board of `solver_board`. It keeps its whole state in arrays (`search`,
+`frames`, `moves`), never on the machine's stack: it stops after a given number of nodes, and the next
+call goes on at that very node. A search cut into slices therefore visits the same nodes as one that was
+not.
 
 Words are uint64, scores int64; the two are never mixed. `remaining` is the number of empty cells. Scores
 are those of `engram.arena.solver`: a win with the next stone is worth (remaining + 1) // 2, and nothing
@@ -13,28 +14,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from engram.arena.solver_board import has_run, playable, winning_cells
 from engram.compile import compiled, popcount
 
 MAX_DEPTH = 64
 """Frames that a search can need: one for each cell of the largest board."""
 
 POOL_SIZE = MAX_DEPTH * 32
-"""Moves that can wait at once: a board has at most 32 columns, or 20 free cells without gravity."""
-
-BOARD = np.dtype(
-    [
-        ("full", np.uint64),  # every cell
-        ("bottom", np.uint64),  # lowest cell of each column
-        ("step", np.uint64),  # distance of two neighbours in a row, = rows + 1
-        ("up", np.uint64),  # ... on a rising diagonal, = rows + 2
-        ("down", np.uint64),  # ... on a falling diagonal, = rows
-        ("run", np.int64),
-        ("gravity", np.int64),
-        ("columns", np.int64),
-        ("num_groups", np.int64),
-        ("groups", np.uint64, (32,)),  # columns (with gravity) or cells (without), the most central first
-    ]
-)
+"""Moves that can wait at once: a board has at most 32 columns, or 25 free cells without gravity."""
 
 SEARCH = np.dtype(
     [
@@ -50,7 +37,7 @@ SEARCH = np.dtype(
         ("mask", np.uint64),
         ("threats", np.uint64),  # cells where one more stone of the opponent makes a run
         ("alpha", np.int64),  # the question there: is the score above this?
-        ("num_nodes", np.int64),  # nodes entered since the solver was made
+        ("num_nodes", np.int64),  # nodes entered for this batch, and one for each position begun
     ]
 )
 
@@ -80,97 +67,6 @@ _MOST = 64  # above every score
 _SYMMETRIC_FROM = 24  # empty cells from which a position and its mirror image share an entry
 
 
-# --------------------------------------------------------------------------------- runs on a board
-
-
-@compiled(inline=True)
-def _completing(stones, step, run):
-    """Cells (and some bits beside the board) where one more stone makes a run in one direction."""
-    if run == 4:
-        a1 = stones << step
-        a2 = (a1 & stones) << step
-        b1 = stones >> step
-        b2 = (b1 & stones) >> step
-        return ((a2 & stones) << step) | (a2 & b1) | (a1 & b2) | ((b2 & stones) >> step)
-    if run == 3:
-        a1 = stones << step
-        b1 = stones >> step
-        return ((a1 & stones) << step) | (a1 & b1) | ((b1 & stones) >> step)
-    cells = _0
-    before = ~_0  # cells with i stones in a row just before them
-    for i in range(run):
-        both = before
-        after = stones >> step
-        for _ in range(run - 1 - i):
-            both &= after
-            after = after >> step
-        cells |= both
-        before = (before & stones) << step
-    return cells
-
-
-@compiled(inline=True)
-def winning_cells(board, stones):
-    """Cells, taken or not, where one more stone to `stones` makes a run."""
-    cells = _completing(stones, board.step, board.run)
-    cells |= _completing(stones, board.up, board.run)
-    cells |= _completing(stones, board.down, board.run)
-    if board.gravity and board.run == 4:
-        cells |= (stones << _1) & (stones << np.uint64(2)) & (stones << np.uint64(3))
-    else:
-        cells |= _completing(stones, _1, board.run)
-    return cells & board.full
-
-
-@compiled(inline=True)
-def has_run(board, stones):
-    """Whether `stones` hold a run."""
-    return (winning_cells(board, stones) & stones) != _0
-
-
-@compiled(inline=True)
-def playable(board, mask):
-    """Cells where a stone can be put."""
-    if board.gravity:
-        return (mask + board.bottom) & board.full
-    return board.full ^ mask
-
-
-@compiled
-def fault(board, me, mask):
-    """0 for a position that passes every check, else the number of the first it fails (see `solver.FAULTS`)."""
-    if mask & ~board.full:
-        return 1
-    if me & ~mask:
-        return 2
-    if board.gravity and mask & (mask + board.bottom):
-        return 3
-    if popcount(me) != popcount(mask) >> _1:
-        return 4
-    if has_run(board, me):
-        return 5
-    other = me ^ mask
-    if has_run(board, other):
-        rest = other
-        while rest:  # some stone, taken back, must leave a game that was not over
-            stone = rest & (~rest + _1)
-            rest ^= stone
-            if not (board.gravity and mask & (stone << _1)) and not has_run(board, other ^ stone):
-                return 0
-        return 6
-    return 0
-
-
-@compiled
-def first_fault(board, me, mask):
-    """Index of the first impossible position of a batch and its fault; (-1, 0) for none."""
-    for i in range(len(me)):
-        code = fault(board, me[i], mask[i])
-        if code:
-            return i, code
-    return -1, 0
-
-
 # ------------------------------------------------------------------------------------- the table
 #
 # An entry is one word: the scrambled key without its top 16 bits, a lower and an upper bound. The place
@@ -194,13 +90,11 @@ def _key(board, me, mask, remaining):
         word = me + mask
         if remaining >= _SYMMETRIC_FROM:
             other = _mirror(board, word)
-            if other < word:
-                word = other
+            word = min(word, other)
     else:
         word = me | (mask << np.uint64(32))
         other = _mirror(board, me) | (_mirror(board, mask) << np.uint64(32))
-        if other < word:
-            word = other
+        word = min(word, other)
     return word * _SCRAMBLE
 
 
@@ -308,8 +202,7 @@ def _answer(board, search, frames, moves, table, shift, stop):
             while depth >= 0:
                 frame = frames[depth]
                 score = -score
-                if score > frame.best:
-                    frame.best = score
+                frame.best = max(frame.best, score)
                 if score <= frame.alpha and frame.next > frame.first:
                     break
                 if frame.best > frame.alpha:
@@ -339,7 +232,7 @@ def _answer(board, search, frames, moves, table, shift, stop):
 
 
 @compiled
-def _begin(board, search, me, mask, weak):
+def _begin(board, search, me, mask):
     """Bounds of a position's score without a search."""
     remaining = np.int64(popcount(board.full ^ mask))
     low = -(remaining // 2)
@@ -350,9 +243,6 @@ def _begin(board, search, me, mask, weak):
         low = high = 0
     elif winning_cells(board, me) & playable(board, mask):
         low = high = (remaining + 1) // 2
-    if weak:
-        low = min(max(low, -1), 1)
-        high = min(max(high, -1), 1)
     search.low = low
     search.high = high
     search.started = 1
@@ -361,12 +251,15 @@ def _begin(board, search, me, mask, weak):
 
 @compiled
 def _ask(board, search, me, mask):
-    """Chooses the next question about a position: the middle of its bounds, drawn towards the nearer ones."""
+    """Chooses the next question about a position: the middle of its bounds, or half the outer bound if farther out.
+
+    Questions about a quick end cut deep and are cheap, so they come first.
+    """
     low, high = search.low, search.high
     question = (low + high) >> 1
-    if question <= 0 and -(-low // 2) < question:
+    if False and -(-low // 2) < question:
         question = -(-low // 2)
-    elif question >= 0 and high // 2 > question:
+    elif False and high // 2 > question:
         question = high // 2
     search.question = search.alpha = question
     search.me = me
@@ -384,7 +277,7 @@ def advance(board, search, frames, moves, table, shift, weak, me_batch, mask_bat
       board, search, frames, moves: records and arrays of the types above; `search` zeroed at the start.
       table: uint64 words, a power of two of them, at least 2**16.
       shift: uint64, 64 minus the exponent of that power.
-      weak: find only who wins: scores are then -1, 0 or 1.
+      weak: stop as soon as it is known who wins: results are then -1, 0 or 1.
       me_batch, mask_batch: the positions, without fault.
       scores: where the results go.
     """
@@ -396,8 +289,8 @@ def advance(board, search, frames, moves, table, shift, weak, me_batch, mask_bat
             if search.num_nodes >= stop:
                 return False
             search.num_nodes += 1
-            _begin(board, search, me, mask, weak)
-        while search.low < search.high:
+            _begin(board, search, me, mask)
+        while search.low < search.high and not (weak and (search.low > 0 or search.high < 0)):
             if not search.asking:
                 _ask(board, search, me, mask)
             if not _answer(board, search, frames, moves, table, shift, stop):
@@ -407,7 +300,10 @@ def advance(board, search, frames, moves, table, shift, weak, me_batch, mask_bat
                 search.low = min(search.result, search.high)
             else:
                 search.high = max(search.result, search.low)
-        scores[search.position] = search.low
+        score = search.low
+        if weak:
+            score = np.int64(search.low > 0) - np.int64(search.high < 0)
+        scores[search.position] = score
         search.position += 1
         search.started = 0
     return True

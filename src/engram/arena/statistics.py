@@ -75,7 +75,7 @@ def elo_of_score(score: float, games: int) -> float:
 
 def score_of_elo(elo: float) -> float:
     """Expected score at a difference of Elo."""
-    return 1.0 / (1.0 + 10.0 ** (-elo / 400.0))
+    return 1.0 / (1.0 + math.pow(10.0, -elo / 400.0))
 
 
 def standing(pairs: Iterable[Pair]) -> Standing:

@@ -106,7 +106,7 @@ class Game:
         planes = types.CPointer(types.float32)
         rng = numba.from_dtype(rng_dtype)
         whole, real, word = types.int64, types.float64, types.uint64
-        parts = {
+        parts: dict[str, tuple[Any, Any, tuple[Any, ...]]] = {
             "legal_actions": (legal_actions, whole, (record, actions)),
             "play": (play, whole, (record, whole)),
             "outcome": (outcome, real, (record,)),

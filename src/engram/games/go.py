@@ -26,8 +26,8 @@ from engram.games.go_board import (
     area_balance,
     around,
     bits_of,
-    board_dtype,
     empty_board,
+    has_empty,
     is_past,
     key_after,
     liberties_after,
@@ -65,21 +65,25 @@ def _is_over(state):
 def legal_actions(state, actions):
     if _is_over(state):
         return 0
-    width = state.width
-    stride = width + _1
+    stride = state.width + _1
     colour = state.colour
+    # Until stones have been taken every move adds one to all that lay before, and repeats nothing.
+    fresh = state.captures == _0
     count = 0
     action = 0
     for row in range(_1, stride):
         for point in range(row * stride + _1, row * stride + stride):
             if state.chain[point] == 0:
                 lanes = around(state, point, stride)
-                left = liberties_after(state, lanes)
-                if safe(left, bits_of(lanes, _1 - colour)) != _0:
-                    # Until stones have been taken every move adds one to all that lay before.
-                    if state.captures == _0 or not is_past(state, key_after(state, point, colour, lanes, left)):
-                        actions[count] = action
-                        count += 1
+                legal = fresh and has_empty(lanes)
+                if not legal:
+                    left = liberties_after(state, lanes)
+                    legal = safe(left, bits_of(lanes, _1 - colour)) != _0 and (
+                        fresh or not is_past(state, key_after(state, point, colour, lanes, left))
+                    )
+                if legal:
+                    actions[count] = action
+                    count += 1
             action += 1
     actions[count] = action
     return count + 1
@@ -291,7 +295,8 @@ def parse(diagram: str, initial: np.ndarray) -> State:
     for action, mark in enumerate("".join(marks)):
         if mark == "." or _lay(board, np.uint64(point_of(action, width)), np.uint64(mark == "O")):
             continue
-        raise InvalidState(f"the diagram has a chain without liberty around {LETTERS[action % width]}{width - action // width}")
+        name = f"{LETTERS[action % width]}{width - action // width}"
+        raise InvalidState(f"the diagram has a chain without liberty at or next to {name}")
     side = _SIDE.search(diagram)
     board["colour"] = 1 if side and side[1].lower() in ("o", "white") else 0
     board["past"][0] = board["key"]

@@ -151,6 +151,12 @@ def liberties_after(board, lanes):
 
 
 @compiled(inline=True)
+def has_empty(lanes):
+    """Whether a neighbour is empty."""
+    return not_zero(lanes) != _HIGH
+
+
+@compiled(inline=True)
 def bits_of(lanes, colour):
     """1 in each lane that holds a stone of `colour` or the border."""
     return (lanes >> colour) & ONES

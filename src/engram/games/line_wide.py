@@ -1,4 +1,4 @@
-"""Line games on boards of several 64-bit words: the same rules and layout as `line`, a win sought around the last stone."""
+"""Line games on several 64-bit words: the rules and layout of `line`, a win sought around the last stone."""
 
 from __future__ import annotations
 

@@ -91,9 +91,7 @@ class PythonGame(Game):
             "play": ctypes.CFUNCTYPE(whole, whole, whole)(self._guarded(self._play, -1)),
             "to_play": ctypes.CFUNCTYPE(whole, whole)(self._guarded(lambda at: int(self._states[at].to_play()), -1)),
             "outcome": ctypes.CFUNCTYPE(real, whole)(self._guarded(self._outcome, float("nan"))),
-            "hash": ctypes.CFUNCTYPE(ctypes.c_uint64, whole)(
-                self._guarded(lambda at: self.hash(self._states[at]), 0)
-            ),
+            "hash": ctypes.CFUNCTYPE(ctypes.c_uint64, whole)(self._guarded(lambda at: self.hash(self._states[at]), 0)),
             "copy": ctypes.CFUNCTYPE(whole, whole, whole)(self._guarded(self._copy, -1)),
             "rollout": ctypes.CFUNCTYPE(real, whole, whole)(self._guarded(self._rollout, float("nan"))),
         }
@@ -106,7 +104,7 @@ class PythonGame(Game):
         def wrapped(*arguments: int) -> Any:
             try:
                 return function(*arguments)
-            except BaseException as error:  # noqa: BLE001 - KeyboardInterrupt must reach the caller too
+            except BaseException as error:
                 self._pending = self._pending or error
                 return failed
 

@@ -58,5 +58,7 @@ def decision_rule(name: str) -> Decision:
       InvalidSpecification: no such rule.
     """
     if name not in DECISIONS:
-        raise InvalidSpecification(f"no decision is called {name!r}{nearest(name, DECISIONS)}; there are {', '.join(DECISIONS)}")
+        raise InvalidSpecification(
+            f"no decision is called {name!r}{nearest(name, DECISIONS)}; there are {', '.join(DECISIONS)}"
+        )
     return DECISIONS[name]

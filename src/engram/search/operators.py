@@ -14,7 +14,7 @@ One whose default is None is another operator or none: `parameters.mix` is its a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -51,7 +51,9 @@ class Definition:
       parameters: name to `Parameter`, to the default table, or to None for an operator.
     """
 
-    def __init__(self, kind: str, function: Callable[..., Any], returns: Any, leading: tuple[Any, ...], parameters: Any):
+    def __init__(
+        self, kind: str, function: Callable[..., Any], returns: Any, leading: tuple[Any, ...], parameters: Any
+    ):
         self.kind = kind
         self.name: str = function.__name__
         self.__doc__ = function.__doc__
@@ -131,10 +133,9 @@ class Operator:
         inner = []
         for key, value in self.values.items():
             if isinstance(value, np.ndarray):
-                value = f"<{value.size} values>"
-            elif isinstance(value, float):
-                value = f"{value:g}"
-            inner.append(f"{key}={value}")
+                inner.append(f"{key}=<{value.size} values>")
+            else:
+                inner.append(f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}")
         return f"{self.definition.name}({', '.join(inner)})"
 
 
@@ -156,7 +157,7 @@ backup = _kind("backup", int64, (_TREE, _PATH, int64, float64))
 mix = _kind("mix", float64, (_TREE, int64, float64))
 """Decorator of `rule(tree, node, mean, parameters) -> value`: a node's value from its children's and its own mean."""
 recall = _kind("recall", int64, (_TREE, _PATH, int64, int64, int64))
-"""Decorator of `rule(tree, path, depth, state, embedding, parameters) -> 0`: what a memory says of the leaf (addresses)."""
+"""Decorator of `rule(tree, path, depth, state, embedding, parameters) -> 0`: what a memory says of the leaf."""
 remember = _kind("remember", int64, (_TREE, _PATH, int64, float64))
 """Decorator of `rule(tree, path, depth, value, parameters) -> 0`: what a memory keeps of a finished simulation."""
 
@@ -167,7 +168,7 @@ def table_at(address, size):
     return carray(pointer_at(address, np.float64), (size,))
 
 
-def resolve(kind: str, name: str, values: dict[str, Any]) -> Operator:
+def resolve(kind: str, name: str, values: Mapping[str, Any]) -> Operator:
     """The operator of a kind by name, with its numbers.
 
     Raises:
@@ -175,5 +176,7 @@ def resolve(kind: str, name: str, values: dict[str, Any]) -> Operator:
     """
     known = OPERATORS.get(kind, {})
     if name not in known:
-        raise InvalidSpecification(f"no {kind} rule is called {name!r}{nearest(name, known)}; there are {', '.join(known)}")
+        raise InvalidSpecification(
+            f"no {kind} rule is called {name!r}{nearest(name, known)}; there are {', '.join(known)}"
+        )
     return known[name](**values)

@@ -56,7 +56,7 @@ class Preset:
 
     selection: Operator
     backup: Operator = field(default_factory=backups.average)
-    expansion: Expansion = Expansion()
+    expansion: Expansion = field(default_factory=Expansion)
     decision: str = "robust"
     evaluation: Callable[..., float] | None = None
     evaluator: Evaluator | None = None
@@ -146,9 +146,7 @@ def puct(
       num_leaves: leaves of one tree that wait together.
     """
     return Preset(
-        selection=selections.puct(
-            exploration=exploration, first_play_urgency=first_play_urgency, reduction=reduction
-        ),
+        selection=selections.puct(exploration=exploration, first_play_urgency=first_play_urgency, reduction=reduction),
         backup=backup or backups.average(),
         decision=decision,
         evaluator=evaluator,
@@ -246,7 +244,7 @@ def _value(key: str, value: Any, annotation: Any) -> Any:
         or (kind.startswith("str") and not isinstance(value, str))
     )
     if wrong:
-        raise InvalidSpecification(f"{key} must be {kind.split(' ')[0]}, not {value!r}")
+        raise InvalidSpecification(f"{key} must be {kind.split(' ', maxsplit=1)[0]}, not {value!r}")
     return value
 
 

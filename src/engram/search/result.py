@@ -89,8 +89,9 @@ class SearchResult:
 
     def __str__(self) -> str:
         rate = f"{self.simulations / self.seconds:,.0f} a second" if self.seconds > 0 else "at once"
+        mover = PLAYERS[self.player]
         lines = [
-            f"{self.game}: {PLAYERS[self.player]} plays {self.name}, value {self.value:+.3f} for {PLAYERS[self.player]}",
+            f"{self.game}: {mover} plays {self.name}, value {self.value:+.3f} for {mover}",
             f"{self.simulations:,} simulations in {self.seconds:.3f} s ({rate}), {self.nodes:,} nodes, "
             f"ended by {self.stopped}",
         ]

@@ -110,7 +110,9 @@ class Search:
             stopped = self._run_until(limit.seconds, begun, interrupted, progress)
             if self.preset.decision == "max_robust" and limit.simulations:
                 extended = budget
-                while stopped == "simulations" and not self._agreed() and extended < budget * (1 + MAX_ROBUST_EXTENSION):
+                while (
+                    stopped == "simulations" and not self._agreed() and extended < budget * (1 + MAX_ROBUST_EXTENSION)
+                ):
                     extended += max(1, budget // 10)
                     work.extend(0, extended)
                     stopped = self._run_until(limit.seconds, begun, interrupted, progress)
@@ -162,10 +164,17 @@ class Search:
         if not len(children):
             # A single simulation may have looked at the root alone: its moves are still worth naming.
             actions = np.array(self.game.legal_actions(self._root))
-            visits, value, prior = np.zeros(len(actions), np.uint32), np.zeros(len(actions)), np.full(len(actions), 1 / len(actions))
+            visits, value, prior = (
+                np.zeros(len(actions), np.uint32),
+                np.zeros(len(actions)),
+                np.full(len(actions), 1 / len(actions)),
+            )
         else:
             actions, visits, value, prior = (
-                children["action"], children["visit_count"], self._values(children), children["prior"]
+                children["action"],
+                children["visit_count"],
+                self._values(children),
+                children["prior"],
             )
         low, high = interval(value, visits)
         chosen = decision_rule(self.preset.decision)(value, visits)
@@ -200,7 +209,7 @@ class Search:
         )
 
     def _line(self, node: int, longest: int = 16) -> tuple[str, ...]:
-        line = []
+        line: list[str] = []
         while len(line) < longest:
             line.append(self.game.action_name(int(self.tree.nodes[node]["action"])))
             children = self.tree.children(node)

@@ -48,7 +48,9 @@ def ucb1(tree, node, rng, parameters):
     return best
 
 
-@selection(exploration=Parameter(1.25, low=0.0), first_play_urgency=Parameter(math.nan), reduction=Parameter(0.0, low=0.0))
+@selection(
+    exploration=Parameter(1.25, low=0.0), first_play_urgency=Parameter(math.nan), reduction=Parameter(0.0, low=0.0)
+)
 def puct(tree, node, rng, parameters):
     """The child of the highest Q + c·P·sqrt(N(s)) / (1 + n).
 
@@ -109,7 +111,7 @@ def epsilon_greedy(tree, node, rng, parameters):
     best = EXPAND
     highest = urgency if visited < number else -math.inf
     for child in range(first, first + visited):
-        visits, value = statistics(tree, nodes, child, sign)
+        _, value = statistics(tree, nodes, child, sign)
         if value > highest:
             highest = value
             best = child
@@ -134,7 +136,7 @@ def greedy(tree, node, rng, parameters):
     highest = parameters.first_play_urgency if left else -math.inf
     first = np.int64(parent.first_child)
     for child in range(first, first + visited):
-        visits, value = statistics(tree, nodes, child, sign)
+        _, value = statistics(tree, nodes, child, sign)
         if value > highest:
             highest = value
             best = child

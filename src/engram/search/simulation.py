@@ -168,9 +168,7 @@ def ask_memory(program, slot, embedding):
     """What a memory says of the slot's leaf; before its evaluation uses the state up."""
     if program.recall == 0:
         return 0
-    return call(
-        program.recall, (slot.tree, slot.path, slot.depth, slot.state, embedding, program.recall_parameters)
-    )
+    return call(program.recall, (slot.tree, slot.path, slot.depth, slot.state, embedding, program.recall_parameters))
 
 
 @compiled

@@ -177,7 +177,9 @@ class Tree:
       own: keep the column of means that a mixing backup needs (16 bytes a node more).
     """
 
-    def __init__(self, num_actions: int, max_nodes: int, *, memory: bool = False, own: bool = False, equivalence: float = 0.0):
+    def __init__(
+        self, num_actions: int, max_nodes: int, *, memory: bool = False, own: bool = False, equivalence: float = 0.0
+    ):
         if max_nodes < 1 + num_actions:
             raise InvalidParameter(f"a tree of {max_nodes} nodes cannot hold a root and its {num_actions} children")
         self.max_nodes = max_nodes

@@ -187,7 +187,9 @@ class Workspace:
         statuses = self.slots["status"]
         if (statuses == FAILED).any():
             self.game.raise_pending()
-            raise OperatorError(f"an operator failed or gave a value that is not a number while searching {self.game.name}")
+            raise OperatorError(
+                f"an operator failed or gave a value that is not a number while searching {self.game.name}"
+            )
         for number in np.flatnonzero(statuses == GROW):
             tree = self.trees[number // self.num_leaves]
             room = self.game.num_actions * (self.num_leaves + 1)
@@ -219,7 +221,9 @@ class Workspace:
         if self.preset.evaluation is None:
             return None
         if isinstance(self.game, PythonGame):
-            raise InvalidParameter(f"{self.game.name} is a plain Python game: give an evaluator, not a compiled evaluation")
+            raise InvalidParameter(
+                f"{self.game.name} is a plain Python game: give an evaluator, not a compiled evaluation"
+            )
         arguments = (numba.from_dtype(self.game.state_dtype), numba.from_dtype(rng_dtype))
         return Callback(self.preset.evaluation, float64, arguments)
 

@@ -1,0 +1,153 @@
+"""What a match is: everything that decides the course of its games, in one frozen record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import engram
+from engram.arena.player import player
+from engram.arena.results import configuration_key
+from engram.arena.statistics import Sprt
+from engram.errors import InvalidLimit, InvalidParameter
+from engram.games.game import Game
+from engram.games.registry import game as named_game
+from engram.search.limit import Limit
+from engram.search.presets import Preset
+
+DEFAULT_SIMULATIONS = 1000
+MAX_GAMES = 1_000_000
+
+
+@dataclass(frozen=True)
+class MatchConfiguration:
+    """A match of paired games, A against B.
+
+    Attributes:
+      game, a, b: canonical specifications.
+      games: how many, even.
+      a_simulations, a_seconds, b_simulations, b_seconds: budget a move of each side.
+      opening_moves: random moves at the start, the same in both games of a pair.
+      max_moves: a game that goes on after so many moves (the opening counts) is a draw.
+      seed: of the whole match.
+      sprt: test that ends the match early, or None.
+      sources: digest of the users' files that the specifications name; empty without any.
+      version: of engram.
+
+    With a budget in simulations the games follow from this record alone.
+    """
+
+    game: str
+    a: str
+    b: str
+    games: int
+    a_simulations: int | None
+    a_seconds: float | None
+    b_simulations: int | None
+    b_seconds: float | None
+    opening_moves: int
+    max_moves: int
+    seed: int
+    sprt: Sprt | None
+    sources: str
+    version: str
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """All of it but the number of games: a longer match begins with the games of a shorter one."""
+        values = asdict(self)
+        del values["games"]
+        return values
+
+    @property
+    def key(self) -> str:
+        """Hash of the identity, by which the database finds the match again."""
+        return configuration_key(self.identity)
+
+    @property
+    def limits(self) -> dict[str, Limit]:
+        """Budget a move of side A and side B."""
+        return {
+            "A": Limit(simulations=self.a_simulations, seconds=self.a_seconds),
+            "B": Limit(simulations=self.b_simulations, seconds=self.b_seconds),
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; `from_json` reads it."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> MatchConfiguration:
+        """The configuration that `to_json` wrote, or a database holds (where `games` is added)."""
+        test = data["sprt"]
+        return cls(**{**data, "sprt": Sprt(**test) if test is not None else None})
+
+    def with_games(self, games: int) -> MatchConfiguration:
+        """The same match with another number of games."""
+        return replace(self, games=games)
+
+
+def configure(
+    game: str | Game,
+    a: str | Preset,
+    b: str | Preset,
+    *,
+    games: int,
+    simulations: int | None,
+    seconds: float | None,
+    a_simulations: int | None,
+    a_seconds: float | None,
+    b_simulations: int | None,
+    b_seconds: float | None,
+    seed: int,
+    opening_moves: int | None,
+    max_moves: int | None,
+    sprt: Sprt | None,
+) -> MatchConfiguration:
+    """Checks what was asked for and fills in what was not; see `match` for the arguments.
+
+    Raises:
+      InvalidSpecification, InvalidLimit, InvalidParameter: something is not valid; one sentence says what.
+    """
+    if not 2 <= games <= MAX_GAMES or games % 2:
+        raise InvalidParameter(f"games must be even (each opening is played twice), from 2 to {MAX_GAMES}, not {games}")
+    made = named_game(game)
+    if simulations is None and seconds is None:
+        simulations = DEFAULT_SIMULATIONS
+    own = {"A": (a_simulations, a_seconds), "B": (b_simulations, b_seconds)}
+    limits = {side: (simulations, seconds) if given == (None, None) else given for side, given in own.items()}
+    for side, (most_simulations, most_seconds) in limits.items():
+        try:
+            Limit(simulations=most_simulations, seconds=most_seconds)
+        except InvalidLimit as error:
+            raise InvalidLimit(f"budget of {side}: {error}") from None
+    if opening_moves is None:
+        # Four moves tell games apart; a small board has few moves to spare before a game is half decided.
+        opening_moves = min(4, made.max_moves // 4)
+    if not 0 <= opening_moves < made.max_moves:
+        raise InvalidParameter(f"opening_moves must be 0 to {made.max_moves - 1} in {made.name}, not {opening_moves}")
+    if max_moves is not None and max_moves <= opening_moves:
+        raise InvalidParameter(f"max_moves must be more than the {opening_moves} opening moves, not {max_moves}")
+    texts = []
+    for text in (a, b):
+        one = player(made, text)
+        texts.append(one.text)
+        one.close()
+    name = game if isinstance(game, str) else made.name
+    return MatchConfiguration(
+        game=_canonical_game(name, made),
+        a=texts[0],
+        b=texts[1],
+        games=int(games),
+        a_simulations=limits["A"][0],
+        a_seconds=limits["A"][1],
+        b_simulations=limits["B"][0],
+        b_seconds=limits["B"][1],
+        opening_moves=int(opening_moves),
+        max_moves=min(max_moves or made.max_moves, made.max_moves),
+        seed=int(seed),
+        sprt=sprt,
+        sources=_digest([name, *texts]),
+        version=engram.__version__,
+    )

@@ -1,0 +1,273 @@
+"""Minimax and alpha-beta by depth over any game: one compiled loop that can stop and go on.
+
+The loop keeps its own stack, one frame a ply, so that it runs in slices and Ctrl-C comes through. It
+calls the game and the heuristic by their addresses, so one compile serves every game.
+
+All values are for player 0: player 0 maximises, player 1 minimises, whoever moves when. An outcome p plies
+below the root counts (1 - p/2²⁰) of itself, so that a win is taken soon and a loss put off.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from engram.compile import call, call_float, compiled
+from engram.errors import InvalidParameter, InvalidState, OperatorError
+from engram.games.game import Game, State
+
+MAX_DEPTH = 100
+_SLICE_S = 0.03
+_PLY_COST = 2.0**-20
+
+search_dtype = np.dtype(
+    [
+        ("legal_actions", np.int64),  # addresses of the game's functions
+        ("play", np.int64),
+        ("outcome", np.int64),
+        ("to_play", np.int64),
+        ("copy", np.int64),  # 0: the words of the state are copied
+        ("heuristic", np.int64),  # 0: every unfinished leaf is worth 0
+        ("states", np.int64),  # address of the stack of states
+        ("state_bytes", np.int64),
+        ("actions", np.int64),  # address of the stack of legal actions
+        ("actions_bytes", np.int64),  # of one ply
+        ("depth", np.int64),
+        ("prune", np.int64),  # 1: alpha-beta
+        ("ply", np.int64),  # of the frame on top; -1 when done
+        ("nodes", np.int64),  # positions made by a move so far
+        ("failed", np.int64),  # 1: a Python game left an exception behind
+    ]
+)
+frame_dtype = np.dtype(
+    [
+        ("count", np.int64),  # legal actions
+        ("next", np.int64),  # of these have been taken
+        ("action", np.int64),  # the one being searched
+        ("player", np.int64),
+        ("best", np.float64),
+        ("alpha", np.float64),
+        ("beta", np.float64),
+    ]
+)
+
+
+@compiled
+def _open(search, frames, ply, alpha, beta):
+    """Fills the frame of the state at `ply`; returns the number of its actions, -1 for a failure."""
+    state = search.states + ply * search.state_bytes
+    frame = frames[ply]
+    frame.count = call(search.legal_actions, (state, search.actions + ply * search.actions_bytes))
+    frame.player = call(search.to_play, (state,))
+    frame.next = 0
+    frame.best = -np.inf if frame.player == 0 else np.inf
+    frame.alpha = alpha
+    frame.beta = beta
+    return frame.count if frame.player >= 0 else np.int64(-1)
+
+
+@compiled
+def _take_next(actions, frame, history):
+    """The untried action with most cutoffs to its name; the first of equals."""
+    chosen = frame.next
+    for index in range(frame.next + 1, frame.count):
+        if history[frame.player, actions[index]] > history[frame.player, actions[chosen]]:
+            chosen = index
+    action = actions[chosen]
+    actions[chosen] = actions[frame.next]
+    actions[frame.next] = action
+    frame.next += 1
+    frame.action = action
+    return np.int64(action)
+
+
+@compiled
+def _settle(search, frames, ply, value, root_values, history):
+    """Gives a frame the value of the action that it was searching."""
+    frame = frames[ply]
+    if frame.player == 0:
+        frame.best = max(frame.best, value)
+        # At the root the window stays open by one step, so that actions of equal value show as equal.
+        frame.alpha = max(frame.alpha, np.nextafter(frame.best, -np.inf) if ply == 0 else frame.best)
+    else:
+        frame.best = min(frame.best, value)
+        frame.beta = min(frame.beta, np.nextafter(frame.best, np.inf) if ply == 0 else frame.best)
+    if ply == 0:
+        root_values[frame.action] = value
+    elif search.prune and frame.alpha >= frame.beta:
+        frame.next = frame.count
+        left = search.depth - ply
+        history[frame.player, frame.action] += left * left
+
+
+@compiled
+def advance(search, frames, states, actions, root_values, history, max_nodes):
+    """Searches on until `nodes` reaches `max_nodes`; returns whether the search is done.
+
+    Shapes: frames [depth], states [depth + 1, words], actions [depth, num_actions + 1], root_values
+    [num_actions] for player 0 (nan: not an action), history [2, num_actions].
+    """
+    while search.ply >= 0:
+        ply = search.ply
+        frame = frames[ply]
+        if frame.next >= frame.count:
+            search.ply = ply - 1
+            if ply > 0:
+                _settle(search, frames, ply - 1, frame.best, root_values, history)
+            continue
+        if search.nodes >= max_nodes:
+            return False
+        action = _take_next(actions[ply], frame, history)
+        source = search.states + ply * search.state_bytes
+        target = source + search.state_bytes
+        if search.copy:
+            if call(search.copy, (target, source)) < 0:
+                search.failed = 1
+                return True
+        else:
+            for word in range(states.shape[1]):
+                states[ply + 1, word] = states[ply, word]
+        over = call(search.play, (target, action))
+        search.nodes += 1
+        if over == 0 and ply + 1 < search.depth:
+            count = _open(search, frames, ply + 1, frame.alpha, frame.beta)
+            if count > 0:
+                search.ply = ply + 1
+                continue
+            over = np.int64(1) if count == 0 else np.int64(-1)
+        value = 0.0
+        if over > 0:
+            value = call_float(search.outcome, (target,)) * (1.0 - (ply + 1) * _PLY_COST)
+        elif over == 0 and search.heuristic:
+            value = call_float(search.heuristic, (target,))
+        if over < 0 or np.isnan(value):
+            search.failed = 1
+            return True
+        _settle(search, frames, ply, value, root_values, history)
+    return True
+
+
+@dataclass(frozen=True)
+class DepthResult:
+    """What a search by depth found.
+
+    Attributes:
+      value: in [-1, 1] for the player to move.
+      actions: all actions of that value, ascending.
+      nodes: positions visited below the root.
+      seconds: time taken.
+    """
+
+    value: float
+    actions: tuple[int, ...]
+    nodes: int
+    seconds: float
+
+
+class DepthSearch:
+    """Minimax, or alpha-beta, to a fixed depth; the two give the same value and the same best actions.
+
+    Args:
+      game: any game.
+      depth: plies, 1 to 100. The time grows as (number of actions)^depth, alpha-beta's at best as its root.
+      prune: alpha-beta instead of minimax; moves that cut off elsewhere are tried first.
+      heuristic: address of a C function `(state) -> float64` for player 0, strictly within (-1, 1); 0: all leaves 0.
+
+    The search can be interrupted from the keyboard within about 0.05 s (one call of a Python game's own).
+
+    Raises:
+      InvalidParameter: a depth out of range.
+
+    Cost: memory for depth + 1 states, no more.
+    """
+
+    def __init__(self, game: Game, depth: int, *, prune: bool, heuristic: Callable[[], int] = lambda: 0):
+        if not 1 <= depth <= MAX_DEPTH:
+            raise InvalidParameter(f"a depth must be 1 to {MAX_DEPTH}, not {depth}")
+        self.game = game
+        self.depth = min(int(depth), game.max_moves)
+        self.prune = bool(prune)
+        self._heuristic = heuristic
+        self._slice = 1000
+        self._search: Any = None
+
+    def warm_up(self) -> None:
+        """Compiles everything, so that it never counts against a clock."""
+        if self._search is not None:
+            return
+        game, depth = self.game, self.depth
+        self._states = np.zeros((depth + 1, game.state_bytes // 8), np.uint64)
+        self._actions = np.zeros((depth, game.num_actions + 1), np.int32)
+        self._frames = np.zeros(depth, frame_dtype)
+        search = np.zeros(1, search_dtype)
+        for function in ("legal_actions", "play", "outcome", "to_play", "copy"):
+            search[function] = game.address(function)
+        search["heuristic"] = self._heuristic()
+        search["states"], search["state_bytes"] = self._states.ctypes.data, self._states.strides[0]
+        search["actions"], search["actions_bytes"] = self._actions.ctypes.data, self._actions.strides[0]
+        search["depth"], search["prune"], search["ply"] = depth, self.prune, -1
+        self._search = search
+        self._values = np.zeros(game.num_actions)
+        self._history = np.zeros((2, game.num_actions), np.int64)
+        self._advance(0)  # the stack is empty: this compiles and does nothing
+        game.write(self._states[0], game.initial_state())
+        _open(search[0], self._frames, 0, -np.inf, np.inf)
+        self._release()
+
+    def run(self, state: State) -> DepthResult:
+        """Searches a state that is not over.
+
+        Raises:
+          InvalidState: the game is over.
+        """
+        self.warm_up()
+        begin = time.perf_counter()
+        search = self._search[0]
+        self.game.write(self._states[0], state)
+        self._values.fill(np.nan)
+        self._history.fill(0)
+        search["nodes"] = search["failed"] = 0
+        count = _open(search, self._frames, 0, -np.inf, np.inf)
+        self.game.raise_pending()
+        if count < 1:
+            raise InvalidState(f"{self.game.name}: the game is over, so there is no move to search")
+        search["ply"] = 0
+        try:
+            self._run_in_slices()
+        finally:
+            search["ply"] = -1
+            self._release()
+        sign = 1.0 if self._frames[0]["player"] == 0 else -1.0
+        best = float(self._frames[0]["best"])
+        actions = tuple(int(action) for action in np.flatnonzero(self._values == best))
+        return DepthResult(sign * best + 0.0, actions, int(search["nodes"]), time.perf_counter() - begin)
+
+    def _run_in_slices(self) -> None:
+        search = self._search[0]
+        done = False
+        while not done:
+            begin, before = time.perf_counter(), int(search["nodes"])
+            done = self._advance(before + self._slice)
+            self.game.raise_pending()
+            if search["failed"]:
+                raise OperatorError(f"{self.game.name}: a function of the game or the heuristic failed in the search")
+            wanted = (int(search["nodes"]) - before) * _SLICE_S / max(time.perf_counter() - begin, 1e-6)
+            self._slice = int(min(max(wanted, self._slice / 2, 16), self._slice * 2))
+
+    def _advance(self, max_nodes: int) -> bool:
+        return bool(
+            advance(
+                self._search[0], self._frames, self._states, self._actions, self._values, self._history, max_nodes
+            )
+        )  # fmt: skip
+
+    def _release(self) -> None:
+        """A Python game keeps an object for each address it has seen: these are no longer needed."""
+        release = getattr(self.game, "release", None)
+        if release is not None:
+            for row in self._states:
+                release(row)

@@ -1,0 +1,256 @@
+"""Players: whoever chooses moves in a match, by the text that names them.
+
+uct(exploration=1.0)            any preset of `engram.search`
+random  minimax(depth=4)  alpha_beta(depth=6, heuristic=potential)  solver
+my_file.py:my_preset(x=1)       a preset, or a player class or function, from a user's own file
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from engram.errors import EngramError, InvalidSpecification, nearest
+from engram.games.game import Game, State
+from engram.search.limit import Limit
+from engram.search.presets import PRESETS, Preset, build, preset
+from engram.search.search import Search
+from engram.specification import Specification, parse
+from engram.user_files import is_in_file, load
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A move and what it took.
+
+    Attributes:
+      action: a legal action.
+      simulations: of the search; positions visited for a search by depth, 0 for none.
+      seconds: of thought; compiling never counts.
+      value: in [-1, 1] for the player to move, or None.
+    """
+
+    action: int
+    simulations: int = 0
+    seconds: float = 0.0
+    value: float | None = None
+
+
+class Player(Protocol):
+    """One side of a match. It plays many games, one after the other, and hears of every move of both sides."""
+
+    @property
+    def text(self) -> str:
+        """The canonical specification that makes this player again."""
+
+    def warm_up(self) -> None:
+        """Compiles and loads everything, so that it never counts against a clock."""
+
+    def new_game(self, game_seed: int) -> None:
+        """Forgets the last game: what follows must depend on the seeds of this game alone."""
+
+    def choose(self, state: State, limit: Limit, seed: int) -> Choice:
+        """A move in a state that is not over; equal seeds and histories give equal moves."""
+
+    def played(self, action: int) -> None:
+        """Hears that a move was played, by either side; those of the opening are not told."""
+
+    def close(self) -> None:
+        """Gives back what the player holds."""
+
+
+class SearchPlayer:
+    """A search as a player: it keeps its tree from move to move and starts each game afresh.
+
+    Args:
+      game: the game.
+      chosen: the preset.
+      text: canonical specification; default the preset's own.
+    """
+
+    def __init__(self, game: Game, chosen: Preset, text: str | None = None):
+        self._search = Search(game, chosen)
+        self._text = text or chosen.text
+
+    @property
+    def text(self) -> str:
+        """The canonical specification."""
+        return self._text
+
+    def warm_up(self) -> None:
+        """Compiles the search."""
+        self._search.warm_up()
+
+    def new_game(self, game_seed: int) -> None:
+        """Forgets the tree."""
+        self._search.clear()
+
+    def choose(self, state: State, limit: Limit, seed: int) -> Choice:
+        """Runs the search.
+
+        Raises:
+          KeyboardInterrupt: Ctrl-C came in between; a search cut short must not decide a move of a match.
+        """
+        result = self._search.run(state, limit, seed=seed)
+        if result.stopped == "interrupted":
+            raise KeyboardInterrupt
+        return Choice(result.action, result.simulations, result.seconds, result.value)
+
+    def played(self, action: int) -> None:
+        """Moves the root of the tree."""
+        self._search.advance(action)
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+class UserPlayer:
+    """A user's own object as a player.
+
+    Args:
+      inner: has `choose(state, limit, seed)`, which returns an action or a `Choice`; and, if it likes, `warm_up`,
+        `new_game`, `played` and `close` as in `Player`.
+      text: canonical specification.
+    """
+
+    def __init__(self, inner: Any, text: str):
+        self._inner = inner
+        self._text = text
+
+    @property
+    def text(self) -> str:
+        """The canonical specification."""
+        return self._text
+
+    def warm_up(self) -> None:
+        """Passed on where the object has it."""
+        self._tell("warm_up")
+
+    def new_game(self, game_seed: int) -> None:
+        """Passed on where the object has it."""
+        self._tell("new_game", game_seed)
+
+    def choose(self, state: State, limit: Limit, seed: int) -> Choice:
+        """Asks the object, and measures the time where it does not say."""
+        begin = time.perf_counter()
+        found = self._inner.choose(state, limit, seed)
+        seconds = time.perf_counter() - begin
+        if not isinstance(found, Choice):
+            return Choice(int(found), seconds=seconds)
+        return found if found.seconds else replace(found, seconds=seconds)
+
+    def played(self, action: int) -> None:
+        """Passed on where the object has it."""
+        self._tell("played", action)
+
+    def close(self) -> None:
+        """Passed on where the object has it."""
+        self._tell("close")
+
+    def _tell(self, method: str, *arguments: Any) -> None:
+        function = getattr(self._inner, method, None)
+        if function is not None:
+            function(*arguments)
+
+
+# ------------------------------------------------------------------------------------------- by name
+
+
+@dataclass(frozen=True)
+class PlayerEntry:
+    """A kind of player that is no preset.
+
+    Attributes:
+      make: `(game, **parameters) -> Player`.
+      parameters: names and defaults.
+      about: one line for people.
+    """
+
+    make: Callable[..., Player]
+    parameters: Mapping[str, Any]
+    about: str
+
+
+PLAYERS: dict[str, PlayerEntry] = {}
+"""Kinds of players beside the presets, by name."""
+
+
+def register_player(
+    name: str, about: str, **parameters: Any
+) -> Callable[[Callable[..., Player]], Callable[..., Player]]:
+    """Decorator: makes a function `(game, **parameters) -> Player` known by a name, with these defaults."""
+
+    def register(function: Callable[..., Player]) -> Callable[..., Player]:
+        PLAYERS[name] = PlayerEntry(function, parameters, about)
+        return function
+
+    return register
+
+
+def player(game: Game, text: str | Preset) -> Player:
+    """The player that a specification names.
+
+    Args:
+      game: what it will play.
+      text: a preset or a player with its options, one from a file, or a `Preset` itself.
+
+    Raises:
+      InvalidSpecification: no such player or option; the sentence names the nearest valid word.
+    """
+    from engram.arena import opponents  # noqa: F401 - registers its players, and needs this file for that
+
+    if isinstance(text, Preset):
+        return SearchPlayer(game, text)
+    if is_in_file(text):
+        return _from_file(game, *load(text))
+    specification = parse(text)
+    entry = PLAYERS.get(specification.name)
+    if entry is not None:
+        return entry.make(game, **specification.bind(entry.parameters))
+    if specification.name in PRESETS:
+        return SearchPlayer(game, preset(text))
+    known = [*PLAYERS, *PRESETS]
+    raise InvalidSpecification(
+        f"no player is called {specification.name!r}{nearest(specification.name, known)}; there are {', '.join(known)}"
+    )
+
+
+def _from_file(game: Game, found: Any, specification: Specification, text: str) -> Player:
+    if not isinstance(found, Preset) and callable(found):
+        found = _called(game, found, specification, text)
+    elif specification.positional or specification.options:
+        raise InvalidSpecification(f"{text} is no function, so it takes no options")
+    if isinstance(found, Preset):
+        return SearchPlayer(game, found, text)
+    if callable(getattr(found, "choose", None)):
+        return UserPlayer(found, text)
+    raise InvalidSpecification(f"{text} is neither a preset nor a player with a method choose(state, limit, seed)")
+
+
+def _called(game: Game, function: Callable[..., Any], specification: Specification, text: str) -> Any:
+    parameters = inspect.signature(function).parameters
+    takes_game = "game" in parameters
+    if not takes_game and not inspect.isclass(function):
+        return build(function, specification)
+    options = {key: _plain(value) for key, value in specification.options.items()}
+    known = [name for name in parameters if name != "game"]
+    for key in options:
+        if key not in known:
+            raise InvalidSpecification(f"{text}: {specification.name} has no option {key!r}{nearest(key, known)}")
+    if takes_game:
+        options["game"] = game
+    try:
+        return function(*map(_plain, specification.positional), **options)
+    except EngramError:
+        raise
+    except Exception as error:
+        raise InvalidSpecification(f"{text}: {type(error).__name__}: {error}") from error
+
+
+def _plain(value: Any) -> Any:
+    """A bare word means a text to a user's own player."""
+    bare = isinstance(value, Specification) and not value.positional and not value.options
+    return value.name if bare else value

@@ -1,0 +1,309 @@
+"""Results of matches in a database: written game by game as they end, read back as text.
+
+The default is a file `engram.sqlite` in the working directory; any SQLAlchemy URL will do. A match is
+found again by the hash of its whole configuration, so the same match goes on where it stopped. Each game
+is one transaction: whatever kills the program, a game is recorded whole or not at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import ForeignKey, Text, UniqueConstraint, create_engine, event, func, select
+from sqlalchemy.engine import URL, Engine, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
+from sqlalchemy.pool import StaticPool
+
+from engram.errors import DatabaseError
+from engram.games.game import Game
+
+DEFAULT_DATABASE = "engram.sqlite"
+MEMORY = ":memory:"
+"""A database that keeps nothing beyond the process."""
+_BUSY_S = 30.0
+
+
+@dataclass(frozen=True)
+class GameRecord:
+    """One finished game.
+
+    Attributes:
+      number: of the game in its match, from 0; games 2k and 2k+1 are pair k.
+      pair: k.
+      opening: number of moves at the start that were drawn, the same in both games of a pair.
+      first: `A` or `B`: the side that is player 0.
+      moves: all actions, the opening included.
+      outcome: value in [-1, 1] for A.
+      reason: `end` by the rules, or `move limit` (a draw).
+      a_moves, a_simulations, a_seconds, b_moves, b_simulations, b_seconds: sums over the game.
+    """
+
+    number: int
+    pair: int
+    opening: int
+    first: str
+    moves: tuple[int, ...]
+    outcome: float
+    reason: str
+    a_moves: int
+    a_simulations: int
+    a_seconds: float
+    b_moves: int
+    b_simulations: int
+    b_seconds: float
+
+    def text(self, game: Game) -> str:
+        """The game as people read it: one line of heading, one of moves with their names."""
+        result = "A wins" if self.outcome > 0 else "B wins" if self.outcome < 0 else "draw"
+        heading = f"game {self.number} (pair {self.pair}): {self.first} moves first, {result}"
+        if self.reason != "end":
+            heading += f" ({self.reason})"
+        names = [game.action_name(action) for action in self.moves]
+        opening = f"[{' '.join(names[: self.opening])}] " if self.opening else ""
+        return f"{heading}\n  {opening}{' '.join(names[self.opening :])}"
+
+
+@dataclass(frozen=True)
+class MatchRecord:
+    """One match as the database knows it.
+
+    Attributes:
+      id: its number in this database.
+      key: hash of the configuration.
+      configuration: all that decides the course of its games.
+      games: most games that were asked for so far.
+      recorded: games that are recorded.
+      created: when it was first played, UTC, ISO 8601.
+      version: of engram then.
+    """
+
+    id: int
+    key: str
+    configuration: dict[str, Any]
+    games: int
+    recorded: int
+    created: str
+    version: str
+
+
+class _Base(DeclarativeBase):
+    pass
+
+
+class _Match(_Base):
+    __tablename__ = "match"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    key: Mapped[str] = mapped_column(unique=True)
+    configuration: Mapped[str] = mapped_column(Text)
+    games: Mapped[int]
+    created: Mapped[str]
+    version: Mapped[str]
+
+
+class _Game(_Base):
+    __tablename__ = "game"
+    __table_args__ = (UniqueConstraint("match_id", "number"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    match_id: Mapped[int] = mapped_column(ForeignKey("match.id"))
+    number: Mapped[int]
+    pair: Mapped[int]
+    opening: Mapped[int]
+    first: Mapped[str]
+    moves: Mapped[str] = mapped_column(Text)
+    outcome: Mapped[float]
+    reason: Mapped[str]
+    a_moves: Mapped[int]
+    a_simulations: Mapped[int]
+    a_seconds: Mapped[float]
+    b_moves: Mapped[int]
+    b_simulations: Mapped[int]
+    b_seconds: Mapped[float]
+
+
+def configuration_key(configuration: Mapping[str, Any]) -> str:
+    """Hash by which a configuration is found again."""
+    text = json.dumps(configuration, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+class Results:
+    """An open results database; close it, or use it in a `with` block.
+
+    Args:
+      database: a file, a SQLAlchemy URL (it holds `://`), or `:memory:`.
+      must_exist: do not make a new file (for reading).
+
+    Every method raises `DatabaseError` with one sentence where the database cannot be opened, read or written;
+    what was recorded before stays recorded.
+    """
+
+    def __init__(self, database: str | Path = DEFAULT_DATABASE, *, must_exist: bool = False):
+        self.where = str(database)
+        url = _url(self.where)
+        is_file = url.get_backend_name() == "sqlite" and url.database not in (None, "", MEMORY)
+        if must_exist and is_file and not Path(str(url.database)).is_file():
+            raise DatabaseError(f"there is no results database {self.where}")
+        with self._errors("opened"):
+            options: dict[str, Any] = {}
+            if url.get_backend_name() == "sqlite":
+                options["connect_args"] = {"timeout": _BUSY_S, "check_same_thread": False}
+                if not is_file:
+                    options["poolclass"] = StaticPool  # one connection: each would have its own empty database
+            self._engine = create_engine(url, **options)
+            if url.get_backend_name() == "sqlite":
+                event.listen(self._engine, "connect", _configure_sqlite)
+            try:
+                _Base.metadata.create_all(self._engine)
+            except BaseException:
+                self._engine.dispose()
+                raise
+
+    @property
+    def engine(self) -> Engine:
+        """The SQLAlchemy engine, for queries of one's own."""
+        return self._engine
+
+    def __enter__(self) -> Results:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes all connections."""
+        self._engine.dispose()
+
+    def open_match(self, configuration: Mapping[str, Any], games: int, version: str) -> int:
+        """Number of the match with this configuration, made if it is new; `games` are wanted of it."""
+        key = configuration_key(configuration)
+        text = json.dumps(configuration, sort_keys=True)
+        created = datetime.now(UTC).isoformat(timespec="seconds")
+        with self._errors("written"):
+            for attempt in range(2):
+                try:
+                    with Session(self._engine) as session, session.begin():
+                        match = session.scalar(select(_Match).where(_Match.key == key))
+                        if match is None:
+                            match = _Match(key=key, configuration=text, games=games, created=created, version=version)
+                            session.add(match)
+                            session.flush()
+                        elif match.games < games:
+                            match.games = games
+                        return match.id
+                except IntegrityError:
+                    if attempt:  # another process made it in between: the second look finds it
+                        raise
+        raise AssertionError("unreachable")
+
+    def add_game(self, match_id: int, record: GameRecord) -> None:
+        """Records a finished game, in one transaction; a game that is there already stays as it is."""
+        values = {field.name: getattr(record, field.name) for field in fields(record)}
+        values["moves"] = " ".join(map(str, record.moves))
+        with self._errors("written"):
+            try:
+                with Session(self._engine) as session, session.begin():
+                    session.add(_Game(match_id=match_id, **values))
+            except IntegrityError:
+                with Session(self._engine) as session:
+                    there = select(_Game.id).where(_Game.match_id == match_id, _Game.number == record.number)
+                    if session.scalar(there) is None:
+                        raise
+
+    def games(self, match_id: int, before: int | None = None) -> list[GameRecord]:
+        """The recorded games of a match in their order; with `before`, those of lower number only."""
+        wanted = select(_Game).where(_Game.match_id == match_id).order_by(_Game.number)
+        if before is not None:
+            wanted = wanted.where(_Game.number < before)
+        with self._errors("read"), Session(self._engine) as session:
+            return [_record(row) for row in session.scalars(wanted)]
+
+    def matches(self) -> list[MatchRecord]:
+        """All matches, the oldest first."""
+        with self._errors("read"), Session(self._engine) as session:
+            counts = dict(session.execute(select(_Game.match_id, func.count()).group_by(_Game.match_id)).tuples().all())
+            return [
+                _match_record(row, counts.get(row.id, 0)) for row in session.scalars(select(_Match).order_by(_Match.id))
+            ]
+
+    def match(self, match_id: int) -> MatchRecord:
+        """One match by its number.
+
+        Raises:
+          DatabaseError: there is none of this number.
+        """
+        for record in self.matches():
+            if record.id == match_id:
+                return record
+        raise DatabaseError(f"{self.where} holds no match number {match_id}")
+
+    @contextmanager
+    def _errors(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (SQLAlchemyError, OSError, ImportError, ValueError) as error:
+            cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+            raise DatabaseError(f"the results database {self.where} cannot be {what}: {_reason(cause)}") from error
+
+
+def _url(where: str) -> URL:
+    if "://" not in where:
+        return URL.create("sqlite", database=where)
+    try:
+        url = make_url(where)
+        url.get_dialect()
+        return url
+    except (ArgumentError, NoSuchModuleError, ImportError) as error:
+        raise DatabaseError(f"{where!r} is not the URL of a database: {error}") from None
+
+
+def _configure_sqlite(connection: Any, _: Any) -> None:
+    cursor = connection.cursor()
+    try:
+        # With a write-ahead log readers do not stop the writer, and a killed process leaves nothing half written.
+        cursor.execute("PRAGMA journal_mode=WAL")
+        cursor.execute("PRAGMA synchronous=NORMAL")
+        cursor.execute("PRAGMA foreign_keys=ON")
+    finally:
+        cursor.close()
+
+
+_REASONS: tuple[tuple[str, str], ...] = (
+    ("file is not a database", "the file is not an SQLite database"),
+    ("malformed", "the file is damaged"),
+    ("disk is full", "the disk is full"),
+    ("disk i/o error", "the disk failed or is full"),
+    ("unable to open database file", "the file cannot be opened (does its folder exist, and may it be written?)"),
+    ("readonly database", "it may not be written"),
+    ("database is locked", f"another program has held it for more than {_BUSY_S:.0f} seconds"),
+    ("no such column", "it was made by another version of engram; choose another file"),
+    ("has no column", "it was made by another version of engram; choose another file"),
+)
+
+
+def _reason(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    for part, reason in _REASONS:
+        if part in text.lower():
+            return reason
+    return text[:300] or type(error).__name__
+
+
+def _record(row: _Game) -> GameRecord:
+    values: dict[str, Any] = {field.name: getattr(row, field.name) for field in fields(GameRecord)}
+    moves = tuple(int(word) for word in row.moves.split())
+    return GameRecord(**{**values, "moves": moves})
+
+
+def _match_record(row: _Match, recorded: int) -> MatchRecord:
+    configuration = json.loads(row.configuration)
+    return MatchRecord(row.id, row.key, configuration, row.games, recorded, row.created, row.version)

@@ -1,0 +1,132 @@
+"""Does a game keep its contract? Random play through every function, compiled and as methods."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+import numpy as np
+
+from engram.compile import call, call_float, compiled
+from engram.errors import InvalidGame
+from engram.games.game import Game
+from engram.rng import derive_seed, new_rng
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """What `check_game` saw: games played, moves in them, and the share won by each player."""
+
+    game: str
+    games: int
+    moves: int
+    longest: int
+    first_wins: int
+    second_wins: int
+    draws: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.game}: {self.games} random games of {self.moves / self.games:.1f} moves (longest {self.longest}), "
+            f"first player {self.first_wins} won, second {self.second_wins}, {self.draws} drawn; contract kept"
+        )
+
+
+@compiled
+def _call_1(address, first):
+    return call(address, (first,))
+
+
+@compiled
+def _call_2(address, first, second):
+    return call(address, (first, second))
+
+
+@compiled
+def _value_1(address, first):
+    return call_float(address, (first,))
+
+
+@compiled
+def _value_2(address, first, second):
+    return call_float(address, (first, second))
+
+
+def check_game(game: Game, games: int = 50, seed: int = 0) -> CheckReport:
+    """Plays random games through every function of a game and checks what a search relies on.
+
+    Args:
+      game: compiled or plain Python. games: how many, ≥ 1. seed: of the random moves.
+
+    Returns: a report of what was played.
+
+    Raises:
+      InvalidGame: the contract is broken; the sentence says what, and after which moves.
+
+    Cost: some milliseconds a game, beside compiling.
+    """
+    chosen = random.Random(derive_seed("check", game.name, seed))
+    rng = new_rng(seed)
+    moves = longest = 0
+    results = {1: 0, -1: 0, 0: 0}
+    for _ in range(games):
+        played, outcome = _one_game(game, chosen, rng)
+        moves += played
+        longest = max(longest, played)
+        results[int(np.sign(outcome))] += 1
+    return CheckReport(game.name, games, moves, longest, results[1], results[-1], results[0])
+
+
+def _one_game(game: Game, chosen: random.Random, rng: np.ndarray) -> tuple[int, float]:
+    state = game.initial_state()
+    buffer, copied = game.new_buffer(), game.new_buffer()
+    actions = np.full(game.num_actions + 2, -7, np.int32)
+    history: list[int] = []
+
+    def must(holds: bool, what: str) -> None:
+        game.raise_pending()
+        if not holds:
+            line = " ".join(game.action_name(action) for action in history) or "no moves"
+            raise InvalidGame(f"{game.name}: {what} (after {line})")
+
+    game.write(buffer, state)
+    while True:
+        count = _call_2(game.address("legal_actions"), buffer.ctypes.data, actions.ctypes.data)
+        must(0 <= count <= game.num_actions, f"legal_actions gave {count} actions of {game.num_actions}")
+        legal = actions[:count].tolist()
+        must(actions[game.num_actions + 1] == -7, "legal_actions wrote behind its buffer")
+        must(len(set(legal)) == count, "legal_actions names an action twice")
+        must(all(0 <= action < game.num_actions for action in legal), "legal_actions names an action out of range")
+        must(sorted(legal) == game.legal_actions(state), "legal_actions depends on more than the state")
+        player = _call_1(game.address("to_play"), buffer.ctypes.data)
+        must(player in (0, 1), f"to_play is {player}, not 0 or 1")
+        must(game.hash(state) == game.hash(game.read(buffer)), "equal positions have different hashes")
+        if game.address("copy"):
+            must(_call_2(game.address("copy"), copied.ctypes.data, buffer.ctypes.data) >= 0, "copy failed")
+        else:
+            copied[:] = buffer
+        must(game.hash(game.read(copied)) == game.hash(state), "a copy has another hash than its original")
+        if count == 0:
+            break
+        must(len(history) < game.max_moves, f"the game is longer than max_moves = {game.max_moves}")
+        if game.address("rollout"):
+            value = _value_2(game.address("rollout"), copied.ctypes.data, rng.ctypes.data)
+            must(-1.0 <= value <= 1.0, f"rollout gave {value}, not a value in [-1, 1]")
+            must(game.hash(game.read(buffer)) == game.hash(state), "a rollout on a copy changed the original")
+        action = chosen.choice(legal)
+        name = game.action_name(action)
+        must(game.parse_action(name) == action, f"the action written {name!r} is read as another one")
+        before = game.hash(state)
+        after = game.play(state, action)
+        must(game.hash(state) == before, "play as a method changed the state it was given")
+        over = _call_2(game.address("play"), buffer.ctypes.data, action)
+        history.append(action)
+        must(over in (0, 1), f"play returned {over}, not 0 or 1")
+        state = after
+        must((over == 1) == game.is_over(state), "play and legal_actions disagree on whether the game is over")
+    must(bool(history), "the initial state is already over")
+    outcome = _value_1(game.address("outcome"), buffer.ctypes.data)
+    must(-1.0 <= outcome <= 1.0, f"outcome is {outcome}, not in [-1, 1]")
+    must(game.outcome(state) == outcome, "outcome differs between two equal states")
+    must(game.outcome(state, 1) == -outcome, "outcome for player 1 is not the opposite of that for player 0")
+    return len(history), outcome

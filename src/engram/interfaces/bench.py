@@ -1,0 +1,165 @@
+"""`engram bench`: rollouts and simulations a second, one thread, beside OpenSpiel's C++ MCTS in the same run.
+
+Figures of one run are taken in turns, A B A B …, and given as medians, because machines drift.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from engram.compile import call, call_float, compiled
+from engram.games.game import Game
+from engram.games.registry import game as game_of
+from engram.rng import new_rng
+from engram.search.limit import Limit
+from engram.search.search import Search
+
+DEFAULT_GAMES = ["tic_tac_toe", "connect_four", "gomoku:9", "go:9", "go:19"]
+ROUNDS = 7
+
+
+@compiled
+def _many_rollouts(rollout, copy, target, source, words, rng, count):
+    total = 0.0
+    for _ in range(count):
+        if copy != 0:
+            call(copy, (target.ctypes.data, source.ctypes.data))
+        else:
+            for word in range(words):
+                target[word] = source[word]
+        total += call_float(rollout, (target.ctypes.data, rng.ctypes.data))
+    return total / count
+
+
+def rollout_timer(game: Game) -> Callable[[float], float]:
+    """A function that runs rollouts from the initial state for about so many seconds and says how many a second."""
+    target, source, rng = game.new_buffer(), game.new_buffer(), new_rng(1)
+    game.write(source, game.initial_state())
+    rollout, copy = game.address("rollout"), game.address("copy")
+    _many_rollouts(rollout, copy, target, source, len(source), rng, 1)
+
+    def run(seconds: float) -> float:
+        done, begun = 0, time.perf_counter()
+        count = 16
+        while (passed := time.perf_counter() - begun) < seconds:
+            _many_rollouts(rollout, copy, target, source, len(source), rng, count)
+            done += count
+            count = max(16, int(done / max(passed, 1e-3) * 0.02))
+        return done / (time.perf_counter() - begun)
+
+    return run
+
+
+def search_timer(game: Game, simulations: int) -> Callable[[float], float]:
+    """A function that repeats one UCT search from the initial state and says how many simulations a second."""
+    search = Search(game, "uct")
+    search.warm_up()
+    state = game.initial_state()
+
+    def run(seconds: float) -> float:
+        done, begun, seed = 0, time.perf_counter(), 0
+        while time.perf_counter() - begun < seconds:
+            search.clear()
+            done += search.run(state, Limit(simulations=simulations), seed=seed).simulations
+            seed += 1
+        return done / (time.perf_counter() - begun)
+
+    return run
+
+
+def _open_spiel_name(game: Game) -> str | None:
+    name = game.name.split(":")[0]
+    if name in ("tic_tac_toe", "connect_four"):
+        return name
+    if name == "go":
+        size = round((game.num_actions - 1) ** 0.5)
+        return f"go(board_size={size},komi=7.5)"
+    return None
+
+
+def open_spiel_timer(game: Game, simulations: int) -> Callable[[float], float] | None:
+    """The same for OpenSpiel's C++ MCTSBot with one random rollout a leaf; None where it is not to be had."""
+    name = _open_spiel_name(game)
+    try:
+        import pyspiel
+    except ImportError:
+        return None
+    if name is None:
+        return None
+    theirs = pyspiel.load_game(name)
+    state = theirs.new_initial_state()
+
+    def run(seconds: float) -> float:
+        done, begun, seed = 0, time.perf_counter(), 1
+        while time.perf_counter() - begun < seconds:
+            evaluator = pyspiel.RandomRolloutEvaluator(1, seed)
+            bot = pyspiel.MCTSBot(theirs, evaluator, 1.0, simulations, 4000, False, seed, False)
+            bot.mcts_search(state)
+            done += simulations
+            seed += 1
+        return done / (time.perf_counter() - begun)
+
+    return run
+
+
+def measure(
+    games: list[str] | None, *, simulations: int, seconds: float, peer: bool = True, tell: bool = False
+) -> list[dict[str, Any]]:
+    """Records `game, what, per_second, peer, peer_per_second, ratio` for each game; the last three may be None."""
+    records = []
+    for text in games or DEFAULT_GAMES:
+        game = game_of(text)
+        if tell:
+            print(f"measuring {game.name}...", file=sys.stderr, flush=True)
+        timers: dict[str, Callable[[float], float]] = {}
+        if game.address("rollout"):
+            timers["rollouts"] = rollout_timer(game)
+        timers["simulations"] = search_timer(game, simulations)
+        other = open_spiel_timer(game, simulations) if peer else None
+        if other is not None:
+            timers["peer"] = other
+        figures: dict[str, list[float]] = {key: [] for key in timers}
+        for _ in range(ROUNDS):
+            for key, timer in timers.items():
+                figures[key].append(timer(seconds / ROUNDS))
+        for what in ("rollouts", "simulations"):
+            if what not in timers:
+                continue
+            compared = what == "simulations" and other is not None
+            ratios = np.divide(figures[what], figures["peer"]) if compared else None
+            records.append(
+                {
+                    "game": game.name,
+                    "what": what,
+                    "per_second": statistics.median(figures[what]),
+                    "peer": "OpenSpiel C++ MCTSBot" if compared else None,
+                    "peer_per_second": statistics.median(figures["peer"]) if compared else None,
+                    "ratio": float(np.median(ratios)) if ratios is not None else None,
+                }
+            )
+    return records
+
+
+def table(records: list[dict[str, Any]]) -> None:
+    """Prints the records."""
+    from rich.console import Console
+    from rich.table import Table
+
+    shown = Table("game", "what", "a second", "peer", "peer a second", "ratio")
+    for record in records:
+        peer = record["peer_per_second"]
+        shown.add_row(
+            record["game"],
+            record["what"],
+            f"{record['per_second']:,.0f}",
+            record["peer"] or "",
+            f"{peer:,.0f}" if peer else "",
+            f"{record['ratio']:.1f}" if record["ratio"] else "",
+        )
+    Console().print(shown)

@@ -1,0 +1,251 @@
+"""The command line: `engram games | move | play | match | results | bench | check`.
+
+Every command takes `--json`. Bad input gets one sentence on stderr and exit code 2. The engine is
+imported inside the commands, so that `engram --help` is there at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from engram.errors import EngramError
+
+app = typer.Typer(
+    name="engram",
+    help="Monte-Carlo tree search that remembers: search, play, compare.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+GameOption = Annotated[str, typer.Option("--game", "-g", help="Game, such as connect_four, go:9 or my_game.py:hex.")]
+SearchOption = Annotated[str, typer.Option("--search", "-s", help="Search, such as 'uct(exploration=1.0)'.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print plain JSON for programs.")]
+SimulationsOption = Annotated[Optional[int], typer.Option("--simulations", "-n", help="Simulations a move.")]
+SecondsOption = Annotated[Optional[float], typer.Option("--seconds", help="Seconds a move.")]
+SeedOption = Annotated[int, typer.Option("--seed", help="Seed of all random numbers.")]
+MovesOption = Annotated[str, typer.Option("--moves", "-m", help="Moves played so far, such as '4 4 3' or 443.")]
+DatabaseOption = Annotated[str, typer.Option("--database", "-d", help="SQLite file, or any database by URL.")]
+
+
+def _guarded(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Turns every expected error into one sentence and exit code 2."""
+
+    @wraps(command)
+    def run(*arguments: Any, **options: Any) -> Any:
+        try:
+            return command(*arguments, **options)
+        except EngramError as error:
+            typer.echo(f"engram: {error}", err=True)
+            raise typer.Exit(2) from None
+        except BrokenPipeError:
+            # Whoever read our output went away: nothing is left to say, not even at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
+        except KeyboardInterrupt:
+            typer.echo("engram: interrupted", err=True)
+            raise typer.Exit(130) from None
+
+    return run
+
+
+def _print_json(data: Any) -> None:
+    typer.echo(json.dumps(data, indent=2))
+
+
+@app.command()
+@_guarded
+def games(as_json: JsonOption = False) -> None:
+    """List the games that can be named."""
+    from engram.games.registry import GAMES
+
+    rows: list[dict[str, Any]] = [
+        {"game": name, "parameters": entry.parameters, "about": entry.about} for name, entry in GAMES.items()
+    ]
+    if as_json:
+        return _print_json(rows)
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("game", "parameters", "about")
+    for row in rows:
+        given = ", ".join(f"{key}={value}" for key, value in row["parameters"].items())
+        table.add_row(row["game"], given, row["about"])
+    Console().print(table)
+    typer.echo("A game of your own: path/to/file.py:name")
+
+
+@app.command()
+@_guarded
+def check(
+    game: GameOption = "connect_four", games: Annotated[int, typer.Option(min=1)] = 50, as_json: JsonOption = False
+) -> None:
+    """Test by random play that a game keeps its contract."""
+    from dataclasses import asdict
+
+    from engram.games.check import check_game
+    from engram.games.registry import game as game_of
+
+    report = check_game(game_of(game), games)
+    _print_json(asdict(report)) if as_json else typer.echo(str(report))
+
+
+def _limit(simulations: int | None, seconds: float | None, default: int) -> Any:
+    from engram.search.limit import Limit
+
+    if simulations is None and seconds is None:
+        simulations = default
+    return Limit(simulations=simulations, seconds=seconds)
+
+
+def _position(game: Any, moves: str, position: str | None) -> Any:
+    from engram.errors import InvalidState
+
+    start = None
+    if position is not None:
+        if position == "-":
+            start = game.parse_state(sys.stdin.read())
+        elif Path(position).is_file():
+            try:
+                start = game.parse_state(Path(position).read_text(encoding="utf-8"))
+            except (OSError, UnicodeDecodeError) as error:
+                raise InvalidState(f"{position} cannot be read: {error}") from None
+        else:
+            start = game.parse_state(position.replace("/", "\n").replace("\\n", "\n"))
+    return game.play_moves(moves, start)
+
+
+@app.command()
+@_guarded
+def move(
+    game: GameOption = "connect_four",
+    search: SearchOption = "uct",
+    moves: MovesOption = "",
+    position: Annotated[
+        Optional[str],
+        typer.Option("--position", "-p", help="A diagram: a file, '-' for stdin, or lines joined by '/'."),
+    ] = None,
+    simulations: SimulationsOption = None,
+    seconds: SecondsOption = None,
+    seed: SeedOption = 0,
+    max_nodes: Annotated[Optional[int], typer.Option(help="Bound on the nodes of the tree.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Find the best move of a position, with a table of all moves."""
+    from engram.games.registry import game as game_of
+    from engram.search.search import Search
+
+    limit = _limit(simulations, seconds, 10_000)
+    found = game_of(game)
+    state = _position(found, moves, position)
+    result = Search(found, search, max_nodes=max_nodes).run(state, limit, seed=seed)
+    if as_json:
+        return _print_json(result.to_json())
+    typer.echo(found.render(state))
+    typer.echo(str(result))
+
+
+@app.command()
+@_guarded
+def play(
+    game: GameOption = "connect_four",
+    opponent: Annotated[str, typer.Option("--opponent", "-o", help="Who plays against you.")] = "uct",
+    simulations: SimulationsOption = None,
+    seconds: SecondsOption = None,
+    second: Annotated[bool, typer.Option("--second", help="Let the opponent move first.")] = False,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Play a game in the terminal; `undo`, `hint` and `quit` besides moves."""
+    from engram.interfaces.play import play_game
+
+    record = play_game(
+        game, opponent, _limit(simulations, seconds, 10_000), human_player=int(second), seed=seed, quiet=as_json
+    )
+    if as_json:
+        _print_json(record)
+
+
+@app.command()
+@_guarded
+def match(
+    game: GameOption = "connect_four",
+    a: Annotated[str, typer.Option("--a", help="First player, such as 'uct(exploration=1.0)'.")] = "uct",
+    b: Annotated[str, typer.Option("--b", help="Second player.")] = "random",
+    games: Annotated[int, typer.Option(help="Games, even: each opening is played from both sides.")] = 100,
+    simulations: SimulationsOption = None,
+    seconds: SecondsOption = None,
+    seed: SeedOption = 0,
+    opening_moves: Annotated[Optional[int], typer.Option(help="Random moves that begin each pair.")] = None,
+    sprt: Annotated[
+        Optional[str], typer.Option(help="Stop early: 'elo0=0,elo1=20' (also alpha, beta; default 0.05).")
+    ] = None,
+    workers: Annotated[Optional[int], typer.Option(help="Processes; default one a core.")] = None,
+    database: DatabaseOption = "engram.sqlite",
+    as_json: JsonOption = False,
+) -> None:
+    """Is A stronger than B? Paired games with an interval; the same command again resumes."""
+    from engram.interfaces.match_command import run_match
+
+    run_match(
+        game, a, b, games=games, simulations=simulations, seconds=seconds, seed=seed, opening_moves=opening_moves,
+        sprt=sprt, workers=workers, database=database, as_json=as_json,
+    )  # fmt: skip
+
+
+@app.command()
+@_guarded
+def results(
+    match_id: Annotated[Optional[int], typer.Argument(help="Show this match; default: list all.")] = None,
+    games: Annotated[bool, typer.Option("--games", help="Show every game as text.")] = False,
+    database: DatabaseOption = "engram.sqlite",
+    as_json: JsonOption = False,
+) -> None:
+    """List and compare the matches that a database holds."""
+    from engram.interfaces.results_command import show_results
+
+    show_results(match_id, games=games, database=database, as_json=as_json)
+
+
+@app.command()
+@_guarded
+def bench(
+    game: Annotated[
+        Optional[list[str]], typer.Option("--game", "-g", help="Repeat for several; default a selection.")
+    ] = None,
+    simulations: Annotated[int, typer.Option("--simulations", "-n", min=1, help="Simulations of one search.")] = 10_000,
+    seconds: Annotated[float, typer.Option(min=0.05, help="Seconds for each figure.")] = 2.0,
+    peer: Annotated[bool, typer.Option(help="Run OpenSpiel's C++ MCTS beside, where it is installed.")] = True,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure rollouts and simulations a second, beside OpenSpiel's C++ MCTS in the same run."""
+    from engram.interfaces.bench import measure, table
+
+    records = measure(game, simulations=simulations, seconds=seconds, peer=peer, tell=not as_json)
+    _print_json(records) if as_json else table(records)
+
+
+@app.callback(invoke_without_command=True)
+def _main(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    if version:
+        from engram import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+def main() -> None:
+    """Entry point of the `engram` command."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""Games, presets and players from a user's own file, written `path/to/file.py:name` or `file.py:name(size=5)`."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from engram.errors import InvalidSpecification, nearest
+from engram.specification import Specification, parse
+
+_WRITTEN = re.compile(r"\s*(?P<path>.+\.py):(?P<rest>.+)", re.DOTALL)
+
+
+def is_in_file(text: str) -> bool:
+    """Whether a specification names something in a file."""
+    return _WRITTEN.fullmatch(text) is not None
+
+
+def load(text: str) -> tuple[Any, Specification, str]:
+    """What a specification names in a file: the object, the rest as a specification, the canonical text.
+
+    Raises:
+      InvalidSpecification: no such file or name, or the file does not run.
+    """
+    found = _WRITTEN.fullmatch(text)
+    if found is None:
+        raise InvalidSpecification(f"{text!r} is not written as file.py:name")
+    path = Path(found["path"]).expanduser()
+    specification = parse(found["rest"])
+    module = _module(path)
+    if not hasattr(module, specification.name):
+        public = [name for name in vars(module) if not name.startswith("_")]
+        raise InvalidSpecification(f"{path} has no {specification.name!r}{nearest(specification.name, public)}")
+    return getattr(module, specification.name), specification, f"{path}:{specification.text}"
+
+
+def _module(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise InvalidSpecification(f"there is no file {path}")
+    full = str(path.resolve())
+    for module in list(sys.modules.values()):
+        if getattr(module, "__file__", None) == full:
+            return module
+    name = path.stem
+    if name in sys.modules or importlib.util.find_spec(name) is not None:
+        name = f"{path.stem}_{abs(hash(full)) % 10**8:08d}"
+    spec = importlib.util.spec_from_file_location(name, full)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    folder = os.path.dirname(full)
+    if folder not in sys.path:
+        sys.path.append(folder)  # so that the file can import its neighbours
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise InvalidSpecification(f"{path} does not run: {type(error).__name__}: {error}") from error
+    return module

@@ -1,0 +1,351 @@
+"""The whole search in plain Python: slow, clear, and written from METHODS alone.
+
+It shares no line with the compiled search, which must grow the same tree from the same seed, node by
+node. All values are for player 0; Q is what the player to move at the parent makes of them.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+WORD = (1 << 64) - 1
+EXPAND = -1
+
+
+# ------------------------------------------------------------------------------------- the generator
+class Rng:
+    """xoroshiro128+ seeded by splitmix64, on Python integers."""
+
+    def __init__(self, seed: int):
+        self.a = self._mixed(seed + 0x9E3779B97F4A7C15)
+        self.b = self._mixed(seed + 2 * 0x9E3779B97F4A7C15)
+
+    @staticmethod
+    def _mixed(word: int) -> int:
+        word &= WORD
+        word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & WORD
+        word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & WORD
+        return word ^ (word >> 31)
+
+    @staticmethod
+    def _rotated(word: int, bits: int) -> int:
+        return ((word << bits) | (word >> (64 - bits))) & WORD
+
+    def word(self) -> int:
+        result = (self.a + self.b) & WORD
+        low = self.a ^ self.b
+        self.a = self._rotated(self.a, 24) ^ low ^ ((low << 16) & WORD)
+        self.b = self._rotated(low, 37)
+        return result
+
+    def below(self, bound: int) -> int:
+        return ((self.word() >> 32) * bound) >> 32
+
+    def float(self) -> float:
+        return (self.word() >> 11) / 2.0**53
+
+
+# ------------------------------------------------------------------------------------------- games
+class Position:
+    """A position has `legal_actions()`, `play(action)` in place, `to_play()` and `outcome()` for player 0."""
+
+    def copy(self) -> Any:
+        return copy.deepcopy(self)
+
+    def rollout(self, rng: Rng) -> float:
+        """Plays uniformly among the legal actions in their order, to the end."""
+        while actions := self.legal_actions():
+            self.play(actions[rng.below(len(actions))])
+        return self.outcome()
+
+
+class LinePosition(Position):
+    """A line game on an array: cells row by row from the top, -1 where empty."""
+
+    def __init__(self, rows: int, columns: int, run: int, gravity: bool = False):
+        self.columns, self.gravity = columns, gravity
+        self.board = [-1] * (rows * columns)
+        self.moves, self.winner = 0, -1
+        # The cells in the order of their bits: column by column, each from the bottom.
+        self.order = [row * columns + column for column in range(columns) for row in reversed(range(rows))]
+        self.runs: list[list[list[int]]] = [[] for _ in self.board]  # through each cell
+        for row, column, (down, right) in itertools.product(range(rows), range(columns), LinePosition.directions):
+            if row + (run - 1) * down < rows and 0 <= column + (run - 1) * right < columns:
+                cells = [(row + k * down) * columns + column + k * right for k in range(run)]
+                for cell in cells:
+                    self.runs[cell].append(cells)
+
+    directions = (0, 1), (1, 0), (1, 1), (1, -1)
+
+    def copy(self) -> LinePosition:
+        twin = copy.copy(self)
+        twin.board = self.board.copy()
+        return twin
+
+    def to_play(self) -> int:
+        return self.moves % 2
+
+    def playable(self) -> list[int]:
+        """Cells where a stone can be put, in the order of their bits."""
+        if self.winner >= 0:
+            return []
+        empty = [cell for cell in self.order if self.board[cell] < 0]
+        if not self.gravity:
+            return empty
+        lowest = {cell % self.columns: cell for cell in reversed(empty)}
+        return [lowest[column] for column in sorted(lowest)]
+
+    def legal_actions(self) -> list[int]:
+        return sorted(cell % self.columns if self.gravity else cell for cell in self.playable())
+
+    def play(self, action: int) -> None:
+        self.put(next(cell for cell in self.playable() if action == (cell % self.columns if self.gravity else cell)))
+
+    def put(self, cell: int) -> None:
+        player = self.to_play()
+        self.board[cell] = player
+        self.moves += 1
+        if any(all(self.board[other] == player for other in cells) for cells in self.runs[cell]):
+            self.winner = player
+
+    def outcome(self) -> float:
+        return {-1: 0.0, 0: 1.0, 1: -1.0}[self.winner]
+
+    def rollout(self, rng: Rng) -> float:
+        while cells := self.playable():
+            self.put(cells[rng.below(len(cells))])
+        return self.outcome()
+
+
+# -------------------------------------------------------------------------------------------- the tree
+@dataclass
+class Node:
+    """Children stand with the visited ones first, in the order in which they were entered."""
+
+    action: int = -1
+    prior: float = 1.0
+    value: float = 0.0
+    mean: float = 0.0
+    visit_count: int = 0
+    player: int = 0
+    terminal: bool = False
+    num_visited: int = 0
+    children: list[Node] = field(default_factory=list)
+    memory_value: float = 0.0
+    memory_count: float = 0.0
+
+    @property
+    def sign(self) -> float:
+        return -1.0 if self.player else 1.0
+
+    @property
+    def visited(self) -> list[Node]:
+        return self.children[: self.num_visited]
+
+    def size(self) -> int:
+        return 1 + sum(child.size() for child in self.children)
+
+
+# ------------------------------------------------------------------------------------------- selection
+Quality = Callable[[Node, Node], float]
+Selection = Callable[[Node, Rng, Quality], int]
+"""(node, generator, Q of a child for the mover) -> index of a visited child, or EXPAND."""
+
+
+def _highest(node: Node, urgency: float, score: Callable[[Node], float]) -> int:
+    chosen, best = EXPAND, urgency if node.num_visited < len(node.children) else -math.inf
+    for index, child in enumerate(node.visited):
+        if score(child) > best:
+            chosen, best = index, score(child)
+    return chosen
+
+
+def ucb1(exploration: float = 1.0, first_play_urgency: float = math.inf) -> Selection:
+    def select(node: Node, rng: Rng, q: Quality) -> int:
+        scale = exploration * math.sqrt(math.log(max(node.visit_count, 1)))
+        return _highest(node, first_play_urgency, lambda child: q(node, child) + scale / math.sqrt(child.visit_count))
+
+    return select
+
+
+def puct(exploration: float = 1.25, first_play_urgency: float = math.nan, reduction: float = 0.0) -> Selection:
+    def select(node: Node, rng: Rng, q: Quality) -> int:
+        scale = exploration * math.sqrt(node.visit_count)
+        own = node.sign * node.value - reduction
+        urgency = own if math.isnan(first_play_urgency) else first_play_urgency
+        if node.num_visited < len(node.children):
+            urgency += scale * node.children[node.num_visited].prior
+        return _highest(node, urgency, lambda child: q(node, child) + scale * child.prior / (1 + child.visit_count))
+
+    return select
+
+
+def epsilon_greedy(epsilon: float = 0.1, first_play_urgency: float = math.inf) -> Selection:
+    def select(node: Node, rng: Rng, q: Quality) -> int:
+        if node.num_visited < len(node.children) and first_play_urgency == math.inf:
+            return EXPAND
+        if epsilon > 0.0 and rng.float() < epsilon:
+            drawn = rng.below(len(node.children))
+            return drawn if drawn < node.num_visited else EXPAND
+        return _highest(node, first_play_urgency, lambda child: q(node, child))
+
+    return select
+
+
+def greedy(first_play_urgency: float = math.inf) -> Selection:
+    return epsilon_greedy(0.0, first_play_urgency)
+
+
+# ---------------------------------------------------------------------------------------------- backup
+@dataclass
+class Backup:
+    """Trace × step × mix. `steps`: α of visit 1, 2, …, its last value holds; None: 1/n."""
+
+    trace_decay: float = 1.0
+    discount: float = 1.0
+    bootstrap: str = "taken"
+    steps: Sequence[float] | None = None
+    min_step: float = 0.0
+    mix: Callable[[Node], float] | None = None
+
+    def step(self, visits: int) -> float:
+        alpha = 1.0 / visits if self.steps is None else self.steps[min(visits, len(self.steps)) - 1]
+        return max(alpha, self.min_step)
+
+    def earlier(self, node: Node, taken: Node, target: float) -> float:
+        """What the node could expect before this simulation, for player 0; the return itself if nothing."""
+        known = [taken] if self.bootstrap == "taken" else node.visited
+        values = [node.sign * child.value for child in known if child.visit_count > 0]
+        return node.sign * max(values, default=node.sign * target)
+
+    def targets(self, path: list[Node], value: float) -> list[float]:
+        found = [target := value]
+        for node, taken in zip(reversed(path[:-1]), reversed(path[1:]), strict=True):
+            bootstrap = self.earlier(node, taken, target)
+            target = self.discount * (self.trace_decay * target + (1.0 - self.trace_decay) * bootstrap)
+            found.append(target)
+        return found[::-1]
+
+    def __call__(self, path: list[Node], value: float) -> None:
+        for node, target in zip(path[::-1], self.targets(path, value)[::-1], strict=True):
+            node.visit_count += 1
+            node.mean += self.step(node.visit_count) * (target - node.mean)
+            node.value = node.mean if self.mix is None else self.mix(node)
+
+
+# ---------------------------------------------------------------------------------------------- search
+@dataclass
+class ReferenceSearch:
+    """One tree grown from one position."""
+
+    position: Any
+    selection: Selection
+    backup: Backup = field(default_factory=Backup)
+    expand_after: int = 1
+    all_children: bool = False
+    max_nodes: float = math.inf  # a node gets no children where `num_actions` more might not fit
+    num_actions: int = 0
+    evaluator: Callable[[Any], tuple[float, Sequence[float]]] | None = None  # value for the mover, weights by action
+    recall: Callable[[list[Node], Any], None] | None = None  # what a memory writes before a leaf is evaluated
+    remember: Callable[[list[Node], float], None] | None = None  # what it keeps after a backup
+    equivalence: float = 0.0  # k of the memory's weight sqrt(k / (3N + k))
+
+    def __post_init__(self) -> None:
+        self.reset(self.position)
+
+    def reset(self, position: Any) -> None:
+        self.position, self.full = position.copy(), False
+        self.root = Node(player=position.to_play())
+        self.num_nodes = 1
+
+    def advance(self, action: int) -> None:
+        """Plays a move and keeps what was found below it."""
+        self.position.play(action)
+        kept = [child for child in self.root.visited if child.action == action]
+        self.reset(self.position)
+        if kept:
+            self.root, self.num_nodes = kept[0], kept[0].size()
+
+    def run(self, simulations: int, seed: int) -> Node:
+        rng, self.replayed = Rng(seed), None
+        for _ in range(simulations):
+            self.simulate(rng)
+        return self.root
+
+    def q(self, node: Node, child: Node) -> float:
+        value = node.sign * child.value
+        if child.memory_count > 0.0:
+            weight = math.sqrt(self.equivalence / (3.0 * child.visit_count + self.equivalence))
+            value = (1.0 - weight) * value + weight * node.sign * child.memory_value
+        return value
+
+    def simulate(self, rng: Rng) -> None:
+        path, position = [self.root], self.position.copy()
+        replayed = self.replayed
+        while not path[-1].terminal:
+            node, depth = path[-1], len(path) - 1
+            if not node.children:
+                if node.visit_count < self.expand_after or self.evaluator or not self.expand(node, position):
+                    break
+                if self.all_children:
+                    replayed = self.replayed = path.copy()
+            if replayed is not None and depth + 1 < len(replayed):
+                child = replayed[depth + 1]
+            else:
+                index = self.selection(node, rng, self.q) if replayed is None else EXPAND
+                if index == EXPAND:
+                    path.append(self.enter(node, position, rng))
+                    if replayed is not None and node.num_visited == len(node.children):
+                        self.replayed = None
+                    break
+                child = node.children[index]
+            path.append(child)
+            position.play(child.action)
+        leaf = path[-1]
+        if self.recall is not None and not leaf.terminal:
+            self.recall(path, position)
+        value = self.evaluate(leaf, position, rng)
+        self.backup(path, value)
+        if self.remember is not None:
+            self.remember(path, value)
+
+    def expand(self, node: Node, position: Any, weights: Sequence[float] | None = None) -> bool:
+        actions = position.legal_actions()
+        if self.num_nodes + self.num_actions > self.max_nodes:
+            self.full = True
+            return False
+        given = [1.0] * len(actions) if weights is None else [weights[action] for action in actions]
+        priors = [float(np.float32(weight / sum(given))) for weight in given]
+        children = [Node(action, prior) for action, prior in zip(actions, priors, strict=True)]
+        node.children = sorted(children, key=lambda child: -child.prior)
+        self.num_nodes += len(actions)
+        return True
+
+    def enter(self, node: Node, position: Any, rng: Rng) -> Node:
+        first = node.num_visited
+        unvisited = len(node.children) - first
+        if unvisited > 1 and self.evaluator is None:
+            drawn = first + rng.below(unvisited)
+            node.children[first], node.children[drawn] = node.children[drawn], node.children[first]
+        node.num_visited += 1
+        child = node.children[first]
+        position.play(child.action)
+        child.player, child.terminal = position.to_play(), not position.legal_actions()
+        return child
+
+    def evaluate(self, leaf: Node, position: Any, rng: Rng) -> float:
+        if leaf.terminal:
+            return position.outcome()
+        if self.evaluator is None:
+            return position.rollout(rng)
+        value, weights = self.evaluator(position)
+        if not leaf.children:
+            self.expand(leaf, position, weights)
+        return leaf.sign * float(np.float32(value))
