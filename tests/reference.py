@@ -60,7 +60,6 @@ class Position:
         return copy.deepcopy(self)
 
     def rollout(self, rng: Rng) -> float:
-        """Plays uniformly among the legal actions in their order, to the end."""
         while actions := self.legal_actions():
             self.play(actions[rng.below(len(actions))])
         return self.outcome()

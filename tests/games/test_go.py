@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import chisquare
 from sgfmill import boards
 
 from engram.compile import call, call_float
 from engram.errors import IllegalAction, InvalidSpecification, InvalidState
 from engram.games.go import go, stones
-from engram.games.go_board import MAX_MOVES
+from engram.games.go_board import MAX_MOVES, point_of
 from engram.games.go_rollout import _list_empty, _turn
 from engram.rng import new_rng, random_below, random_word
 
@@ -87,6 +88,7 @@ class SlowGo:
         self.colour = colour
         self.before = {self.board: 0}
         self.moves = 0
+        self.ko = None
 
     def neighbours(self, point):
         row, column = divmod(point, self.size)
@@ -126,8 +128,14 @@ class SlowGo:
         return possible - repeated, repeated
 
     def play(self, point):
+        """Plays a legal move; `ko` is then the point of a lone stone taken by a lone stone in its one liberty."""
+        self.ko = None
         if point < self.size**2:
-            self.board = self.after(point)
+            before, self.board = self.board, self.after(point)
+            taken = [other for other, cell in enumerate(before) if cell and not self.board[other]]
+            members, border = self.chain(self.board, point)
+            if len(taken) == len(members) == 1 and [near for near in border if not self.board[near]] == taken:
+                self.ko = taken[0]
             self.before[self.board] = self.moves + 1
         self.moves += 1
         self.colour = 3 - self.colour
@@ -183,7 +191,7 @@ def test_number_of_legal_positions(size, count):
 
 @pytest.mark.parametrize(
     "size, games",
-    [(2, 3000), (3, 3000), (4, 1500), (5, 1200), (6, 600), (7, 450), (8, 200), (9, 120), (13, 12), (19, 4)],
+    [(2, 3000), (3, 3000), (4, 1500), (5, 1200), (6, 600), (7, 450), (8, 200), (9, 120), (13, 40), (19, 12)],
 )
 def test_agrees_with_sgfmill(size, games):
     game = game_of(size)
@@ -506,6 +514,7 @@ def check_record(state, slow, history):
                 ring.add(action_of[stone])
                 stone = int(state["following"].reshape(-1)[stone])
             assert ring == members and stone == head
+    assert int(state["ko"]) == (0 if slow.ko is None else points[slow.ko])
     assert int(state["balance"]) == board.count(1) - board.count(2)
     keys = [key_of(earlier, size) for earlier in history]
     assert state["past"].reshape(-1)[: int(state["num_past"])].tolist() == keys
@@ -549,9 +558,18 @@ def test_hash_tells_stones_side_passes_and_ko(size, choices):
     assert len(set(seen.values())) == len(seen)
 
 
+def test_hash_tells_passes():
+    game = game_of(3)
+    states = [game.play_moves(moves) for moves in ("", "pass", "pass pass", "B2", "B2 pass", "B2 pass pass")]
+    states += [game.parse_state(game.render(states[3])), game.parse_state("...\n.X.\n...\nX to play")]
+    hashes = list(map(game.hash, states))
+    assert hashes[3] == hashes[6]
+    assert len(set(hashes)) == 7
+
+
 @numba.njit
-def _copied(copy, target, source):
-    call(copy, (target.ctypes.data, source.ctypes.data))
+def _call_two(address, one, other):
+    call(address, (one.ctypes.data, other.ctypes.data))
 
 
 @pytest.mark.parametrize("size", [2, 5, 9, 19])
@@ -563,8 +581,11 @@ def test_copy_onto_another_game_plays_on_alike(size):
     source["move_limit"] = 3 * size * size
     target = random_game(game_of(7), rng)[3].reshape(1)
     target["listed"] = 65535
-    _copied(game.address("copy"), target, source.reshape(1))
+    _call_two(game.address("copy"), target, source.reshape(1))
     target = target.reshape(())
+    for field in target.dtype.names:
+        used = {"past": int(source["num_past"]), "listed": 0}.get(field, (size + 1) * (size + 2) + 1)
+        assert (target[field].reshape(-1)[:used] == source[field].reshape(-1)[:used]).all(), field
     assert game.hash(target) == game.hash(source)
     one, other = (random_game(game, new_rng(3), state) for state in (source, target))
     assert one[0] == other[0]
@@ -576,7 +597,7 @@ def test_encode():
     game = game_of(5)
     state = game.play_moves("C3", game.parse_state(KO))
     planes = np.full((4, 5, 5), 7, np.float32)
-    game._call("encode")(state.ctypes.data, planes.ctypes.data)
+    _call_two(game.address("encode"), state.reshape(1), planes)
     assert (planes[0] == (stones(state) == 2)).all()
     assert (planes[1] == (stones(state) == 1)).all()
     assert planes[2].sum() == 1 and planes[2, 2, 1] == 1
@@ -597,7 +618,7 @@ def rollout(game, state, rng):
     return _one_rollout(game.address("rollout"), end, rng), end.reshape(())
 
 
-@pytest.mark.parametrize("size, komi", [(2, 0), (3, 0.5), (4, 0), (5, 1), (9, 7.5), (13, 0.5), (19, 0.5), (25, 0.5)])
+@pytest.mark.parametrize("size, komi", [(2, 2), (3, 3.5), (4, 0), (5, 1), (9, 7.5), (13, 0.5), (19, 0.5), (25, 0.5)])
 def test_rollout_value_is_the_score_of_its_last_position(size, komi):
     rng = new_rng(size)
     game = game_of(size, komi)
@@ -634,14 +655,14 @@ def eye_of(slow, point, colour):
     return enemies < (2 if len(inside) == 4 else 1)
 
 
-def playable(slow, ko):
+def playable(slow):
     """What a rollout may choose from."""
-    points = [point for point in range(slow.size**2) if slow.after(point) is not None and point != ko]
+    points = [point for point in range(slow.size**2) if slow.after(point) is not None and point != slow.ko]
     return [point for point in points if not eye_of(slow, point, slow.colour)]
 
 
 @numba.njit
-def _first_moves(start, state, rng, counts):
+def _first_moves(start, state, rng, counts, kos):
     for _ in range(200_000):
         state[0] = start[0]
         board = state[0]
@@ -650,13 +671,14 @@ def _first_moves(start, state, rng, counts):
         draw = random_word(rng[0]) >> np.uint64(32)
         a = random_word(rng[0])
         b = random_word(rng[0])
-        gain = _turn(board, board.colour, stride, empty, board.ko, draw, a, b)[0]
+        gain, _, ko, _, _, _ = _turn(board, board.colour, stride, empty, board.ko, draw, a, b)
         if gain == 0:
             counts[0] += 1
             continue
         for point in range(counts.shape[0]):
             if board.chain[point] != start[0].chain[point] and start[0].chain[point] == 0:
                 counts[point] += 1
+                kos[point] = ko
 
 
 FIRST = {
@@ -667,6 +689,14 @@ FIRST = {
         X X X O O .
         O . X . O O
         . O O O . .
+        X to play""",
+    "single stones to take, one of them in a ko": """
+        . X O . . .
+        X O . O X .
+        . X O . O X
+        . . . . X .
+        . . . . . .
+        O X . . . .
         X to play""",
     "a quiet middle": """
         . . . . . .
@@ -694,40 +724,29 @@ def test_rollouts_choose_uniformly_under_ko():
 def check_uniform(game, state, ko):
     size = game.planes_shape[1]
     slow = SlowGo(size, tuple(stones(state).reshape(-1).tolist()), int(state["colour"]) + 1)
-    expected = playable(slow, ko)
+    slow.ko = ko
+    expected = playable(slow)
     counts = np.zeros((size + 1) * (size + 2) + 2, np.int64)
-    rng = new_rng(7)
-    _first_moves(state.reshape(1), state.copy().reshape(1), rng, counts)
-    points = [(action // size + 1) * (size + 1) + action % size + 1 for action in expected]
+    kos = np.zeros_like(counts)
+    _first_moves(state.reshape(1), state.copy().reshape(1), new_rng(7), counts, kos)
+    points = [point_of(action, size) for action in expected]
     assert counts.sum() == 200_000
     assert set(np.flatnonzero(counts).tolist()) == set(points)
-    mean = 200_000 / len(points)
-    square = ((counts[points] - mean) ** 2 / mean).sum()
-    freedom = len(points) - 1
-    # Wilson-Hilferty: about four standard deviations of a chi-square with that many degrees of freedom.
-    assert square < freedom * (1 - 2 / (9 * freedom) + 4 * (2 / (9 * freedom)) ** 0.5) ** 3
+    assert chisquare(counts[points]).pvalue > 1e-4
+    for action, point in zip(expected, points, strict=True):
+        after = SlowGo(size, slow.board, slow.colour)
+        after.play(action)
+        assert kos[point] == (0 if after.ko is None else point_of(after.ko, size))
 
 
 def slow_rollout(size, generator):
     slow = SlowGo(size)
     passes = moves = 0
-    ko = None
     while passes < 2 and moves < 3 * size * size:
-        choices = playable(slow, ko)
-        ko = None
+        choices = playable(slow)
+        passes = 0 if choices else passes + 1
+        slow.play(generator.choice(choices) if choices else size * size)
         moves += 1
-        if not choices:
-            passes += 1
-            slow.play(size * size)
-            continue
-        passes = 0
-        point = generator.choice(choices)
-        before = slow.board
-        lone = all(before[other] == 3 - slow.colour for other in slow.neighbours(point))
-        slow.play(point)
-        taken = [other for other in range(size * size) if before[other] and not slow.board[other]]
-        if lone and len(taken) == 1:
-            ko = taken[0]
     return slow.area(), moves
 
 

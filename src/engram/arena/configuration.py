@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import engram
 from engram.arena.player import player
 from engram.arena.results import configuration_key
 from engram.arena.statistics import Sprt
-from engram.errors import InvalidLimit, InvalidParameter
+from engram.compile import sources
+from engram.errors import EngramError, InvalidLimit, InvalidParameter, InvalidSpecification
 from engram.games.game import Game
 from engram.games.registry import game as named_game
 from engram.search.limit import Limit
-from engram.search.presets import Preset
+from engram.search.presets import PRESETS, Preset, preset
+from engram.specification import parse
+from engram.user_files import is_in_file, load
 
 DEFAULT_SIMULATIONS = 1000
 MAX_GAMES = 1_000_000
@@ -90,8 +95,8 @@ class MatchConfiguration:
 
 def configure(
     game: str | Game,
-    a: str | Preset,
-    b: str | Preset,
+    a: Any,
+    b: Any,
     *,
     games: int,
     simulations: int | None,
@@ -123,20 +128,20 @@ def configure(
         except InvalidLimit as error:
             raise InvalidLimit(f"budget of {side}: {error}") from None
     if opening_moves is None:
-        # Four moves tell games apart; a small board has few moves to spare before a game is half decided.
-        opening_moves = min(4, made.max_moves // 4)
+        # Four moves tell games apart; on a small board fewer, or the opening itself would often decide the game.
+        opening_moves = min(4, made.max_moves // 6)
     if not 0 <= opening_moves < made.max_moves:
         raise InvalidParameter(f"opening_moves must be 0 to {made.max_moves - 1} in {made.name}, not {opening_moves}")
     if max_moves is not None and max_moves <= opening_moves:
         raise InvalidParameter(f"max_moves must be more than the {opening_moves} opening moves, not {max_moves}")
     texts = []
-    for text in (a, b):
-        one = player(made, text)
+    for chosen in (a, b):
+        one = player(made, chosen)
         texts.append(one.text)
         one.close()
-    name = game if isinstance(game, str) else made.name
+    name = load(game)[2] if isinstance(game, str) and is_in_file(game) else made.name
     return MatchConfiguration(
-        game=_canonical_game(name, made),
+        game=name,
         a=texts[0],
         b=texts[1],
         games=int(games),
@@ -151,3 +156,44 @@ def configure(
         sources=_digest([name, *texts]),
         version=engram.__version__,
     )
+
+
+def is_named(game: str | Game, players: tuple[Any, ...]) -> bool:
+    """Whether texts alone make this game and these players again, in another process or on another day."""
+    return _game_is_named(game) and all(map(_player_is_named, players))
+
+
+def _game_is_named(game: str | Game) -> bool:
+    if isinstance(game, str):
+        return True
+    try:
+        other = named_game(game.name)
+    except InvalidSpecification:
+        return False
+    if other is game or not (game.compiled and other.compiled):
+        return other is game
+    functions = [{name: part.function for name, part in one.callbacks.items()} for one in (game, other)]
+    return functions[0] == functions[1] and game.initial_state().tobytes() == other.initial_state().tobytes()
+
+
+def _player_is_named(chosen: Any) -> bool:
+    if not isinstance(chosen, Preset):
+        return isinstance(chosen, str)
+    try:
+        return parse(chosen.text).name in PRESETS and preset(chosen.text) == chosen
+    except EngramError:
+        return False
+
+
+def _digest(texts: list[str]) -> str:
+    """Digest of the users' files that specifications name, and of what these import: an edit makes another match."""
+    files: set[str] = set()
+    for text in filter(is_in_file, texts):
+        path = Path(text[: text.index(".py:") + 3]).expanduser().resolve()
+        files.update(sources(str(path)))
+    own = str(Path(engram.__file__).resolve().parent)
+    digest = hashlib.sha256()
+    for file in sorted(files):
+        if not str(Path(file).resolve()).startswith(own):
+            digest.update(Path(file).name.encode() + b"\0" + Path(file).read_bytes() + b"\0")
+    return digest.hexdigest()[:16] if files else ""

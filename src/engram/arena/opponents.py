@@ -120,11 +120,23 @@ class SolverPlayer(Opponent):
         if not is_line_game(game):
             raise InvalidSpecification(f"the solver plays line games such as connect_four, not {game.name}")
         rows, columns, run, gravity = line_parameters(game)
-        self._solver = Solver(rows, columns, run, gravity)
+        Solver(rows, columns, run, gravity, table_bytes=1 << 20)  # refuses a board that is too large, and takes no room
+        self._make = lambda: Solver(rows, columns, run, gravity)
+        self._made: Solver | None = None
+
+    @property
+    def _solver(self) -> Solver:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
 
     def warm_up(self) -> None:
         """Compiles the solver."""
         self._solver.scores([], [])
+
+    def close(self) -> None:
+        """Gives the table's memory back."""
+        self._made = None
 
     def choose(self, state: State, limit: Limit, seed: int) -> Choice:
         """A move of the best exact score; the seed decides between equals."""

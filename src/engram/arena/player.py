@@ -72,8 +72,16 @@ class SearchPlayer:
     """
 
     def __init__(self, game: Game, chosen: Preset, text: str | None = None):
-        self._search = Search(game, chosen)
+        self._game, self._preset = game, chosen
+        self._made: Search | None = None
         self._text = text or chosen.text
+
+    @property
+    def _search(self) -> Search:
+        # Made when it is first needed: naming a player must not cost the memory and the time of a search.
+        if self._made is None:
+            self._made = Search(self._game, self._preset)
+        return self._made
 
     @property
     def text(self) -> str:
@@ -104,7 +112,8 @@ class SearchPlayer:
         self._search.advance(action)
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Gives the tree's memory back."""
+        self._made = None
 
 
 class UserPlayer:
@@ -190,12 +199,13 @@ def register_player(
     return register
 
 
-def player(game: Game, text: str | Preset) -> Player:
+def player(game: Game, text: Any) -> Player:
     """The player that a specification names.
 
     Args:
       game: what it will play.
-      text: a preset or a player with its options, one from a file, or a `Preset` itself.
+      text: a preset or a player with its options, or one from a file; or a `Preset` itself, or any object with
+        a method `choose(state, limit, seed)`.
 
     Raises:
       InvalidSpecification: no such player or option; the sentence names the nearest valid word.
@@ -204,6 +214,8 @@ def player(game: Game, text: str | Preset) -> Player:
 
     if isinstance(text, Preset):
         return SearchPlayer(game, text)
+    if callable(getattr(text, "choose", None)):
+        return UserPlayer(text, str(getattr(text, "text", type(text).__name__)))
     if is_in_file(text):
         return _from_file(game, *load(text))
     specification = parse(text)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -149,6 +150,8 @@ class Results:
 
     def __init__(self, database: str | Path = DEFAULT_DATABASE, *, must_exist: bool = False):
         self.where = str(database)
+        if not self.where:
+            raise DatabaseError("a results database needs a name")
         url = _url(self.where)
         is_file = url.get_backend_name() == "sqlite" and url.database not in (None, "", MEMORY)
         if must_exist and is_file and not Path(str(url.database)).is_file():
@@ -250,7 +253,7 @@ class Results:
     def _errors(self, what: str) -> Iterator[None]:
         try:
             yield
-        except (SQLAlchemyError, OSError, ImportError, ValueError) as error:
+        except (SQLAlchemyError, sqlite3.Error, OSError, ImportError, ValueError) as error:
             cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
             raise DatabaseError(f"the results database {self.where} cannot be {what}: {_reason(cause)}") from error
 

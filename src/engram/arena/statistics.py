@@ -21,6 +21,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from engram.errors import InvalidParameter
+from engram.specification import parse
 
 NORMAL_95 = 1.959963984540054
 """97.5 % quantile of the normal distribution."""
@@ -174,23 +175,55 @@ class SprtState:
     pairs: int
 
 
-def sprt_state(test: Sprt, pairs: Iterable[Pair]) -> SprtState:
-    """Runs the test over pairs in the given order; ends at the deciding pair or the first incomplete one."""
-    count, total, squares = 0, 0.0, 0.0
-    llr = 0.0
-    decision: str | None = None
-    score0, score1 = score_of_elo(test.elo0), score_of_elo(test.elo1)
-    for pair in pairs:
-        if len(pair) != 2:
-            break
+class SprtRun:
+    """A sequential test under way: give it the pairs in their order."""
+
+    def __init__(self, test: Sprt):
+        self._test = test
+        self._scores = score_of_elo(test.elo0), score_of_elo(test.elo1)
+        self._count = 0
+        self._total = self._squares = self._llr = 0.0
+        self._decision: str | None = None
+
+    def add(self, pair: Pair) -> bool:
+        """Counts a complete pair, unless the test has ended; returns whether it has ended now."""
+        if self._decision is not None:
+            return True
         score = 0.5 * (points(pair[0]) + points(pair[1]))
-        count += 1
-        total += score
-        squares += score * score
-        mean = (total + 1.0) / (count + 2)
-        variance = (squares + 1.0) / (count + 2) - mean * mean
-        llr = (score1 - score0) * (2.0 * total - count * (score0 + score1)) / (2.0 * variance)
-        if llr >= test.upper or llr <= test.lower:
-            decision = "elo1" if llr >= test.upper else "elo0"
+        self._count += 1
+        self._total += score
+        self._squares += score * score
+        mean = (self._total + 1.0) / (self._count + 2)
+        variance = (self._squares + 1.0) / (self._count + 2) - mean * mean
+        low, high = self._scores
+        self._llr = (high - low) * (2.0 * self._total - self._count * (low + high)) / (2.0 * variance)
+        if self._llr >= self._test.upper:
+            self._decision = "elo1"
+        elif self._llr <= self._test.lower:
+            self._decision = "elo0"
+        return self._decision is not None
+
+    @property
+    def state(self) -> SprtState:
+        """How far the test has come."""
+        return SprtState(self._llr, self._test.lower, self._test.upper, self._decision, self._count)
+
+
+def sprt_state(test: Sprt, pairs: Iterable[Pair]) -> SprtState:
+    """Runs the test over pairs in the given order; ends at the deciding pair or before the first incomplete one."""
+    run = SprtRun(test)
+    for pair in pairs:
+        if len(pair) != 2 or run.add(pair):
             break
-    return SprtState(llr, test.lower, test.upper, decision, count)
+    return run.state
+
+
+def parse_sprt(text: str) -> Sprt:
+    """A test from `elo0=0,elo1=20` (also `alpha=`, `beta=`; what is not given has its default).
+
+    Raises:
+      InvalidSpecification, InvalidParameter: the text says no such test.
+    """
+    test = Sprt()
+    defaults = {"elo0": test.elo0, "elo1": test.elo1, "alpha": test.alpha, "beta": test.beta}
+    return Sprt(**parse(f"sprt({text})").bind(defaults))

@@ -183,6 +183,8 @@ def match(
     games: Annotated[int, typer.Option(help="Games, even: each opening is played from both sides.")] = 100,
     simulations: SimulationsOption = None,
     seconds: SecondsOption = None,
+    a_simulations: Annotated[Optional[int], typer.Option(help="Simulations a move of A alone.")] = None,
+    b_simulations: Annotated[Optional[int], typer.Option(help="Simulations a move of B alone.")] = None,
     seed: SeedOption = 0,
     opening_moves: Annotated[Optional[int], typer.Option(help="Random moves that begin each pair.")] = None,
     sprt: Annotated[
@@ -196,7 +198,8 @@ def match(
     from engram.interfaces.match_command import run_match
 
     run_match(
-        game, a, b, games=games, simulations=simulations, seconds=seconds, seed=seed, opening_moves=opening_moves,
+        game, a, b, games=games, simulations=simulations, seconds=seconds, a_simulations=a_simulations,
+        b_simulations=b_simulations, seed=seed, opening_moves=opening_moves,
         sprt=sprt, workers=workers, database=database, as_json=as_json,
     )  # fmt: skip
 

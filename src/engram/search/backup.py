@@ -33,10 +33,11 @@ def best_child_value(nodes, node, taken, taken_before):
     parent = nodes[node]
     sign = sign_of(parent)
     best = math.nan
-    first = np.int64(parent.first_child)
-    for child in range(first, first + np.int64(parent.num_visited)):
-        value = taken_before if child == taken else nodes[child].value
-        known = child == taken or nodes[child].visit_count > 0
+    first = np.uint64(parent.first_child)
+    for child in range(first, first + np.uint64(parent.num_visited)):
+        is_taken = child == np.uint64(taken)
+        value = taken_before if is_taken else nodes[child].value
+        known = is_taken or nodes[child].visit_count > 0
         if known and not math.isnan(value) and (math.isnan(best) or sign * value > sign * best):
             best = value
     return best
@@ -66,42 +67,41 @@ def trace_step_mix(tree, path, depth, value, parameters):
     Cost: one division a node; with bootstrap 1 also O(visited children) a node.
     """
     nodes = nodes_of(tree)
-    target = value
+    # Read once: the compiler cannot know that a node and a parameter never share an address.
     decay = parameters.trace_decay
     discount = parameters.discount
+    bootstraps = decay < 1.0
+    best = parameters.bootstrap != 0.0
+    floor = parameters.min_step
+    num_steps = parameters.steps_size
+    steps = table_at(parameters.steps, num_steps)
+    mixes = tree.own != 0
+    target = value
     child_before = math.nan
     for at in range(depth, -1, -1):
-        index = np.int64(path[at])
+        index = np.uint64(path[at])
         node = nodes[index]
         if at < depth:
             bootstrap = target
-            if decay < 1.0:
-                if parameters.bootstrap == 0.0:
-                    bootstrap = child_before
-                else:
-                    bootstrap = best_child_value(nodes, index, np.int64(path[at + 1]), child_before)
-                if math.isnan(bootstrap):
-                    bootstrap = target
+            if bootstraps:
+                known = best_child_value(nodes, index, path[at + 1], child_before) if best else child_before
+                bootstrap = target if math.isnan(known) else known
             target = discount * (decay * target + (1.0 - decay) * bootstrap)
         visits = np.int64(node.visit_count) + 1
-        if parameters.steps_size > 0:
-            steps = table_at(parameters.steps, parameters.steps_size)
-            step = steps[min(visits, parameters.steps_size) - 1]
-        else:
-            step = 1.0 / np.float64(visits)
-        step = max(step, parameters.min_step)
-        child_before = node.value if visits > 1 else math.nan
+        step = 1.0 / np.float64(visits) if num_steps == 0 else steps[min(visits, num_steps) - 1]
+        step = max(step, floor)
+        before = node.value
+        child_before = before if visits > 1 else math.nan
         node.visit_count = np.uint32(visits)
-        if tree.own == 0:
-            before = node.value if visits > 1 else 0.0
-            node.value = before + step * (target - before)
+        if not mixes:
+            node.value = before + step * (target - before) if visits > 1 else target
         else:
             own = own_of(tree)[index]
-            before = own.mean if visits > 1 else 0.0
-            own.mean = before + step * (target - before)
+            own.mean = own.mean + step * (target - own.mean) if visits > 1 else target
             if visits == 1:
                 own.first = target
-            node.value = call_float(parameters.mix, (address_of(tree), index, own.mean, parameters.mix_parameters))
+            mixed = (address_of(tree), np.int64(index), own.mean, parameters.mix_parameters)
+            node.value = call_float(parameters.mix, mixed)
     return 0
 
 

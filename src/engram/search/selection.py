@@ -1,7 +1,8 @@
 """Selection: which child a simulation goes on with.
 
 A rule reads a node's visited children (the first `num_visited`) and returns one of them, or `EXPAND`
-to enter the next child that nobody has visited.
+to enter the next child that nobody has visited. Indices are unsigned inside a rule: Numba then leaves
+out the test for a negative index, some 5 % of a search.
 """
 
 from __future__ import annotations
@@ -28,23 +29,23 @@ def ucb1(tree, node, rng, parameters):
     """
     nodes = nodes_of(tree)
     parent = nodes[node]
-    visited = np.int64(parent.num_visited)
-    left = visited < np.int64(parent.num_children)
+    visited = np.uint64(parent.num_visited)
+    left = visited < np.uint64(parent.num_children)
     urgency = parameters.first_play_urgency
     if left and urgency == math.inf:
         return EXPAND
     sign = sign_of(parent)
-    first = np.int64(parent.first_child)
+    first = np.uint64(parent.first_child)
     total = np.float64(parent.visit_count) + np.float64(parent.in_flight)
     scale = parameters.exploration * math.sqrt(math.log(max(total, 1.0)))
-    best = EXPAND
+    best = np.int64(EXPAND)
     highest = urgency if left else -math.inf
     for child in range(first, first + visited):
         visits, value = statistics(tree, nodes, child, sign)
         bound = value + scale / math.sqrt(visits)
         if bound > highest:
             highest = bound
-            best = child
+            best = np.int64(child)
     return best
 
 
@@ -66,13 +67,13 @@ def puct(tree, node, rng, parameters):
     nodes = nodes_of(tree)
     parent = nodes[node]
     sign = sign_of(parent)
-    visited = np.int64(parent.num_visited)
-    first = np.int64(parent.first_child)
+    visited = np.uint64(parent.num_visited)
+    first = np.uint64(parent.first_child)
     total = np.float64(parent.visit_count) + np.float64(parent.in_flight)
     scale = parameters.exploration * math.sqrt(total)
-    best = EXPAND
+    best = np.int64(EXPAND)
     highest = -math.inf
-    if visited < np.int64(parent.num_children):
+    if visited < np.uint64(parent.num_children):
         urgency = parameters.first_play_urgency
         if math.isnan(urgency):
             urgency = sign * parent.value - parameters.reduction
@@ -82,7 +83,7 @@ def puct(tree, node, rng, parameters):
         bound = value + scale * np.float64(nodes[child].prior) / (1.0 + visits)
         if bound > highest:
             highest = bound
-            best = child
+            best = np.int64(child)
     return best
 
 
@@ -98,23 +99,23 @@ def epsilon_greedy(tree, node, rng, parameters):
     """
     nodes = nodes_of(tree)
     parent = nodes[node]
-    visited = np.int64(parent.num_visited)
-    number = np.int64(parent.num_children)
-    first = np.int64(parent.first_child)
+    visited = np.uint64(parent.num_visited)
+    number = np.uint64(parent.num_children)
+    first = np.uint64(parent.first_child)
     urgency = parameters.first_play_urgency
     if visited < number and urgency == math.inf:
         return EXPAND
     if parameters.epsilon > 0.0 and random_float(rng) < parameters.epsilon:
-        drawn = np.int64(random_below(rng, number))
-        return first + drawn if drawn < visited else EXPAND
+        drawn = random_below(rng, number)
+        return np.int64(first + drawn) if drawn < visited else EXPAND
     sign = sign_of(parent)
-    best = EXPAND
+    best = np.int64(EXPAND)
     highest = urgency if visited < number else -math.inf
     for child in range(first, first + visited):
         _, value = statistics(tree, nodes, child, sign)
         if value > highest:
             highest = value
-            best = child
+            best = np.int64(child)
     return best
 
 
@@ -127,17 +128,17 @@ def greedy(tree, node, rng, parameters):
     """
     nodes = nodes_of(tree)
     parent = nodes[node]
-    visited = np.int64(parent.num_visited)
-    left = visited < np.int64(parent.num_children)
+    visited = np.uint64(parent.num_visited)
+    left = visited < np.uint64(parent.num_children)
     if left and parameters.first_play_urgency == math.inf:
         return EXPAND
     sign = sign_of(parent)
-    best = EXPAND
+    best = np.int64(EXPAND)
     highest = parameters.first_play_urgency if left else -math.inf
-    first = np.int64(parent.first_child)
+    first = np.uint64(parent.first_child)
     for child in range(first, first + visited):
         _, value = statistics(tree, nodes, child, sign)
         if value > highest:
             highest = value
-            best = child
+            best = np.int64(child)
     return best
