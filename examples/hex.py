@@ -23,8 +23,7 @@ state_dtype = np.dtype(
 @compiled
 def connects(state, start):
     """Whether the chain of the stone at `start` joins its player's two edges."""
-    size = np.int64(state.size)
-    stone = state.cell[start]
+    size, stone = np.int64(state.size), state.cell[start]
     seen = np.zeros(MAX_CELLS, np.uint8)
     stack = np.empty(MAX_CELLS, np.int64)
     stack[0], depth, seen[start] = start, 1, 1
@@ -36,13 +35,11 @@ def connects(state, start):
         low |= along == 0
         high |= along == size - 1
         for dr, dc in ((-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0)):
-            r, c = row + dr, column + dc
-            if 0 <= r < size and 0 <= c < size:
-                next_cell = r * size + c
-                if state.cell[next_cell] == stone and not seen[next_cell]:
-                    seen[next_cell] = 1
-                    stack[depth] = next_cell
-                    depth += 1
+            near = (row + dr) * size + column + dc
+            inside = 0 <= row + dr < size and 0 <= column + dc < size
+            if inside and state.cell[near] == stone and not seen[near]:
+                stack[depth], seen[near] = near, 1
+                depth += 1
     return low and high
 
 
@@ -74,8 +71,8 @@ def outcome(state):
 
 def position_hash(state):
     code = np.uint64(state.num_moves)
-    for cell in range(state.size * state.size):
-        code = mix(code + np.uint64(state.cell[cell]))
+    for stone in state.cell[: state.size * state.size]:
+        code = mix(code + np.uint64(stone))
     return code
 
 

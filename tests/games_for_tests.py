@@ -98,9 +98,7 @@ class PickPosition(Position):
 
 
 # ---------------------------------------------------------------- arms: one move, then a known outcome
-arms_dtype = np.dtype(
-    [("worth", np.float64, (8,)), ("number", np.int64), ("player", np.int64), ("chosen", np.int64)]
-)
+arms_dtype = np.dtype([("worth", np.float64, (8,)), ("number", np.int64), ("player", np.int64), ("chosen", np.int64)])
 
 
 def arms_actions(state, actions):

@@ -644,6 +644,35 @@ def test_rollout_of_a_finished_game_plays_nothing():
     assert value == 1.0 and (stones(end) == stones(over)).all()
 
 
+def test_rollout_counts_the_pass_before_it():
+    """Both sides can only pass here: the second pass in a row is the last move."""
+    game = game_of(3)
+    for side, value in (("X", 1.0), ("O", 1.0)):
+        state = game.parse_state(f".X.\nXXX\nX.X\n{side} to play")
+        for before, moves in ((state, 2), (game.play_moves("pass", state), 1)):
+            result, end = rollout(game, before, new_rng(1))
+            assert int(end["num_moves"]) - int(before["num_moves"]) == moves
+            assert result == value
+
+
+def test_rollout_starts_under_the_ko_of_its_position():
+    """White, alone in having a move, could only take back the ko; as it may not, Black fills it and wins all."""
+    game = game_of(3)
+    before = game.parse_state("""
+        . X O
+        X O .
+        . X O
+        X to play
+    """)
+    assert "C2" in names(game, before)
+    after = game.play_moves("C2", before)
+    free = after.copy()
+    free["ko"] = 0
+    assert int(after["ko"]) == point_of(4, 3)
+    lengths = [[int(rollout(game, state, new_rng(seed))[1]["num_moves"]) for seed in range(60)] for state in (after, free)]
+    assert lengths[0] != lengths[1], "the ban changes what can be drawn, so it changes games"
+
+
 def eye_of(slow, point, colour):
     """An own eye by its definition in words."""
     if any(slow.board[other] != colour for other in slow.neighbours(point)):

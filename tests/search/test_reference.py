@@ -289,9 +289,7 @@ class StubEvaluator:
         self.batches: list[int] = []
 
     def evaluate(self, states) -> Evaluation:
-        answers = [
-            stub(int(state["mine"]), int(state["mine"] ^ state["stones"]), self.num_actions) for state in states
-        ]
+        answers = [stub(int(state["mine"]), int(state["mine"] ^ state["stones"]), self.num_actions) for state in states]
         self.batches.append(len(answers))
         value, policy = zip(*answers, strict=True)
         return Evaluation(np.array(value, np.float32), np.array(policy, np.float32))
@@ -309,9 +307,7 @@ def stub_of(position: LinePosition) -> tuple[float, list[float]]:
 
 @pytest.mark.parametrize("game_name", ["tic_tac_toe", "connect_four"])
 @pytest.mark.parametrize("backup", ["average", "td best"])
-@pytest.mark.parametrize(
-    "rule", [{}, {"reduction": 0.25}, {"first_play_urgency": 0.1}, {"exploration": 4.0}], ids=str
-)
+@pytest.mark.parametrize("rule", [{}, {"reduction": 0.25}, {"first_play_urgency": 0.1}, {"exploration": 4.0}], ids=str)
 def test_evaluator_with_priors(game_name, backup, rule):
     game, state, position = position_after(game_name, 1, seed=4)
     preset = puct(backup=BACKUPS[backup][0], evaluator=StubEvaluator(game.num_actions), **rule)

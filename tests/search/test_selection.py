@@ -100,8 +100,9 @@ def test_puct_by_hand(player, numbers, parent_value, expected):
 
 def test_puct_prior_outweighs_value():
     # N = 64, n = (3, 3), Q = (0, 0.5), c = 1: 8·P/4 is 1.75 against 0.25 + 0.5.
-    assert choose(selections.puct(exploration=1.0), bandit((3, 3), (0, 0.5), priors=(0.875, 0.125), parent_visits=64)) == 1
-    assert choose(selections.puct(exploration=0.1), bandit((3, 3), (0, 0.5), priors=(0.875, 0.125), parent_visits=64)) == 2
+    tree = bandit((3, 3), (0.0, 0.5), priors=(0.875, 0.125), parent_visits=64)
+    assert choose(selections.puct(exploration=1.0), tree) == 1
+    assert choose(selections.puct(exploration=0.1), tree) == 2
 
 
 def test_virtual_loss_counts_what_waits_as_lost():
@@ -156,7 +157,9 @@ def test_wrong_numbers_are_refused():
 
 # ------------------------------------------------------------------------------- whole bandits by hand
 @pytest.mark.parametrize("player", [0, 1])
-@pytest.mark.parametrize(("simulations", "visits"), [(3, (1, 1)), (4, (2, 1)), (11, (9, 1)), (12, (9, 2)), (13, (10, 2))])
+@pytest.mark.parametrize(
+    ("simulations", "visits"), [(3, (1, 1)), (4, (2, 1)), (11, (9, 1)), (12, (9, 2)), (13, (10, 2))]
+)
 def test_ucb1_bandit_by_hand(player, simulations, visits):
     """Arms worth 1 and 0, c = 1; one simulation looks at the root, then each arm once.
 

@@ -19,7 +19,14 @@ from typing import Any
 
 from sqlalchemy import ForeignKey, Text, UniqueConstraint, create_engine, event, func, select
 from sqlalchemy.engine import URL, Engine, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    IntegrityError,
+    NoSuchModuleError,
+    OperationalError,
+    SQLAlchemyError,
+)
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 from sqlalchemy.pool import StaticPool
 
@@ -166,10 +173,18 @@ class Results:
             if url.get_backend_name() == "sqlite":
                 event.listen(self._engine, "connect", _configure_sqlite)
             try:
-                _Base.metadata.create_all(self._engine)
+                self._make_tables()
             except BaseException:
                 self._engine.dispose()
                 raise
+
+    def _make_tables(self) -> None:
+        try:
+            _Base.metadata.create_all(self._engine)
+        except OperationalError as error:
+            if "already exists" not in str(error.orig):
+                raise
+            _Base.metadata.create_all(self._engine)  # another process made them at the same moment
 
     @property
     def engine(self) -> Engine:
@@ -233,7 +248,8 @@ class Results:
     def matches(self) -> list[MatchRecord]:
         """All matches, the oldest first."""
         with self._errors("read"), Session(self._engine) as session:
-            counts = dict(session.execute(select(_Game.match_id, func.count()).group_by(_Game.match_id)).tuples().all())
+            numbers = session.execute(select(_Game.match_id, func.count()).group_by(_Game.match_id))
+            counts = {row[0]: row[1] for row in numbers}
             return [
                 _match_record(row, counts.get(row.id, 0)) for row in session.scalars(select(_Match).order_by(_Match.id))
             ]

@@ -257,9 +257,9 @@ def _ask(board, search, me, mask):
     """
     low, high = search.low, search.high
     question = (low + high) >> 1
-    if False and -(-low // 2) < question:
+    if question <= 0 and -(-low // 2) < question:
         question = -(-low // 2)
-    elif False and high // 2 > question:
+    elif question >= 0 and high // 2 > question:
         question = high // 2
     search.question = search.alpha = question
     search.me = me

@@ -222,11 +222,11 @@ class Game:
         )
 
     def parse_moves(self, text: str) -> list[int]:
-        """Actions written one after the other, separated by spaces or commas (or by nothing, if single letters)."""
+        """Actions written one after the other, separated by spaces or commas (or by nothing, if all names are single letters)."""
         words = re.split(r"[\s,]+", text.strip()) if text.strip() else []
         short = self._action_names is not None and all(len(name) == 1 for name in self._action_names)
-        if short and len(words) == 1:
-            words = list(words[0])
+        if short:
+            words = list("".join(words))
         return [self.parse_action(word) for word in words]
 
     def play_moves(self, moves: str | Sequence[int], state: State | None = None) -> State:

@@ -229,7 +229,7 @@ def go(size: int, komi: float = 7.5, move_limit: int | None = None) -> Game:
     names = [f"{LETTERS[column]}{size - row}" for row in range(size) for column in range(size)]
     options = f",move_limit={limit}" if limit != 3 * size * size else ""
     return Game(
-        f"go:size={size},komi={komi:g}{options}",
+        f"go:{size},komi={komi:g}{options}",
         state=initial,
         num_actions=size * size + 1,
         max_moves=int(limit),

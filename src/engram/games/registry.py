@@ -86,10 +86,12 @@ def game(text: str | Game) -> Game:
             f"no game is called {specification.name!r}{nearest(specification.name, GAMES)}; "
             f"there are {', '.join(GAMES)}"
         )
-    if specification.text not in _made:
-        entry = GAMES[specification.name]
-        _made[specification.text] = entry.make(**specification.bind(entry.parameters))
-    return _made[specification.text]
+    entry = GAMES[specification.name]
+    parameters = specification.bind(entry.parameters)
+    key = f"{specification.name}:{parameters}"
+    if key not in _made:
+        _made[key] = entry.make(**parameters)
+    return _made[key]
 
 
 def _from_file(found: Any, specification: Specification, canonical: str) -> Game:

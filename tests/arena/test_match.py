@@ -1,0 +1,521 @@
+"""Matches: pairs, openings, budgets, early stops; killed at any moment they end as if nothing had happened."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from engram.arena.configuration import MatchConfiguration
+from engram.arena.match import MatchInterrupted, match
+from engram.arena.play import PlayerError, Table, opening
+from engram.arena.report import recorded_result, report
+from engram.arena.results import GameRecord, Results
+from engram.arena.statistics import Sprt
+from engram.arena.worker import WorkerError
+from engram.errors import DatabaseError, InvalidLimit, InvalidParameter, InvalidSpecification
+from engram.games.line import line
+from engram.games.registry import game as named_game
+
+PLAYERS = '''
+import os, random, signal, time
+
+class Slow:
+    """Random moves after a short sleep, so that a match lasts although it takes no work."""
+
+    def __init__(self, game, ms=0.0, uneven=False):
+        self.game, self.ms, self.uneven, self.seed = game, ms, uneven, 0
+
+    def new_game(self, game_seed):
+        self.seed = game_seed
+
+    def choose(self, state, limit, seed):
+        time.sleep(self.ms / 1000 * (1 + 9 * (self.uneven and self.seed % 3 == 0)))
+        return random.Random(seed).choice(self.game.legal_actions(state))
+
+class Faulty(Slow):
+    def choose(self, state, limit, seed):
+        if self.seed % 5 == 0:
+            raise ValueError("a fault of the test")
+        return super().choose(state, limit, seed)
+
+class Cheat(Slow):
+    def choose(self, state, limit, seed):
+        return 7
+
+class Dies(Slow):
+    def choose(self, state, limit, seed):
+        if self.seed % 5 == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().choose(state, limit, seed)
+
+class Talks(Slow):
+    def choose(self, state, limit, seed):
+        print('{"not": "an answer"}', flush=True)
+        return super().choose(state, limit, seed)
+'''
+
+
+@pytest.fixture
+def players(tmp_path):
+    file = tmp_path / "players_of_test.py"
+    file.write_text(PLAYERS)
+    return str(file)
+
+
+def essence(records):
+    """All of a game but the clock."""
+    return [replace(one, a_seconds=0.0, b_seconds=0.0) for one in records]
+
+
+def recorded(database):
+    with Results(database) as results:
+        return essence(results.games(1))
+
+
+# ------------------------------------------------------------------------------ pairs and openings
+
+
+def test_both_games_of_a_pair_share_an_opening_with_sides_exchanged(tmp_path):
+    database = tmp_path / "r.sqlite"
+    result = match("connect_four", "random", "minimax(depth=1)", games=40, seed=5, workers=1, database=database)
+    games = recorded(database)
+    assert [one.number for one in games] == list(range(40))
+    openings = set()
+    for first, second in zip(games[::2], games[1::2], strict=True):
+        assert (first.pair, first.first, second.first) == (first.number // 2, "A", "B")
+        assert first.moves[:4] == second.moves[:4]
+        assert first.opening == second.opening == 4
+        openings.add(first.moves[:4])
+    assert len(openings) > 15
+    assert result.games == result.wins + result.draws + result.losses == 40
+    assert result.distinct_games == len({one.moves for one in games})
+    # Outcomes are for A: replaying the moves must give them.
+    game = named_game("connect_four")
+    for one in games:
+        state = game.play_moves(one.moves)
+        assert game.outcome(state, 0 if one.first == "A" else 1) == one.outcome
+        assert one.a_moves + one.b_moves == len(one.moves) - 4
+
+
+def test_an_opening_depends_on_seed_and_pair_and_never_ends_the_game():
+    game = line(3, 3, 3)
+    drawn = [opening(game, 1, pair, 7) for pair in range(200)]
+    for moves, state in drawn:
+        assert len(moves) == 7
+        assert not game.is_over(state)
+    assert drawn[3][0] == opening(game, 1, 3, 7)[0] != opening(game, 2, 3, 7)[0]
+    assert opening(game, 1, 0, 0)[0] == ()
+    # Where every line of the wanted length ends the game, the opening is shorter.
+    tiny = line(1, 3, 2)
+    assert {len(opening(tiny, 1, pair, 2)[0]) for pair in range(5)} == {2}
+    assert all(len(opening(line(2, 2, 2), 1, pair, 3)[0]) == 2 for pair in range(5))
+
+
+def test_a_move_limit_makes_a_draw(tmp_path):
+    database = tmp_path / "r.sqlite"
+    result = match("connect_four", "random", "random", games=4, max_moves=6, workers=1, database=database)
+    assert (result.draws, result.score) == (4, 0.5)
+    assert {one.reason for one in recorded(database)} == {"move limit"}
+    assert {len(one.moves) for one in recorded(database)} == {6}
+
+
+def test_results_do_not_depend_on_workers_or_on_time(tmp_path, players):
+    text = {"game": "connect_four", "a": "uct(exploration=0.5)", "b": f"{players}:Slow(ms=1, uneven=true)"}
+    one = match(**text, games=12, simulations=60, workers=1, database=tmp_path / "1.sqlite")
+    two = match(**text, games=12, simulations=60, workers=2, database=tmp_path / "2.sqlite")
+    assert recorded(tmp_path / "1.sqlite") == recorded(tmp_path / "2.sqlite")
+    assert one.standing == two.standing
+    other = match(**text, games=12, simulations=60, seed=1, workers=1, database=tmp_path / "1.sqlite")
+    assert other.match_id != one.match_id
+    assert other.a.simulations == one.a.simulations == 60
+
+
+def test_a_better_player_is_seen_and_swapping_sides_mirrors_the_result():
+    one = match("tic_tac_toe", "alpha_beta(depth=9)", "random", games=60, workers=1, database=":memory:")
+    assert one.losses <= 2
+    assert one.elo_low > 100
+    assert one.verdict.startswith("A is stronger")
+    same = match("tic_tac_toe", "random", "random", games=60, workers=1, database=":memory:")
+    assert same.verdict.startswith("no difference seen")
+
+
+def test_each_side_may_have_its_own_budget():
+    result = match(
+        "connect_four", "uct", "uct", games=2, a_simulations=40, b_simulations=80, workers=1, database=":memory:"
+    )
+    assert result.a.simulations == 40
+    assert result.b.simulations == 80
+    timed = match("connect_four", "uct", "uct", games=2, seconds=0.004, workers=1, database=":memory:")
+    assert timed.a.simulations > 40
+    assert 0.003 < timed.a.seconds < 0.05
+
+
+# ------------------------------------------------------------------------------- the same call again
+
+
+def test_the_same_call_returns_what_is_recorded_and_more_games_extend_it(tmp_path):
+    database = tmp_path / "r.sqlite"
+    call = {"game": "connect_four", "a": "uct", "b": "random", "simulations": 30, "workers": 1}
+    short = match(**call, games=6, database=database)
+    begin = time.perf_counter()
+    again = match(**call, games=6, database=database)
+    assert time.perf_counter() - begin < 1.0
+    assert again == short  # the clock's figures too: nothing was played again
+    longer = match(**call, games=10, database=database)
+    fresh = match(**call, games=10, database=tmp_path / "fresh.sqlite")
+    assert recorded(database) == recorded(tmp_path / "fresh.sqlite")
+    assert longer.standing == fresh.standing
+    assert longer.match_id == short.match_id
+    assert match(**call, games=6, database=database) == short
+    with Results(database) as results:
+        assert recorded_result(results, 1) == longer
+
+
+def test_an_edited_player_makes_another_match(tmp_path, players):
+    database = tmp_path / "r.sqlite"
+    code = (
+        "import sys; from engram.arena.match import match;"
+        "print(match('tic_tac_toe', sys.argv[1] + ':Slow', 'random', games=2, workers=1,"
+        " database=sys.argv[2]).match_id)"
+    )
+
+    def run():
+        return subprocess.run(
+            [sys.executable, "-c", code, players, str(database)], check=True, capture_output=True, text=True
+        ).stdout
+
+    assert run() == run() == "1\n"
+    Path(players).write_text(PLAYERS + "\n# edited\n")
+    assert run() == "2\n"
+
+
+def test_objects_that_no_text_names_play_here_and_are_not_recorded(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    class First:
+        def choose(self, state, limit, seed):
+            return game.legal_actions(state)[0]
+
+    game = line(3, 4, 3, name="a board of my own")
+    result = match(game, First(), "random", games=4)
+    assert result.games == 4
+    assert result.a.player == "First"
+    assert list(tmp_path.iterdir()) == []
+    # A built-in game given as an object is named by its text.
+    assert match(named_game("tic_tac_toe"), "random", "random", games=2, workers=1).database == "engram.sqlite"
+    assert (tmp_path / "engram.sqlite").exists()
+
+
+# ------------------------------------------------------------------------------------ sequential test
+
+TEST = Sprt(elo0=0, elo1=150, alpha=0.1, beta=0.1)
+
+
+def test_the_sequential_test_ends_the_match_at_the_same_pair_whatever_the_order(tmp_path, players):
+    slow = f"{players}:Slow(ms=3, uneven=true)"
+    call = {"game": "tic_tac_toe", "a": "alpha_beta(depth=9)", "b": slow, "games": 400, "sprt": TEST}
+    one = match(**call, workers=1, database=tmp_path / "1.sqlite")
+    two = match(**call, workers=3, database=tmp_path / "2.sqlite")
+    assert one.sprt is not None
+    assert one.sprt.decision == "elo1"
+    assert one.games == 2 * one.sprt.pairs < 100
+    assert one.complete
+    assert (two.standing, two.sprt, two.distinct_games) == (one.standing, one.sprt, one.distinct_games)
+    counted = recorded(tmp_path / "1.sqlite")
+    assert recorded(tmp_path / "2.sqlite")[: len(counted)] == counted
+    assert "accepts Elo 150" in str(one)
+    assert match(**call, workers=3, database=tmp_path / "2.sqlite") == two
+
+
+def made_record(number, outcome):
+    return GameRecord(number, number // 2, 0, "AB"[number % 2], (number,), outcome, "end", 1, 1, 0.0, 1, 1, 0.0)
+
+
+def made_configuration(games, sprt):
+    return MatchConfiguration("tic_tac_toe", "x", "y", games, 1, None, 1, None, 0, 9, 0, sprt, "", "0")
+
+
+def test_games_beyond_the_stop_and_gaps_do_not_count():
+    configuration = made_configuration(400, TEST)
+    rng = random.Random(4)
+    records = [made_record(number, rng.choice([1.0, 1.0, 1.0, 0.0, -1.0])) for number in range(200)]
+    whole = report(configuration, records)
+    assert whole.sprt is not None
+    stop = 2 * whole.sprt.pairs
+    assert whole.games == stop < 150
+    shuffled = records[:]
+    rng.shuffle(shuffled)
+    assert report(configuration, shuffled) == whole
+    worse = records[:stop] + [made_record(number, -1.0) for number in range(stop, 300)]
+    assert report(configuration, worse) == whole
+    # A pair that is missing before the stop keeps the test waiting, whatever came after it.
+    gap = report(configuration, [one for one in records if one.pair != 2])
+    assert gap.sprt is not None
+    assert (gap.sprt.decision, gap.sprt.pairs, gap.complete) == (None, 2, False)
+
+
+def test_a_result_as_data_and_as_a_table():
+    records = [made_record(number, outcome) for number, outcome in enumerate((1.0, 1.0, 0.0, 1.0, -1.0, 1.0))]
+    result = report(made_configuration(8, None), records, match_id=1, database="r.sqlite")
+    data = result.to_json()
+    assert {key: data[key] for key in ("wins", "draws", "losses", "games", "distinct_games")} == {
+        "wins": 4, "draws": 1, "losses": 1, "games": 6, "distinct_games": 6
+    }  # fmt: skip
+    assert data["score"] == pytest.approx(0.75)
+    assert data["elo_low"] < data["elo"] < data["elo_high"]
+    assert (data["first_player"]["wins"], data["first_player"]["losses"]) == (1, 4)
+    table = str(result)
+    assert "6 different games (of 8 asked for)" in table
+    assert "no difference seen" in table
+    assert len({len(row) for row in table.splitlines()[1:4]}) == 1
+    nothing = report(made_configuration(8, None), [])
+    assert nothing.to_json()["elo_low"] is None
+    assert "nothing was played" in str(nothing)
+    same = report(made_configuration(8, None), [replace(one, moves=(1,)) for one in records])
+    assert "equal games say nothing new" in str(same)
+
+
+# ---------------------------------------------------------------------------------- killed on the way
+
+SCRIPT = """
+import json, sys
+from engram.arena.match import MatchInterrupted, match
+a, b, games, database, workers = sys.argv[1:]
+try:
+    print(match("connect_four", a, b, games=int(games), simulations=80, workers=int(workers), database=database).games)
+except MatchInterrupted as stopped:
+    print(stopped)
+    sys.exit(130)
+"""
+
+
+def start(a, b, games, database, workers=2):
+    return subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, a, b, str(games), str(database), str(workers)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": _path()},
+    )  # fmt: skip
+
+
+def _path():
+    import engram
+
+    return os.pathsep.join([str(Path(engram.__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
+
+
+def wait_for_games(database, count, process):
+    """Waits until so many games are recorded; the process must still be at work then."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise AssertionError(f"the match ended on its own: {process.communicate()}")
+        if database.exists():
+            try:
+                with Results(database) as results:
+                    if len(results.games(1)) >= count:
+                        return
+            except DatabaseError:
+                pass
+        time.sleep(0.02)
+    raise AssertionError("no games were recorded")
+
+
+def children(pid):
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == pid and fields[0] != "Z":
+            found.append(int(stat.parent.name))
+    return found
+
+
+def alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads processes from /proc")
+
+
+@needs_proc
+def test_killed_at_random_moments_a_match_ends_as_if_undisturbed(tmp_path, players):
+    a, b, games = "uct(exploration=0.7)", f"{players}:Slow(ms=6)", 44
+    undisturbed, database = tmp_path / "whole.sqlite", tmp_path / "killed.sqlite"
+    begin = time.monotonic()
+    expected = match("connect_four", a, b, games=games, simulations=80, workers=2, database=undisturbed)
+    lasted = time.monotonic() - begin
+    rng = random.Random()
+    before = 0
+    for kill_number in range(4):
+        process = start(a, b, games, database)
+        try:
+            wait_for_games(database, before + 2, process)
+            delay = rng.uniform(0, 0.15)
+            assert delay < lasted
+            time.sleep(delay)
+            workers = children(process.pid)
+            assert len(workers) == 2
+            if kill_number == 1:
+                # A worker dies alone: the match says so, and keeps what it has.
+                os.kill(workers[0], signal.SIGKILL)
+                _, errors = process.communicate(timeout=30)
+                assert process.returncode == 1
+                assert "worker process ended by signal SIGKILL" in errors
+            else:
+                process.kill()
+                process.communicate(timeout=30)
+        finally:
+            process.kill()
+            process.wait()
+        patience = time.monotonic() + 10
+        while any(map(alive, workers)) and time.monotonic() < patience:
+            time.sleep(0.02)
+        assert not any(map(alive, workers)), "a worker outlived its parent"
+        before = len(recorded(database))
+        assert 2 <= before < games, "the match was over before the kill"
+    resumed = match("connect_four", a, b, games=games, simulations=80, workers=2, database=database)
+    assert recorded(database) == recorded(undisturbed)
+    assert resumed.standing == expected.standing
+    assert resumed.distinct_games == expected.distinct_games
+
+
+@needs_proc
+@pytest.mark.parametrize("workers", [1, 2])
+def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path, players, workers):
+    a, b = f"{players}:Slow(ms=4)", "uct"
+    database = tmp_path / "r.sqlite"
+    process = start(a, b, 40, database, workers)
+    try:
+        wait_for_games(database, 3, process)
+        working = children(process.pid)
+        process.send_signal(signal.SIGINT)
+        begin = time.monotonic()
+        said, errors = process.communicate(timeout=20)
+        assert time.monotonic() - begin < 3
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    kept = len(recorded(database))
+    assert 3 <= kept < 40
+    assert f"{kept} of 40 games are recorded; the same match started again goes on" in said
+    assert not any(map(alive, working))
+
+
+def test_an_interruption_in_this_process_carries_the_result(tmp_path):
+    def stop(result):
+        if result.games >= 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(MatchInterrupted) as stopped:
+        match(
+            "connect_four", "random", "minimax(depth=5)", games=4000, workers=1, database=tmp_path / "r.sqlite",
+            progress=stop,
+        )  # fmt: skip
+    assert stopped.value.result.games == len(recorded(tmp_path / "r.sqlite")) >= 3
+
+
+# ------------------------------------------------------------------------------------- what goes wrong
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_player_that_fails_is_named_with_its_seed(tmp_path, players, workers):
+    database = tmp_path / "r.sqlite"
+    with pytest.raises(PlayerError if workers == 1 else WorkerError) as error:
+        match("connect_four", f"{players}:Faulty", "random", games=60, seed=8, workers=workers, database=database)
+    said = str(error.value)
+    assert "Faulty" in said
+    assert "ValueError: a fault of the test" in said
+    assert "match with seed 8" in said
+    assert "\n" not in said
+    if workers == 1:
+        failed = int(re.search(r"failed in game (\d+)", said)[1])
+        assert [one.number for one in recorded(database)] == list(range(failed))
+
+
+def test_an_illegal_move_is_refused(tmp_path, players):
+    with pytest.raises(PlayerError, match=r"player B, .*Cheat, failed in game 0 .* not legal"):
+        match("connect_four", "random", f"{players}:Cheat", games=2, workers=1, database=":memory:")
+
+
+def test_a_worker_that_dies_is_reported_and_its_match_goes_on_later(tmp_path, players):
+    database = tmp_path / "r.sqlite"
+    with pytest.raises(WorkerError, match="signal SIGKILL"):
+        match("tic_tac_toe", f"{players}:Dies", "random", games=60, workers=2, database=database)
+    with Results(database) as results:
+        assert results.match(1).recorded < 60
+
+
+def test_what_a_player_prints_does_not_disturb_the_match(tmp_path, players):
+    result = match("tic_tac_toe", f"{players}:Talks", "random", games=4, workers=2, database=":memory:")
+    assert result.games == 4
+
+
+def test_a_database_that_fails_in_the_middle_keeps_its_games(tmp_path, monkeypatch):
+    database = tmp_path / "r.sqlite"
+    add = Results.add_game
+
+    def failing(self, match_id, record):
+        if record.number == 5:
+            raise DatabaseError("the disk is full")
+        add(self, match_id, record)
+
+    monkeypatch.setattr(Results, "add_game", failing)
+    for workers in (1, 2):
+        with pytest.raises(DatabaseError, match="disk is full"):
+            match("tic_tac_toe", "random", "random", games=20, workers=workers, database=database)
+    monkeypatch.undo()
+    assert len(recorded(database)) >= 5
+    match("tic_tac_toe", "random", "random", games=20, workers=1, database=database)
+    match("tic_tac_toe", "random", "random", games=20, workers=1, database=tmp_path / "fresh.sqlite")
+    assert recorded(database) == recorded(tmp_path / "fresh.sqlite")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "says"),
+    [
+        ({"games": 3}, InvalidParameter, "even"),
+        ({"games": 0}, InvalidParameter, "from 2"),
+        ({"workers": 0}, InvalidParameter, "workers"),
+        ({"simulations": -5}, InvalidLimit, "budget of A"),
+        ({"seconds": 0.0}, InvalidLimit, "seconds"),
+        ({"b_simulations": 0}, InvalidLimit, "budget of B"),
+        ({"opening_moves": -1}, InvalidParameter, "opening_moves"),
+        ({"opening_moves": 42}, InvalidParameter, "opening_moves"),
+        ({"max_moves": 3}, InvalidParameter, "max_moves"),
+        ({"game": "conect_four"}, InvalidSpecification, "did you mean 'connect_four'"),
+        ({"a": "uct(exploratio=1)"}, InvalidSpecification, "did you mean 'exploration'"),
+        ({"b": "randm"}, InvalidSpecification, "did you mean 'random'"),
+        ({"b": ""}, InvalidSpecification, "empty"),
+    ],
+)
+def test_bad_arguments_say_what_is_wrong(tmp_path, arguments, error, says):
+    call = {"game": "connect_four", "a": "uct", "b": "random", "database": tmp_path / "r.sqlite", **arguments}
+    with pytest.raises(error, match=says):
+        match(**call)
+    assert not (tmp_path / "r.sqlite").exists()
+
+
+def test_a_configuration_survives_json(tmp_path):
+    match("tic_tac_toe", "random", "random", games=2, sprt=TEST, workers=1, database=tmp_path / "r.sqlite")
+    with Results(tmp_path / "r.sqlite") as results:
+        record = results.match(1)
+        configuration = MatchConfiguration.from_json({**record.configuration, "games": record.games})
+        assert configuration.sprt == TEST
+        assert configuration.key == record.key
+        assert configuration.with_games(50).key == record.key
+        assert essence([Table(configuration).play(1)]) == essence(results.games(1))[1:]

@@ -1,0 +1,196 @@
+"""The results database: what is written comes back, and whatever goes wrong says so without losing a game."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+
+import pytest
+from sqlalchemy import event, text
+
+from engram.arena.results import GameRecord, Results, configuration_key
+from engram.errors import DatabaseError
+from engram.games.registry import game as named_game
+
+CONFIGURATION = {"game": "connect_four", "a": "uct", "seed": 3}
+
+
+def record(number, outcome=1.0, moves=(3, 3, 2)):
+    return GameRecord(
+        number=number, pair=number // 2, opening=1, first="AB"[number % 2], moves=moves, outcome=outcome, reason="end",
+        a_moves=1, a_simulations=100, a_seconds=0.25, b_moves=1, b_simulations=50, b_seconds=0.5,
+    )  # fmt: skip
+
+
+def test_games_come_back_as_they_went_in(tmp_path):
+    file = tmp_path / "r.sqlite"
+    with Results(file) as results:
+        match_id = results.open_match(CONFIGURATION, 4, "1.0")
+        for number in (2, 0, 1):
+            results.add_game(match_id, record(number))
+        other = results.open_match({**CONFIGURATION, "seed": 4}, 2, "1.0")
+        results.add_game(other, record(0, -1.0))
+    with Results(file, must_exist=True) as results:
+        assert results.games(match_id) == [record(0), record(1), record(2)]
+        assert results.games(match_id, before=2) == [record(0), record(1)]
+        listed = results.matches()
+        assert [(one.id, one.games, one.recorded, one.version) for one in listed] == [
+            (match_id, 4, 3, "1.0"),
+            (other, 2, 1, "1.0"),
+        ]
+        assert listed[0].configuration == CONFIGURATION
+        with pytest.raises(DatabaseError, match="no match number 99"):
+            results.match(99)
+
+
+def test_a_match_is_found_again_and_grows(tmp_path):
+    with Results(tmp_path / "r.sqlite") as results:
+        first = results.open_match(CONFIGURATION, 10, "1.0")
+        assert results.open_match(dict(reversed(CONFIGURATION.items())), 20, "1.0") == first
+        assert results.open_match(CONFIGURATION, 5, "1.0") == first
+        assert results.match(first).games == 20
+        assert results.open_match({**CONFIGURATION, "a": "uct(exploration=2.0)"}, 10, "1.0") != first
+    assert configuration_key(CONFIGURATION) != configuration_key({**CONFIGURATION, "seed": "3"})
+
+
+def test_a_game_is_never_counted_twice(tmp_path):
+    file = tmp_path / "r.sqlite"
+    with Results(file) as one, Results(file) as other:
+        match_id = one.open_match(CONFIGURATION, 4, "1.0")
+        one.add_game(match_id, record(0, 1.0))
+        other.add_game(match_id, record(0, -1.0))
+        assert other.games(match_id) == [record(0, 1.0)]
+        with pytest.raises(DatabaseError):
+            one.add_game(match_id + 7, record(0))  # no such match: that is no repetition
+
+
+def test_two_writers_at_once_lose_nothing(tmp_path):
+    file = tmp_path / "r.sqlite"
+    Results(file).close()
+
+    def write(start):
+        with Results(file) as results:
+            match_id = results.open_match(CONFIGURATION, 200, "1.0")
+            for number in range(start, 120, 2):
+                results.add_game(match_id, record(number))
+
+    threads = [threading.Thread(target=write, args=(start,)) for start in (0, 1, 0)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with Results(file) as results:
+        assert [one.number for one in results.games(1)] == list(range(120))
+        assert len(results.matches()) == 1
+
+
+def test_reading_a_game_as_text():
+    game = named_game("connect_four")
+    assert record(3).text(game) == "game 3 (pair 1): B moves first, A wins\n  [4] 4 3"
+    assert "draw" in record(0, 0.0).text(game)
+
+
+def test_memory_keeps_nothing():
+    with Results(":memory:") as results:
+        match_id = results.open_match(CONFIGURATION, 2, "1.0")
+        results.add_game(match_id, record(0))
+        assert len(results.games(match_id)) == 1
+    with Results(":memory:") as results:
+        assert results.matches() == []
+
+
+# ---------------------------------------------------------------------------------- what goes wrong
+
+
+def one_sentence(error):
+    said = str(error.value)
+    assert "\n" not in said
+    assert "sqlalche.me" not in said
+    assert len(said) < 300
+    return said
+
+
+def test_a_file_that_is_no_database(tmp_path):
+    file = tmp_path / "notes.txt"
+    file.write_text("these are notes, and they are longer than the header of a database file is" * 10)
+    with pytest.raises(DatabaseError) as error:
+        Results(file)
+    assert "not an SQLite database" in one_sentence(error)
+    assert file.read_text().startswith("these are notes")
+
+
+def test_a_damaged_database(tmp_path):
+    file = tmp_path / "r.sqlite"
+    with Results(file) as results:
+        match_id = results.open_match(CONFIGURATION, 400, "1.0")
+        for number in range(200):
+            results.add_game(match_id, record(number, moves=tuple(range(100))))
+    content = bytearray(file.read_bytes())
+    content[5000:-2000] = b"\xa5" * (len(content) - 7000)
+    file.write_bytes(content)
+    with pytest.raises(DatabaseError) as error, Results(file) as results:
+        results.games(match_id)
+    assert "damaged" in one_sentence(error)
+
+
+def test_places_that_cannot_be_opened(tmp_path):
+    for database in (tmp_path / "no" / "such" / "r.sqlite", tmp_path):
+        with pytest.raises(DatabaseError) as error:
+            Results(database)
+        assert "cannot be opened" in one_sentence(error)
+    with pytest.raises(DatabaseError, match="there is no results database"):
+        Results(tmp_path / "missing.sqlite", must_exist=True)
+    assert not (tmp_path / "missing.sqlite").exists()
+    for url in ("nosuchsystem://x/y", "://", ""):
+        with pytest.raises(DatabaseError) as error:
+            Results(url)
+        one_sentence(error)
+
+
+def test_another_programs_tables(tmp_path):
+    file = tmp_path / "other.sqlite"
+    connection = sqlite3.connect(file)
+    connection.execute("CREATE TABLE match (id INTEGER PRIMARY KEY, winner TEXT)")
+    connection.commit()
+    connection.close()
+    with pytest.raises(DatabaseError) as error, Results(file) as results:
+        results.open_match(CONFIGURATION, 2, "1.0")
+    assert "another version" in one_sentence(error)
+
+
+def test_a_full_disk_keeps_what_was_recorded(tmp_path):
+    file = tmp_path / "r.sqlite"
+    with Results(file) as results:
+        match_id = results.open_match(CONFIGURATION, 10_000, "1.0")
+        pages = []
+
+        # SQLite answers a bound on its pages with the same error as a full disk.
+        @event.listens_for(results.engine, "checkout")
+        def bound(connection, *_):
+            connection.execute("PRAGMA max_page_count=24")
+
+        with results.engine.connect() as connection:
+            pages.append(connection.execute(text("PRAGMA page_count")).scalar())
+        with pytest.raises(DatabaseError) as error:
+            for number in range(10_000):
+                results.add_game(match_id, record(number, moves=tuple(range(300))))
+        assert "disk is full" in one_sentence(error)
+        assert number > 10
+    with Results(file) as results:
+        assert [one.number for one in results.games(match_id)] == list(range(number))
+        results.add_game(match_id, record(number))  # with room again it goes on
+
+
+def test_a_locked_database_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr("engram.arena.results._BUSY_S", 0.1)
+    file = tmp_path / "r.sqlite"
+    with Results(file) as results:
+        match_id = results.open_match(CONFIGURATION, 2, "1.0")
+        blocker = sqlite3.connect(file)
+        blocker.execute("BEGIN IMMEDIATE")
+        with pytest.raises(DatabaseError) as error:
+            results.add_game(match_id, record(0))
+        assert "another program" in one_sentence(error)
+        blocker.rollback()
+        blocker.close()
+        results.add_game(match_id, record(0))

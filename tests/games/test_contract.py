@@ -1,0 +1,196 @@
+"""Every game keeps the contract, and `check_game` finds those that do not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import engram
+from engram.errors import IllegalAction, InvalidGame, InvalidSpecification, InvalidState
+from engram.games.registry import GAMES
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+TEXTS = [
+    "tic_tac_toe",
+    "connect_four",
+    "gomoku:9",
+    "gomoku:19",
+    "line:rows=4,columns=5,run=3,gravity=true",
+    "line:rows=5,columns=14,run=4,gravity=true",
+    "go:2",
+    "go:5",
+    "go:9,komi=5",
+    "go:25",
+    f"{EXAMPLES}/hex.py:hex(size=4)",
+    f"{EXAMPLES}/hex.py:hex(size=11)",
+    f"{EXAMPLES}/nim.py:nim",
+]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_games_keep_the_contract(text):
+    report = engram.check_game(engram.game(text), games=20, seed=3)
+    assert report.games == 20
+    assert report.first_wins + report.second_wins + report.draws == 20
+    assert 0 < report.longest <= engram.game(text).max_moves
+
+
+def one_heap(**changes):
+    """Nim with one heap of 10, one part of it replaced."""
+    state = np.zeros(1, np.dtype([("left", np.int64), ("player", np.int64)]))
+    state["left"] = 10
+
+    def legal_actions(state, actions):
+        count = min(state.left, 3)
+        for action in range(count):
+            actions[action] = action
+        return count
+
+    def play(state, action):
+        state.left -= action + 1
+        state.player = 1 - state.player
+        return np.int64(state.left == 0)
+
+    def outcome(state):
+        return 1.0 if state.player == 1 else -1.0
+
+    def to_play(state):
+        return state.player
+
+    def position_hash(state):
+        return np.uint64(state.left * 2 + state.player)
+
+    parts = {
+        "state": state,
+        "num_actions": 3,
+        "max_moves": 10,
+        "legal_actions": legal_actions,
+        "play": play,
+        "outcome": outcome,
+        "to_play": to_play,
+        "hash": position_hash,
+    }
+    return engram.Game("nim", **(parts | changes))
+
+
+def test_a_game_of_functions_inside_a_function_works():
+    assert "contract kept" in str(engram.check_game(one_heap()))
+    result = engram.Search(one_heap(), "uct").run(one_heap().initial_state(), engram.Limit(simulations=2000))
+    assert result.action == 1  # leaves 8, a multiple of 4
+
+
+def never_over(state, action):
+    state.left -= action + 1
+    state.player = 1 - state.player
+    return np.int64(0)
+
+
+def too_good(state):
+    return 3.0
+
+
+def twice(state, actions):
+    count = min(state.left, 2)
+    for action in range(count):
+        actions[action] = 0
+    return count
+
+
+def third_player(state):
+    return np.int64(2)
+
+
+def forgetful_rollout(state, rng):
+    return 5.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"play": never_over}, "disagree"),
+        ({"outcome": too_good}, "not in"),
+        ({"legal_actions": twice}, "twice"),
+        ({"to_play": third_player}, "to_play"),
+        ({"rollout": forgetful_rollout}, "rollout"),
+        ({"max_moves": 3}, "max_moves"),
+        ({"num_actions": 2}, "actions"),
+    ],
+)
+def test_broken_games_are_found(changes, word):
+    with pytest.raises(InvalidGame, match=word):
+        engram.check_game(one_heap(**changes))
+
+
+def test_a_game_of_impossible_size_is_refused():
+    with pytest.raises(InvalidGame, match="num_actions"):
+        one_heap(num_actions=70_000)
+    with pytest.raises(InvalidGame, match="record"):
+        one_heap(state=np.zeros(3))
+
+
+def test_states_of_another_game_are_refused():
+    game = engram.game("connect_four")
+    with pytest.raises(InvalidState, match="connect_four"):
+        game.legal_actions(one_heap().initial_state())
+    with pytest.raises(InvalidState, match="not over"):
+        game.outcome(game.initial_state())
+
+
+def test_names_and_their_typos():
+    assert engram.game("connect_four") is engram.game(" connect_four ")
+    assert engram.game("go:9") is engram.game("go(size=9)")
+    with pytest.raises(InvalidSpecification, match="connect_four"):
+        engram.game("conect_four")
+    with pytest.raises(InvalidSpecification, match="komi"):
+        engram.game("go:9,comi=7")
+    with pytest.raises(InvalidSpecification, match="no file"):
+        engram.game("nowhere.py:game")
+    with pytest.raises(InvalidSpecification, match="hex"):
+        engram.game(f"{EXAMPLES}/hex.py:hax")
+    assert set(GAMES) == {"tic_tac_toe", "connect_four", "gomoku", "line", "go"}
+
+
+class Broken:
+    """A Python game whose play fails at the third move."""
+
+    def __init__(self):
+        self.moves = 0
+
+    def legal_actions(self):
+        return [0, 1]
+
+    def play(self, action):
+        self.moves += 1
+        if self.moves > 2:
+            raise RuntimeError("the third move")
+
+    def to_play(self):
+        return self.moves % 2
+
+    def outcome(self):
+        return 0.0
+
+    def copy(self):
+        other = Broken()
+        other.moves = self.moves
+        return other
+
+
+def test_an_exception_in_a_python_game_reaches_the_caller():
+    game = engram.PythonGame("broken", Broken, num_actions=2, max_moves=9)
+    with pytest.raises(RuntimeError, match="the third move"):
+        engram.Search(game, "uct").run(Broken(), engram.Limit(simulations=50))
+    with pytest.raises(InvalidGame, match="copy"):
+        engram.PythonGame("nothing", object, num_actions=2, max_moves=9)
+
+
+def test_a_python_game_searches_like_the_compiled_one_would():
+    game = engram.game(f"{EXAMPLES}/nim.py:nim(heaps=[1, 3, 4])")
+    result = engram.Search(game, "uct").run(game.initial_state(), engram.Limit(simulations=5_000), seed=1)
+    assert result.name == "2from3"  # the only winning move leaves 1, 3, 2, whose exclusive or is 0
+    again = engram.Search(game, "uct").run(game.initial_state(), engram.Limit(simulations=5_000), seed=1)
+    assert [move.visits for move in again.moves] == [move.visits for move in result.moves]
+    with pytest.raises(IllegalAction):
+        game.play(game.initial_state(), 7)

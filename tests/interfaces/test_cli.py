@@ -1,0 +1,169 @@
+"""The command line as programs and people use it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from engram.interfaces.cli import app
+
+
+def engram(*arguments: str, **options):
+    return CliRunner().invoke(app, list(arguments), **options)
+
+
+def engram_json(*arguments: str):
+    result = engram(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_move_gives_the_promised_keys_and_the_winning_move():
+    found = engram_json("move", "--game", "connect_four", "--moves", "4 3 4 3 4 3", "--simulations", "2000")
+    assert {"action", "value", "simulations", "seconds", "moves"} <= set(found)
+    assert found["action"] == "4"
+    assert found["value"] > 0.9
+    assert found["simulations"] == 2000
+    assert {"action", "visits", "value"} <= set(found["moves"][0])
+    # The first simulation looks at the root itself, each other one at a move.
+    assert sum(move["visits"] for move in found["moves"]) == 1999
+
+
+def test_move_reads_diagrams(tmp_path):
+    diagram = "......./......./......./4......".replace("4", ".")
+    assert engram("move", "--position", diagram).exit_code == 2
+    board = "\n".join(["......."] * 3 + ["X......", "X.....O", "X.....O"])
+    file = tmp_path / "board.txt"
+    file.write_text(board)
+    for position, given_input in ((str(file), None), ("-", board), (board.replace("\n", "/"), None)):
+        result = engram("move", "--position", position, "-n", "3000", "--json", input=given_input)
+        assert json.loads(result.stdout)["action"] == "1", result.output
+
+
+def test_move_shows_a_board_and_a_table():
+    result = engram("move", "-m", "443", "-n", "500")
+    assert result.exit_code == 0
+    assert "1 2 3 4 5 6 7" in result.stdout
+    assert "95 % interval" in result.stdout
+    assert "the second player plays" in result.stdout
+
+
+def test_games_lists_every_game():
+    assert {"tic_tac_toe", "connect_four", "gomoku", "line", "go"} == {row["game"] for row in engram_json("games")}
+    assert "connect_four" in engram("games").stdout
+
+
+def test_match_results_and_resuming(tmp_path):
+    database = str(tmp_path / "results.sqlite")
+    command = ["match", "-g", "tic_tac_toe", "--a", "uct", "--b", "random", "-n", "60", "-d", database, "--workers", "1"]
+    first = engram_json(*command, "--games", "20")
+    assert {"wins", "draws", "losses", "score", "elo", "elo_low", "elo_high", "games", "distinct_games"} <= set(first)
+    assert first["wins"] + first["draws"] + first["losses"] == first["games"] == 20
+    assert first["score"] > 0.7
+    assert first["elo_low"] <= first["elo"] <= first["elo_high"]
+    begun = time.monotonic()
+    assert engram_json(*command, "--games", "20") == first
+    assert time.monotonic() - begun < 2.0
+    more = engram_json(*command, "--games", "24")
+    assert more["games"] == 24
+    assert len(engram_json("results", "-d", database)) == 1
+    shown = engram_json("results", "1", "--games", "-d", database)
+    assert len(shown["game_records"]) == 24
+    assert "moves first" in engram("results", "1", "--games", "-d", database).stdout
+    assert engram("results", "7", "-d", database).exit_code == 2
+
+
+def test_bench_gives_records():
+    records = engram_json("bench", "-g", "tic_tac_toe", "--seconds", "0.3", "--no-peer", "-n", "500")
+    assert [record["what"] for record in records] == ["rollouts", "simulations"]
+    assert all(record["game"] == "tic_tac_toe" and record["per_second"] > 0 for record in records)
+    assert set(records[0]) == {"game", "what", "per_second", "peer", "peer_per_second", "ratio"}
+
+
+def test_check_finds_the_contract_kept():
+    assert "contract kept" in engram("check", "-g", "go:3", "--games", "5").stdout
+
+
+def test_a_game_can_be_played_in_the_terminal():
+    typed = "hint\nundo\nx9\nb2\nmoves\n" + "".join(f"{c}{r}\n" for c in "abc" for r in "123") * 3 + "quit\n"
+    result = engram("play", "-g", "tic_tac_toe", "--opponent", "random", "-n", "50", input=typed)
+    assert result.exit_code == 0
+    assert "nothing to take back" in result.stdout
+    assert "no action is written 'x9'" in result.stdout
+    assert any(end in result.stdout for end in ("you win", "you lose", "a draw"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["move", "-g", "conect_four"], "connect_four"),
+        (["move", "-g", "go:99"], "25"),
+        (["move", "-m", "4444444"], "move 7"),
+        (["move", "-m", "9"], "9"),
+        (["move", "-n", "0"], "simulations"),
+        (["move", "-n", "-5"], "simulations"),
+        (["move", "--seconds", "nan"], "seconds"),
+        (["move", "-s", "utc"], "uct"),
+        (["move", "-s", "uct(explration=1)"], "exploration"),
+        (["move", "-s", "uct(exploration=-1)"], "exploration"),
+        (["move", "-s", "uct(decision=best)"], "robust"),
+        (["move", "-s", "uct(backup=avrage)"], "average"),
+        (["move", "--max-nodes", "3"], "nodes"),
+        (["match", "--a", "alpha_bata", "-d", ":memory:"], "alpha_beta"),
+        (["match", "--games", "7", "-d", ":memory:"], "even"),
+        (["match", "--games", "0", "-d", ":memory:"], "games"),
+        (["match", "--sprt", "elo0=x", "-d", ":memory:"], "sprt"),
+        (["results", "-d", "/nowhere/at/all.sqlite"], "all.sqlite"),
+        (["bench", "-g", "nothing"], "nothing"),
+    ],
+)
+def test_bad_input_gets_one_sentence_and_exit_code_2(arguments, word):
+    result = engram(*arguments)
+    assert result.exit_code == 2, result.output
+    assert word in result.output
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert "Traceback" not in result.output
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(max_size=40), st.sampled_from(["--game", "--search", "--moves", "--position"]))
+def test_any_text_is_either_understood_or_refused(text, option):
+    result = engram("move", option, text, "-n", "20")
+    assert result.exit_code in (0, 2), (text, result.output, result.exception)
+
+
+def test_help_is_there_at_once_and_version_is_told():
+    begun = time.monotonic()
+    shown = subprocess.run([sys.executable, "-m", "engram.interfaces.cli", "--help"], capture_output=True, text=True)
+    # Performance is measured in benchmarks; this only notices that the compiler is loaded again.
+    assert time.monotonic() - begun < 5.0
+    assert "match" in shown.stdout
+    loaded = subprocess.run(
+        [sys.executable, "-c", "import sys, engram.interfaces.cli; print('numba' in sys.modules)"],
+        capture_output=True,
+        text=True,
+    )
+    assert loaded.stdout.strip() == "False"
+    assert engram("--version").stdout.strip().count(".") == 2
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a POSIX signal")
+def test_ctrl_c_ends_a_move_with_the_result_so_far():
+    process = subprocess.Popen(
+        [sys.executable, "-m", "engram.interfaces.cli", "move", "--seconds", "60", "--json"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(8.0)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=20)
+    assert json.loads(out)["stopped"] == "interrupted"

@@ -1,0 +1,563 @@
+"""`Search` as its users meet it: limits, decisions, results, interrupts, seeds, failures, memory."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engram.compile import record_at
+from engram.errors import (
+    IllegalAction,
+    InvalidLimit,
+    InvalidParameter,
+    InvalidSpecification,
+    InvalidState,
+    OperatorError,
+)
+from engram.games.line import line
+from engram.games.python_game import PythonGame
+from engram.search import backup as backups
+from engram.search import selection as selections
+from engram.search.decision import decision_rule, interval
+from engram.search.evaluation import Evaluation
+from engram.search.limit import Limit
+from engram.search.operators import recall, remember, table_at
+from engram.search.presets import PRESETS, Memory, Preset, preset, puct, uct
+from engram.search.search import Search
+from engram.search.tree import TERMINAL, memory_of, nodes_of
+from tests.games_for_tests import arms, pick, pick_dtype
+
+TIC_TAC_TOE = line(3, 3, 3, name="tic_tac_toe")
+CONNECT_FOUR = line(6, 7, 4, gravity=True, name="connect_four")
+
+
+def run(game, rule="uct", moves=(), simulations=500, seed=0, **bounds):
+    search = Search(game, rule, **bounds)
+    return search, search.run(game.play_moves(moves), Limit(simulations=simulations), seed=seed)
+
+
+def used(search: Search) -> np.ndarray:
+    return search.tree.nodes[: search.tree.num_nodes]
+
+
+# ------------------------------------------------------------------------------------------- limits
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        {},
+        {"simulations": 0},
+        {"simulations": -5},
+        {"simulations": 2**32},
+        {"simulations": 1.5},
+        {"simulations": True},
+        {"simulations": math.nan},
+        {"simulations": math.inf},
+        {"seconds": 0.0},
+        {"seconds": -1.0},
+        {"seconds": math.inf},
+        {"seconds": math.nan},
+        {"seconds": 1.0, "stop_early": True},
+    ],
+    ids=str,
+)
+def test_wrong_limits(bounds):
+    with pytest.raises(InvalidLimit):
+        Limit(**bounds)
+
+
+def test_seconds_are_respected():
+    search = Search(CONNECT_FOUR, "uct")
+    search.warm_up()
+    begun = time.perf_counter()
+    result = search.run(CONNECT_FOUR.initial_state(), Limit(seconds=0.2))
+    passed = time.perf_counter() - begun
+    assert 0.2 <= passed < 0.6
+    assert result.stopped == "seconds"
+    assert result.seconds == pytest.approx(passed, abs=0.1)
+    assert result.simulations == search.tree.nodes[0]["visit_count"] > 1000
+
+
+def test_the_first_of_two_bounds_ends_the_search():
+    assert Search(CONNECT_FOUR).run(CONNECT_FOUR.initial_state(), Limit(simulations=50, seconds=60)).simulations == 50
+    result = Search(CONNECT_FOUR).run(CONNECT_FOUR.initial_state(), Limit(simulations=2**32 - 1, seconds=0.05))
+    assert result.stopped == "seconds"
+
+
+def test_progress_is_told():
+    told = []
+    Search(CONNECT_FOUR).run(
+        CONNECT_FOUR.initial_state(), Limit(seconds=0.35), progress=lambda count, seconds: told.append((count, seconds))
+    )
+    assert 1 <= len(told) <= 4
+    assert told == sorted(told)
+
+
+@pytest.mark.parametrize("moves", [(), (4, 0, 8), (0, 4, 1)])
+def test_stopping_early_gives_the_same_move(moves):
+    state = TIC_TAC_TOE.play_moves(moves)
+    decided = 0
+    for seed in range(6):
+        whole = Search(TIC_TAC_TOE).run(state, Limit(simulations=3000), seed=seed)
+        early = Search(TIC_TAC_TOE).run(state, Limit(simulations=3000, stop_early=True), seed=seed)
+        assert early.action == whole.action
+        assert (early.stopped == "decided") == (early.simulations < 3000)
+        decided += early.stopped == "decided"
+    assert decided or moves != (0, 4, 1)
+
+
+def test_a_single_legal_move_is_decided_at_once():
+    state = TIC_TAC_TOE.play_moves([0, 4, 8, 5, 3, 6, 2, 1])
+    result = Search(TIC_TAC_TOE).run(state, Limit(simulations=100_000, stop_early=True))
+    assert (result.action, result.stopped) == (7, "decided")
+    assert result.simulations < 200
+
+
+# ---------------------------------------------------------------------------------------- decisions
+def test_decisions_by_hand():
+    value, visits = np.array([0.9, 0.1, 0.2, 1.0]), np.array([10, 30, 30, 0], np.uint32)
+    assert decision_rule("robust")(value, visits) == 2  # as many visits, the higher value
+    assert decision_rule("max_robust")(value, visits) == 2
+    assert decision_rule("max")(value, visits) == 0  # nobody has visited the last one
+    assert decision_rule("max")(np.array([0.5, 0.5]), np.array([3, 4], np.uint32)) == 1
+    # Wilson on p = 0.95, n = 2 and p = 0.8, n = 100: [0.3094, 0.9988] and [0.7112, 0.8666].
+    value, visits = np.array([0.9, 0.6]), np.array([2, 100], np.uint32)
+    low, high = interval(value, visits)
+    assert low == pytest.approx([-0.3812, 0.4223], abs=1e-4)
+    assert high == pytest.approx([0.9975, 0.7333], abs=1e-4)
+    assert decision_rule("secure")(value, visits) == 1
+    assert decision_rule("max")(value, visits) == 0
+
+
+def test_interval_of_an_unvisited_move_says_nothing():
+    low, high = interval(np.array([0.3, 1.0, -1.0]), np.array([0, 5, 5], np.uint32))
+    assert (low[0], high[0]) == (-1.0, 1.0)
+    assert high[1] == 1.0
+    assert low[2] == -1.0
+    assert low[1] == pytest.approx(-high[2])
+
+
+def test_max_robust_searches_on_until_both_agree():
+    budget = 40
+    extended = 0
+    for seed in range(40):
+        _, result = run(TIC_TAC_TOE, uct(decision="max_robust"), (4,), budget, seed)
+        most = max(move.visits for move in result.moves)
+        best = max(move.value for move in result.moves if move.visits)
+        agreed = any(move.visits == most and move.value == best for move in result.moves)
+        assert agreed or result.simulations == 2 * budget
+        assert budget <= result.simulations <= 2 * budget
+        assert next(move for move in result.moves if move.action == result.action).visits == most
+        extended += result.simulations > budget
+        robust = run(TIC_TAC_TOE, uct(), (4,), budget, seed)[1]
+        if result.simulations == budget:
+            assert result.moves == robust.moves
+    assert 0 < extended < 40
+
+
+def test_decision_is_applied():
+    # After 3 simulations each arm has one visit and none has more: values decide, whatever the order.
+    game = arms(-0.4, 0.3, 0.9, 0.1)
+    for decision in ("robust", "max", "secure", "max_robust"):
+        assert run(game, uct(decision=decision), (), 5)[1].action == 2
+    with pytest.raises(InvalidSpecification, match="did you mean 'robust'"):
+        uct(decision="robsut")
+
+
+# ------------------------------------------------------------------------------------------ results
+def test_values_are_for_the_player_to_move():
+    # The second player wins with cell 6 (row 3, column 1), whatever else happens.
+    _, result = run(TIC_TAC_TOE, "uct", (0, 4, 8, 2, 5), 3000)
+    assert result.player == 1
+    assert result.action == 6
+    assert result.value > 0.9
+    best = result.moves[0]
+    assert (best.action, best.value) == (6, 1.0)
+    assert best.low > 0.99
+    assert best.principal_variation == (TIC_TAC_TOE.action_name(6),)
+    # And the first player, with the same threat open against it, is about to lose.
+    _, result = run(TIC_TAC_TOE, "uct", (0, 4, 8, 2, 5, 1), 10)
+    assert result.player == 0
+
+
+def test_result_explains_itself():
+    search, result = run(CONNECT_FOUR, "puct", (3, 3, 2), 2000)
+    assert sum(move.visits for move in result.moves) == 2000 - 1
+    assert [move.visits for move in result.moves] == sorted((move.visits for move in result.moves), reverse=True)
+    assert sorted(move.action for move in result.moves) == list(range(7))
+    assert sum(move.prior for move in result.moves) == pytest.approx(1.0, abs=1e-6)
+    assert result.action == result.moves[0].action
+    assert result.name == CONNECT_FOUR.action_name(result.action)
+    assert result.nodes == search.tree.num_nodes
+    assert result.node_bytes == 32 * result.nodes
+    assert (result.stopped, result.tree_full, result.player) == ("simulations", False, 1)
+    mean = sum(move.visits * move.value for move in result.moves) / 1999
+    assert result.value == pytest.approx(mean, abs=1.5 / 2000)
+    for move in result.moves:
+        assert move.low <= move.value <= move.high
+        assert move.principal_variation[0] == move.name
+        actions = [CONNECT_FOUR.parse_action(name) for name in move.principal_variation]
+        CONNECT_FOUR.play_moves([3, 3, 2, *actions])  # raises where a move is not legal
+    assert result.to_json()["moves"][0]["visits"] == result.moves[0].visits
+
+
+def test_print_is_a_table():
+    _, result = run(CONNECT_FOUR, "uct", (3,), 300)
+    lines = str(result).splitlines()
+    assert lines[0] == (
+        f"connect_four: the second player plays {result.name}, value {result.value:+.3f} for the second player"
+    )
+    header = next(k for k, text in enumerate(lines) if "visits" in text)
+    for word in ("move", "visits", "value", "interval", "prior", "line"):
+        assert word in lines[header]
+    rows = [text.split() for text in lines[header + 1 :]]
+    assert [(row[0], int(row[1])) for row in rows] == [(move.name, move.visits) for move in result.moves]
+
+
+def test_one_simulation_still_names_a_move():
+    _, result = run(CONNECT_FOUR, "uct", (), 1)
+    assert len(result.moves) == 7
+    assert [move.visits for move in result.moves] == [0] * 7
+    assert 0 <= result.action < 7
+    assert str(result)
+
+
+def test_a_finished_game_is_refused():
+    over = TIC_TAC_TOE.play_moves([0, 3, 1, 4, 2])
+    with pytest.raises(InvalidState, match="over"):
+        Search(TIC_TAC_TOE).run(over, Limit(simulations=1))
+    with pytest.raises(InvalidState, match="not a state of tic_tac_toe"):
+        Search(TIC_TAC_TOE).run(arms(1.0, 0.0).initial_state(), Limit(simulations=1))
+
+
+# ----------------------------------------------------------------------------------- bounds and reuse
+@pytest.mark.parametrize("bound", [{"max_nodes": 500}, {"max_bytes": 32 * 500}])
+def test_the_bound_on_nodes_is_kept_and_reported(bound):
+    search, result = run(CONNECT_FOUR, "uct", (), 5000, **bound)
+    assert 480 <= result.nodes <= 500
+    assert result.tree_full
+    assert result.simulations == 5000 == search.tree.nodes[0]["visit_count"]
+    assert len(search.tree.nodes) <= 500
+    assert "reached its bound" in str(result)
+    assert not run(CONNECT_FOUR, "uct", (), 20, **bound)[1].tree_full
+
+
+def test_a_bound_too_small_is_refused():
+    with pytest.raises(InvalidParameter, match="at least 8 nodes"):
+        Search(CONNECT_FOUR, max_nodes=7)
+    assert run(CONNECT_FOUR, "uct", (), 100, max_nodes=8)[1].nodes == 8
+
+
+def test_advance_keeps_what_is_below_the_move():
+    search, result = run(CONNECT_FOUR, "uct", (), 3000)
+    move = result.moves[0]
+    nodes = search.tree.num_nodes
+    search.advance(move.action)
+    assert search.tree.nodes[0]["visit_count"] == move.visits
+    assert search.tree.num_nodes < nodes
+    again = search.run(CONNECT_FOUR.play_moves([move.action]), Limit(simulations=10))
+    assert sum(other.visits for other in again.moves) == move.visits - 1 + 10
+    assert again.simulations == 10
+    # A state that is not the one advanced to starts an empty tree, and so does a forgotten one.
+    other = search.run(CONNECT_FOUR.play_moves([0, 0, 0]), Limit(simulations=10))
+    assert sum(found.visits for found in other.moves) == 9
+    search.clear()
+    other = search.run(CONNECT_FOUR.play_moves([0, 0, 0]), Limit(simulations=10))
+    assert sum(found.visits for found in other.moves) == 9
+
+
+def test_without_reuse_every_move_starts_empty():
+    search, result = run(CONNECT_FOUR, uct(reuse_tree=False), (), 1000)
+    search.advance(result.action)
+    again = search.run(CONNECT_FOUR.play_moves([result.action]), Limit(simulations=30))
+    assert sum(move.visits for move in again.moves) == 29
+
+
+def test_advance_by_an_illegal_move():
+    search, _ = run(TIC_TAC_TOE, "uct", (4,), 10)
+    with pytest.raises(IllegalAction):
+        search.advance(4)
+
+
+# ----------------------------------------------------------------------------------------- interrupts
+def test_control_c_ends_a_search_with_its_result():
+    search = Search(CONNECT_FOUR)
+    search.warm_up()
+    sent = []
+
+    def interrupt() -> None:
+        time.sleep(0.25)
+        sent.append(time.perf_counter())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    result = search.run(CONNECT_FOUR.initial_state(), Limit(seconds=30))
+    ended = time.perf_counter()
+    thread.join()
+    assert ended - sent[0] < 0.3
+    assert result.stopped == "interrupted"
+    assert result.simulations == search.tree.nodes[0]["visit_count"] > 0
+    assert sum(move.visits for move in result.moves) == result.simulations - 1
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_search_outside_the_main_thread():
+    found = []
+    thread = threading.Thread(target=lambda: found.append(run(TIC_TAC_TOE, simulations=100)[1]))
+    thread.start()
+    thread.join()
+    assert found[0].simulations == 100
+
+
+# ---------------------------------------------------------------------------------------------- seeds
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_a_seed_repeats_a_search_and_another_does_not(name):
+    first, result = run(CONNECT_FOUR, name, (3,), 800, seed=7)
+    second, again = run(CONNECT_FOUR, name, (3,), 800, seed=7)
+    third, _ = run(CONNECT_FOUR, name, (3,), 800, seed=8)
+    assert used(first).tobytes() == used(second).tobytes()
+    assert used(first).tobytes() != used(third).tobytes()
+    assert result.moves == again.moves
+
+
+def test_a_python_game_repeats_too():
+    class Counting:
+        """Take 1, 2 or 3 of 10; who takes the last one wins."""
+
+        def __init__(self) -> None:
+            self.left, self.player = 10, 0
+
+        def legal_actions(self):
+            return list(range(min(3, self.left)))
+
+        def play(self, action):
+            self.left -= action + 1
+            self.player = 1 - self.player
+
+        def to_play(self):
+            return self.player
+
+        def outcome(self):
+            return 1.0 if self.player else -1.0
+
+        def copy(self):
+            twin = Counting()
+            twin.left, twin.player = self.left, self.player
+            return twin
+
+        def hash(self):
+            return 2 * self.left + self.player
+
+    game = PythonGame("counting", Counting, num_actions=3, max_moves=10)
+    first, result = run(game, "uct", (), 1500, seed=3)
+    second, _ = run(game, "uct", (), 1500, seed=3)
+    assert used(first).tobytes() == used(second).tobytes()
+    assert result.action == 1  # leaves 8, a multiple of 4: the second player loses
+    assert result.value > 0.5
+
+
+# ----------------------------------------------------------------------------------------- invariants
+@settings(max_examples=60, deadline=None)
+@given(
+    moves=st.lists(st.integers(0, 8), max_size=4, unique=True),
+    game_number=st.integers(0, 1),
+    rule=st.sampled_from(
+        [
+            uct(),
+            uct(expand_after=4),
+            uct(expand_after=0, all_children=True),
+            uct(first_play_urgency=0.2, backup=backups.erwa(0.3)),
+            puct(),
+            puct(backup=backups.td(bootstrap="best", trace_decay=0.2)),
+            preset("td_uct"),
+            preset("epsilon_greedy(epsilon=0.5)"),
+            preset("greedy"),
+        ]
+    ),
+    simulations=st.integers(1, 400),
+    seed=st.integers(-(2**65), 2**65),
+    max_nodes=st.none() | st.integers(10, 300),
+)
+def test_invariants(moves, game_number, rule, simulations, seed, max_nodes):
+    game = (TIC_TAC_TOE, pick())[game_number]
+    state = game.play_moves(moves)
+    search = Search(game, rule, max_nodes=max_nodes)
+    result = search.run(state, Limit(simulations=simulations), seed=seed)
+    tree = search.tree
+    nodes = used(search)
+    assert nodes[0]["visit_count"] == simulations
+    assert np.abs(nodes["value"]).max() <= 1.0
+    assert max_nodes is None or tree.num_nodes <= max_nodes
+    after = rule.expansion.after
+    counted = 1
+    for index, node in enumerate(nodes):
+        children = tree.children(index)
+        counted += len(children)
+        visited = int(node["num_visited"])
+        assert (children["visit_count"][:visited] > 0).all()
+        assert not children["visit_count"][visited:].any()
+        assert not (len(children) and node["flags"] & TERMINAL)
+        assert len(set(children["action"].tolist())) == len(children)
+        if len(children):
+            own = int(node["visit_count"]) - int(children["visit_count"].sum())
+            # A node entered by its parent is looked at once at least, the root only where a threshold asks for it.
+            assert own == max(after, 0 if index == 0 else 1)
+    assert counted == tree.num_nodes
+    assert sorted(move.action for move in result.moves) == game.legal_actions(state)
+
+
+# ------------------------------------------------------------------------------------------- failures
+def broken_evaluation(state, rng):
+    return math.nan if state.chosen < 0 else 0.0
+
+
+def infinite_evaluation(state, rng):
+    return math.inf
+
+
+@pytest.mark.parametrize("evaluation", [broken_evaluation, infinite_evaluation])
+def test_an_evaluation_that_is_no_value_stops_the_search(evaluation):
+    game = arms(0.5, 0.1)
+    with pytest.raises(OperatorError):
+        run(game, Preset(selection=selections.ucb1(), evaluation=evaluation), (), 10)
+
+
+class Answering:
+    def __init__(self, value, policy=None):
+        self.value, self.policy, self.calls = value, policy, 0
+
+    def evaluate(self, states):
+        self.calls += 1
+        number = len(states)
+        value = np.full(number, self.value if self.calls > 3 else 0.0)
+        return Evaluation(value, None if self.policy is None else np.broadcast_to(self.policy, (number, 9)))
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "message"),
+    [
+        (Answering(math.nan), "not a number"),
+        (Answering(math.inf), "not a number"),
+        (Answering(1.5), r"outside \[-1, 1\]"),
+        (Answering(0.0, np.full(9, math.nan)), "negative or not a number"),
+        (Answering(0.0, np.full(9, -1.0)), "negative or not a number"),
+    ],
+)
+@pytest.mark.parametrize("num_leaves", [1, 4])
+def test_an_evaluator_that_answers_nonsense_stops_the_search(evaluator, message, num_leaves):
+    search = Search(TIC_TAC_TOE, puct(evaluator=evaluator, num_leaves=num_leaves))
+    evaluator.calls = 0
+    with pytest.raises(OperatorError, match=message):
+        search.run(TIC_TAC_TOE.initial_state(), Limit(simulations=100))
+    assert not used(search)["in_flight"].any()
+
+
+def test_an_evaluator_of_the_wrong_shape():
+    class Short:
+        def evaluate(self, states):
+            return Evaluation(np.zeros(len(states) + 1))
+
+    with pytest.raises(OperatorError, match="shape"):
+        run(TIC_TAC_TOE, puct(evaluator=Short()), (), 10)
+
+
+def test_an_exception_in_a_python_game_arrives_as_it_is():
+    class Broken:
+        def legal_actions(self):
+            return [0, 1]
+
+        def play(self, action):
+            raise ZeroDivisionError("a bug in the user's game")
+
+        def to_play(self):
+            return 0
+
+        def outcome(self):
+            return 0.0
+
+        def copy(self):
+            return Broken()
+
+    with pytest.raises(ZeroDivisionError, match="a bug in the user's game"):
+        run(PythonGame("broken", Broken, num_actions=2, max_moves=5), "uct", (), 10)
+
+
+# --------------------------------------------------------------------------------------------- memory
+@recall(store=np.empty(0))
+def note_leaf(tree, path, depth, state, embedding, parameters):
+    """store[0]: leaves asked for, [1]: stones on them, [2]: their depths, [3]: visits they had before."""
+    store = table_at(parameters.store, parameters.store_size)
+    position = record_at(state, pick_dtype)
+    store[0] += 1
+    for cell in range(9):
+        store[1] += position.taken[cell]
+    store[2] += depth
+    store[3] += nodes_of(tree)[path[depth]].visit_count
+    entry = memory_of(tree)[path[depth]]
+    entry.value = 0.25
+    entry.count = 2.0
+    return 0
+
+
+@remember(store=np.empty(0))
+def note_value(tree, path, depth, value, parameters):
+    """store[0]: simulations, [1]: sum of their values, [2]: those from the root, [3]: visits of it now."""
+    store = table_at(parameters.store, parameters.store_size)
+    store[0] += 1
+    store[1] += value
+    store[2] += path[0] == 0
+    store[3] = nodes_of(tree)[path[0]].visit_count
+    return 0
+
+
+@recall()
+def fail(tree, path, depth, state, embedding, parameters):
+    return -1
+
+
+def test_a_memory_sees_every_leaf_and_every_value():
+    game = pick()
+    leaves, values = np.zeros(4), np.zeros(4)
+    memory = Memory(recall=note_leaf(store=leaves), remember=note_value(store=values), equivalence=10.0)
+    search, result = run(game, Preset(selection=selections.ucb1(), memory=memory), (5, 0), 600)
+    nodes = used(search)
+    ends = int(nodes["visit_count"][(nodes["flags"] & TERMINAL) != 0].sum())
+    assert leaves[0] == 600 - ends
+    assert leaves[1] == leaves[2] + 2 * leaves[0]  # two stones stood before the search, one more a ply
+    assert leaves[3] == 0  # asked before the leaf's first value is backed up
+    assert values.tolist() == [600, pytest.approx(600 * nodes[0]["value"], abs=1e-9), 600, 600]
+    asked = (nodes["visit_count"] > 0) & ((nodes["flags"] & TERMINAL) == 0)
+    assert (search.tree.memory["count"][: len(nodes)] == np.where(asked, 2.0, 0.0)).all()
+    assert (search.tree.memory["value"][: len(nodes)][asked] == 0.25).all()
+    assert result.node_bytes == 48 * result.nodes
+
+
+def test_memory_of_weight_zero_is_no_memory_bit_for_bit():
+    stores = np.zeros(4), np.zeros(4)
+    game = pick()
+    trees = {}
+    for equivalence in (None, 0.0, 30.0):
+        memory = None
+        if equivalence is not None:
+            memory = Memory(
+                recall=note_leaf(store=stores[0]), remember=note_value(store=stores[1]), equivalence=equivalence
+            )
+        search, _ = run(game, Preset(selection=selections.ucb1(), memory=memory), (), 1000, seed=2)
+        trees[equivalence] = used(search).tobytes()
+    assert trees[0.0] == trees[None]
+    assert trees[30.0] != trees[None]
+
+
+def test_a_memory_that_fails_stops_the_search():
+    memory = Memory(recall=fail(), remember=note_value(store=np.zeros(4)))
+    with pytest.raises(OperatorError):
+        run(TIC_TAC_TOE, Preset(selection=selections.ucb1(), memory=memory), (), 10)

@@ -1,0 +1,45 @@
+"""What every preset grows from a fixed seed: a change of these numbers is a change of the search."""
+
+from __future__ import annotations
+
+import pytest
+
+from engram.games.line import line
+from engram.search.limit import Limit
+from engram.search.presets import PRESETS
+from engram.search.search import Search
+
+GAMES = {"connect_four": line(6, 7, 4, gravity=True), "tic_tac_toe": line(3, 3, 3)}
+
+# (preset, game): number of nodes, then the root's visits by action; 1000 simulations, seed 0.
+SIGNATURES: dict[tuple[str, str], tuple[int, ...]] = {
+    ("epsilon_greedy", "connect_four"): (1898, 17, 6, 203, 190, 537, 22, 24),
+    ("epsilon_greedy", "tic_tac_toe"): (852, 17, 46, 11, 11, 837, 20, 17, 18, 22),
+    ("greedy", "connect_four"): (1540, 1, 1, 3, 3, 646, 344, 1),
+    ("greedy", "tic_tac_toe"): (208, 2, 2, 1, 4, 980, 5, 1, 2, 2),
+    ("puct", "connect_four"): (2864, 18, 20, 6, 861, 18, 42, 34),
+    ("puct", "tic_tac_toe"): (1570, 667, 10, 88, 21, 10, 5, 156, 28, 14),
+    ("td_uct", "connect_four"): (1975, 47, 37, 182, 457, 160, 19, 97),
+    ("td_uct", "tic_tac_toe"): (1749, 125, 20, 126, 80, 335, 21, 137, 20, 135),
+    ("uct", "connect_four"): (1933, 83, 4, 21, 642, 37, 197, 15),
+    ("uct", "tic_tac_toe"): (1701, 29, 41, 4, 55, 535, 90, 103, 21, 121),
+}
+
+
+def signature(name: str, game_name: str) -> tuple[int, ...]:
+    game = GAMES[game_name]
+    result = Search(game, name).run(game.initial_state(), Limit(simulations=1000), seed=0)
+    return (result.nodes, *(move.visits for move in sorted(result.moves, key=lambda move: move.action)))
+
+
+@pytest.mark.parametrize("game_name", sorted(GAMES))
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_signature(name, game_name):
+    assert (name, game_name) in SIGNATURES, f"a new preset: add its signature {signature(name, game_name)}"
+    assert signature(name, game_name) == SIGNATURES[name, game_name], (
+        "the search signature changed: say so in the commit"
+    )
+
+
+def test_no_signature_is_left_behind():
+    assert {name for name, _ in SIGNATURES} == set(PRESETS)
