@@ -76,7 +76,7 @@ def test_the_front_door_has_the_names_it_promises():
     for name in engram.__all__:
         assert getattr(engram, name).__doc__
     with pytest.raises(AttributeError, match="serch"):
-        engram.serch  # noqa: B018
+        engram.serch
 
 
 @pytest.mark.parametrize("command", [["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"]])

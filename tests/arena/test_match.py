@@ -17,8 +17,9 @@ import pytest
 from engram.arena.configuration import MatchConfiguration
 from engram.arena.match import MatchInterrupted, match
 from engram.arena.play import PlayerError, Table, opening
+from engram.arena.record import GameRecord
 from engram.arena.report import recorded_result, report
-from engram.arena.results import GameRecord, Results
+from engram.arena.results import Results
 from engram.arena.statistics import Sprt
 from engram.arena.worker import WorkerError
 from engram.errors import DatabaseError, InvalidLimit, InvalidParameter, InvalidSpecification

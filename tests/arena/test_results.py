@@ -8,7 +8,8 @@ import threading
 import pytest
 from sqlalchemy import event, text
 
-from engram.arena.results import GameRecord, Results, configuration_key
+from engram.arena.record import GameRecord, configuration_key
+from engram.arena.results import Results
 from engram.errors import DatabaseError
 from engram.games.registry import game as named_game
 

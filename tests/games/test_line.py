@@ -108,7 +108,9 @@ def test_tic_tac_toe_has_5478_positions_and_255168_games(shape):
     assert len(games_below) == 5_478
 
 
-@pytest.mark.parametrize("text", ["connect_four", "tic_tac_toe", "gomoku:9", "line:rows=9,columns=10,run=4,gravity=true"])
+@pytest.mark.parametrize(
+    "text", ["connect_four", "tic_tac_toe", "gomoku:9", "line:rows=9,columns=10,run=4,gravity=true"]
+)
 def test_diagrams_read_back(text):
     game = engram.game(text)
     chosen = random.Random(text)

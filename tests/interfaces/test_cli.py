@@ -64,7 +64,21 @@ def test_games_lists_every_game():
 
 def test_match_results_and_resuming(tmp_path):
     database = str(tmp_path / "results.sqlite")
-    command = ["match", "-g", "tic_tac_toe", "--a", "uct", "--b", "random", "-n", "60", "-d", database, "--workers", "1"]
+    command = [
+        "match",
+        "-g",
+        "tic_tac_toe",
+        "--a",
+        "uct",
+        "--b",
+        "random",
+        "-n",
+        "60",
+        "-d",
+        database,
+        "--workers",
+        "1",
+    ]
     first = engram_json(*command, "--games", "20")
     assert {"wins", "draws", "losses", "score", "elo", "elo_low", "elo_high", "games", "distinct_games"} <= set(first)
     assert first["wins"] + first["draws"] + first["losses"] == first["games"] == 20
@@ -80,13 +94,18 @@ def test_match_results_and_resuming(tmp_path):
     assert len(shown["game_records"]) == 24
     assert "moves first" in engram("results", "1", "--games", "-d", database).stdout
     assert engram("results", "7", "-d", database).exit_code == 2
+    other = engram_json("match", "-g", "tic_tac_toe", "--a", "random", "--b", "random", "-d", database, "--games", "20")
+    compared = engram_json("results", "1", "2", "-d", database)
+    assert compared[1]["score_difference"] == pytest.approx(other["score"] - more["score"])
+    assert compared[1]["score_difference_high"] < 0
+    assert "uct" in engram("results", "1", "2", "-d", database).stdout
 
 
 def test_bench_gives_records():
     records = engram_json("bench", "-g", "tic_tac_toe", "--seconds", "0.3", "--no-peer", "-n", "500")
     assert [record["what"] for record in records] == ["rollouts", "simulations"]
     assert all(record["game"] == "tic_tac_toe" and record["per_second"] > 0 for record in records)
-    assert set(records[0]) == {"game", "what", "per_second", "peer", "peer_per_second", "ratio"}
+    assert {"game", "what", "per_second", "peer", "peer_per_second", "ratio"} <= set(records[0])
 
 
 def test_check_finds_the_contract_kept():

@@ -8,6 +8,7 @@ import random
 import numpy as np
 import pytest
 
+from engram.errors import InvalidParameter
 from engram.games.line import line
 from engram.search import backup as backups
 from engram.search import selection as selections
@@ -332,6 +333,17 @@ def test_evaluator_in_a_bounded_tree_and_from_move_to_move():
         oracle.advance(action)
 
 
+@pytest.mark.parametrize("max_nodes", [10, 12, 33, 64])
+def test_evaluator_in_a_bounded_tree_at_every_budget(max_nodes):
+    for simulations in range(1, 40):
+        game, state, position = position_after("tic_tac_toe", 1, seed=4)
+        search = Search(game, puct(evaluator=StubEvaluator(9)), max_nodes=max_nodes)
+        oracle = ReferenceSearch(position, reference.puct(), evaluator=stub_of, max_nodes=max_nodes, num_actions=9)
+        search.run(state, Limit(simulations=simulations), seed=3)
+        oracle.run(simulations, 3)
+        assert_same_tree(search.tree, oracle)
+
+
 def test_policy_of_zeros_is_uniform():
     class Silent:
         def evaluate(self, states):
@@ -507,14 +519,16 @@ def test_memory_survives_from_move_to_move():
 
 
 # ------------------------------------------------------------------------- terminal nodes and odd steps
-def test_an_end_of_the_game_keeps_its_outcome_under_any_step_table():
-    # α_1 = 0.5: the value of an end moves towards its outcome, but what is backed up is the outcome itself.
+def test_a_step_table_that_does_not_begin_with_one_is_refused_or_honoured():
+    # α_1 = w_1 / w_1 is 1 in every rule of METHODS §2. With α_1 = 0.5 the value of an end of the game only
+    # moves towards its outcome, but what is backed up must be the outcome itself.
     game, state, position = position_after("tic_tac_toe", 4, seed=1)
-    preset = Preset(
-        selection=selections.ucb1(), backup=backups.trace_step_mix(steps=np.array([0.5, 0.25]), min_step=0.1)
-    )
+    try:
+        rule = backups.trace_step_mix(steps=np.array([0.5, 0.25]), min_step=0.1)
+    except InvalidParameter:
+        return
     oracle = ReferenceSearch(position, reference.ucb1(), Backup(steps=[0.5, 0.25], min_step=0.1))
-    compare(game, state, position, preset, oracle, 200, seed=0)
+    compare(game, state, position, uct(backup=rule), oracle, 200, seed=0)
 
 
 def test_values_are_those_of_the_oracle_to_the_last_bit_for_the_mean():

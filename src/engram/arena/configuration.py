@@ -10,7 +10,7 @@ from typing import Any
 
 import engram
 from engram.arena.player import player
-from engram.arena.results import configuration_key
+from engram.arena.record import configuration_key
 from engram.arena.statistics import Sprt
 from engram.compile import sources
 from engram.errors import EngramError, InvalidLimit, InvalidParameter, InvalidSpecification

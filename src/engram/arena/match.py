@@ -10,8 +10,9 @@ from typing import Any
 
 from engram.arena.configuration import MatchConfiguration, configure, is_named
 from engram.arena.play import PlayerError, Table
+from engram.arena.record import GameRecord
 from engram.arena.report import MatchResult, report
-from engram.arena.results import DEFAULT_DATABASE, MEMORY, GameRecord, Results
+from engram.arena.results import DEFAULT_DATABASE, MEMORY, Results
 from engram.arena.statistics import Sprt, SprtRun
 from engram.arena.worker import WorkerError, WorkerPool
 from engram.errors import InvalidParameter

@@ -7,7 +7,7 @@ from typing import Any
 
 from engram.arena.configuration import MatchConfiguration
 from engram.arena.player import Player, player
-from engram.arena.results import GameRecord
+from engram.arena.record import GameRecord
 from engram.errors import EngramError
 from engram.games.game import Game, State
 from engram.games.registry import game as named_game

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from engram.arena.configuration import MatchConfiguration
-from engram.arena.results import GameRecord, Results
+from engram.arena.record import GameRecord
+from engram.arena.results import Results
 from engram.arena.statistics import SprtState, Standing, sprt_state, standing
 
 

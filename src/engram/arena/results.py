@@ -7,7 +7,6 @@ is one transaction: whatever kills the program, a game is recorded whole or not 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -30,53 +29,13 @@ from sqlalchemy.exc import (
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 from sqlalchemy.pool import StaticPool
 
+from engram.arena.record import GameRecord, configuration_key
 from engram.errors import DatabaseError
-from engram.games.game import Game
 
 DEFAULT_DATABASE = "engram.sqlite"
 MEMORY = ":memory:"
 """A database that keeps nothing beyond the process."""
 _BUSY_S = 30.0
-
-
-@dataclass(frozen=True)
-class GameRecord:
-    """One finished game.
-
-    Attributes:
-      number: of the game in its match, from 0; games 2k and 2k+1 are pair k.
-      pair: k.
-      opening: number of moves at the start that were drawn, the same in both games of a pair.
-      first: `A` or `B`: the side that is player 0.
-      moves: all actions, the opening included.
-      outcome: value in [-1, 1] for A.
-      reason: `end` by the rules, or `move limit` (a draw).
-      a_moves, a_simulations, a_seconds, b_moves, b_simulations, b_seconds: sums over the game.
-    """
-
-    number: int
-    pair: int
-    opening: int
-    first: str
-    moves: tuple[int, ...]
-    outcome: float
-    reason: str
-    a_moves: int
-    a_simulations: int
-    a_seconds: float
-    b_moves: int
-    b_simulations: int
-    b_seconds: float
-
-    def text(self, game: Game) -> str:
-        """The game as people read it: one line of heading, one of moves with their names."""
-        result = "A wins" if self.outcome > 0 else "B wins" if self.outcome < 0 else "draw"
-        heading = f"game {self.number} (pair {self.pair}): {self.first} moves first, {result}"
-        if self.reason != "end":
-            heading += f" ({self.reason})"
-        names = [game.action_name(action) for action in self.moves]
-        opening = f"[{' '.join(names[: self.opening])}] " if self.opening else ""
-        return f"{heading}\n  {opening}{' '.join(names[self.opening :])}"
 
 
 @dataclass(frozen=True)
@@ -136,12 +95,6 @@ class _Game(_Base):
     b_moves: Mapped[int]
     b_simulations: Mapped[int]
     b_seconds: Mapped[float]
-
-
-def configuration_key(configuration: Mapping[str, Any]) -> str:
-    """Hash by which a configuration is found again."""
-    text = json.dumps(configuration, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 class Results:

@@ -21,7 +21,7 @@ from typing import Any, TextIO
 
 from engram.arena.configuration import MatchConfiguration
 from engram.arena.play import Table
-from engram.arena.results import GameRecord
+from engram.arena.record import GameRecord
 from engram.errors import EngramError
 
 _START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from engram.arena.worker import serve; serve()"

@@ -56,6 +56,19 @@ def rollout_timer(game: Game) -> Callable[[float], float]:
     return run
 
 
+def mean_rollout_moves(game: Game, rollouts: int = 500) -> float | None:
+    """Mean number of moves of a rollout from the initial state; None where the state does not count them."""
+    if "num_moves" not in (game.state_dtype.names or ()):
+        return None
+    target, source, rng = game.new_buffer(), game.new_buffer(), new_rng(2)
+    game.write(source, game.initial_state())
+    moves = 0
+    for _ in range(rollouts):
+        _many_rollouts(game.address("rollout"), game.address("copy"), target, source, len(source), rng, 1)
+        moves += int(game.read(target)["num_moves"])
+    return moves / rollouts
+
+
 def search_timer(game: Game, simulations: int) -> Callable[[float], float]:
     """A function that repeats one UCT search from the initial state and says how many simulations a second."""
     search = Search(game, "uct")
@@ -111,7 +124,10 @@ def open_spiel_timer(game: Game, simulations: int) -> Callable[[float], float] |
 def measure(
     games: list[str] | None, *, simulations: int, seconds: float, peer: bool = True, tell: bool = False
 ) -> list[dict[str, Any]]:
-    """Records `game, what, per_second, peer, peer_per_second, ratio` for each game; the last three may be None."""
+    """Records `game, what, per_second, peer, peer_per_second, ratio, moves_per_second` for each game.
+
+    `what` is `rollouts` or `simulations`; what was not measured is None.
+    """
     records = []
     for text in games or DEFAULT_GAMES:
         game = game_of(text)
@@ -132,6 +148,7 @@ def measure(
             if what not in timers:
                 continue
             compared = what == "simulations" and other is not None
+            moves = mean_rollout_moves(game) if what == "rollouts" else None
             ratios = np.divide(figures[what], figures["peer"]) if compared else None
             records.append(
                 {
@@ -141,6 +158,7 @@ def measure(
                     "peer": "OpenSpiel C++ MCTSBot" if compared else None,
                     "peer_per_second": statistics.median(figures["peer"]) if compared else None,
                     "ratio": float(np.median(ratios)) if ratios is not None else None,
+                    "moves_per_second": moves * statistics.median(figures[what]) if moves else None,
                 }
             )
     return records
@@ -151,7 +169,7 @@ def table(records: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    shown = Table("game", "what", "a second", "peer", "peer a second", "ratio")
+    shown = Table("game", "what", "a second", "peer", "peer a second", "ratio", "moves a second")
     for record in records:
         peer = record["peer_per_second"]
         shown.add_row(
@@ -161,5 +179,6 @@ def table(records: list[dict[str, Any]]) -> None:
             record["peer"] or "",
             f"{peer:,.0f}" if peer else "",
             f"{record['ratio']:.1f}" if record["ratio"] else "",
+            f"{record['moves_per_second']:,.0f}" if record["moves_per_second"] else "",
         )
     Console().print(shown)

@@ -207,7 +207,7 @@ def match(
 @app.command()
 @_guarded
 def results(
-    match_id: Annotated[Optional[int], typer.Argument(help="Show this match; default: list all.")] = None,
+    matches: Annotated[Optional[list[int]], typer.Argument(help="One match to show, or several to compare.")] = None,
     games: Annotated[bool, typer.Option("--games", help="Show every game as text.")] = False,
     database: DatabaseOption = "engram.sqlite",
     as_json: JsonOption = False,
@@ -215,7 +215,7 @@ def results(
     """List and compare the matches that a database holds."""
     from engram.interfaces.results_command import show_results
 
-    show_results(match_id, games=games, database=database, as_json=as_json)
+    show_results(matches or [], games=games, database=database, as_json=as_json)
 
 
 @app.command()

@@ -43,7 +43,14 @@ def best_child_value(nodes, node, taken, taken_before):
     return best
 
 
+def _first_step_is_whole(values: dict[str, Any]) -> None:
+    steps = values["steps"]
+    if len(steps) and (abs(steps[0] - 1.0) > 1e-9 or steps.min() < 0.0):
+        raise InvalidParameter("a table of steps begins with 1, the first return's, and none is negative")
+
+
 @backup(
+    check=_first_step_is_whole,
     discount=Parameter(1.0, low=0.0, high=1.0),
     trace_decay=Parameter(1.0, low=0.0, high=1.0),
     bootstrap=Parameter(0, low=0, high=1),
@@ -59,7 +66,7 @@ def trace_step_mix(tree, path, depth, value, parameters):
       trace_decay: λ in [0, 1].
       bootstrap: 0 the child taken, 1 the best visited child.
       min_step: floor of α.
-      steps: α_1, α_2, …; the last holds for ever; empty: α_n = 1/n.
+      steps: α_1 = 1, α_2, …, each ≥ 0; the last holds for ever; empty: α_n = 1/n.
       mix: an operator of kind `mix`, or None; it needs a tree with the column of own means.
 
     A node entered for the first time has no earlier value: the bootstrap from it is the return itself.

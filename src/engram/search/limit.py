@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from dataclasses import dataclass
 
 from engram.errors import InvalidLimit
@@ -29,9 +30,8 @@ class Limit:
     def __post_init__(self) -> None:
         if self.simulations is None and self.seconds is None:
             raise InvalidLimit("a limit needs simulations or seconds")
-        if self.simulations is not None and (
-            isinstance(self.simulations, bool) or int(self.simulations) != self.simulations
-        ):
+        whole = isinstance(self.simulations, numbers.Integral) and not isinstance(self.simulations, bool)
+        if self.simulations is not None and not whole:
             raise InvalidLimit(f"simulations must be a whole number, not {self.simulations!r}")
         if self.simulations is not None and not 1 <= self.simulations < 2**32:
             raise InvalidLimit(f"simulations must be 1 to 4,294,967,295, not {self.simulations}")

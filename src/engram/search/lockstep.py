@@ -9,6 +9,7 @@ import numpy as np
 
 from engram.errors import InvalidState
 from engram.games.game import Game, State
+from engram.search.decision import decision_rule
 from engram.search.presets import Preset, preset
 from engram.search.workspace import Workspace
 
@@ -72,18 +73,13 @@ class Lockstep:
         return [self._statistics(number) for number in range(len(states))]
 
     def _statistics(self, number: int) -> RootStatistics:
-        from engram.search.decision import decision_rule
-
-        tree = self._workspace.trees[number]
-        children = tree.children()
-        sign = -1.0 if tree.nodes[0]["flags"] & 1 else 1.0
-        value = np.where(children["visit_count"] > 0, sign * children["value"], 0.0)
-        chosen = decision_rule(self.preset.decision)(value, children["visit_count"])
+        moves = self._workspace.root(number)
+        chosen = decision_rule(self.preset.decision)(moves.value, moves.visits)
         return RootStatistics(
-            action=int(children["action"][chosen]),
-            actions=children["action"].copy(),
-            visits=children["visit_count"].copy(),
-            value=value,
-            root_value=float(sign * tree.nodes[0]["value"]),
+            action=int(moves.action[chosen]),
+            actions=moves.action,
+            visits=moves.visits,
+            value=moves.value,
+            root_value=self._workspace.root_value(number),
             simulations=self._workspace.done(number),
         )

@@ -8,7 +8,8 @@ An operator is written as a plain function and a decorator that names its parame
 `ucb1(exploration=0.5)` is the operator with its numbers; inside, `parameters.exploration` reads them.
 A parameter whose default is an array is a table: `table_at(parameters.steps, parameters.steps_size)`.
 One whose default is None is another operator or none: `parameters.mix` is its address (0: none) and
-`parameters.mix_parameters` that of its numbers, for `engram.compile.call`.
+`parameters.mix_parameters` that of its numbers, for `engram.compile.call`. `check=` may name a function
+of all values that refuses those that do not go together.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Union
 
 import numba
 import numpy as np
@@ -31,6 +32,11 @@ from engram.search.tree import tree_dtype
 _TREE = numba.from_dtype(tree_dtype)
 _RNG = numba.from_dtype(rng_dtype)
 _PATH = types.CPointer(int32)
+
+
+Value = Union[float, np.ndarray, "Operator", None]
+Check = Callable[[dict[str, Value]], None]
+"""Raises `InvalidParameter` for values that do not go together."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +58,15 @@ class Definition:
     """
 
     def __init__(
-        self, kind: str, function: Callable[..., Any], returns: Any, leading: tuple[Any, ...], parameters: Any
+        self,
+        kind: str,
+        function: Callable[..., Any],
+        returns: Any,
+        leading: tuple[Any, ...],
+        parameters: Any,
+        check: Check | None = None,
     ):
+        self.check = check
         self.kind = kind
         self.name: str = function.__name__
         self.__doc__ = function.__doc__
@@ -80,7 +93,7 @@ class Definition:
                     f"{self.name} has no parameter {key!r}{nearest(key, self.parameters)}; "
                     f"it takes {', '.join(self.parameters) or 'none'}"
                 )
-        chosen: dict[str, float | np.ndarray | Operator | None] = {}
+        chosen: dict[str, Value] = {}
         for key, declared in self.parameters.items():
             given = values.get(key)
             if declared is None:
@@ -101,6 +114,8 @@ class Definition:
             if not unset and not declared.low <= number <= declared.high:
                 raise InvalidParameter(f"{self.name}: {key} must be in [{declared.low}, {declared.high}], not {number}")
             chosen[key] = float(number)
+        if self.check is not None:
+            self.check(chosen)
         return Operator(self, chosen)
 
 
@@ -109,7 +124,7 @@ class Operator:
     """A compiled function of one phase with its numbers."""
 
     definition: Definition
-    values: dict[str, float | np.ndarray | Operator | None]
+    values: dict[str, Value]
 
     @property
     def address(self) -> int:
@@ -144,8 +159,8 @@ OPERATORS: dict[str, dict[str, Definition]] = {}
 
 
 def _kind(kind: str, returns: Any, leading: tuple[Any, ...]) -> Callable[..., Callable[[Any], Definition]]:
-    def with_parameters(**parameters: Any) -> Callable[[Any], Definition]:
-        return lambda function: Definition(kind, function, returns, leading, parameters)
+    def with_parameters(check: Check | None = None, **parameters: Any) -> Callable[[Any], Definition]:
+        return lambda function: Definition(kind, function, returns, leading, parameters, check)
 
     return with_parameters
 

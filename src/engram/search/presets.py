@@ -27,7 +27,7 @@ class Memory:
     """A memory in the search's loop: what it says of a leaf, and what it keeps of a simulation.
 
     Args:
-      recall: operator called at each new leaf, before its evaluation; writes the memory column.
+      recall: operator called at each leaf that is evaluated, before that; writes the memory column.
       remember: operator called after each backup.
       equivalence: k ≥ 0 of λ = sqrt(k / (3N + k)), the weight of memory in selection; 0: none.
     """

@@ -16,7 +16,7 @@ from engram.search.decision import decision_rule, highest_value, interval, most_
 from engram.search.limit import Limit
 from engram.search.presets import Preset, preset
 from engram.search.result import MoveStatistics, SearchResult
-from engram.search.tree import Tree
+from engram.search.tree import PLAYER_1, Tree
 from engram.search.workspace import DEFAULT_BYTES, Workspace
 
 SLICE_S = 0.01
@@ -148,37 +148,15 @@ class Search:
             count = max(1, min(4 * count, int(wanted / max(pace, 1e-9))))
 
     def _agreed(self) -> bool:
-        children = self.tree.children()
-        value = self._values(children)
-        return most_visited(value, children["visit_count"]) == highest_value(value, children["visit_count"])
-
-    def _values(self, children: np.ndarray) -> np.ndarray:
-        sign = -1.0 if self.tree.nodes[0]["flags"] & 1 else 1.0
-        return np.where(children["visit_count"] > 0, sign * children["value"], 0.0)
+        moves = self._workspace.root(0)
+        return most_visited(moves.value, moves.visits) == highest_value(moves.value, moves.visits)
 
     def _result(self, simulations: int, seconds: float, stopped: str) -> SearchResult:
-        assert self._root is not None
-        root = self.tree.nodes[0]
-        player = int(root["flags"] & 1)
-        children = self.tree.children()
-        if not len(children):
-            # A single simulation may have looked at the root alone: its moves are still worth naming.
-            actions = np.array(self.game.legal_actions(self._root))
-            visits, value, prior = (
-                np.zeros(len(actions), np.uint32),
-                np.zeros(len(actions)),
-                np.full(len(actions), 1 / len(actions)),
-            )
-        else:
-            actions, visits, value, prior = (
-                children["action"],
-                children["visit_count"],
-                self._values(children),
-                children["prior"],
-            )
+        found = self._workspace.root(0)
+        actions, visits, value, prior = found.action, found.visits, found.value, found.prior
+        first = int(self.tree.nodes[0]["first_child"])
         low, high = interval(value, visits)
         chosen = decision_rule(self.preset.decision)(value, visits)
-        first = int(root["first_child"])
         order = np.lexsort((actions, -value, -visits.astype(np.int64)))
         moves = tuple(
             MoveStatistics(
@@ -195,10 +173,10 @@ class Search:
         )
         return SearchResult(
             game=self.game.name,
-            player=player,
+            player=int(self.tree.nodes[0]["flags"] & PLAYER_1),
             action=int(actions[chosen]),
             name=self.game.action_name(int(actions[chosen])),
-            value=float(-root["value"] if player else root["value"]),
+            value=self._workspace.root_value(0),
             simulations=simulations,
             seconds=seconds,
             moves=moves,

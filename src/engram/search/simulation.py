@@ -77,6 +77,9 @@ def descend(program, slot):
     nodes = nodes_of(tree)
     path = path_of(slot)
     rng = record_at(slot.rng, rng_dtype)
+    # With an evaluator the leaf gets its children when its value comes: the room must be there by then.
+    if program.waits != 0 and tree.capacity < tree.max_nodes and not has_room(program, tree):
+        return GROW
     if copy_state(program, slot.state, slot.root_state) < 0:
         return FAILED
     word_0 = rng.word[0]
@@ -98,14 +101,14 @@ def descend(program, slot):
         if node.num_children == 0:
             inner = np.int64(node.visit_count) >= program.expand_after and depth < slot.max_depth
             blocked = node.visit_count == 0 and node.in_flight > 0
-            if blocked or ((inner or program.waits != 0) and not has_room(program, tree)):
+            if not blocked and (program.waits != 0 or not inner):
+                return LEAF
+            if blocked or not has_room(program, tree):
                 if blocked or tree.capacity < tree.max_nodes:
                     rng.word[0] = word_0
                     rng.word[1] = word_1
                     return COLLISION if blocked else GROW
                 tree.full = 1
-                return LEAF
-            if program.waits != 0 or not inner:
                 return LEAF
             if make_children(program, slot, tree, index) <= 0:
                 return FAILED
@@ -219,7 +222,7 @@ def simulate(program, slots, count):
                     status = FAILED
                 value = evaluate(program, slot)
             if status == LEAF or status == OVER:
-                if math.isnan(value) or finish(program, slot, value) < 0:
+                if not -1.0 <= value <= 1.0 or finish(program, slot, value) < 0:
                     status = FAILED
             if status != LEAF and status != OVER:
                 slot.status = status
@@ -283,10 +286,13 @@ def finish_all(program, slots, waiting, values, weights, embeddings):
         embedding = embeddings.ctypes.data + row * embeddings.shape[1] * 4 if len(embeddings) else 0
         status = ask_memory(program, slot, np.int64(embedding))
         wanted = nodes[leaf].num_children == 0 and slot.depth < slot.max_depth
-        if status >= 0 and wanted and tree.num_nodes + program.num_actions <= tree.capacity:
-            status = make_children(program, slot, tree, leaf)
-            if status > 0 and len(weights):
-                status = set_priors(program, tree, leaf, weights[row])
+        if status >= 0 and wanted:
+            if tree.num_nodes + program.num_actions <= tree.capacity:
+                status = make_children(program, slot, tree, leaf)
+                if status > 0 and len(weights):
+                    status = set_priors(program, tree, leaf, weights[row])
+            else:
+                tree.full = 1
         if status < 0 or not -1.0 <= value <= 1.0 or finish(program, slot, value) < 0:
             slot.status = FAILED
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import weakref
+from dataclasses import dataclass
 from typing import Any
 
 import numba
@@ -24,6 +25,16 @@ from engram.search.program import FAILED, FINISHED, GROW, program_dtype, slot_dt
 from engram.search.tree import PLAYER_1, Tree
 
 DEFAULT_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class RootMoves:
+    """The moves of a root, (A,) each: action, visits, value in [-1, 1] for the player to move, prior."""
+
+    action: np.ndarray
+    visits: np.ndarray
+    value: np.ndarray
+    prior: np.ndarray
 
 
 class Workspace:
@@ -128,6 +139,25 @@ class Workspace:
     def has_finished(self, number: int) -> bool:
         """Whether a tree's search has ended."""
         return bool((self._slots_of(number)["status"] == FINISHED).all())
+
+    def root(self, number: int) -> RootMoves:
+        """The moves of a tree's root as they stand."""
+        tree = self.trees[number]
+        children = tree.children()
+        if not len(children):
+            # The first simulation looks at the root alone: its moves are still worth naming.
+            actions = np.array(self.game.legal_actions(self.game.read(self.root_states[number])))
+            nothing = np.zeros(len(actions))
+            return RootMoves(actions, nothing.astype(np.uint32), nothing, np.full(len(actions), 1 / len(actions)))
+        sign = -1.0 if tree.nodes[0]["flags"] & PLAYER_1 else 1.0
+        visits = children["visit_count"].copy()
+        value = np.where(visits > 0, sign * children["value"], 0.0)
+        return RootMoves(children["action"].copy(), visits, value, children["prior"].astype(np.float64))
+
+    def root_value(self, number: int) -> float:
+        """Value of a tree's root for the player to move there."""
+        root = self.trees[number].nodes[0]
+        return float(-root["value"] if root["flags"] & PLAYER_1 else root["value"])
 
     # ---------------------------------------------------------------------------- all trees
 
