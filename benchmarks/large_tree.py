@@ -20,9 +20,8 @@ def main() -> None:
         result = search.run(game.initial_state(), engram.Limit(simulations=1_000_000), seed=0)
         print(f"{result.nodes:>12,} nodes  {result.simulations / result.seconds:>12,.0f} simulations/s")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(
-        f"{result.node_bytes / result.nodes:.0f} bytes a node, {result.node_bytes / 1e6:,.0f} MB; peak of the process {peak / 1e6:,.0f} MB"
-    )
+    size = result.node_bytes
+    print(f"{size / result.nodes:.0f} bytes a node, {size / 1e6:,.0f} MB; peak of the process {peak / 1e6:,.0f} MB")
     print(result)
     search.advance(result.action)
     print(f"after the move {search.tree.num_nodes:,} nodes are kept")

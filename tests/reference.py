@@ -137,6 +137,7 @@ class Node:
     terminal: bool = False
     num_visited: int = 0
     children: list[Node] = field(default_factory=list)
+    own_returns: list[float] = field(default_factory=list)  # its own evaluations, for player 0
     memory_value: float = 0.0
     memory_count: float = 0.0
 
@@ -233,10 +234,57 @@ class Backup:
         return found[::-1]
 
     def __call__(self, path: list[Node], value: float) -> None:
+        path[-1].own_returns.append(value)
         for node, target in zip(path[::-1], self.targets(path, value)[::-1], strict=True):
             node.visit_count += 1
             node.mean += self.step(node.visit_count) * (target - node.mean)
             node.value = node.mean if self.mix is None else self.mix(node)
+
+
+# Ties between moves are common in small games, and one rounding decides them: the sums below are taken in the
+# order of the compiled code, exponents against the highest value.
+def _children_and_mean(node: Node) -> tuple[list[tuple[int, float]], float, float, float]:
+    """(n, Q) of the visited children, number and mean of the node's own evaluations, mean of all; for the mover."""
+    children = [(child.visit_count, node.sign * child.value) for child in node.visited if child.visit_count > 0]
+    own = 0.0
+    for number, value in enumerate(node.own_returns, 1):
+        own += (value - own) / number
+    count, own = len(node.own_returns), node.sign * own
+    total = count + sum(n for n, _ in children)
+    weighted = 0.0
+    for n, q in children:
+        weighted += n * q
+    return children, count, own, (count * own + weighted) / total
+
+
+def softmax(temperature: Callable[[int], float]) -> Callable[[Node], float]:
+    def value(node: Node) -> float:
+        children, count, own, mean = _children_and_mean(node)
+        if not children:
+            return node.mean
+        tau = temperature(node.visit_count)
+        highest = max([mean] + [q for _, q in children])
+        bottom = count * math.exp(tau * (mean - highest))
+        top = bottom * own
+        for n, q in children:
+            weight = n * math.exp(tau * (q - highest))
+            bottom += weight
+            top += weight * q
+        return node.sign * top / bottom
+
+    return value
+
+
+def coulom(mean_weight: float, growth: float, points: float) -> Callable[[Node], float]:
+    def value(node: Node) -> float:
+        children, _, _, mean = _children_and_mean(node)
+        if not children:
+            return node.mean
+        weight = mean_weight * points * max(1.0, node.visit_count / (growth * points))
+        n_best, q_best = max(children, key=lambda child: child[0])
+        return node.sign * (mean * weight + q_best * n_best) / (weight + n_best)
+
+    return value
 
 
 # ---------------------------------------------------------------------------------------------- search

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from engram.arena.configuration import MatchConfiguration
+from engram.arena.configuration import MatchConfiguration, is_named
 from engram.arena.match import MatchInterrupted, match
 from engram.arena.play import PlayerError, Table, opening
+from engram.arena.player import player
 from engram.arena.record import GameRecord
 from engram.arena.report import recorded_result, report
 from engram.arena.results import Results
@@ -25,6 +26,8 @@ from engram.arena.worker import WorkerError
 from engram.errors import DatabaseError, InvalidLimit, InvalidParameter, InvalidSpecification
 from engram.games.line import line
 from engram.games.registry import game as named_game
+from engram.search.limit import Limit
+from engram.search.presets import preset
 
 PLAYERS = '''
 import os, random, signal, time
@@ -140,6 +143,41 @@ def test_results_do_not_depend_on_workers_or_on_time(tmp_path, players):
     assert other.a.simulations == one.a.simulations == 60
 
 
+def test_every_move_of_a_match_has_a_seed_of_its_own():
+    seeds = []
+
+    class Noted:
+        def choose(self, state, limit, seed):
+            seeds.append(seed)
+            return game.legal_actions(state)[0]
+
+    game = named_game("connect_four")
+    match(game, Noted(), Noted(), games=12, seed=1)
+    noted = seeds[:]
+    assert len(set(noted)) == len(noted) > 200
+    seeds.clear()
+    match(game, Noted(), Noted(), games=12, seed=1)
+    assert seeds == noted
+    seeds.clear()
+    match(game, Noted(), Noted(), games=12, seed=2)
+    assert not set(seeds) & set(noted)
+
+
+def test_a_search_begins_each_game_afresh_and_keeps_its_tree_within_one():
+    game = named_game("connect_four")
+    state, limit = game.initial_state(), Limit(simulations=300)
+    used, fresh = player(game, "uct"), player(game, "uct")
+    used.choose(state, limit, 1)
+    used.new_game(0)
+    first = used.choose(state, limit, 2)
+    assert first.value == fresh.choose(state, limit, 2).value
+    # Told of the moves, it goes on from its tree; not told, it would start from nothing.
+    used.played(first.action)
+    after = game.play(state, first.action)
+    alone = player(game, "uct")
+    assert used.choose(after, limit, 3).value != alone.choose(after, limit, 3).value
+
+
 def test_a_better_player_is_seen_and_swapping_sides_mirrors_the_result():
     one = match("tic_tac_toe", "alpha_beta(depth=9)", "random", games=60, workers=1, database=":memory:")
     assert one.losses <= 2
@@ -197,6 +235,17 @@ def test_an_edited_player_makes_another_match(tmp_path, players):
     assert run() == run() == "1\n"
     Path(players).write_text(PLAYERS + "\n# edited\n")
     assert run() == "2\n"
+
+
+def test_a_preset_is_recorded_only_where_its_text_makes_it_again():
+    narrow = preset("uct(exploration=0.5, backup=td(trace_decay=0.8))")
+    assert is_named("connect_four", (narrow, preset("puct"), "random"))
+    assert not is_named("connect_four", (replace(narrow, backup=preset("uct").backup),))
+    assert not is_named("connect_four", (replace(narrow, selection=preset("uct").selection),))
+    assert not is_named("connect_four", (replace(narrow, decision="max"),))
+    assert not is_named(line(6, 7, 4, True, name="my board"), ("random",))
+    assert not is_named(line(6, 7, 5, True, name="connect_four"), ("random",))
+    assert is_named(line(6, 7, 4, True, name="connect_four"), ("random",))
 
 
 def test_objects_that_no_text_names_play_here_and_are_not_recorded(tmp_path, monkeypatch):
@@ -436,7 +485,7 @@ def test_an_interruption_in_this_process_carries_the_result(tmp_path):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_player_that_fails_is_named_with_its_seed(tmp_path, players, workers):
     database = tmp_path / "r.sqlite"
-    with pytest.raises(PlayerError if workers == 1 else WorkerError) as error:
+    with pytest.raises(PlayerError) as error:
         match("connect_four", f"{players}:Faulty", "random", games=60, seed=8, workers=workers, database=database)
     said = str(error.value)
     assert "Faulty" in said

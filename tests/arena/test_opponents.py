@@ -86,6 +86,17 @@ def test_heuristics_count_what_they_say(board, name):
     assert len(values) >= 4
 
 
+def test_heuristics_count_long_rows():
+    game = line(2, 20, 19)
+    # X fills 17 cells of the upper row, O as many of the lower one: windows hold more than 15 stones.
+    state = game.play_moves([move for column in range(1, 18) for move in (column, 20 + column)])
+    state = game.play(state, 20 + 18)
+    for name in ("naive", "potential"):
+        callback = heuristic_callback(game, line_heuristic(game, name))
+        assert callback.from_python(state.ctypes.data) == pytest.approx(counted(game, state, name), abs=1e-12)
+        assert counted(game, state, name) != 0
+
+
 # ------------------------------------------------------------------------------------ search by depth
 
 

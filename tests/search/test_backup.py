@@ -20,14 +20,13 @@ from tests.reference import Backup, Node
 TIC_TAC_TOE = line(3, 3, 3)
 
 
-def take_up(operator: Operator, tree: Tree, path: list[int], value: float) -> None:
+def take_up(operator: Operator, tree: Tree, path: list[int], value: float, budget: int | None = None) -> None:
     """One backup by the machine code; the value is for player 0."""
     indices = np.array(path, np.int32)
     rule = operator.definition.callback
     assert operator.address
-    status = rule.from_python(
-        tree.header.ctypes.data, indices.ctypes.data, len(path) - 1, value, operator.record.ctypes.data
-    )
+    numbers = operator.bind(budget)
+    status = rule.from_python(tree.header.ctypes.data, indices.ctypes.data, len(path) - 1, value, numbers.address)
     assert status == 0
 
 

@@ -18,6 +18,7 @@ from engram.search.limit import Limit
 from engram.search.lockstep import Lockstep
 from engram.search.operators import Parameter, mix, recall, remember
 from engram.search.presets import Memory, Preset, puct, uct
+from engram.search.schedules import ExpIntegral, StepsOf
 from engram.search.search import Search
 from engram.search.tree import PLAYER_1, TERMINAL, memory_of, nodes_of, sign_of
 from tests import reference
@@ -72,6 +73,9 @@ def halfway_reference(node: Node) -> float:
     return 0.75 * node.mean + 0.25 * value
 
 
+# The tables have tests of their own (test_rules.py); here one rounding in them would decide a tie.
+TEMPERATURES = ExpIntegral((0.5,)).table(200).tolist()
+
 BACKUPS = {
     "average": (backups.average(), Backup()),
     "erwa": (backups.erwa(0.1), Backup(steps=[1.0, 0.1])),
@@ -91,6 +95,16 @@ BACKUPS = {
     "table": (
         backups.trace_step_mix(steps=np.array([1.0, 0.7, 0.4, 0.01]), min_step=0.02),
         Backup(steps=[1.0, 0.7, 0.4, 0.01], min_step=0.02),
+    ),
+    "softmax": (backups.softmax(temperature=3.0), Backup(mix=reference.softmax(lambda n: 3.0))),
+    "softmax of the budget": (
+        backups.softmax(knots=0.5, budget=200),
+        Backup(mix=reference.softmax(lambda n: TEMPERATURES[min(n, 800) - 1])),
+    ),
+    "coulom": (backups.coulom(0.1, 0.5, 42), Backup(mix=reference.coulom(0.1, 0.5, 42))),
+    "monotone": (
+        backups.monotone(knots=2.0, budget=300),
+        Backup(steps=StepsOf(ExpIntegral((2.0,), base=1.0)).table(300).tolist()),
     ),
     "mix": (
         backups.trace_step_mix(trace_decay=0.8, mix=halfway(weight=0.25)),

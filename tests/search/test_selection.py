@@ -40,7 +40,8 @@ def choose(operator: Operator, tree: Tree, rng: np.ndarray | None = None) -> int
     rng = new_rng(0) if rng is None else rng
     assert operator.address
     rule = operator.definition.callback.from_python
-    return rule(tree.header.ctypes.data, 0, rng.ctypes.data, operator.record.ctypes.data)
+    numbers = operator.bind()
+    return rule(tree.header.ctypes.data, 0, rng.ctypes.data, numbers.address)
 
 
 # N = 17, n = (10, 5, 1), Q = (0.6, 0.4, 0): sqrt(ln 17 / n) = 0.53228, 0.75276, 1.68321.

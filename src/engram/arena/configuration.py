@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 import engram
 from engram.arena.player import player
@@ -17,6 +19,7 @@ from engram.errors import EngramError, InvalidLimit, InvalidParameter, InvalidSp
 from engram.games.game import Game
 from engram.games.registry import game as named_game
 from engram.search.limit import Limit
+from engram.search.operators import Operator
 from engram.search.presets import PRESETS, Preset, preset
 from engram.specification import parse
 from engram.user_files import is_in_file, load
@@ -180,9 +183,23 @@ def _player_is_named(chosen: Any) -> bool:
     if not isinstance(chosen, Preset):
         return isinstance(chosen, str)
     try:
-        return parse(chosen.text).name in PRESETS and preset(chosen.text) == chosen
+        return parse(chosen.text).name in PRESETS and _same(preset(chosen.text), chosen)
     except EngramError:
         return False
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two presets, or two of their parts, do the same; operators are compared by their numbers."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, Preset):
+        return all(_same(getattr(one, part.name), getattr(other, part.name)) for part in fields(one))
+    if isinstance(one, Operator):
+        known = one.definition is other.definition and one.values.keys() == other.values.keys()
+        return known and all(_same(one.values[key], other.values[key]) for key in one.values)
+    if isinstance(one, (float, np.ndarray)):
+        return np.array_equal(one, other, equal_nan=True)
+    return bool(one == other)
 
 
 def _digest(texts: list[str]) -> str:

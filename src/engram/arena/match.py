@@ -79,8 +79,8 @@ def match(
       progress: called with the result so far, at most some times a second and at the end.
 
     Raises:
-      EngramError: invalid arguments; a database that cannot be used; a player that fails (`PlayerError`, or
-        `WorkerError` from a worker). The games recorded before are kept.
+      EngramError: invalid arguments; a database that cannot be used (`DatabaseError`); a player that fails
+        (`PlayerError`); a worker process that dies (`WorkerError`). The games recorded before are kept.
       MatchInterrupted: Ctrl-C; everything finished is recorded, and `.result` holds it.
     """
     if workers is not None and workers < 1:

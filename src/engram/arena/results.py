@@ -8,7 +8,6 @@ is one transaction: whatever kills the program, a game is recorded whole or not 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -222,7 +221,7 @@ class Results:
     def _errors(self, what: str) -> Iterator[None]:
         try:
             yield
-        except (SQLAlchemyError, sqlite3.Error, OSError, ImportError, ValueError) as error:
+        except (SQLAlchemyError, OSError, ImportError, ValueError) as error:
             cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
             raise DatabaseError(f"the results database {self.where} cannot be {what}: {_reason(cause)}") from error
 

@@ -20,7 +20,7 @@ from dataclasses import asdict
 from typing import Any, TextIO
 
 from engram.arena.configuration import MatchConfiguration
-from engram.arena.play import Table
+from engram.arena.play import PlayerError, Table
 from engram.arena.record import GameRecord
 from engram.errors import EngramError
 
@@ -28,7 +28,7 @@ _START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from engram.a
 
 
 class WorkerError(EngramError, RuntimeError):
-    """A worker ended without having been asked to, or reported that a game failed."""
+    """A worker process ended without having been asked to."""
 
 
 class WorkerPool:
@@ -69,7 +69,7 @@ class WorkerPool:
         """Waits for a worker: its index and the game that it has finished, None when it is ready for its first.
 
         Raises:
-          WorkerError: a worker ended, or a game failed in it.
+          WorkerError: a worker ended. PlayerError: a game failed in it.
         """
         while True:
             try:
@@ -127,7 +127,7 @@ class WorkerPool:
                 " match started again goes on from there"
             )
         if "error" in message:
-            raise WorkerError(message["error"])
+            raise PlayerError(message["error"])
         return _record(message["record"]) if "record" in message else None
 
 

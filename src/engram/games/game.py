@@ -222,7 +222,7 @@ class Game:
         )
 
     def parse_moves(self, text: str) -> list[int]:
-        """Actions written one after the other, with spaces or commas between (nothing, if all names are single letters)."""
+        """Actions one after the other; between them spaces or commas, or nothing if names are single letters."""
         words = re.split(r"[\s,]+", text.strip()) if text.strip() else []
         short = self._action_names is not None and all(len(name) == 1 for name in self._action_names)
         if short:

@@ -14,13 +14,24 @@ player to move there (bootstrap 1).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from engram.compile import address_of, call_float, compiled
 from engram.errors import InvalidParameter
+from engram.search import mixes
 from engram.search.operators import Operator, Parameter, backup, table_at
+from engram.search.schedules import (
+    Constant,
+    DebiasedSteps,
+    ExpIntegral,
+    Schedule,
+    Staircase,
+    StepsOf,
+    knots_of,
+)
 from engram.search.tree import nodes_of, own_of, sign_of
 
 
@@ -45,7 +56,7 @@ def best_child_value(nodes, node, taken, taken_before):
 
 def _first_step_is_whole(values: dict[str, Any]) -> None:
     steps = values["steps"]
-    if len(steps) and (abs(steps[0] - 1.0) > 1e-9 or steps.min() < 0.0):
+    if isinstance(steps, np.ndarray) and len(steps) and (abs(steps[0] - 1.0) > 1e-9 or steps.min() < 0.0):
         raise InvalidParameter("a table of steps begins with 1, the first return's, and none is negative")
 
 
@@ -105,8 +116,9 @@ def trace_step_mix(tree, path, depth, value, parameters):
         else:
             own = own_of(tree)[index]
             own.mean = own.mean + step * (target - own.mean) if visits > 1 else target
-            if visits == 1:
-                own.first = target
+            if at == depth:
+                # Until it has children a node's visits are its own evaluations; `first` is their mean.
+                own.first = own.first + (target - own.first) / np.float64(visits) if visits > 1 else target
             mixed = (address_of(tree), np.int64(index), own.mean, parameters.mix_parameters)
             node.value = call_float(parameters.mix, mixed)
     return 0
@@ -117,15 +129,88 @@ def average() -> Operator:
     return trace_step_mix()
 
 
-def erwa(step: float = 0.1) -> Operator:
+def erwa(step: float = 0.1, debiased: bool = False) -> Operator:
     """Exponential recency-weighted average: α_1 = 1, then a constant step.
 
     Args:
       step: α in (0, 1].
+      debiased: α_n = α/(1 - (1-α)^n) instead, the one that is a Monotone rule; needs α < 1.
     """
-    if not 0.0 < step <= 1.0:
-        raise InvalidParameter(f"erwa: step must be in (0, 1], not {step}")
-    return trace_step_mix(steps=np.array([1.0, step]))
+    if not 0.0 < step <= 1.0 or (debiased and step == 1.0):
+        raise InvalidParameter(f"erwa: step must be in (0, 1{')' if debiased else ']'}, not {step}")
+    return trace_step_mix(steps=DebiasedSteps(step) if debiased else np.array([1.0, step]))
+
+
+def feedback(profile: int = 1, pieces: int = 8, growth: float = 2.0, budget: int | None = None) -> Operator:
+    """Feedback adjustment F1 … F4: weights of returns that rise in a staircase over the budget.
+
+    Args:
+      profile: 1 linear, 2 exponential on equal pieces; 3 linear, 4 exponential on pieces that widen.
+      pieces, growth, budget: see `Staircase`.
+
+    Source: Xie and Liu 2009; pieces and growth are ours.
+    """
+    if profile not in (1, 2, 3, 4):
+        raise InvalidParameter(f"feedback: profile is 1, 2, 3 or 4, not {profile}")
+    weights = Staircase(
+        exponential=profile in (2, 4), widening=profile in (3, 4), pieces=pieces, growth=growth, budget=budget
+    )
+    return trace_step_mix(steps=StepsOf(weights))
+
+
+def monotone(knots: Sequence[float] | float = 0.0, budget: int | None = None) -> Operator:
+    """Monotone MCTS: weights of returns w_n = 1 + ∫₀ᵘ e^{h(s)} ds, u = n/B: later returns count more.
+
+    Args:
+      knots: values of h at equal distances over u in [0, 1]; h = g + ln B for the paper's g.
+      budget: B; default the search's own number of simulations.
+
+    Source: "Bayesian optimization for backpropagation in Monte-Carlo tree search", §3.1; METHODS §2.
+    Deviation: relative to the budget, so that a rule means the same at any.
+    """
+    return trace_step_mix(steps=StepsOf(ExpIntegral(knots_of(knots), base=1.0, budget=budget)))
+
+
+def softmax(
+    knots: Sequence[float] | float | None = None, temperature: float | None = None, budget: int | None = None
+) -> Operator:
+    """Softmax MCTS: each node is worth the soft maximum of its children, with a temperature that grows with its visits.
+
+    Args:
+      knots: values of h; τ = ∫₀ᵘ e^{h(s)} ds, u = N(s)/B. Default a single 0: τ = u.
+      temperature: a constant τ ≥ 0 instead.
+      budget: B; default the search's own number of simulations.
+
+    Source: the same, §3.2.
+    """
+    if knots is not None and temperature is not None:
+        raise InvalidParameter("softmax takes knots or a temperature, not both")
+    schedule: Schedule = ExpIntegral(knots_of(0.0 if knots is None else knots), budget=budget)
+    if temperature is not None:
+        if not 0.0 <= temperature < math.inf:
+            raise InvalidParameter(f"softmax: a temperature is 0 or more, not {temperature}")
+        schedule = Constant(float(temperature))
+    return trace_step_mix(mix=mixes.softmax(temperature=schedule))
+
+
+def coulom(mean_weight: float = 2.0, growth: float = 16.0, points: float = 81.0) -> Operator:
+    """The mean pulled towards the most visited child (Coulom 2006); see `mixes.coulom`.
+
+    Args:
+      mean_weight: a. growth: b. points: P, the points of the board (81 on 9×9, 42 in Connect-4).
+    """
+    return trace_step_mix(mix=mixes.coulom(mean_weight=mean_weight, growth=growth, points=points))
+
+
+def max_mcts(trace_decay: float = 0.5) -> Operator:
+    """MaxMCTS(λ): a λ-return that bootstraps from the best visited child, γ = 1, α_n = 1/n.
+
+    Args:
+      trace_decay: λ in [0, 1]; 1 is `average`.
+
+    Source: Khandelwal et al. 2016, after METHODS §2.
+    """
+    return trace_step_mix(trace_decay=trace_decay, bootstrap=1.0)
 
 
 def td(trace_decay: float = 0.9, discount: float = 0.9, min_step: float = 0.005, bootstrap: str = "taken") -> Operator:
@@ -146,5 +231,43 @@ def td(trace_decay: float = 0.9, discount: float = 0.9, min_step: float = 0.005,
     )
 
 
-RULES: dict[str, Any] = {"average": average, "erwa": erwa, "td": td}
+def td_ucb(min_step: float = 0.005) -> Operator:
+    """One target, the leaf's value, to all nodes of the path, with α_n = max(1/n, floor): TD-UCT without its trace.
+
+    Args:
+      min_step: floor of α in [0, 1].
+
+    Source: Vodopivec and Šter 2014, as the thesis describes it.
+    """
+    return trace_step_mix(min_step=min_step)
+
+
+def sarsa(step: float = 0.1, discount: float = 1.0) -> Operator:
+    """One-step bootstrap from the child taken (λ = 0), constant α after a first step of 1.
+
+    Args:
+      step: α in (0, 1]. discount: γ in [0, 1], a ply.
+    """
+    return _one_step(step, discount, 0.0)
+
+
+def q_learning(step: float = 0.1, discount: float = 1.0) -> Operator:
+    """One-step bootstrap from the best visited child (λ = 0), constant α after a first step of 1.
+
+    Args:
+      step: α in (0, 1]. discount: γ in [0, 1], a ply.
+    """
+    return _one_step(step, discount, 1.0)
+
+
+def _one_step(step: float, discount: float, bootstrap: float) -> Operator:
+    if not 0.0 < step <= 1.0:
+        raise InvalidParameter(f"step must be in (0, 1], not {step}")
+    return trace_step_mix(trace_decay=0.0, discount=discount, bootstrap=bootstrap, steps=np.array([1.0, step]))
+
+
+RULES: dict[str, Callable[..., Operator]] = {
+    rule.__name__: rule
+    for rule in (average, erwa, feedback, monotone, softmax, coulom, max_mcts, td, td_ucb, sarsa, q_learning)
+}
 """Backup rules by the name that specifications use."""

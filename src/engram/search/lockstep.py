@@ -61,6 +61,7 @@ class Lockstep:
         if len(states) > len(work.trees) or len(seeds) != len(states):
             raise InvalidState(f"{len(states)} states and {len(seeds)} seeds for {len(work.trees)} trees")
         work.warm_up()
+        work.prepare(simulations)
         for number in range(len(work.trees)):
             work.start(number, 0, 0)
         for number, (state, seed) in enumerate(zip(states, seeds, strict=True)):

@@ -6,7 +6,8 @@ An operator is written as a plain function and a decorator that names its parame
     def ucb1(tree, node, rng, parameters): ...
 
 `ucb1(exploration=0.5)` is the operator with its numbers; inside, `parameters.exploration` reads them.
-A parameter whose default is an array is a table: `table_at(parameters.steps, parameters.steps_size)`.
+A parameter whose default is an array is a table: `table_at(parameters.steps, parameters.steps_size)`; a
+schedule (`schedules.py`) given for it is tabulated when the budget is known.
 One whose default is None is another operator or none: `parameters.mix` is its address (0: none) and
 `parameters.mix_parameters` that of its numbers, for `engram.compile.call`. `check=` may name a function
 of all values that refuses those that do not go together.
@@ -17,7 +18,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Union
 
 import numba
@@ -27,6 +27,7 @@ from numba import carray, float64, int32, int64, types
 from engram.compile import Callback, compiled, pointer_at
 from engram.errors import InvalidParameter, InvalidSpecification, nearest
 from engram.rng import rng_dtype
+from engram.search.schedules import Schedule
 from engram.search.tree import tree_dtype
 
 _TREE = numba.from_dtype(tree_dtype)
@@ -34,7 +35,7 @@ _RNG = numba.from_dtype(rng_dtype)
 _PATH = types.CPointer(int32)
 
 
-Value = Union[float, np.ndarray, "Operator", None]
+Value = Union[float, np.ndarray, Schedule, "Operator", None]
 Check = Callable[[dict[str, Value]], None]
 """Raises `InvalidParameter` for values that do not go together."""
 
@@ -102,6 +103,9 @@ class Definition:
                 chosen[key] = given
                 continue
             if isinstance(declared, np.ndarray):
+                if hasattr(given, "table"):
+                    chosen[key] = given
+                    continue
                 table = np.ascontiguousarray(declared if given is None else given, np.float64)
                 if not np.isfinite(table).all():
                     raise InvalidParameter(f"{self.name}: {key} holds a number that is not finite")
@@ -120,6 +124,19 @@ class Definition:
 
 
 @dataclass(frozen=True, eq=False)
+class Bound:
+    """An operator's numbers in memory; its tables live as long as this does."""
+
+    record: np.ndarray
+    keep: list[Any]
+
+    @property
+    def address(self) -> int:
+        """Address of the record."""
+        return int(self.record.ctypes.data)
+
+
+@dataclass(frozen=True, eq=False)
 class Operator:
     """A compiled function of one phase with its numbers."""
 
@@ -131,18 +148,33 @@ class Operator:
         """Address of the machine code; compiles on first use."""
         return self.definition.callback.address
 
-    @cached_property
-    def record(self) -> np.ndarray:
-        """The parameters as the record that the function reads; lives as long as the operator."""
+    def bind(self, budget: int | None = None) -> Bound:
+        """The numbers as the machine code reads them, schedules tabulated for a budget of simulations.
+
+        Raises:
+          InvalidParameter: a schedule needs a budget and none is known.
+        """
         record = np.zeros(1, self.definition.dtype)
-        for key, value in self.values.items():
-            if isinstance(value, np.ndarray):
-                record[key], record[key + "_size"] = value.ctypes.data, value.size
-            elif isinstance(value, Operator):
-                record[key], record[key + "_parameters"] = value.address, value.record.ctypes.data
-            elif value is not None:
+        keep: list[Any] = []
+        values = dict(self.values)
+        for key, value in values.items():
+            if isinstance(value, Operator):
+                inner = value.bind(budget)
+                keep.append(inner)
+                record[key], record[key + "_parameters"] = value.address, inner.address
+                continue
+            if value is None:
+                continue
+            if isinstance(value, float):
                 record[key] = value
-        return record
+                continue
+            table = value if isinstance(value, np.ndarray) else value.table(budget)
+            table = values[key] = np.ascontiguousarray(table, np.float64)
+            keep.append(table)
+            record[key], record[key + "_size"] = table.ctypes.data, table.size
+        if self.definition.check is not None:
+            self.definition.check(values)
+        return Bound(record, keep)
 
     def __repr__(self) -> str:
         inner = []

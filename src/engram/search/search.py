@@ -103,6 +103,7 @@ class Search:
         if self._root is None or self.game.hash(self._root) != self.game.hash(state):
             work.set_root(0, state)
         self._root = state
+        work.prepare(limit.simulations)
         budget = limit.simulations or UNBOUNDED
         work.start(0, budget, seed, limit.stop_early and self.preset.decision == "robust")
         begun = time.perf_counter()

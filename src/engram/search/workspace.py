@@ -90,6 +90,7 @@ class Workspace:
         self._waiting = np.zeros(num_slots, np.int64)
         self._batch = np.zeros((num_slots if preset.evaluator else 0, words), np.uint64)
         self.program = self._make_program()
+        self._bound_for: int | None = -1
         self.slots = np.zeros(num_slots, slot_dtype)
         for number in range(num_slots):
             slot = self.slots[number]
@@ -114,6 +115,19 @@ class Workspace:
         tree = self.trees[number]
         tree.clear()
         tree.nodes[0]["flags"] = PLAYER_1 if self.game.to_play(state) else 0
+
+    def prepare(self, budget: int | None) -> None:
+        """Gives the operators their numbers for a budget of simulations (None: not known).
+
+        Raises:
+          InvalidParameter: a rule is a function of the budget, and there is none.
+        """
+        if budget == self._bound_for:
+            return
+        self._bound = {name: operator.bind(budget) for name, operator in self._operators.items()}
+        for name, bound in self._bound.items():
+            self.program[name + "_parameters"] = bound.address
+        self._bound_for = budget
 
     def start(self, number: int, budget: int, seed: int, stop_early: bool = False) -> None:
         """Begins a search of so many simulations in a tree."""
@@ -238,7 +252,7 @@ class Workspace:
             phases |= {"recall": preset.memory.recall, "remember": preset.memory.remember}
         for name, operator in phases.items():
             program[name] = operator.address
-            program[name + "_parameters"] = operator.record.ctypes.data
+        self._operators = phases
         self._evaluation = self._evaluation_callback()
         program["evaluation"] = self._evaluation.address if self._evaluation else game.address("rollout")
         program["waits"] = preset.evaluator is not None

@@ -1,0 +1,119 @@
+"""Mixes: a node's value from the values of its children, instead of the mean of its returns.
+
+A mix sees a node after its mean has been updated. `k` is the number of the node's own evaluations
+(one, as a rule), v_0 their mean, Q_i and n_i value and visits of the visited children, all for the player
+to move; m = (k·v_0 + Σ n_i·Q_i) / (k + Σ n_i) is their plain mean. A node without visited children
+keeps the mean of its returns.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from engram.compile import compiled
+from engram.errors import InvalidParameter
+from engram.search.operators import Parameter, Value, mix, table_at
+from engram.search.tree import nodes_of, own_of, sign_of
+
+
+@compiled(inline=True)
+def mean_of_children(tree, nodes, node):
+    """(k, v_0, visits of children, their mean m with the node's own evaluations), for the player to move."""
+    parent = nodes[node]
+    sign = sign_of(parent)
+    first = np.uint64(parent.first_child)
+    total = 0.0
+    weighted = 0.0
+    for child in range(first, first + np.uint64(parent.num_visited)):
+        count = np.float64(nodes[child].visit_count)
+        total += count
+        weighted += count * sign * nodes[child].value
+    own = max(np.float64(parent.visit_count) - total, 0.0)
+    own_value = sign * own_of(tree)[node].first
+    mean = (own * own_value + weighted) / max(own + total, 1.0)
+    return own, own_value, total, mean
+
+
+def _temperatures_are_valid(values: dict[str, Value]) -> None:
+    table = values["temperature"]
+    if isinstance(table, np.ndarray) and (not len(table) or table.min() < 0.0):
+        raise InvalidParameter("softmax: a temperature is 0 or more")
+
+
+@mix(check=_temperatures_are_valid, temperature=np.zeros(1))
+def softmax(tree, node, mean, parameters):
+    """Value of a node as the soft maximum of its children's values.
+
+        V(s) = (k·v_0·e^{τ·m} + Σ n_i·e^{τ·Q_i}·Q_i) / (k·e^{τ·m} + Σ n_j·e^{τ·Q_j}),   τ = temperature(N(s))
+
+    τ = 0 is the visit-weighted mean (plain UCT); τ → ∞ tends to the best visited child.
+
+    Args:
+      temperature: table or schedule of τ ≥ 0 by the visit count, dimensionless, for values in [-1, 1].
+
+    Cost: two passes over the visited children a node on the path, one exponential a child.
+    Source: "Bayesian optimization for backpropagation in Monte-Carlo tree search", §3; METHODS §2.
+    Deviation: the node's own evaluations count k times (once, as a rule) at the weight of the mean.
+    """
+    nodes = nodes_of(tree)
+    parent = nodes[node]
+    if parent.num_visited == 0:
+        return mean
+    own, own_value, _, middle = mean_of_children(tree, nodes, node)
+    temperatures = table_at(parameters.temperature, parameters.temperature_size)
+    tau = temperatures[min(np.int64(parent.visit_count), parameters.temperature_size) - 1]
+    sign = sign_of(parent)
+    first = np.uint64(parent.first_child)
+    last = first + np.uint64(parent.num_visited)
+    # Only differences of exponents matter: against the highest, nothing overflows.
+    highest = middle
+    for child in range(first, last):
+        if nodes[child].visit_count > 0:
+            highest = max(highest, sign * nodes[child].value)
+    weight = own * math.exp(tau * (middle - highest))
+    total = weight
+    value = weight * own_value
+    for child in range(first, last):
+        if nodes[child].visit_count > 0:
+            quality = sign * nodes[child].value
+            weight = np.float64(nodes[child].visit_count) * math.exp(tau * (quality - highest))
+            total += weight
+            value += weight * quality
+    if not total > 0.0:
+        return mean
+    return sign * min(max(value / total, -1.0), 1.0)
+
+
+@mix(mean_weight=Parameter(2.0, low=0.0), growth=Parameter(16.0, low=1e-9), points=Parameter(81.0, low=1.0))
+def coulom(tree, node, mean, parameters):
+    """The mean pulled towards the value of the most visited child.
+
+        V(s) = (m·W + Q_best·n_best) / (W + n_best),   W = a·P·max(1, N/(b·P))
+
+    Args:
+      mean_weight: a ≥ 0. growth: b > 0. points: P, the points of the board.
+
+    Source: Coulom 2006 in the form of METHODS §2.
+    Deviation: "best" is the most visited child, the first of equals.
+    """
+    nodes = nodes_of(tree)
+    parent = nodes[node]
+    if parent.num_visited == 0:
+        return mean
+    _, _, _, middle = mean_of_children(tree, nodes, node)
+    sign = sign_of(parent)
+    first = np.uint64(parent.first_child)
+    best = first
+    for child in range(first, first + np.uint64(parent.num_visited)):
+        if nodes[child].visit_count > nodes[best].visit_count:
+            best = child
+    visits = np.float64(nodes[best].visit_count)
+    points = parameters.points
+    pull = max(1.0, np.float64(parent.visit_count) / (parameters.growth * points))
+    weight = parameters.mean_weight * points * pull
+    if weight + visits <= 0.0:
+        return mean
+    value = (middle * weight + sign * nodes[best].value * visits) / (weight + visits)
+    return sign * min(max(value, -1.0), 1.0)

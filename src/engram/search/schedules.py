@@ -1,0 +1,209 @@
+"""Schedules: functions of a node's visit count n, tabulated for a budget B of simulations.
+
+A schedule is relative: it is a function of u = n/B, so the same rule means the same at any budget
+(METHODS §2; the paper writes absolute visits, g = h - ln B). Tables reach beyond B, because a kept
+tree brings visits from earlier moves; behind their end the last value holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from engram.compile import compiled
+from engram.errors import InvalidParameter
+
+REACH = 4
+MAX_ENTRIES = 1 << 20
+
+
+class Schedule(Protocol):
+    """Anything that can be tabulated."""
+
+    def table(self, budget: int | None) -> np.ndarray:
+        """Values at n = 1, 2, …, the last of which holds for ever.
+
+        Raises:
+          InvalidParameter: the budget is needed and not known (a search limited by seconds alone).
+        """
+
+
+def visits(budget: int | None) -> np.ndarray:
+    """n = 1 … at most REACH·budget, as float64."""
+    if budget is None:
+        raise InvalidParameter(
+            "this backup rule is a function of the budget: limit the search by simulations, or give the rule a budget"
+        )
+    return np.arange(1, min(REACH * budget, MAX_ENTRIES) + 1, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The same value at every n."""
+
+    value: float
+
+    def table(self, budget: int | None) -> np.ndarray:
+        return np.array([self.value])
+
+
+@dataclass(frozen=True)
+class OfVisits:
+    """A user's own function of n (an array of floats in and out), tabulated.
+
+    Args:
+      function: vectorised over n ≥ 1.
+      budget: B, if the search is limited by seconds.
+    """
+
+    function: Callable[[np.ndarray], np.ndarray]
+    budget: int | None = None
+
+    def table(self, budget: int | None) -> np.ndarray:
+        values = np.asarray(self.function(visits(self.budget or budget)), np.float64)
+        if not np.isfinite(values).all():
+            raise InvalidParameter("a schedule gave a value that is not finite")
+        return values
+
+
+@dataclass(frozen=True)
+class ExpIntegral:
+    """f(u) = base + ∫₀ᵘ e^{h(s)} ds with h piecewise linear through knots equally spaced over [0, 1].
+
+    The form of every positive, increasing, continuously differentiable f (the paper's lemma). Beyond
+    u = 1 the last value of h holds, so f goes on as a straight line.
+
+    Args:
+      knots: values of h, at least 1.
+      base: f(0) ≥ 0.
+      budget: B, if the search is limited by seconds.
+    """
+
+    knots: tuple[float, ...]
+    base: float = 0.0
+    budget: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.knots or not all(math.isfinite(knot) and abs(knot) <= 100 for knot in self.knots):
+            raise InvalidParameter(f"knots must be at least one number in [-100, 100], not {self.knots}")
+
+    def at(self, u: np.ndarray) -> np.ndarray:
+        """f at u ≥ 0, exact up to rounding."""
+        h = np.asarray(self.knots, np.float64)
+        if len(h) == 1:
+            return self.base + np.exp(h[0]) * u
+        pieces = len(h) - 1
+        width = 1.0 / pieces
+        slope = np.diff(h) / width
+        whole = _exp_integral(h[:-1], slope, np.full(pieces, width))
+        before = np.concatenate([[0.0], np.cumsum(whole)])
+        inside = np.minimum(u, 1.0)
+        piece = np.minimum((inside * pieces).astype(np.int64), pieces - 1)
+        within = inside - piece * width
+        value = before[piece] + _exp_integral(h[piece], slope[piece], within)
+        return self.base + value + np.maximum(u - 1.0, 0.0) * np.exp(h[-1])
+
+    def table(self, budget: int | None) -> np.ndarray:
+        n = visits(self.budget or budget)
+        return self.at(n / (self.budget or budget or 1))
+
+
+def _exp_integral(start: np.ndarray, slope: np.ndarray, width: np.ndarray) -> np.ndarray:
+    """∫₀^width e^{start + slope·s} ds."""
+    rise = slope * width
+    flat = np.abs(rise) < 1e-12
+    return np.exp(start) * width * np.where(flat, 1.0, np.expm1(rise) / np.where(flat, 1.0, rise))
+
+
+@dataclass(frozen=True)
+class Staircase:
+    """Weights that rise in steps over the budget: the feedback adjustment policies.
+
+    F1 rises linearly on equal pieces, F2 exponentially; F3 linearly on pieces that widen exponentially,
+    F4 exponentially on those. The source gives neither the number of pieces nor the growth; they are
+    parameters here.
+
+    Args:
+      exponential: the weight of piece k is growth^k; else 1 + (growth - 1)·k.
+      widening: piece k + 1 is twice as wide as piece k; else all are equal.
+      pieces: ≥ 1. growth: ≥ 1.
+      budget: B, if the search is limited by seconds.
+
+    Source: Xie and Liu 2009, after METHODS §2.
+    """
+
+    exponential: bool = False
+    widening: bool = False
+    pieces: int = 8
+    growth: float = 2.0
+    budget: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.pieces <= 64 or not 1.0 <= self.growth <= 100.0:
+            raise InvalidParameter(f"a staircase has 1 to 64 pieces and growth 1 to 100, not {self}")
+
+    def table(self, budget: int | None) -> np.ndarray:
+        n = visits(self.budget or budget)
+        u = n / (self.budget or budget or 1)
+        if self.widening:
+            ends = (np.exp2(np.arange(1, self.pieces + 1)) - 1.0) / (np.exp2(self.pieces) - 1.0)
+        else:
+            ends = np.arange(1, self.pieces + 1) / self.pieces
+        piece = np.minimum(np.searchsorted(ends, u, side="left"), self.pieces - 1)
+        return self.growth**piece if self.exponential else 1.0 + (self.growth - 1.0) * piece
+
+
+@dataclass(frozen=True)
+class StepsOf:
+    """Step sizes α_n = w_n / Σ_{j≤n} w_j of a schedule of weights w.
+
+    Kept by 1/α_n = 1 + (w_{n-1}/w_n)/α_{n-1}, because sums of growing weights overflow.
+    """
+
+    weights: Schedule = field(default_factory=lambda: Constant(1.0))
+
+    def table(self, budget: int | None) -> np.ndarray:
+        weights = np.asarray(self.weights.table(budget), np.float64)
+        if not np.isfinite(weights).all() or weights.min() <= 0.0:
+            raise InvalidParameter("weights of returns must be positive and finite")
+        return _steps(weights)
+
+
+@dataclass(frozen=True)
+class DebiasedSteps:
+    """Step sizes of debiased ERWA, α_n = α / (1 - (1-α)^n): the Monotone rule with g(t) = ln(-ln(1-α)) - t·ln(1-α).
+
+    Args:
+      step: α in (0, 1).
+    """
+
+    step: float
+
+    def table(self, budget: int | None) -> np.ndarray:
+        # The power is below rounding long before the table ends, and then the step is α for ever.
+        entries = min(MAX_ENTRIES, max(2, math.ceil(-40.0 / math.log1p(-self.step))))
+        n = np.arange(1, entries + 1, dtype=np.float64)
+        return self.step / -np.expm1(n * math.log1p(-self.step))
+
+
+@compiled
+def _steps(weights):
+    steps = np.empty(len(weights))
+    inverse = 1.0
+    steps[0] = 1.0
+    for k in range(1, len(weights)):
+        inverse = 1.0 + weights[k - 1] / weights[k] * inverse
+        steps[k] = 1.0 / inverse
+    return steps
+
+
+def knots_of(values: Sequence[float] | float) -> tuple[float, ...]:
+    """Knots as a tuple, from a number or a list."""
+    given = values if isinstance(values, Sequence) and not isinstance(values, str) else [values]
+    if not all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in given):
+        raise InvalidParameter(f"knots must be numbers, not {values!r}")
+    return tuple(float(value) for value in given)  # type: ignore[arg-type]

@@ -1,0 +1,217 @@
+"""Schedules and mixes: the numbers of METHODS §4, and what must hold between rules (METHODS §2)."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import engram
+from engram.errors import InvalidParameter
+from engram.search import backup as backups
+from engram.search.backup import RULES
+from engram.search.check import check_backup
+from engram.search.operators import backup
+from engram.search.presets import preset, uct
+from engram.search.schedules import DebiasedSteps, ExpIntegral, OfVisits, Staircase, StepsOf
+from engram.search.tree import PLAYER_1, Tree, nodes_of
+
+
+def one_node(own: float, children: list[tuple[float, int]], player: int = 0) -> Tree:
+    """A root with one own evaluation and visited children (Q for its mover, n)."""
+    sign = -1.0 if player else 1.0
+    tree = Tree(len(children), 64, own=True)
+    tree.header["num_nodes"] = 1 + len(children)
+    root = tree.nodes[0]
+    root["flags"] = PLAYER_1 if player else 0
+    root["first_child"], root["num_children"], root["num_visited"] = 1, len(children), len(children)
+    root["visit_count"] = 1 + sum(n for _, n in children)
+    for number, (value, visits) in enumerate(children, 1):
+        tree.nodes[number]["value"], tree.nodes[number]["visit_count"] = sign * value, visits
+        tree.nodes[number]["flags"] = 0 if player else PLAYER_1
+        tree.own[number] = sign * value, sign * value
+    tree.own[0] = sign * own, sign * own
+    return tree
+
+
+def mixed(operator, tree: Tree) -> float:
+    """The mix's value of the root, for its mover."""
+    rule = operator.values["mix"]
+    sign = -1.0 if tree.nodes[0]["flags"] else 1.0
+    assert rule.address
+    return sign * rule.definition.callback.from_python(tree.header.ctypes.data, 0, 0.123, rule.bind().address)
+
+
+@pytest.mark.parametrize("player", [0, 1])
+def test_softmax_worked_by_hand(player):
+    tree = one_node(0.1, [(0.2, 3), (-0.4, 1)], player)
+    assert mixed(backups.softmax(temperature=2.0), tree) == pytest.approx(0.136826, abs=5e-7)
+    assert mixed(backups.softmax(temperature=0.0), tree) == pytest.approx(0.06, abs=1e-15)
+    assert mixed(backups.softmax(temperature=1e6), tree) == pytest.approx(0.2, abs=1e-12)
+
+
+@pytest.mark.parametrize("player", [0, 1])
+def test_coulom_worked_by_hand(player):
+    # m = 0.1 and N = 2000 with the best child at 0.4 after 1500 visits: the other child makes up for it.
+    rest = (0.1 * 2000 - 0.4 * 1500 - 0.1) / 499
+    tree = one_node(0.1, [(0.4, 1500), (rest, 499)], player)
+    assert mixed(backups.coulom(2, 16, 42), tree) == pytest.approx(0.357143, abs=5e-7)
+
+
+def test_softmax_tends_to_the_best_child_and_never_to_the_nodes_own_value():
+    tree = one_node(0.9, [(0.3, 1), (-0.2, 50)])
+    assert mixed(backups.softmax(temperature=1e5), tree) == pytest.approx(0.3, abs=1e-9)
+
+
+def test_debiased_erwa_worked_by_hand():
+    steps = DebiasedSteps(0.1).table(None)
+    assert steps[:3] == pytest.approx([1.0, 0.526316, 0.369004], abs=5e-7)
+    assert steps[-1] == pytest.approx(0.1, rel=1e-12)
+
+
+def test_monotone_worked_by_hand():
+    assert ExpIntegral((math.log(9),) * 6, base=1.0).at(np.array([0.5]))[0] == pytest.approx(5.5, rel=1e-14)
+
+
+def test_monotone_with_the_right_function_has_the_steps_of_debiased_erwa():
+    # w_n = (1-α)^-n up to a factor: g(t) = ln(-ln(1-α)) - t·ln(1-α) over visits, h = g + ln B over u.
+    budget, alpha = 50, 0.1
+    rate = -math.log(1 - alpha)
+    knots = tuple(math.log(rate) + rate * u * budget + math.log(budget) for u in np.linspace(0, 1, 6))
+    steps = StepsOf(ExpIntegral(knots, base=1.0)).table(budget)
+    assert steps[:budget] == pytest.approx(DebiasedSteps(alpha).table(None)[:budget], rel=1e-12)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.floats(-6, 6), min_size=1, max_size=7), st.floats(0.0, 3.0))
+def test_the_integral_agrees_with_quadrature(knots, end):
+    from scipy.integrate import quad
+
+    h = lambda s: float(np.interp(s, np.linspace(0, 1, len(knots)), knots)) if len(knots) > 1 else knots[0]  # noqa: E731
+    bends = sorted({*np.linspace(0, 1, len(knots)).tolist(), 0.0, end})
+    bends = [bend for bend in bends if bend <= end]
+    expected = sum(quad(lambda s: math.exp(h(s)), a, b)[0] for a, b in pairwise(bends))
+    assert ExpIntegral(tuple(knots)).at(np.array([end]))[0] == pytest.approx(expected, rel=1e-7, abs=1e-12)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.floats(-5, 8), min_size=1, max_size=7), st.integers(1, 400))
+def test_steps_are_the_weights_share_and_never_overflow(knots, budget):
+    schedule = ExpIntegral(tuple(knots), base=1.0)
+    weights = schedule.table(budget)
+    steps = StepsOf(schedule).table(budget)
+    assert np.isfinite(steps).all()
+    assert steps == pytest.approx(weights / np.cumsum(weights), rel=1e-9)
+
+
+def test_growing_weights_do_not_overflow():
+    steps = StepsOf(OfVisits(lambda n: 2.0 ** np.minimum(n, 1000))).table(1200)
+    assert np.isfinite(steps).all()
+    assert steps[999] == pytest.approx(0.5, rel=1e-9)
+
+
+def test_staircases():
+    def shape(**options):
+        return Staircase(pieces=4, growth=2.0, **options).table(100)[[0, 24, 25, 49, 50, 74, 75, 99, 399]].tolist()
+
+    assert shape() == [1, 1, 2, 2, 3, 3, 4, 4, 4]
+    assert shape(exponential=True) == [1, 1, 2, 2, 4, 4, 8, 8, 8]
+    # Pieces that double in width end at 1/15, 3/15, 7/15 and 15/15 of the budget.
+    widening = Staircase(pieces=4, growth=2.0, widening=True).table(150)
+    assert [int((widening == value).sum()) for value in (1, 2, 3)] == [10, 20, 40]
+
+
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_rules_keep_what_a_rule_must(name):
+    rule = RULES[name](points=9) if name == "coulom" else RULES[name]()
+    report = check_backup(rule, simulations=300)
+    assert report.simulations >= 300
+
+
+@backup()
+def runaway(tree, path, depth, value, parameters):
+    nodes = nodes_of(tree)
+    for at in range(depth + 1):
+        nodes[path[at]].visit_count += 1
+        nodes[path[at]].value += value
+    return 0
+
+
+@backup()
+def forgetful(tree, path, depth, value, parameters):
+    nodes = nodes_of(tree)
+    for at in range(depth):
+        nodes[path[at]].visit_count += 1
+    return 0
+
+
+@pytest.mark.parametrize(("rule", "word"), [(runaway, "outside"), (forgetful, "visit")])
+def test_broken_rules_are_found(rule, word):
+    with pytest.raises(InvalidParameter, match=word):
+        check_backup(rule())
+
+
+def visits(rule, budget=400, limit=None):
+    game = engram.game("tic_tac_toe")
+    found = engram.Search(game, uct(backup=rule)).run(
+        game.initial_state(), limit or engram.Limit(simulations=budget), seed=4
+    )
+    return [(move.action, move.visits, move.value) for move in found.moves]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        backups.td(trace_decay=1.0, discount=1.0, min_step=0.0),
+        backups.max_mcts(trace_decay=1.0),
+        backups.td_ucb(min_step=0.0),
+    ],
+)
+def test_full_traces_with_equal_weights_are_uct_bit_for_bit(rule):
+    assert visits(rule) == visits(backups.average())
+
+
+def test_a_temperature_of_zero_is_the_average_up_to_rounding():
+    game = engram.game("connect_four")
+    for expand_after in (1, 3):
+        search = engram.Search(game, uct(backup=backups.softmax(temperature=0.0), expand_after=expand_after))
+        search.run(game.initial_state(), engram.Limit(simulations=3000), seed=4)
+        used = slice(0, search.tree.num_nodes)
+        visited = search.tree.nodes["visit_count"][used] > 0
+        mixed_values, means = search.tree.nodes["value"][used][visited], search.tree.own["mean"][used][visited]
+        assert np.abs(mixed_values - means).max() < 1e-12
+
+
+def test_a_rule_of_the_budget_needs_one():
+    seconds = engram.Limit(seconds=0.05)
+    with pytest.raises(InvalidParameter, match="budget"):
+        visits(backups.monotone(), limit=seconds)
+    assert visits(backups.monotone(budget=1000), limit=seconds)
+    # The same numbers at another budget are another table, though the search is the same object.
+    game = engram.game("tic_tac_toe")
+    search = engram.Search(game, uct(backup=backups.softmax(knots=[3.0])))
+    for budget in (400, 50, 400):
+        search.clear()
+        again = search.run(game.initial_state(), engram.Limit(simulations=budget), seed=4)
+        assert [(m.action, m.visits, m.value) for m in again.moves] == visits(backups.softmax(knots=[3.0]), budget)
+
+
+def test_rules_by_specification():
+    for text in ("uct(backup=softmax)", "uct(backup=softmax(knots=[-1, 2.5]))", "puct(backup=monotone(knots=[0,1,2]))"):
+        assert preset(text).backup.definition.name == "trace_step_mix"
+    wrong = [
+        "softmax(knots=[0],temperature=1)",
+        "softmax(temperature=-1)",
+        "erwa(step=0)",
+        "feedback(profile=5)",
+        "monotone(knots=[])",
+        "monotone(knots=up)",
+        "coulom(mean_weight=-1)",
+    ]
+    for text in wrong:
+        with pytest.raises(engram.EngramError):
+            preset(f"uct(backup={text})")
