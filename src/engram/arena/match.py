@@ -113,8 +113,7 @@ class _Play:
         self._objects = objects
         self._progress = progress
         self._match_id = results.open_match(configuration.identity, configuration.games, configuration.version)
-        recorded = results.games(self._match_id, before=configuration.games)
-        self._records = {record.number: record for record in recorded}
+        self._records = self._recorded()
         self._test = SprtRun(configuration.sprt) if configuration.sprt is not None else None
         self._next_pair = 0
         self._ended = False
@@ -136,6 +135,7 @@ class _Play:
             except MatchInterrupted:
                 raise
             except KeyboardInterrupt:
+                self._records = self._recorded()  # Ctrl-C may have come right after a game was written
                 raise MatchInterrupted(self._result()) from None
             finally:
                 table.close()
@@ -180,6 +180,11 @@ class _Play:
         if self._progress is not None and now - self._told > _PROGRESS_S:
             self._told = now
             self._progress(self._result())
+
+    def _recorded(self) -> dict[int, GameRecord]:
+        """What the database holds of the games that are asked for, by number."""
+        games = self._results.games(self._match_id, before=self._configuration.games)
+        return {record.number: record for record in games}
 
     def _follow_test(self) -> None:
         """Gives the test the pairs that are complete, up to the first that is not."""

@@ -80,9 +80,9 @@ class Solver:
       InvalidParameter: a size, run or limit that makes no board or no budget (a ValueError).
       TooLarge: a board beyond this solver (a ValueError).
 
-    Cost: about 10 million positions a second. Connect-4 from the empty board takes minutes, from the 9th
-    stone on a second or two, from the 16th on milliseconds. Without gravity the number of positions grows
-    as 3**cells: 4x5 takes well under a second, 5x5 seconds, and more than 25 cells are refused.
+    Cost: about 10 million positions a second. Connect-4 from the empty board takes a few minutes, after 8
+    stones about a second, after 12 some hundredths, after 16 milliseconds. Without gravity the number of
+    positions grows as 3**cells: 4x5 takes well under a second, 5x5 seconds, more than 25 cells are refused.
     Source: P. Pons, "Solving Connect 4: how to build a perfect AI" (null windows, the order of moves by
       threats, moves that do not lose at once). Deviation: bounds are soft, each entry of the table
       keeps both bounds and its exact key, and the search keeps its own stack, so that it can stop.

@@ -166,8 +166,9 @@ def measure(
 
 def table(records: list[dict[str, Any]]) -> None:
     """Prints the records."""
-    from rich.console import Console
     from rich.table import Table
+
+    from engram.interfaces.console import console
 
     shown = Table("game", "what", "a second", "peer", "peer a second", "ratio", "moves a second")
     for record in records:
@@ -181,4 +182,4 @@ def table(records: list[dict[str, Any]]) -> None:
             f"{record['ratio']:.1f}" if record["ratio"] else "",
             f"{record['moves_per_second']:,.0f}" if record["moves_per_second"] else "",
         )
-    Console().print(shown)
+    console().print(shown)

@@ -72,14 +72,15 @@ def games(as_json: JsonOption = False) -> None:
     ]
     if as_json:
         return _print_json(rows)
-    from rich.console import Console
     from rich.table import Table
+
+    from engram.interfaces.console import console
 
     table = Table("game", "parameters", "about")
     for row in rows:
         given = ", ".join(f"{key}={value}" for key, value in row["parameters"].items())
         table.add_row(row["game"], given, row["about"])
-    Console().print(table)
+    console().print(table)
     typer.echo("A game of your own: path/to/file.py:name")
 
 
@@ -234,6 +235,30 @@ def bench(
 
     records = measure(game, simulations=simulations, seconds=seconds, peer=peer, tell=not as_json)
     _print_json(records) if as_json else table(records)
+
+
+@app.command()
+@_guarded
+def truth(
+    game: GameOption = "connect_four",
+    rules: Annotated[str, typer.Option("--rules", "-r", help="Backup rules, with commas between.")] = "average,softmax",
+    search: SearchOption = "uct",
+    simulations: Annotated[str, typer.Option("--simulations", "-n", help="Budgets, with commas between.")] = "100,1000",
+    positions: Annotated[int, typer.Option(min=1, help="Positions, drawn by random play and solved.")] = 1000,
+    seed: SeedOption = 0,
+    workers: Annotated[Optional[int], typer.Option(min=1, help="Processes; default one a core.")] = None,
+    output: Annotated[
+        Optional[str], typer.Option("--output", "-o", help="Folder for truth.json and truth.png.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure backup rules against the exact values of a solved game: bias, error and mistakes by budget."""
+    from engram.interfaces.truth_command import run_truth
+
+    run_truth(
+        game, rules, search, simulations, positions=positions, seed=seed, workers=workers, output=output,
+        as_json=as_json,
+    )  # fmt: skip
 
 
 @app.callback(invoke_without_command=True)

@@ -62,8 +62,9 @@ def _compare(rows: list[MatchResult], against_first: bool, as_json: bool) -> Non
                 entry["score_difference"], entry["score_difference_low"], entry["score_difference_high"] = found
         print(json.dumps(data, indent=2))
         return
-    from rich.console import Console
     from rich.table import Table
+
+    from engram.interfaces.console import console
 
     heads = ["match", "game", "A", "B", "games", "score", "Elo of A [95 %]"]
     table = Table(*heads, *(["score less that of the first"] if against_first else []))
@@ -84,4 +85,4 @@ def _compare(rows: list[MatchResult], against_first: bool, as_json: bool) -> Non
                 shown = f"{100 * found[0]:+.1f} % [{100 * found[1]:+.1f}, {100 * found[2]:+.1f}]{verdict}"
             cells.append(shown)
         table.add_row(*cells)
-    Console().print(table)
+    console().print(table)

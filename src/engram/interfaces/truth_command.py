@@ -1,0 +1,136 @@
+"""`engram truth`: rules against exact values, as a table, a plot, and a file that a killed run goes on from."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from engram.arena.truth import TruthRow, default_workers, truth
+from engram.errors import EngramError, InvalidSpecification
+from engram.specification import split_specifications
+
+
+def run_truth(
+    game: str,
+    rules: str,
+    search: str,
+    simulations: str,
+    *,
+    positions: int,
+    seed: int,
+    workers: int | None,
+    output: str | None,
+    as_json: bool,
+) -> None:
+    """Measures and prints; with `output`, rows are kept in a folder as they come."""
+    searches = [_with_rule(search, rule) for rule in split_specifications(rules)]
+    try:
+        budgets = [int(part) for part in simulations.replace(" ", "").split(",")]
+    except ValueError:
+        raise InvalidSpecification(f"simulations must be numbers with commas between, not {simulations!r}") from None
+    folder = Path(output) if output else None
+    setting = {"game": game, "positions": positions, "seed": seed}
+    rows = _read(folder, setting) if folder else []
+
+    def row_done(row: TruthRow) -> None:
+        rows.append(row)
+        print(
+            f"{row.search:40} {row.simulations:>8,}  error {row.rmse:.3f}  mistakes {100 * row.mistakes:.1f} %",
+            file=sys.stderr,
+            flush=True,
+        )
+        if folder:
+            _write(folder, setting, rows)
+
+    found = truth(
+        game, searches, budgets, positions=positions, seed=seed, workers=workers or default_workers(), known=rows,
+        row_done=row_done,
+    )  # fmt: skip
+    if folder:
+        _plot(folder / "truth.png", game, found)
+    if as_json:
+        print(json.dumps([row.to_json() for row in found], indent=2))
+        return
+    from rich.table import Table
+
+    from engram.interfaces.console import console
+
+    table = Table("search", "simulations", "bias", "root-mean-square error", "mistakes [95 %]")
+    for row in found:
+        table.add_row(
+            row.search,
+            f"{row.simulations:,}",
+            f"{row.bias:+.3f} ± {1.96 * row.bias_error:.3f}",
+            f"{row.rmse:.3f} ± {1.96 * row.rmse_error:.3f}",
+            f"{100 * row.mistakes:.2f} % [{100 * row.mistakes_low:.2f}, {100 * row.mistakes_high:.2f}]",
+        )
+    console().print(table)
+    spoilable = found[0].spoilable
+    print(f"{found[0].positions} positions of {game}, {spoilable} where a mistake is possible; values for the mover")
+
+
+def _with_rule(search: str, rule: str) -> str:
+    """The search's specification with this backup rule in it."""
+    text = search.strip()
+    if not text.endswith(")"):
+        return f"{text}(backup={rule})"
+    return f"{text[:-1]}{'' if text.endswith('()') else ', '}backup={rule})"
+
+
+def _read(folder: Path, setting: dict[str, Any]) -> list[TruthRow]:
+    file = folder / "truth.json"
+    if not file.exists():
+        return []
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+        rows = [TruthRow(**row) for row in data["rows"]]
+        same = data["setting"] == setting
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise EngramError(f"{file} cannot be read as results of engram truth: {error}") from None
+    if not same:
+        raise EngramError(f"{file} holds results of another setting ({data['setting']}); choose another --output")
+    return rows
+
+
+def _write(folder: Path, setting: dict[str, Any], rows: list[TruthRow]) -> None:
+    data = json.dumps({"setting": setting, "rows": [row.to_json() for row in rows]}, indent=1)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        written = folder / "truth.json.part"
+        written.write_text(data, encoding="utf-8")
+        os.replace(written, folder / "truth.json")
+    except OSError as error:
+        raise EngramError(f"{folder} cannot be written: {error}") from None
+
+
+def _plot(file: Path, game: str, rows: list[TruthRow]) -> None:
+    try:
+        import matplotlib
+    except ImportError:
+        print("engram: no plot, because Matplotlib is not installed (pip install 'engram[plots]')", file=sys.stderr)
+        return
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, (error_axes, mistake_axes) = pyplot.subplots(1, 2, figsize=(12, 5), layout="constrained")
+    for search in dict.fromkeys(row.search for row in rows):
+        own = sorted((row for row in rows if row.search == search), key=lambda row: row.simulations)
+        budgets = [row.simulations for row in own]
+        error_axes.errorbar(
+            budgets, [row.rmse for row in own], yerr=[1.96 * row.rmse_error for row in own], label=search
+        )
+        low = [100 * (row.mistakes - row.mistakes_low) for row in own]
+        high = [100 * (row.mistakes_high - row.mistakes) for row in own]
+        mistake_axes.errorbar(budgets, [100 * row.mistakes for row in own], yerr=[low, high], label=search)
+    for axes, label in ((error_axes, "root-mean-square error of the root value"), (mistake_axes, "mistakes, %")):
+        axes.set_xscale("log")
+        axes.set_xlabel("simulations")
+        axes.set_ylabel(label)
+        axes.grid(alpha=0.3)
+    error_axes.legend(fontsize=8)
+    figure.suptitle(f"{game}: searches against exact values ({rows[0].positions} positions, 95 % bars)")
+    figure.savefig(file, dpi=120)
+    pyplot.close(figure)

@@ -1,0 +1,94 @@
+"""Searches against exact truth: what the figures mean, and that they survive an interruption."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import engram
+from engram.arena.truth import SolvedPosition, measure, solved_positions, summarise, truth
+from engram.errors import InvalidParameter, InvalidSpecification
+from engram.interfaces.cli import app
+
+TIC_TAC_TOE = engram.game("tic_tac_toe")
+
+
+def minimax(state) -> float:
+    """Value for the player to move, by plain recursion."""
+    if TIC_TAC_TOE.is_over(state):
+        return TIC_TAC_TOE.outcome(state, TIC_TAC_TOE.to_play(state))
+    return max(-minimax(TIC_TAC_TOE.play(state, action)) for action in TIC_TAC_TOE.legal_actions(state))
+
+
+def test_solved_positions_are_true_and_distinct():
+    positions = solved_positions(TIC_TAC_TOE, 150, seed=5)
+    assert len({position.moves for position in positions}) == 150
+    assert solved_positions(TIC_TAC_TOE, 150, seed=5) == positions
+    for position in positions[:40]:
+        state = TIC_TAC_TOE.play_moves(position.moves)
+        values = {action: -minimax(TIC_TAC_TOE.play(state, action)) for action in TIC_TAC_TOE.legal_actions(state)}
+        assert position.value == max(values.values())
+        assert set(position.keeping) == {action for action, value in values.items() if value == position.value}
+        assert position.can_spoil == (len(position.keeping) < len(values))
+
+
+def test_more_simulations_come_closer_to_the_truth():
+    rows = truth(TIC_TAC_TOE, ["uct", "uct(backup=softmax(temperature=8))"], [4, 3000], positions=200, seed=1)
+    assert [(row.search, row.simulations) for row in rows] == [
+        (search, budget) for search in ("uct", "uct(backup=softmax(temperature=8))") for budget in (4, 3000)
+    ]
+    for few, many in (rows[:2], rows[2:]):
+        assert many.rmse < few.rmse - 0.2
+        assert few.mistakes > 0.1
+        assert many.mistakes < few.mistakes - 0.1
+        assert many.mistakes_low <= many.mistakes <= many.mistakes_high
+    assert rows[1].mistakes < 0.01
+
+
+def test_figures_worked_by_hand():
+    positions = [SolvedPosition((k,), 0, (0,), k < 3) for k in range(4)]
+    row = summarise("x", 10, positions, np.array([[0.5, 1.0], [-0.5, 0.0], [1.0, 0.0], [0.0, 0.0]]))
+    assert (row.positions, row.spoilable) == (4, 3)
+    assert row.bias == pytest.approx(0.25)
+    assert row.rmse == pytest.approx(np.sqrt(1.5 / 4))
+    assert row.mistakes == pytest.approx(1 / 3)
+
+
+def test_every_rule_gets_the_same_seeds():
+    positions = solved_positions(TIC_TAC_TOE, 20, seed=2)
+    assert (measure(TIC_TAC_TOE, "uct", 50, positions) == measure(TIC_TAC_TOE, "uct", 50, positions)).all()
+    assert (measure(TIC_TAC_TOE, "uct", 50, positions[7:9]) == measure(TIC_TAC_TOE, "uct", 50, positions)[7:9]).all()
+
+
+def test_what_cannot_be_measured_is_refused():
+    with pytest.raises(InvalidSpecification, match="solved"):
+        truth("go:5", ["uct"], [10], positions=5)
+    with pytest.raises(InvalidSpecification):
+        truth("tic_tac_toe", ["utc"], [10], positions=5)
+    with pytest.raises(InvalidParameter, match="different positions"):
+        solved_positions(engram.game("line:rows=2,columns=2,run=2"), 1000)
+
+
+def test_the_command_keeps_rows_and_goes_on(tmp_path):
+    command = ["truth", "-g", "tic_tac_toe", "--positions", "40", "--workers", "1", "-o", str(tmp_path), "--json"]
+    first = CliRunner().invoke(app, [*command, "-r", "average", "-n", "20"])
+    assert first.exit_code == 0, first.output
+    row = json.loads(first.stdout)[0]
+    # A row that is there is taken as it is, so a mark on it must come back.
+    kept = json.loads((tmp_path / "truth.json").read_text())
+    kept["rows"][0]["bias"] = 0.125
+    (tmp_path / "truth.json").write_text(json.dumps(kept))
+    both = CliRunner().invoke(app, [*command, "-r", "average,erwa(step=0.2)", "-n", "20,40"])
+    rows = json.loads(both.stdout)
+    assert [(row["search"], row["simulations"]) for row in rows] == [
+        (f"uct(backup={rule})", budget) for rule in ("average", "erwa(step=0.2)") for budget in (20, 40)
+    ]
+    assert rows[0] == row | {"bias": 0.125}
+    other = CliRunner().invoke(app, [*command, "--seed", "9", "-r", "average", "-n", "20"])
+    assert other.exit_code == 2
+    assert "another setting" in other.stderr
+    (tmp_path / "truth.json").write_text("{")
+    assert CliRunner().invoke(app, [*command, "-n", "20"]).exit_code == 2
