@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import re
@@ -48,7 +49,7 @@ def _module(path: Path) -> ModuleType:
             return module
     name = path.stem
     if name in sys.modules or importlib.util.find_spec(name) is not None:
-        name = f"{path.stem}_{abs(hash(full)) % 10**8:08d}"
+        name = f"{path.stem}_{hashlib.sha256(full.encode()).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, full)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import wraps
 from typing import Any
 
 from engram.errors import InvalidParameter, InvalidSpecification, nearest
@@ -85,9 +86,17 @@ PRESETS: dict[str, Callable[..., Preset]] = {}
 
 
 def register(function: Callable[..., Preset]) -> Callable[..., Preset]:
-    """Decorator: makes a function that returns a `Preset` known by its name."""
-    PRESETS[function.__name__] = function
-    return function
+    """Decorator: makes a function that returns a `Preset` known by its name, and its presets know their text."""
+
+    @wraps(function)
+    def named(**options: Any) -> Preset:
+        made = function(**options)
+        plain = all(isinstance(value, (bool, int, float, str)) for value in options.values())
+        text = Specification(function.__name__, (), options).text if plain else made.text
+        return replace(made, text=text)
+
+    PRESETS[function.__name__] = named
+    return named
 
 
 @register
@@ -214,8 +223,7 @@ def build(function: Callable[..., Preset], specification: Specification) -> Pres
         raise InvalidSpecification(f"{specification.name}: {error}") from None
     if not isinstance(made, Preset):
         raise InvalidSpecification(f"{specification.name} made a {type(made).__name__}, not a Preset")
-    object.__setattr__(made, "text", specification.text)
-    return made
+    return replace(made, text=specification.text)
 
 
 def _value(key: str, value: Any, annotation: Any) -> Any:

@@ -117,6 +117,9 @@ class Search:
                     extended += max(1, budget // 10)
                     work.extend(0, extended)
                     stopped = self._run_until(limit.seconds, begun, interrupted, progress)
+        # Also when it came in the very last slice: whoever asked for an end must not be overheard.
+        if interrupted.is_set():
+            stopped = "interrupted"
         return self._result(work.done(0), time.perf_counter() - begun, stopped)
 
     def _run_until(
