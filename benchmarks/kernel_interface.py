@@ -68,7 +68,7 @@ def many_games(game: engram.Game, preset: object, count: int, simulations: int) 
 
     def run() -> float:
         begun = time.perf_counter()
-        lockstep.run(states, simulations, list(range(count)))
+        lockstep.run(states, engram.Limit(simulations=simulations), list(range(count)))
         return count * simulations / (time.perf_counter() - begun)
 
     return run

@@ -123,8 +123,8 @@ for leaves in (1, 8):
         game = games[name]
         play(game, puct(evaluator=Evaluator(game.num_actions), num_leaves=leaves), 300, 4)
 together = Lockstep(games["connect_four"], puct(evaluator=Evaluator(7), num_leaves=2), 5)
-together.run([games["connect_four"].play_moves([k]) for k in range(4)], 60, range(4))
-Lockstep(games["wide"], uct(), 3).run([games["wide"].initial_state()] * 3, 50, range(3))
+together.run([games["connect_four"].play_moves([k]) for k in range(4)], Limit(simulations=60), range(4))
+Lockstep(games["wide"], uct(), 3).run([games["wide"].initial_state()] * 3, Limit(simulations=50), range(3))
 print("searched", searched)
 '''
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from engram.games.python_game import PythonGame as PythonGame
     from engram.games.registry import game as game
     from engram.search import presets as presets
+    from engram.search.evaluation import Evaluation as Evaluation
     from engram.search.limit import Limit as Limit
     from engram.search.lockstep import Lockstep as Lockstep
     from engram.search.search import Search as Search
@@ -30,6 +31,7 @@ __version__ = "0.1.0"
 # Looked up on first use, so that `engram --help` does not wait for the compiler to load.
 _HOMES = {
     "EngramError": "engram.errors",
+    "Evaluation": "engram.search.evaluation",
     "Game": "engram.games.game",
     "Limit": "engram.search.limit",
     "Lockstep": "engram.search.lockstep",

@@ -37,7 +37,10 @@ from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils, event
 from numba.core.ccallback import CFunc
+from numba.core.errors import NumbaError
 from numba.extending import intrinsic
+
+from engram.errors import CompileError, nearest
 
 _FLAGS = ("BOUNDSCHECK", "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "CPU_NAME", "CPU_FEATURES")
 _IMPORT = re.compile(
@@ -240,10 +243,32 @@ class Callback:
                 )
                 if cached:
                     callback.enable_caching()
-                callback.compile()
+                try:
+                    callback.compile()
+                except (NumbaError, KeyError, TypeError, NameError, AttributeError, NotImplementedError) as error:
+                    raise CompileError(self._reason(error)) from error
                 self._keep = callback
                 self._address = int(callback.address or 0)
         return self._address
+
+    def _reason(self, error: Exception) -> str:
+        code = self.function.__code__
+        where = f"{os.path.basename(code.co_filename)}:{code.co_firstlineno} {self.function.__name__}"
+        if isinstance(error, KeyError):
+            # Numba looks a record's field up like this and says no more than its name.
+            fields = [name for kind in self.arguments if isinstance(kind, types.Record) for name in kind.fields]
+            wanted = str(error.args[0])
+            return f"{where}: a record has no field {wanted!r}{nearest(wanted, fields)}"
+        wanted_arguments = len(self.arguments)
+        if code.co_argcount != wanted_arguments:
+            return f"{where}: it takes {code.co_argcount} arguments, but is called with {wanted_arguments}"
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        lines = [line for line in lines if not line.startswith(("Failed in", "During:", "- ", "This error"))]
+        place = re.search(r"line (\d+)\)", str(error))
+        at = f" (line {place[1]})" if place else ""
+        if "from none to" in str(error):
+            return f"{where}: it must return a number on every path, and somewhere it returns nothing"
+        return f"{where}: {lines[0] if lines else type(error).__name__}{at}"
 
     @property
     def from_python(self) -> Callable[..., Any]:

@@ -41,6 +41,10 @@ class OperatorError(EngramError, RuntimeError):
     """A compiled or Python operator failed while a search was running."""
 
 
+class CompileError(EngramError, RuntimeError):
+    """A user's function cannot be compiled; the sentence says which, where and why."""
+
+
 class TooLarge(EngramError, ValueError):
     """A problem beyond what the asked method can hold or solve."""
 

@@ -19,7 +19,7 @@ _WRITTEN = re.compile(r"\s*(?P<path>.+\.py):(?P<rest>.+)", re.DOTALL)
 
 def is_in_file(text: str) -> bool:
     """Whether a specification names something in a file."""
-    return _WRITTEN.fullmatch(text) is not None
+    return _WRITTEN.fullmatch(text) is not None or text.strip().endswith(".py")
 
 
 def load(text: str) -> tuple[Any, Specification, str]:
@@ -30,7 +30,8 @@ def load(text: str) -> tuple[Any, Specification, str]:
     """
     found = _WRITTEN.fullmatch(text)
     if found is None:
-        raise InvalidSpecification(f"{text!r} is not written as file.py:name")
+        name = Path(text.strip()).stem
+        raise InvalidSpecification(f"{text.strip()} needs the name of something in it, such as {text.strip()}:{name}")
     path = Path(found["path"]).expanduser()
     specification = parse(found["rest"])
     module = _module(path)

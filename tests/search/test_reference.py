@@ -431,7 +431,7 @@ def test_lockstep_is_search_bit_for_bit(game_name, preset):
     seeds = [5, 6, 7, 8, 5]
     together = Lockstep(game, preset, len(states) + 1)
     for simulations in (2, 700):
-        found = together.run(states, simulations, seeds)
+        found = together.run(states, Limit(simulations=simulations), seeds)
         for state, seed, statistics, tree in zip(states, seeds, found, together._workspace.trees, strict=False):
             search = Search(game, preset)
             result = search.run(state, Limit(simulations=simulations), seed=seed)
@@ -454,7 +454,7 @@ def test_lockstep_with_an_evaluator_fills_its_batches(num_leaves):
     states = [position_after("connect_four", moves, seed=moves)[1] for moves in range(6)]
     evaluator = StubEvaluator(7)
     together = Lockstep(game, puct(evaluator=evaluator, num_leaves=num_leaves), len(states))
-    together.run(states, 100, [0] * len(states))
+    together.run(states, Limit(simulations=100), [0] * len(states))
     assert max(evaluator.batches) == len(states) * num_leaves
     for state, tree in zip(states, together._workspace.trees, strict=True):
         search = Search(game, puct(evaluator=StubEvaluator(7), num_leaves=num_leaves))
@@ -465,7 +465,7 @@ def test_lockstep_with_an_evaluator_fills_its_batches(num_leaves):
 
 def test_lockstep_of_one_simulation_names_a_move():
     game = GAMES["connect_four"][0]
-    (found,) = Lockstep(game, uct(), 1).run([game.initial_state()], 1, [0])
+    (found,) = Lockstep(game, uct(), 1).run([game.initial_state()], Limit(simulations=1), [0])
     assert found.simulations == 1
     assert 0 <= found.action < 7
 

@@ -93,6 +93,11 @@ def match(
     if is_named(game, (a, b)):
         where, objects = database if database is not None else DEFAULT_DATABASE, {}
     else:
+        if database is not None and str(database) != MEMORY:
+            raise InvalidParameter(
+                "a game or player that no text names cannot be recorded or resumed: put it into a file and name it "
+                f"file.py:name, or leave the database out ({configuration.a} against {configuration.b})"
+            )
         where, objects, workers = MEMORY, {"game": game if isinstance(game, Game) else None, "a": a, "b": b}, 1
     with Results(where) as results:
         return _Play(configuration, results, objects, progress).run(workers or _cores())

@@ -16,7 +16,8 @@ from typing import Any, Protocol
 from engram.errors import EngramError, InvalidSpecification, nearest
 from engram.games.game import Game, State
 from engram.search.limit import Limit
-from engram.search.presets import PRESETS, Preset, build, preset
+from engram.search.operators import Definition, Operator
+from engram.search.presets import PRESETS, Preset, build, from_file, preset
 from engram.search.search import Search
 from engram.specification import Specification, parse
 from engram.user_files import is_in_file, load
@@ -231,12 +232,12 @@ def player(game: Game, text: Any) -> Player:
 
 
 def _from_file(game: Game, found: Any, specification: Specification, text: str) -> Player:
-    if not isinstance(found, Preset) and callable(found):
+    if not isinstance(found, (Preset, Operator, Definition)) and callable(found):
         found = _called(game, found, specification, text)
     elif specification.positional or specification.options:
         raise InvalidSpecification(f"{text} is no function, so it takes no options")
-    if isinstance(found, Preset):
-        return SearchPlayer(game, found, text)
+    if isinstance(found, (Preset, Operator, Definition)):
+        return SearchPlayer(game, from_file(found, specification, text), text)
     if callable(getattr(found, "choose", None)):
         return UserPlayer(found, text)
     raise InvalidSpecification(f"{text} is neither a preset nor a player with a method choose(state, limit, seed)")

@@ -69,15 +69,19 @@ def check_game(game: Game, games: int = 50, seed: int = 0) -> CheckReport:
     rng = new_rng(seed)
     moves = longest = 0
     results = {1: 0, -1: 0, 0: 0}
+    seen: set[str] = set()
+    hashes: set[int] = set()
     for _ in range(games):
-        played, outcome = _one_game(game, chosen, rng)
+        played, outcome = _one_game(game, chosen, rng, seen, hashes)
         moves += played
         longest = max(longest, played)
         results[int(np.sign(outcome))] += 1
     return CheckReport(game.name, games, moves, longest, results[1], results[-1], results[0])
 
 
-def _one_game(game: Game, chosen: random.Random, rng: np.ndarray) -> tuple[int, float]:
+def _one_game(
+    game: Game, chosen: random.Random, rng: np.ndarray, seen: set[str], hashes: set[int]
+) -> tuple[int, float]:
     state = game.initial_state()
     buffer, copied = game.new_buffer(), game.new_buffer()
     actions = np.full(game.num_actions + 2, -7, np.int32)
@@ -108,6 +112,22 @@ def _one_game(game: Game, chosen: random.Random, rng: np.ndarray) -> tuple[int, 
         must(game.hash(game.read(copied)) == game.hash(state), "a copy has another hash than its original")
         if count == 0:
             break
+        legal_before = game.legal_actions(state)
+        _call_2(game.address("play"), copied.ctypes.data, legal[0])
+        must(
+            game.legal_actions(state) == legal_before,
+            "a copy shares something with its original: playing on it changed both",
+        )
+        seen.add(game.render(state))
+        hashes.add(game.hash(state))
+        must(
+            len(hashes) * 10 >= len(seen),
+            f"hash tells only {len(hashes)} of {len(seen)} different positions apart (memories and tree reuse need it)",
+        )
+        if game.address("copy"):
+            _call_2(game.address("copy"), copied.ctypes.data, buffer.ctypes.data)
+        else:
+            copied[:] = buffer
         must(len(history) < game.max_moves, f"the game is longer than max_moves = {game.max_moves}")
         if game.address("rollout"):
             value = _value_2(game.address("rollout"), copied.ctypes.data, rng.ctypes.data)

@@ -99,11 +99,12 @@ def _open_spiel_name(game: Game) -> str | None:
 def open_spiel_timer(game: Game, simulations: int) -> Callable[[float], float] | None:
     """The same for OpenSpiel's C++ MCTSBot with one random rollout a leaf; None where it is not to be had."""
     name = _open_spiel_name(game)
+    if name is None:
+        return None
     try:
         import pyspiel
     except ImportError:
-        return None
-    if name is None:
+        print("OpenSpiel is not installed (pip install 'engram[bench]'): no peer to compare with", file=sys.stderr)
         return None
     theirs = pyspiel.load_game(name)
     state = theirs.new_initial_state()

@@ -39,10 +39,11 @@ def _live(total: int) -> tuple[Callable[[MatchResult], None], Callable[[], None]
 
 
 def _line(result: MatchResult) -> str:
-    return (
-        f"{result.games} games: +{result.wins} ={result.draws} -{result.losses}  {100 * result.score:.1f} %  "
-        f"Elo {result.elo:+.0f} [{result.elo_low:+.0f}, {result.elo_high:+.0f}]"
-    )
+    counts = f"{result.games} games: +{result.wins} ={result.draws} -{result.losses}"
+    if result.games < 4:
+        return counts  # too few for an interval to mean anything
+    elo = f"Elo {result.elo:+.0f} [{result.elo_low:+.0f}, {result.elo_high:+.0f}]"
+    return f"{counts}  {100 * result.score:.1f} %  {elo}"
 
 
 def run_match(

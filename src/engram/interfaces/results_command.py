@@ -66,8 +66,11 @@ def _compare(rows: list[MatchResult], against_first: bool, as_json: bool) -> Non
 
     from engram.interfaces.console import console
 
-    heads = ["match", "game", "A", "B", "games", "score", "Elo of A [95 %]"]
-    table = Table(*heads, *(["score less that of the first"] if against_first else []))
+    table = Table("match", "game")
+    for side in ("A", "B"):
+        table.add_column(side, overflow="fold")
+    for head in ("games", "score", "Elo of A [95 %]", *(["score less that of the first"] if against_first else [])):
+        table.add_column(head)
     for row, found in zip(rows, compared, strict=True):
         cells = [
             str(row.match_id),

@@ -1,4 +1,4 @@
-"""Backup: how a leaf's value changes the nodes on the path to it (METHODS: trace × step × mix).
+"""Backup: how a leaf's value changes the nodes on the path to it (trace × step × mix: docs/methods/backup.md).
 
 With s_0 … s_h the path, R the leaf's value, everything for player 0 (so that no sign appears) and all
 values those before this simulation's updates, from i = h down to 0:
@@ -165,7 +165,7 @@ def monotone(knots: Sequence[float] | float = 0.0, budget: int | None = None) ->
       knots: values of h at equal distances over u in [0, 1]; h = g + ln B for the paper's g.
       budget: B; default the search's own number of simulations.
 
-    Source: "Bayesian optimization for backpropagation in Monte-Carlo tree search", §3.1; METHODS §2.
+    Source: "Bayesian optimization for backpropagation in Monte-Carlo tree search", §3.1.
     Deviation: relative to the budget, so that a rule means the same at any.
     """
     return trace_step_mix(steps=StepsOf(ExpIntegral(knots_of(knots), base=1.0, budget=budget)))
@@ -208,7 +208,7 @@ def max_mcts(trace_decay: float = 0.5) -> Operator:
     Args:
       trace_decay: λ in [0, 1]; 1 is `average`.
 
-    Source: Khandelwal et al. 2016, after METHODS §2.
+    Source: Khandelwal et al. 2016, after docs/methods/backup.md.
     """
     return trace_step_mix(trace_decay=trace_decay, bootstrap=1.0)
 
@@ -222,7 +222,7 @@ def td(trace_decay: float = 0.9, discount: float = 0.9, min_step: float = 0.005,
       min_step: the floor of α, because a plain 1/n cannot unlearn an early inflated value.
       bootstrap: `taken` or `best`.
 
-    Source: METHODS §3; the thesis on TD-UCT.
+    Source: the thesis on TD-UCT.
     """
     if bootstrap not in ("taken", "best"):
         raise InvalidParameter(f"td: bootstrap is 'taken' or 'best', not {bootstrap!r}")

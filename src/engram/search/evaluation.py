@@ -39,6 +39,8 @@ def checked(evaluation: Evaluation, batch: int, num_actions: int) -> tuple[np.nd
     Raises:
       OperatorError: wrong shapes, or a number that is not finite or out of range.
     """
+    if not isinstance(evaluation, Evaluation):
+        raise OperatorError(f"the evaluator returned a {type(evaluation).__name__}, not an engram.Evaluation")
     value = np.ascontiguousarray(evaluation.value, np.float32)
     if value.shape != (batch,):
         raise OperatorError(f"the evaluator gave values of shape {value.shape} for {batch} positions")

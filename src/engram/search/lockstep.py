@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engram.errors import InvalidState
+from engram.errors import InvalidLimit, InvalidState
 from engram.games.game import Game, State
+from engram.games.registry import game as game_of
 from engram.search.decision import decision_rule
+from engram.search.limit import Limit
 from engram.search.presets import Preset, preset
 from engram.search.workspace import Workspace
 
@@ -45,19 +47,23 @@ class Lockstep:
     With compiled evaluation each tree is, bit for bit, the tree that `Search` would grow.
     """
 
-    def __init__(self, game: Game, preset_: Preset | str, num_games: int, *, max_nodes: int | None = None):
-        self.game = game
+    def __init__(self, game: Game | str, preset_: Preset | str, num_games: int, *, max_nodes: int | None = None):
+        self.game = game_of(game)
         self.preset = preset(preset_)
-        self._workspace = Workspace(game, self.preset, num_games, max_nodes=max_nodes)
+        self._workspace = Workspace(self.game, self.preset, num_games, max_nodes=max_nodes)
 
-    def run(self, states: Sequence[State], simulations: int, seeds: Sequence[int]) -> list[RootStatistics]:
-        """Searches every state with so many simulations; as many seeds as states.
+    def run(self, states: Sequence[State], limit: Limit, seeds: Sequence[int]) -> list[RootStatistics]:
+        """Searches every state with `limit.simulations` each; as many seeds as states.
 
         Raises:
+          InvalidLimit: no number of simulations (games side by side cannot share a clock).
           InvalidState: a game is over, or there are more states than trees.
           OperatorError: an operator or the evaluator failed.
         """
         work = self._workspace
+        if not isinstance(limit, Limit) or limit.simulations is None or limit.seconds is not None:
+            raise InvalidLimit(f"a lockstep search takes a Limit in simulations alone, not {limit!r}")
+        simulations = limit.simulations
         if len(states) > len(work.trees) or len(seeds) != len(states):
             raise InvalidState(f"{len(states)} states and {len(seeds)} seeds for {len(work.trees)} trees")
         work.warm_up()
@@ -68,7 +74,7 @@ class Lockstep:
             if self.game.is_over(state):
                 raise InvalidState(f"{self.game.name}: game {number} is over, there is nothing to search")
             work.set_root(number, state)
-            work.start(number, simulations, seed)
+            work.start(number, simulations, seed, limit.stop_early)
         while not work.finished():
             work.step(SLICE)
         return [self._statistics(number) for number in range(len(states))]

@@ -54,7 +54,7 @@ def softmax(tree, node, mean, parameters):
       temperature: table or schedule of τ ≥ 0 by the visit count, dimensionless, for values in [-1, 1].
 
     Cost: two passes over the visited children a node on the path, one exponential a child.
-    Source: "Bayesian optimization for backpropagation in Monte-Carlo tree search", §3; METHODS §2.
+    Source: "Bayesian optimization for backpropagation in Monte-Carlo tree search", §3.
     Deviation: the node's own evaluations count k times (once, as a rule) at the weight of the mean.
     """
     nodes = nodes_of(tree)
@@ -95,7 +95,7 @@ def coulom(tree, node, mean, parameters):
     Args:
       mean_weight: a ≥ 0. growth: b > 0. points: P, the points of the board.
 
-    Source: Coulom 2006 in the form of METHODS §2.
+    Source: Coulom 2006 in the form of docs/methods/backup.md.
     Deviation: "best" is the most visited child, the first of equals.
     """
     nodes = nodes_of(tree)

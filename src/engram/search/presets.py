@@ -19,8 +19,9 @@ from engram.search import selection as selections
 from engram.search.decision import decision_rule
 from engram.search.evaluation import Evaluator
 from engram.search.expansion import Expansion
-from engram.search.operators import OPERATORS, Operator, resolve
+from engram.search.operators import OPERATORS, Definition, Operator, resolve
 from engram.specification import Specification, parse
+from engram.user_files import is_in_file, load
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,12 @@ class Preset:
             raise InvalidParameter(f"num_leaves must be 1 to 1024, not {self.num_leaves}")
         if self.evaluation is not None and self.evaluator is not None:
             raise InvalidParameter("a search takes an evaluation or an evaluator, not both")
+        if self.evaluator is not None and not callable(getattr(self.evaluator, "evaluate", None)):
+            raise InvalidParameter(
+                f"an evaluator has a method evaluate(states); a {type(self.evaluator).__name__} has none"
+            )
+        if self.num_leaves > 1 and self.evaluator is None:
+            raise InvalidParameter("num_leaves is for an evaluator, and there is none")
 
     def __str__(self) -> str:
         return self.text
@@ -92,7 +99,9 @@ def register(function: Callable[..., Preset]) -> Callable[..., Preset]:
     def named(**options: Any) -> Preset:
         made = function(**options)
         plain = all(isinstance(value, (bool, int, float, str)) for value in options.values())
-        text = Specification(function.__name__, (), options).text if plain else made.text
+        # What no text can name is shown, between angle brackets, so that no one takes it for a specification.
+        shown = ", ".join(f"{key}=<{value}>" for key, value in sorted(options.items()))
+        text = Specification(function.__name__, (), options).text if plain else f"{function.__name__}({shown})"
         return replace(made, text=text)
 
     PRESETS[function.__name__] = named
@@ -221,6 +230,11 @@ def build(function: Callable[..., Preset], specification: Specification) -> Pres
         made = function(**options)
     except TypeError as error:
         raise InvalidSpecification(f"{specification.name}: {error}") from None
+    if isinstance(made, Operator):
+        raise InvalidSpecification(
+            f"{specification.name} makes an operator, not a preset; name a function that returns, for example, "
+            f"engram.presets.uct({made.definition.kind}={specification.name}())"
+        )
     if not isinstance(made, Preset):
         raise InvalidSpecification(f"{specification.name} made a {type(made).__name__}, not a Preset")
     return replace(made, text=specification.text)
@@ -256,14 +270,27 @@ def _value(key: str, value: Any, annotation: Any) -> Any:
     return value
 
 
+def from_file(found: Any, specification: Specification, text: str) -> Preset:
+    """The preset that a name in a user's file stands for: a `Preset`, or a function that returns one."""
+    if isinstance(found, (Operator, Definition)):
+        raise InvalidSpecification(f"{text} is an operator; name a function that returns a preset with it")
+    if isinstance(found, Preset):
+        return replace(found, text=text)
+    if not callable(found):
+        raise InvalidSpecification(f"{text} is a {type(found).__name__}, not a preset or a function that returns one")
+    return replace(build(found, specification), text=text)
+
+
 def preset(text: str | Preset) -> Preset:
-    """The preset that a specification such as `uct(exploration=1.0)` names.
+    """The preset that a specification such as `uct(exploration=1.0)` or `my_rules.py:mine(width=0.5)` names.
 
     Raises:
       InvalidSpecification: no such preset or option; the sentence names the nearest word.
     """
     if isinstance(text, Preset):
         return text
+    if is_in_file(text):
+        return from_file(*load(text))
     specification = parse(text)
     if specification.name not in PRESETS:
         raise InvalidSpecification(

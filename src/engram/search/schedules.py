@@ -1,7 +1,7 @@
 """Schedules: functions of a node's visit count n, tabulated for a budget B of simulations.
 
 A schedule is relative: it is a function of u = n/B, so the same rule means the same at any budget
-(METHODS §2; the paper writes absolute visits, g = h - ln B). Tables reach beyond B, because a kept
+(the paper writes absolute visits, g = h - ln B). Tables reach beyond B, because a kept
 tree brings visits from earlier moves; behind their end the last value holds.
 """
 
@@ -133,7 +133,7 @@ class Staircase:
       pieces: ≥ 1. growth: ≥ 1.
       budget: B, if the search is limited by seconds.
 
-    Source: Xie and Liu 2009, after METHODS §2.
+    Source: Xie and Liu 2009, after docs/methods/backup.md.
     """
 
     exponential: bool = False

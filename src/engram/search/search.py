@@ -10,8 +10,9 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from engram.errors import InvalidState
+from engram.errors import InvalidLimit, InvalidState
 from engram.games.game import Game, State
+from engram.games.registry import game as game_of
 from engram.search.decision import decision_rule, highest_value, interval, most_visited
 from engram.search.limit import Limit
 from engram.search.presets import Preset, preset
@@ -28,7 +29,7 @@ class Search:
     """A search of one game, kept from move to move.
 
     Args:
-      game: from `engram.game(...)`, or a user's own.
+      game: from `engram.game(...)`, a user's own, or a name.
       preset: from `engram.presets`, or a specification such as `"uct(exploration=1.0)"`.
       max_nodes: bound on the nodes of the tree; None: what `max_bytes` holds.
       max_bytes: bound on the bytes of its nodes (32 a node in plain UCT).
@@ -38,11 +39,16 @@ class Search:
     """
 
     def __init__(
-        self, game: Game, preset_: Preset | str = "uct", *, max_nodes: int | None = None, max_bytes: int = DEFAULT_BYTES
+        self,
+        game: Game | str,
+        preset_: Preset | str = "uct",
+        *,
+        max_nodes: int | None = None,
+        max_bytes: int = DEFAULT_BYTES,
     ):
-        self.game = game
+        self.game = game_of(game)
         self.preset = preset(preset_)
-        self._workspace = Workspace(game, self.preset, max_nodes=max_nodes, max_bytes=max_bytes)
+        self._workspace = Workspace(self.game, self.preset, max_nodes=max_nodes, max_bytes=max_bytes)
         self._root: State | None = None
 
     @property
@@ -96,6 +102,8 @@ class Search:
           InvalidState: the state belongs to another game, or the game is over.
           OperatorError: an operator or evaluator failed.
         """
+        if not isinstance(limit, Limit):
+            raise InvalidLimit(f"a search takes a Limit, such as Limit(simulations=1000), not {limit!r}")
         if self.game.is_over(state):
             raise InvalidState(f"{self.game.name}: the game is over, there is nothing to search")
         self.warm_up()

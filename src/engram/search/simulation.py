@@ -19,6 +19,7 @@ from engram.search.program import COLLISION, FAILED, FINISHED, GROW, LEAF, OVER
 from engram.search.tree import EXPAND, PLAYER_1, TERMINAL, nodes_of, tree_dtype
 
 DECISION_PERIOD = 64
+VALUE_BOUND = 1.0 + 1e-6  # of the root's value, rounding allowed: what passes it comes from a faulty rule
 
 
 @compiled(inline=True)
@@ -117,7 +118,13 @@ def descend(program, slot):
         if not forced:
             child = call(program.selection, (slot.tree, index, slot.rng, program.selection_parameters))
         entered = child < 0
+        first = np.int64(node.first_child)
+        # A rule's answer is an index into memory: it is looked at before it is used.
+        if child >= first + np.int64(node.num_visited) or (child < first and child != EXPAND):
+            return FAILED
         if entered:
+            if node.num_visited >= node.num_children:
+                return FAILED
             child = enter_child(program, nodes, index, rng)
             if forced:
                 slot.replay = depth + 1 if node.num_visited < node.num_children else 0
@@ -163,7 +170,8 @@ def finish(program, slot, value):
     if program.remember != 0 and status >= 0:
         status = call(program.remember, (slot.tree, slot.path, slot.depth, value, program.remember_parameters))
     slot.done += 1
-    return FAILED if status < 0 else 0
+    sound = -VALUE_BOUND <= nodes_of(tree_of(slot))[0].value <= VALUE_BOUND
+    return 0 if status >= 0 and sound else FAILED
 
 
 @compiled(inline=True)

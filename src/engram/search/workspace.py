@@ -232,7 +232,8 @@ class Workspace:
         if (statuses == FAILED).any():
             self.game.raise_pending()
             raise OperatorError(
-                f"an operator failed or gave a value that is not a number while searching {self.game.name}"
+                f"while searching {self.game.name}: {self._suspects()} failed, or gave a value that is not in [-1, 1] "
+                "or a child that is not there; run with NUMBA_BOUNDSCHECK=1 to see where"
             )
         for number in np.flatnonzero(statuses == GROW):
             tree = self.trees[number // self.num_leaves]
@@ -260,6 +261,10 @@ class Workspace:
         program["expand_all"] = preset.expansion.all_children
         program["sorted_children"] = preset.evaluator is not None
         return program
+
+    def _suspects(self) -> str:
+        parts = [operator.definition.name for operator in self._operators.values()]
+        return f"one of {', '.join(parts)}, the evaluation and the game's own functions"
 
     def _evaluation_callback(self) -> Callback | None:
         if self.preset.evaluation is None:
