@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from engram.compile import compiled, popcount
+from engram.games.line_threats import completing
 
 BOARD = np.dtype(
     [
@@ -31,41 +32,15 @@ _1 = np.uint64(1)
 
 
 @compiled(inline=True)
-def _completing(stones, step, run):
-    """Cells (and some bits beside the board) where one more stone makes a run in one direction."""
-    if run == 4:
-        a1 = stones << step
-        a2 = (a1 & stones) << step
-        b1 = stones >> step
-        b2 = (b1 & stones) >> step
-        return ((a2 & stones) << step) | (a2 & b1) | (a1 & b2) | ((b2 & stones) >> step)
-    if run == 3:
-        a1 = stones << step
-        b1 = stones >> step
-        return ((a1 & stones) << step) | (a1 & b1) | ((b1 & stones) >> step)
-    cells = _0
-    before = ~_0  # cells with i stones in a row just before them
-    for i in range(run):
-        both = before
-        after = stones >> step
-        for _ in range(run - 1 - i):
-            both &= after
-            after = after >> step
-        cells |= both
-        before = (before & stones) << step
-    return cells
-
-
-@compiled(inline=True)
 def winning_cells(board, stones):
     """Cells, taken or not, where one more stone to `stones` makes a run."""
-    cells = _completing(stones, board.step, board.run)
-    cells |= _completing(stones, board.up, board.run)
-    cells |= _completing(stones, board.down, board.run)
+    cells = completing(stones, board.step, board.run)
+    cells |= completing(stones, board.up, board.run)
+    cells |= completing(stones, board.down, board.run)
     if board.gravity and board.run == 4:
         cells |= (stones << _1) & (stones << np.uint64(2)) & (stones << np.uint64(3))
     else:
-        cells |= _completing(stones, _1, board.run)
+        cells |= completing(stones, _1, board.run)
     return cells & board.full
 
 

@@ -93,6 +93,12 @@ def _one_game(
             line = " ".join(game.action_name(action) for action in history) or "no moves"
             raise InvalidGame(f"{game.name}: {what} (after {line})")
 
+    def copy_again() -> None:
+        if game.address("copy"):
+            must(_call_2(game.address("copy"), copied.ctypes.data, buffer.ctypes.data) >= 0, "copy failed")
+        else:
+            copied[:] = buffer
+
     game.write(buffer, state)
     while True:
         count = _call_2(game.address("legal_actions"), buffer.ctypes.data, actions.ctypes.data)
@@ -105,10 +111,7 @@ def _one_game(
         player = _call_1(game.address("to_play"), buffer.ctypes.data)
         must(player in (0, 1), f"to_play is {player}, not 0 or 1")
         must(game.hash(state) == game.hash(game.read(buffer)), "equal positions have different hashes")
-        if game.address("copy"):
-            must(_call_2(game.address("copy"), copied.ctypes.data, buffer.ctypes.data) >= 0, "copy failed")
-        else:
-            copied[:] = buffer
+        copy_again()
         must(game.hash(game.read(copied)) == game.hash(state), "a copy has another hash than its original")
         if count == 0:
             break
@@ -124,15 +127,13 @@ def _one_game(
             len(hashes) * 10 >= len(seen),
             f"hash tells only {len(hashes)} of {len(seen)} different positions apart (memories and tree reuse need it)",
         )
-        if game.address("copy"):
-            _call_2(game.address("copy"), copied.ctypes.data, buffer.ctypes.data)
-        else:
-            copied[:] = buffer
         must(len(history) < game.max_moves, f"the game is longer than max_moves = {game.max_moves}")
-        if game.address("rollout"):
-            value = _value_2(game.address("rollout"), copied.ctypes.data, rng.ctypes.data)
-            must(-1.0 <= value <= 1.0, f"rollout gave {value}, not a value in [-1, 1]")
-            must(game.hash(game.read(buffer)) == game.hash(state), "a rollout on a copy changed the original")
+        for policy in ("rollout", "heavy_rollout"):
+            if game.address(policy):
+                copy_again()
+                value = _value_2(game.address(policy), copied.ctypes.data, rng.ctypes.data)
+                must(-1.0 <= value <= 1.0, f"{policy} gave {value}, not a value in [-1, 1]")
+                must(game.hash(game.read(buffer)) == game.hash(state), f"a {policy} on a copy changed the original")
         action = chosen.choice(legal)
         name = game.action_name(action)
         must(game.parse_action(name) == action, f"the action written {name!r} is read as another one")

@@ -12,6 +12,7 @@ and, where the game has them,
 
     copy(target, source)                  copies what is used of a large state
     rollout(state, rng) -> float          plays uniformly to the end in place; outcome for player 0
+    heavy_rollout(state, rng) -> float    the same with some knowledge of the game
     encode(state, planes)                 writes float32 feature planes of shape `planes_shape`, for the player to move
 
 The functions trust their arguments; the methods of `Game` check them. `engram.games.check.check_game`
@@ -46,7 +47,7 @@ class Game:
       state: the initial state: a NumPy record (`array.item()`-free: an array of one record, or a record).
       num_actions: actions are the integers 0 … num_actions-1; at most 65,535.
       max_moves: upper bound of the moves in a game, from any state.
-      legal_actions, play, outcome, to_play, hash, copy, rollout, encode: see the module's text.
+      legal_actions, play, outcome, to_play, hash, copy, rollout, heavy_rollout, encode: see the module's text.
       planes_shape: (channels, height, width) written by `encode`.
       action_names: one text an action; default the number itself.
       render: state to a text diagram; default the record's fields.
@@ -75,6 +76,7 @@ class Game:
         hash: Callable[..., Any],
         copy: Callable[..., Any] | None = None,
         rollout: Callable[..., Any] | None = None,
+        heavy_rollout: Callable[..., Any] | None = None,
         encode: Callable[..., Any] | None = None,
         planes_shape: tuple[int, int, int] | None = None,
         action_names: Sequence[str] | None = None,
@@ -114,6 +116,7 @@ class Game:
             "hash": (hash, word, (record,)),
             "copy": (copy, whole, (record, record)),
             "rollout": (rollout, real, (record, rng)),
+            "heavy_rollout": (heavy_rollout, real, (record, rng)),
             "encode": (encode, whole, (record, planes)),
         }
         self.callbacks = {key: Callback(*part) for key, part in parts.items() if part[0] is not None}

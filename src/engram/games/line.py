@@ -18,6 +18,7 @@ from engram.errors import InvalidSpecification
 from engram.games import line_wide
 from engram.games.game import Game
 from engram.games.line_text import action_names, parser, renderer
+from engram.games.line_threats import winning_cells
 from engram.rng import mix, random_below
 
 _0 = np.uint64(0)
@@ -146,6 +147,30 @@ def rollout(state, rng):
         value = -value
 
 
+def heavy_rollout(state, rng):
+    """Takes a win, else stops a loss, else plays uniformly."""
+    mine = state.mine
+    stones = state.stones
+    bottom = state.bottom
+    flip = state.flip
+    cells = state.cells
+    height = state.height
+    run = np.int64(state.run)
+    value = -1.0 if popcount(stones) & _1 else 1.0
+    while True:
+        free = playable(stones, bottom, flip, cells)
+        if free == _0:
+            return 0.0
+        if winning_cells(mine, height, run) & free != _0:
+            return value
+        stops = winning_cells(mine ^ stones, height, run) & free
+        options = stops if stops != _0 else free
+        mover = mine | pick_bit(options, random_below(rng, popcount(options)))
+        mine ^= stones
+        stones = mine | mover
+        value = -value
+
+
 def encode(state, planes):
     rows, columns = _rows_columns(state)
     theirs = state.mine ^ state.stones
@@ -205,6 +230,7 @@ def line(rows: int, columns: int, run: int, gravity: bool = False, name: str | N
         to_play=code["to_play"],
         hash=code["position_hash"],
         rollout=code["rollout"],
+        heavy_rollout=code.get("heavy_rollout"),
         encode=code["encode"],
         copy=code.get("copy"),
         planes_shape=(2, rows, columns),

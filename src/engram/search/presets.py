@@ -47,7 +47,8 @@ class Preset:
       selection, backup: operators of these kinds.
       expansion: when and how the tree grows.
       decision: final move: `robust`, `max`, `max_robust` or `secure`.
-      evaluation: None for uniform rollouts, or a function `(state, rng) -> value for player 0`, compiled
+      rollout: `uniform`, or `heavy` where the game has one: how leaves are played out.
+      evaluation: None for rollouts, or a function `(state, rng) -> value for player 0`, compiled
         with the game's record; it may use the state up.
       evaluator: answers batches of leaves instead.
       memory: what similar positions say, or None.
@@ -60,6 +61,7 @@ class Preset:
     backup: Operator = field(default_factory=backups.average)
     expansion: Expansion = field(default_factory=Expansion)
     decision: str = "robust"
+    rollout: str = "uniform"
     evaluation: Callable[..., float] | None = None
     evaluator: Evaluator | None = None
     memory: Memory | None = None
@@ -69,6 +71,8 @@ class Preset:
 
     def __post_init__(self) -> None:
         decision_rule(self.decision)
+        if self.rollout not in ("uniform", "heavy"):
+            raise InvalidSpecification(f"rollout is 'uniform' or 'heavy', not {self.rollout!r}")
         for kind in ("selection", "backup"):
             operator = getattr(self, kind)
             if not isinstance(operator, Operator) or operator.definition.kind != kind:
@@ -114,6 +118,7 @@ def uct(
     exploration: float = 1.0,
     first_play_urgency: float = math.inf,
     backup: Operator | None = None,
+    rollout: str = "uniform",
     expand_after: int = 1,
     all_children: bool = False,
     decision: str = "robust",
@@ -126,6 +131,7 @@ def uct(
       exploration: c ≥ 0 for values in [-1, 1].
       first_play_urgency: bound of a child that nobody has visited; inf: each first.
       backup: a backup operator; default the mean.
+      rollout: `uniform`, or `heavy` where the game has one (it takes wins and stops losses).
       expand_after: visits before a node gets children.
       all_children: a rollout from every child of a new inner node.
       decision: `robust`, `max`, `max_robust`, `secure`.
@@ -136,6 +142,7 @@ def uct(
     return Preset(
         selection=chosen,
         backup=backup or backups.average(),
+        rollout=rollout,
         expansion=Expansion(after=expand_after, all_children=all_children),
         decision=decision,
         reuse_tree=reuse_tree,

@@ -255,7 +255,11 @@ class Workspace:
             program[name] = operator.address
         self._operators = phases
         self._evaluation = self._evaluation_callback()
-        program["evaluation"] = self._evaluation.address if self._evaluation else game.address("rollout")
+        heavy = preset.rollout == "heavy"
+        if heavy and not game.address("heavy_rollout"):
+            raise InvalidParameter(f"{game.name} has no heavy rollout; leave rollout='heavy' out")
+        policy = game.address("heavy_rollout" if heavy else "rollout")
+        program["evaluation"] = self._evaluation.address if self._evaluation else policy
         program["waits"] = preset.evaluator is not None
         program["expand_after"] = preset.expansion.after
         program["expand_all"] = preset.expansion.all_children
