@@ -115,22 +115,26 @@ def _plot(file: Path, game: str, rows: list[TruthRow]) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, (error_axes, mistake_axes) = pyplot.subplots(1, 2, figsize=(12, 5), layout="constrained")
-    for search in dict.fromkeys(row.search for row in rows):
+    figure, (error_axes, mistake_axes) = pyplot.subplots(1, 2, figsize=(14, 5.5), layout="constrained")
+    searches = list(dict.fromkeys(row.search for row in rows))
+    colours = pyplot.get_cmap("tab20")
+    for number, search in enumerate(searches):
         own = sorted((row for row in rows if row.search == search), key=lambda row: row.simulations)
-        budgets = [row.simulations for row in own]
+        # Side by side on the logarithmic axis, so that bars do not hide each other.
+        budgets = [row.simulations * 1.012 ** (number - len(searches) / 2) for row in own]
+        style = {"color": colours(number % 20), "marker": "osv^D*xP"[number % 8], "markersize": 4, "linewidth": 1}
         error_axes.errorbar(
-            budgets, [row.rmse for row in own], yerr=[1.96 * row.rmse_error for row in own], label=search
+            budgets, [row.rmse for row in own], yerr=[1.96 * row.rmse_error for row in own], label=search, **style
         )
         low = [100 * (row.mistakes - row.mistakes_low) for row in own]
         high = [100 * (row.mistakes_high - row.mistakes) for row in own]
-        mistake_axes.errorbar(budgets, [100 * row.mistakes for row in own], yerr=[low, high], label=search)
+        mistake_axes.errorbar(budgets, [100 * row.mistakes for row in own], yerr=[low, high], label=search, **style)
     for axes, label in ((error_axes, "root-mean-square error of the root value"), (mistake_axes, "mistakes, %")):
         axes.set_xscale("log")
         axes.set_xlabel("simulations")
         axes.set_ylabel(label)
         axes.grid(alpha=0.3)
-    error_axes.legend(fontsize=8)
+    figure.legend(*error_axes.get_legend_handles_labels(), loc="outside right center", fontsize=8)
     figure.suptitle(f"{game}: searches against exact values ({rows[0].positions} positions, 95 % bars)")
     figure.savefig(file, dpi=120)
     pyplot.close(figure)
