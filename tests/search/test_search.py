@@ -561,3 +561,37 @@ def test_a_memory_that_fails_stops_the_search():
     memory = Memory(recall=fail(), remember=note_value(store=np.zeros(4)))
     with pytest.raises(OperatorError):
         run(TIC_TAC_TOE, Preset(selection=selections.ucb1(), memory=memory), (), 10)
+
+
+def test_a_state_played_on_in_place_is_another_state():
+    class Count:
+        def __init__(self, left=6, player=0):
+            self.left, self.player = left, player
+
+        def legal_actions(self):
+            return list(range(min(2, self.left)))
+
+        def play(self, action):
+            self.left, self.player = self.left - action - 1, 1 - self.player
+
+        def to_play(self):
+            return self.player
+
+        def outcome(self):
+            return 1.0 if self.player == 1 else -1.0
+
+        def copy(self):
+            return Count(self.left, self.player)
+
+        def __str__(self):
+            return f"{self.left} {self.player}"
+
+    game = PythonGame("count", Count, num_actions=2, max_moves=6)
+    search = Search(game, "uct")
+    state = Count()
+    search.run(state, Limit(simulations=200))
+    state.play(0)  # 5 left, the second player moves: taking two leaves a multiple of three
+    result = search.run(state, Limit(simulations=200))
+    assert (result.player, result.action) == (1, 1)
+    assert result.value > 0.5
+    assert sum(move.visits for move in result.moves) == 199

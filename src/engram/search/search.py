@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 import time
@@ -21,6 +22,7 @@ from engram.search.tree import PLAYER_1, Tree
 from engram.search.workspace import DEFAULT_BYTES, Workspace
 
 SLICE_S = 0.01
+SHORTEST_SLICE_S = 2e-4
 UNBOUNDED = 2**62
 MAX_ROBUST_EXTENSION = 1.0
 
@@ -110,7 +112,8 @@ class Search:
         work = self._workspace
         if self._root is None or self.game.hash(self._root) != self.game.hash(state):
             work.set_root(0, state)
-        self._root = state
+        # A copy: the caller's object may be played on, in place, before the next search.
+        self._root = self.game.read(work.root_states[0])
         work.prepare(limit.simulations)
         budget = limit.simulations or UNBOUNDED
         work.start(0, budget, seed, limit.stop_early and self.preset.decision == "robust")
@@ -156,7 +159,8 @@ class Search:
                 progress(work.done(0), now - begun)
             # Slices are short, so that Ctrl-C and the clock are heard; their length changes no result.
             pace = (now - before) / count
-            wanted = SLICE_S if seconds is None else min(SLICE_S, max(seconds - (now - begun), 1e-4))
+            left = math.inf if seconds is None else seconds - (now - begun)
+            wanted = min(SLICE_S, max(left / 2, SHORTEST_SLICE_S))
             count = max(1, min(4 * count, int(wanted / max(pace, 1e-9))))
 
     def _agreed(self) -> bool:
