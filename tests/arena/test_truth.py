@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import engram
-from engram.arena.truth import SolvedPosition, measure, solved_positions, summarise, truth
+from engram.arena.truth import SolvedPosition, difference, measure, solved_positions, summarise, truth
 from engram.errors import InvalidParameter, InvalidSpecification
 from engram.interfaces.cli import app
 
@@ -55,6 +55,23 @@ def test_figures_worked_by_hand():
     assert row.bias == pytest.approx(0.25)
     assert row.rmse == pytest.approx(np.sqrt(1.5 / 4))
     assert row.mistakes == pytest.approx(1 / 3)
+    assert row.mistaken == "1"
+
+
+def test_differences_count_positions_where_only_one_erred():
+    positions = [SolvedPosition((k,), 0, (0,), True) for k in range(200)]
+
+    def row(mistakes):
+        return summarise("x", 10, positions, np.array([[0.0, float(k in mistakes)] for k in range(200)]))
+
+    same, worse = row(range(20)), row(range(60))
+    shift, low, high = difference(worse, same)
+    assert shift == pytest.approx(0.2)
+    assert low == pytest.approx(0.2 - 1.96 * np.sqrt(42 - 8) / 200, abs=1e-4)
+    assert high - shift == pytest.approx(shift - low)
+    shift, low, high = difference(same, row(range(20)))
+    assert shift == 0.0
+    assert low < 0.0 < high
 
 
 def test_every_rule_gets_the_same_seeds():

@@ -59,6 +59,7 @@ class TruthRow:
       rmse, rmse_error: root of the mean square of the same, and its standard error.
       mistakes: share of the spoilable positions whose chosen move gives value away.
       mistakes_low, mistakes_high: its 95 % interval (Wilson).
+      mistaken: which positions, as a hexadecimal number (bit k for position k), so that rows can be compared in pairs.
     """
 
     search: str
@@ -72,6 +73,7 @@ class TruthRow:
     mistakes: float
     mistakes_low: float
     mistakes_high: float
+    mistaken: str
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -159,7 +161,24 @@ def summarise(search: str, simulations: int, positions: Sequence[SolvedPosition]
         mistakes=wrong / spoilable if spoilable else 0.0,
         mistakes_low=low,
         mistakes_high=high,
+        mistaken=f"{sum(1 << number for number in np.flatnonzero(mistake).tolist()):x}",
     )
+
+
+def difference(row: TruthRow, base: TruthRow) -> tuple[float, float, float]:
+    """Mistakes of a row less those of another, with a 95 % interval.
+
+    Both searched the same positions with the same seeds, so only positions where one of them erred and the
+    other did not tell anything (McNemar); two pseudo-counts keep the interval from vanishing when none do.
+
+    Returns: the difference of the shares of spoilable positions, its lower and its upper end.
+    """
+    ours, theirs = int(row.mistaken, 16), int(base.mistaken, 16)
+    more, fewer = (ours & ~theirs).bit_count(), (theirs & ~ours).bit_count()
+    count = max(row.spoilable, 1)
+    shift = (more - fewer) / count
+    half = 1.959963984540054 * math.sqrt(max(more + fewer + 2 - (more - fewer) ** 2 / count, 0.0)) / count
+    return shift, shift - half, shift + half
 
 
 def truth(

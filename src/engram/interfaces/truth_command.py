@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from engram.arena.truth import TruthRow, default_workers, truth
+from engram.arena.truth import TruthRow, default_workers, difference, truth
 from engram.errors import EngramError, InvalidSpecification
 from engram.specification import split_specifications
 
@@ -58,14 +58,22 @@ def run_truth(
 
     from engram.interfaces.console import console
 
-    table = Table("search", "simulations", "bias", "root-mean-square error", "mistakes [95 %]")
+    table = Table(
+        "search", "simulations", "bias", "root-mean-square error", "mistakes [95 %]", "less those of the first [95 %]"
+    )
+    first = {row.simulations: row for row in found if row.search == found[0].search}
     for row in found:
+        shift, low, high = difference(row, first[row.simulations])
+        compared = (
+            "" if row.search == found[0].search else f"{100 * shift:+.2f} % [{100 * low:+.2f}, {100 * high:+.2f}]"
+        )
         table.add_row(
             row.search,
             f"{row.simulations:,}",
             f"{row.bias:+.3f} ± {1.96 * row.bias_error:.3f}",
             f"{row.rmse:.3f} ± {1.96 * row.rmse_error:.3f}",
             f"{100 * row.mistakes:.2f} % [{100 * row.mistakes_low:.2f}, {100 * row.mistakes_high:.2f}]",
+            compared,
         )
     console().print(table)
     spoilable = found[0].spoilable
