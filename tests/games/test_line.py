@@ -85,11 +85,11 @@ def test_connect_four_has_the_published_number_of_positions():
     game = engram.game("connect_four")
     level = {game.hash(game.initial_state()): game.initial_state()}
     counts = []
-    for _ in range(7):
+    for _ in range(8):
         counts.append(len(level))
         after = [game.play(state, action) for state in level.values() for action in game.legal_actions(state)]
         level = {game.hash(state): state for state in after}
-    assert counts == [1, 7, 49, 238, 1120, 4263, 16422]
+    assert counts == [1, 7, 49, 238, 1120, 4263, 16422, 54859]
 
 
 @pytest.mark.parametrize("shape", [(3, 3, 3, False)])
