@@ -187,7 +187,7 @@ class _Announce(event.Listener):
         pass
 
 
-event.register("numba:compiler_lock", _Announce())
+event.register("numba:compile", _Announce())
 
 
 # ----------------------------------------------------------------------- functions and callbacks

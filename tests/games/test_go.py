@@ -436,8 +436,8 @@ def test_action_names():
 
 @pytest.mark.parametrize("size", [2, 5, 10, 23, 25])
 def test_diagram_round_trip(size):
-    game = game_of(size)
-    _, _, colours, state = random_game(game_of(size, move_limit=2 * size * size - 1), new_rng(size))
+    game = game_of(size, move_limit=2 * size * size - 1)
+    _, _, colours, state = random_game(game, new_rng(size))
     state["passes"] = 0
     read = game.parse_state(game.render(state).replace("the game is over", "O to play"))
     assert stones(read).reshape(-1).tolist() == colours[-1].tolist()

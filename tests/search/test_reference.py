@@ -409,9 +409,8 @@ def test_an_evaluator_that_fails_leaves_no_virtual_loss():
         search.run(state, Limit(simulations=200))
     nodes = search.tree.nodes[: search.tree.num_nodes]
     assert not nodes["in_flight"].any()
-    before = int(nodes[0]["visit_count"])
     search.run(state, Limit(simulations=200))
-    assert search.tree.nodes[0]["visit_count"] == before + 200
+    assert search.tree.nodes[0]["visit_count"] == 200  # a tree that an exception cut short is not gone on with
     assert not search.tree.nodes[: search.tree.num_nodes]["in_flight"].any()
 
 

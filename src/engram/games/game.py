@@ -37,6 +37,8 @@ State = Any
 """A position: for a compiled game a NumPy array of shape () and the game's dtype, else the game's own object."""
 
 ACTIONS_LIMIT = 65535
+SLACK = 64
+"""Room behind a buffer of actions, so that a game that writes too many is found instead of ruining memory."""
 
 
 class Game:
@@ -53,6 +55,8 @@ class Game:
       render: state to a text diagram; default the record's fields.
       parse_state: diagram to a state; default none.
       aliases: other spellings of an action, by text.
+      constants: fields of the record that no move changes (a board's size, say): a state in which they differ
+        is refused.
 
     Raises:
       InvalidGame: sizes out of range or a function missing.
@@ -83,6 +87,7 @@ class Game:
         aliases: dict[str, int] | None = None,
         render: Callable[[State], str] | None = None,
         parse_state: Callable[[str], State] | None = None,
+        constants: Sequence[str] = (),
     ):
         if not 1 <= num_actions <= ACTIONS_LIMIT:
             raise InvalidGame(f"{name}: num_actions is {num_actions}, it must be 1 to {ACTIONS_LIMIT}")
@@ -101,6 +106,7 @@ class Game:
         self._initial = initial[0:1].copy().reshape(())
         self._action_names = list(action_names) if action_names is not None else None
         self._aliases = {text.lower(): action for text, action in (aliases or {}).items()}
+        self._constants = tuple(constants)
         self._render = render
         self._parse_state = parse_state
         record = numba.from_dtype(initial.dtype)
@@ -121,7 +127,6 @@ class Game:
         }
         self.callbacks = {key: Callback(*part) for key, part in parts.items() if part[0] is not None}
         self._python: dict[str, Callable[..., Any]] = {}
-        self._buffer = np.zeros(num_actions + 1, np.int32)
 
     # ---------------------------------------------------------------- what a search needs of it
 
@@ -148,6 +153,10 @@ class Game:
         """The state in a search's buffer, copied."""
         return buffer.view(np.uint8)[: self.state_dtype.itemsize].view(self.state_dtype)[0:1].copy().reshape(())
 
+    def same(self, one: State, other: State) -> bool:
+        """Whether two states are the same to the last byte, history included."""
+        return self._checked(one).tobytes() == self._checked(other).tobytes()
+
     def raise_pending(self) -> None:
         """Raises the exception that a Python game left behind; a compiled game has none."""
 
@@ -159,8 +168,9 @@ class Game:
 
     def legal_actions(self, state: State) -> list[int]:
         """The legal actions in ascending order; empty exactly when the game is over."""
-        count = self._call("legal_actions")(self._checked(state).ctypes.data, self._buffer.ctypes.data)
-        return sorted(self._buffer[:count].tolist())
+        buffer = np.zeros(self.num_actions + SLACK, np.int32)  # its own: a game may be shared by threads
+        count = self._call("legal_actions")(self._checked(state).ctypes.data, buffer.ctypes.data)
+        return sorted(buffer[: max(0, min(count, self.num_actions))].tolist())
 
     def play(self, state: State, action: int) -> State:
         """The state after a legal action; the given state is left as it is.
@@ -278,4 +288,6 @@ class Game:
             state = np.asarray(state)
         if not isinstance(state, np.ndarray) or state.dtype != self.state_dtype or state.size != 1:
             raise InvalidState(f"this is not a state of {self.name}: {type(state).__name__} instead of its record")
+        if any((state[field] != self._initial[field]).any() for field in self._constants):
+            raise InvalidState(f"this is a state of another size or setting than {self.name}")
         return cast(np.ndarray, state)

@@ -231,6 +231,7 @@ def go(size: int, komi: float = 7.5, move_limit: int | None = None) -> Game:
     return Game(
         f"go:{size},komi={komi:g}{options}",
         state=initial,
+        constants=("width", "komi", "move_limit"),
         num_actions=size * size + 1,
         max_moves=int(limit),
         legal_actions=legal_actions,

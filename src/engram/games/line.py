@@ -233,6 +233,7 @@ def line(rows: int, columns: int, run: int, gravity: bool = False, name: str | N
         heavy_rollout=code.get("heavy_rollout"),
         encode=code["encode"],
         copy=code.get("copy"),
+        constants=("cells", "bottom", "run") if one_word else ("rows", "columns", "run", "gravity"),
         planes_shape=(2, rows, columns),
         action_names=names,
         aliases=aliases,

@@ -1,4 +1,4 @@
-"""The command line: `engram games | move | play | match | results | bench | check`.
+"""The command line: `engram games | move | play | match | results | truth | bench | check`.
 
 Every command takes `--json`. Bad input gets one sentence on stderr and exit code 2. The engine is
 imported inside the commands, so that `engram --help` is there at once.
@@ -114,7 +114,7 @@ def _position(game: Any, moves: str, position: str | None) -> Any:
     if position is not None:
         if position == "-":
             start = game.parse_state(sys.stdin.read())
-        elif Path(position).is_file():
+        elif "\n" not in position and len(position) < 1000 and Path(position).is_file():
             try:
                 start = game.parse_state(Path(position).read_text(encoding="utf-8"))
             except (OSError, UnicodeDecodeError) as error:

@@ -9,6 +9,7 @@ from numba import carray
 
 from engram.compile import call, compiled, pointer_at
 from engram.errors import InvalidParameter
+from engram.games.game import SLACK
 from engram.rng import random_below
 from engram.search.tree import memory_of, nodes_of, own_of
 
@@ -42,6 +43,9 @@ def make_children(program, slot, tree, index):
     if count <= 0 or count > program.num_actions:
         return -1
     actions = actions_of(program, slot)
+    for k in range(count):
+        if not 0 <= actions[k] < program.num_actions:
+            return -1
     first = tree.num_nodes
     prior = np.float32(1.0 / count)
     for k in range(count):
@@ -59,6 +63,7 @@ def make_children(program, slot, tree, index):
         column = memory_of(tree)
         for k in range(first, first + count):
             column[k].count = 0.0
+            column[k].entry = 0
     if tree.own != 0:
         own = own_of(tree)
         for k in range(first, first + count):
@@ -73,7 +78,7 @@ def make_children(program, slot, tree, index):
 @compiled(inline=True)
 def actions_of(program, slot):
     """The slot's buffer of legal actions."""
-    return carray(pointer_at(slot.actions, np.int32), (program.num_actions + 1,))
+    return carray(pointer_at(slot.actions, np.int32), (program.num_actions + SLACK,))
 
 
 @compiled(inline=True)

@@ -11,9 +11,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import wraps
+from importlib import import_module
 from typing import Any
 
 from engram.errors import InvalidParameter, InvalidSpecification, nearest
+from engram.games.game import Game
 from engram.search import backup as backups
 from engram.search import selection as selections
 from engram.search.decision import decision_rule
@@ -32,11 +34,17 @@ class Memory:
       recall: operator called at each leaf that is evaluated, before that; writes the memory column.
       remember: operator called after each backup.
       equivalence: k ≥ 0 of λ = sqrt(k / (3N + k)), the weight of memory in selection; 0: none.
+      store: what the operators work on, with `clear()`; None where there is nothing to forget.
+      keep: whatever else must live as long as the operators.
+      forgets: whether the store is emptied when a search forgets its tree for a new game.
     """
 
     recall: Operator
     remember: Operator
     equivalence: float = 1000.0
+    store: Any = None
+    keep: Any = None
+    forgets: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,7 +59,7 @@ class Preset:
       evaluation: None for rollouts, or a function `(state, rng) -> value for player 0`, compiled
         with the game's record; it may use the state up.
       evaluator: answers batches of leaves instead.
-      memory: what similar positions say, or None.
+      memory: what similar positions say, or None; a function of the game makes one for each search.
       num_leaves: simulations of one tree in flight for an evaluator, 1 to 1024.
       reuse_tree: keep what is below the moves played.
       text: the specification that makes it again.
@@ -64,7 +72,7 @@ class Preset:
     rollout: str = "uniform"
     evaluation: Callable[..., float] | None = None
     evaluator: Evaluator | None = None
-    memory: Memory | None = None
+    memory: Memory | Callable[[Game], Memory] | None = None
     num_leaves: int = 1
     reuse_tree: bool = True
     text: str = "custom"
@@ -85,6 +93,8 @@ class Preset:
             raise InvalidParameter(
                 f"an evaluator has a method evaluate(states); a {type(self.evaluator).__name__} has none"
             )
+        if self.evaluator is not None and self.expansion != Expansion():
+            raise InvalidParameter("with an evaluator a leaf gets children when its value comes: leave expansion out")
         if self.num_leaves > 1 and self.evaluator is None:
             raise InvalidParameter("num_leaves is for an evaluator, and there is none")
 
@@ -94,6 +104,20 @@ class Preset:
 
 PRESETS: dict[str, Callable[..., Preset]] = {}
 """Presets by name: where specifications look."""
+_HOMES = ["engram.memory.presets"]  # modules above this one that register presets, imported when a name is wanted
+
+
+def __getattr__(name: str) -> Any:
+    if not name.startswith("_"):
+        _import_homes()
+        if name in PRESETS:
+            return PRESETS[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _import_homes() -> None:
+    while _HOMES:
+        import_module(_HOMES.pop())
 
 
 def register(function: Callable[..., Preset]) -> Callable[..., Preset]:
@@ -247,6 +271,13 @@ def build(function: Callable[..., Preset], specification: Specification) -> Pres
     return replace(made, text=specification.text)
 
 
+def _plain(value: Any) -> Any:
+    """A bare word as the number or the text that it means where no rule is wanted."""
+    if isinstance(value, Specification) and not value.positional and not value.options:
+        return {"inf": math.inf, "nan": math.nan}.get(value.name, value.name)
+    return value
+
+
 def _value(key: str, value: Any, annotation: Any) -> Any:
     kind = str(annotation)
     if key in ("selection", "backup", "mix"):
@@ -254,6 +285,9 @@ def _value(key: str, value: Any, annotation: Any) -> Any:
             value = Specification(value, (), {})
         if not isinstance(value, Specification):
             raise InvalidSpecification(f"{key} must be a {key} rule such as average, not {value!r}")
+        if value.positional:
+            raise InvalidSpecification(f"{value.name} takes options by name only, as in {value.name}(x=1)")
+        value = Specification(value.name, (), {name: _plain(given) for name, given in value.options.items()})
         if key == "backup" and value.name in backups.RULES:
             try:
                 return backups.RULES[value.name](**value.options)
@@ -263,14 +297,14 @@ def _value(key: str, value: Any, annotation: Any) -> Any:
         if value.name not in known:
             raise InvalidSpecification(f"no {key} rule is called {value.name!r}{nearest(value.name, known)}")
         return resolve(key, value.name, value.options)
-    if isinstance(value, Specification) and not value.positional and not value.options:
-        value = {"inf": math.inf, "nan": math.nan}.get(value.name, value.name)
+    value = _plain(value)
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     wrong = (
         (kind.startswith("float") and not number)
         or (kind.startswith("int") and (not number or int(value) != value))
         or (kind.startswith("bool") and not isinstance(value, bool))
         or (kind.startswith("str") and not isinstance(value, str))
+        or (kind.startswith("Evaluator") and not hasattr(value, "evaluate"))
     )
     if wrong:
         raise InvalidSpecification(f"{key} must be {kind.split(' ', maxsplit=1)[0]}, not {value!r}")
@@ -299,6 +333,7 @@ def preset(text: str | Preset) -> Preset:
     if is_in_file(text):
         return from_file(*load(text))
     specification = parse(text)
+    _import_homes()
     if specification.name not in PRESETS:
         raise InvalidSpecification(
             f"no search is called {specification.name!r}{nearest(specification.name, PRESETS)}; "

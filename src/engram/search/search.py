@@ -63,11 +63,14 @@ class Search:
         self._workspace.warm_up()
 
     def clear(self) -> None:
-        """Forgets the tree."""
+        """Forgets the tree, and what a memory of this search's own holds."""
         self._root = None
+        self._workspace.forget()
 
     def advance(self, action: int) -> None:
         """Tells the search that a move was played: the root moves there and what is below it is kept.
+
+        Before the first search there is no root, and nothing happens.
 
         Raises:
           IllegalAction: the move is not legal at the root.
@@ -91,7 +94,8 @@ class Search:
     ) -> SearchResult:
         """Searches from a state until the limit; Ctrl-C ends it within 0.1 s with the result so far.
 
-        The tree is kept if the state is where `advance` has led; otherwise it starts empty. A budget in
+        The tree goes on if the state is its root (where `advance` has led, or the state of the run before);
+        otherwise it starts empty. A budget in
         simulations counts new ones, and repeats bit for bit with the same seed, state and history.
 
         Args:
@@ -110,7 +114,7 @@ class Search:
             raise InvalidState(f"{self.game.name}: the game is over, there is nothing to search")
         self.warm_up()
         work = self._workspace
-        if self._root is None or self.game.hash(self._root) != self.game.hash(state):
+        if self._root is None or not self.game.same(self._root, state):
             work.set_root(0, state)
         # A copy: the caller's object may be played on, in place, before the next search.
         self._root = self.game.read(work.root_states[0])
@@ -118,6 +122,7 @@ class Search:
         budget = limit.simulations or UNBOUNDED
         work.start(0, budget, seed, limit.stop_early and self.preset.decision == "robust")
         begun = time.perf_counter()
+        root, self._root = self._root, None  # an exception leaves a tree that nobody must use again
         with _interrupts() as interrupted:
             stopped = self._run_until(limit.seconds, begun, interrupted, progress)
             if self.preset.decision == "max_robust" and limit.simulations:
@@ -128,6 +133,7 @@ class Search:
                     extended += max(1, budget // 10)
                     work.extend(0, extended)
                     stopped = self._run_until(limit.seconds, begun, interrupted, progress)
+        self._root = root
         # Also when it came in the very last slice: whoever asked for an end must not be overheard.
         if interrupted.is_set():
             stopped = "interrupted"
@@ -141,12 +147,13 @@ class Search:
         progress: Callable[[int, float], None] | None,
     ) -> str:
         work = self._workspace
-        count = 16
+        count = 1
         told = begun
         while True:
-            before = time.perf_counter()
+            before, done_before = time.perf_counter(), work.done(0)
             work.step(count)
             now = time.perf_counter()
+            done = work.done(0) - done_before
             if work.has_finished(0):
                 budget = int(work.slots["budget"].sum())
                 return "simulations" if work.done(0) >= budget else "decided"
@@ -158,10 +165,11 @@ class Search:
                 told = now
                 progress(work.done(0), now - begun)
             # Slices are short, so that Ctrl-C and the clock are heard; their length changes no result.
-            pace = (now - before) / count
+            # A slice that ended early, for want of room, says nothing of the simulations it did not do.
+            pace = (now - before) / max(done, 1)
             left = math.inf if seconds is None else seconds - (now - begun)
             wanted = min(SLICE_S, max(left / 2, SHORTEST_SLICE_S))
-            count = max(1, min(4 * count, int(wanted / max(pace, 1e-9))))
+            count = max(1, min(4 * max(done, 1), int(wanted / max(pace, 1e-9))))
 
     def _agreed(self) -> bool:
         moves = self._workspace.root(0)

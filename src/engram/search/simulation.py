@@ -146,13 +146,14 @@ def rollout(program, slot):
     """A uniformly random game from the slot's state to its end, through the game's functions; nan on failure."""
     rng = record_at(slot.rng, rng_dtype)
     actions = actions_of(program, slot)
-    while True:
+    for _ in range(slot.max_depth):  # a game that does not end within its own bound is faulty
         count = call(program.legal_actions, (slot.state, slot.actions))
-        if count <= 0:
+        if count <= 0 or count > program.num_actions:
             return math.nan
         over = call(program.play, (slot.state, np.int64(actions[np.int64(random_below(rng, count))])))
         if over != 0:
             return call_float(program.outcome, (slot.state,)) if over > 0 else math.nan
+    return math.nan
 
 
 @compiled(inline=True)

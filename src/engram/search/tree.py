@@ -35,6 +35,8 @@ memory_dtype = np.dtype(
     [
         ("value", np.float64),  # what similar positions say, in [-1, 1] for player 0
         ("count", np.float64),  # N_M, the weight of their evaluations; 0: nothing known
+        ("entry", np.int32),  # 1 + the memory's row for this position; 0: none
+        ("generation", np.uint32),  # of that row when it was entered: another one means it was replaced
     ]
 )
 own_dtype = np.dtype(
@@ -173,7 +175,7 @@ class Tree:
     Args:
       num_actions: of the game; a node's children never number more.
       max_nodes: bound on the nodes, ≥ 1 + num_actions.
-      memory: keep the memory column (16 bytes a node more); its k is `equivalence`.
+      memory: keep the memory column (24 bytes a node more); its k is `equivalence`.
       own: keep the column of means that a mixing backup needs (16 bytes a node more).
     """
 

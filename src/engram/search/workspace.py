@@ -15,7 +15,7 @@ from numba import float64
 
 from engram.compile import Callback
 from engram.errors import InvalidParameter, OperatorError
-from engram.games.game import Game, State
+from engram.games.game import SLACK, Game, State
 from engram.games.python_game import PythonGame
 from engram.rng import rng_dtype, seed_rng
 from engram.search import simulation
@@ -57,7 +57,8 @@ class Workspace:
         max_bytes: int = DEFAULT_BYTES,
     ):
         needs_own = preset.backup.values.get("mix") is not None
-        bytes_a_node = Tree.bytes_a_node(preset.memory is not None, needs_own)
+        self.memory = preset.memory(game) if callable(preset.memory) else preset.memory
+        bytes_a_node = Tree.bytes_a_node(self.memory is not None, needs_own)
         bound = min(max_bytes // bytes_a_node, 2**31 - 1)
         bound = bound if max_nodes is None else min(bound, max_nodes)
         if bound < 1 + game.num_actions:
@@ -72,9 +73,9 @@ class Workspace:
             Tree(
                 game.num_actions,
                 bound,
-                memory=preset.memory is not None,
+                memory=self.memory is not None,
                 own=needs_own,
-                equivalence=preset.memory.equivalence if preset.memory else 0.0,
+                equivalence=self.memory.equivalence if self.memory else 0.0,
             )
             for _ in range(num_trees)
         ]
@@ -86,7 +87,7 @@ class Workspace:
         self.rngs = np.zeros(num_trees, rng_dtype)
         self._states = np.zeros((num_slots, words), np.uint64)
         self._paths = np.zeros((num_slots, depth + 1), np.int32)
-        self._actions = np.zeros((num_slots, game.num_actions + 1), np.int32)
+        self._actions = np.zeros((num_slots, game.num_actions + SLACK), np.int32)
         self._waiting = np.zeros(num_slots, np.int64)
         self._batch = np.zeros((num_slots if preset.evaluator else 0, words), np.uint64)
         self.program = self._make_program()
@@ -115,6 +116,11 @@ class Workspace:
         tree = self.trees[number]
         tree.clear()
         tree.nodes[0]["flags"] = PLAYER_1 if self.game.to_play(state) else 0
+
+    def forget(self) -> None:
+        """Empties the memory's store, if it belongs to this search."""
+        if self.memory is not None and self.memory.forgets:
+            self.memory.store.clear()
 
     def prepare(self, budget: int | None) -> None:
         """Gives the operators their numbers for a budget of simulations (None: not known).
@@ -249,8 +255,8 @@ class Workspace:
         program["state_words"] = game.state_bytes // 8
         program["num_actions"] = game.num_actions
         phases = {"selection": preset.selection, "backup": preset.backup}
-        if preset.memory is not None:
-            phases |= {"recall": preset.memory.recall, "remember": preset.memory.remember}
+        if self.memory is not None:
+            phases |= {"recall": self.memory.recall, "remember": self.memory.remember}
         for name, operator in phases.items():
             program[name] = operator.address
         self._operators = phases

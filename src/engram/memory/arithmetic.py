@@ -1,0 +1,115 @@
+"""Inner products of long float32 rows, and the heap that keeps the best of many."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import carray, types
+from numba.extending import intrinsic
+
+from engram.compile import compiled, pointer_at
+
+
+@intrinsic
+def _add_product(typingctx: Any, total: Any, left: Any, right: Any) -> Any:
+    """total + left·right, in whatever order and width the compiler likes.
+
+    The project's flags keep the order of float additions, which leaves a sum of products one number
+    at a time; this one operation may be reordered, and the loop around it becomes vector code. On one
+    machine the order is fixed, so results still repeat bit for bit.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        flags = ("reassoc", "contract", "nsz")
+        return builder.fadd(values[0], builder.fmul(values[1], values[2], flags=flags), flags=flags)
+
+    return types.float32(types.float32, types.float32, types.float32), generate
+
+
+@compiled(inline=True)
+def floats_at(address, size):
+    """`size` float32 numbers at an address, as an array."""
+    return carray(pointer_at(address, np.float32), (size,))
+
+
+@compiled
+def inner_product(left, right):
+    """Σ left_i·right_i of two float32 arrays of one length."""
+    total = np.float32(0.0)
+    for i in range(len(left)):
+        total = _add_product(total, left[i], right[i])
+    return total
+
+
+@compiled
+def normalise(vector):
+    """Gives a vector length 1, in place; a vector of zeros stays as it is. Returns its length before."""
+    norm = math.sqrt(np.float64(inner_product(vector, vector)))
+    if norm > 0.0:
+        scale = np.float32(1.0 / norm)
+        for i in range(len(vector)):
+            vector[i] *= scale
+    return norm
+
+
+@compiled
+def keep_best(scores, rows, count, limit, score, row):
+    """Offers (score, row) to a heap of the `limit` highest scores; returns how many it holds now.
+
+    The lowest score kept is on top, at 0. Of equal scores the one offered first stays.
+    """
+    if count < limit:
+        at = count
+        while at > 0:
+            parent = (at - 1) >> 1
+            if scores[parent] <= score:
+                break
+            scores[at] = scores[parent]
+            rows[at] = rows[parent]
+            at = parent
+        scores[at] = score
+        rows[at] = row
+        return count + 1
+    if count > 0 and score > scores[0]:
+        at = 0
+        while True:
+            child = 2 * at + 1
+            if child >= limit:
+                break
+            if child + 1 < limit and scores[child + 1] < scores[child]:
+                child += 1
+            if scores[child] >= score:
+                break
+            scores[at] = scores[child]
+            rows[at] = rows[child]
+            at = child
+        scores[at] = score
+        rows[at] = row
+    return count
+
+
+@compiled
+def sort_best(scores, rows, count):
+    """Turns the heap of `keep_best` into a list, highest score first."""
+    for end in range(count - 1, 0, -1):
+        score = scores[end]
+        row = rows[end]
+        # The lowest that is left goes to the end; what stood there finds its place in a heap one shorter.
+        scores[end] = scores[0]
+        rows[end] = rows[0]
+        at = 0
+        while True:
+            child = 2 * at + 1
+            if child >= end:
+                break
+            if child + 1 < end and scores[child + 1] < scores[child]:
+                child += 1
+            if scores[child] >= score:
+                break
+            scores[at] = scores[child]
+            rows[at] = rows[child]
+            at = child
+        scores[at] = score
+        rows[at] = row

@@ -1,0 +1,251 @@
+"""Features of positions: what two positions must share to count as similar.
+
+φ(s) = h(ζ(s)) / |h(ζ(s))|. ζ is an evaluator's embedding, hand-made numbers from the game's `encode`, or a
+user's own function; h is signed feature hashing to D numbers, which keeps inner products unbiased:
+
+    h(ζ)_j = Σ_{i: slot(i) = j} sign(i)·ζ_i,      E ⟨h(ζ), h(ξ)⟩ = ⟨ζ, ξ⟩ over the hash functions
+
+Source: Weinberger et al., "Feature hashing for large scale multitask learning", 2009.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from numba import carray, int64, types
+
+from engram.compile import Callback, call, compiled, pointer_at
+from engram.errors import InvalidParameter
+from engram.games.game import Game, State
+from engram.memory.arithmetic import floats_at, normalise
+from engram.rng import mix
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_BORDER = np.uint64(0xB0A7D)  # the code of a cell beyond the edge
+_MOVER = np.uint64(0x30FE2)
+_PATTERN = np.uint64(0x9A77E24)  # keeps pattern features apart from the planes'
+
+features_dtype = np.dtype(
+    [
+        ("own", np.int64),  # a user's function (state, numbers) -> 0, or 0
+        ("raw", np.int64),  # address of num_raw float32: the user's numbers, or the planes
+        ("num_raw", np.int64),
+        ("encode", np.int64),  # the game's functions
+        ("to_play", np.int64),
+        ("channels", np.int64),
+        ("height", np.int64),
+        ("width", np.int64),
+        ("codes", np.int64),  # address of height·width uint64: what stands on each cell, hashed
+        ("embedding_size", np.int64),  # length of the evaluator's embedding, or 0
+        ("seed", np.uint64),  # of the hash functions
+        ("plane_weight", np.float64),
+        ("pattern_weight", np.float64),
+    ]
+)
+
+
+@compiled(inline=True)
+def _put(out, name, amount):
+    """Adds a feature of any 64-bit name, its slot and sign drawn by hashing."""
+    word = mix(name)
+    # Multiplying the high half instead of a remainder: any D, no division.
+    slot = ((word >> np.uint64(32)) * np.uint64(len(out))) >> np.uint64(32)
+    out[slot] += amount if word & np.uint64(1) else -amount
+
+
+@compiled
+def hash_dense(values, seed, out):
+    """Adds the hashed numbers to `out` (D float32); feature i is named by i and the seed."""
+    for i in range(len(values)):
+        if values[i] != np.float32(0.0):
+            _put(out, seed + np.uint64(i) * _GOLDEN, values[i])
+
+
+@compiled
+def hash_sparse(names, values, seed, out):
+    """Adds hashed features of given uint64 names to `out`; `hash_dense` is the case names = 0, 1, 2, …"""
+    for i in range(len(names)):
+        _put(out, seed + names[i] * _GOLDEN, values[i])
+
+
+@compiled
+def _patterns(features, planes, seed, out):
+    """Every cell's 3×3 surroundings as one feature each; surroundings that are all zero are none."""
+    height = features.height
+    width = features.width
+    cells = height * width
+    bits = planes.view(np.uint32)
+    codes = carray(pointer_at(features.codes, np.uint64), (cells,))
+    for cell in range(cells):
+        code = np.uint64(0)
+        for channel in range(features.channels):
+            # Float bits as they are: equal numbers, equal code; zero stays zero.
+            code += np.uint64(bits[channel * cells + cell]) * mix(np.uint64(channel + 1))
+        codes[cell] = code
+    amount = np.float32(features.pattern_weight)
+    for row in range(height):
+        for column in range(width):
+            empty = True
+            code = np.uint64(0)
+            for down in range(-1, 2):
+                for right in range(-1, 2):
+                    inside = 0 <= row + down < height and 0 <= column + right < width
+                    here = codes[(row + down) * width + column + right] if inside else _BORDER
+                    empty = empty and (not inside or here == np.uint64(0))
+                    code = (code ^ here) * _GOLDEN + np.uint64(1)
+                    code ^= code >> np.uint64(29)
+            if not empty:
+                _put(out, (seed ^ _PATTERN) + mix(code ^ mix(np.uint64(row * width + column))), amount)
+
+
+@compiled
+def write_features(features, state, embedding, out):
+    """Normalised features of a state (address) into `out`; with an embedding (address, or 0), of that instead.
+
+    Returns 0, or a negative number where a function failed or gave a number that is not finite.
+    """
+    for i in range(len(out)):
+        out[i] = np.float32(0.0)
+    if embedding != 0 and features.embedding_size > 0:
+        hash_dense(floats_at(embedding, features.embedding_size), features.seed, out)
+        return 0 if normalise(out) < np.inf else -1
+    raw = floats_at(features.raw, features.num_raw)
+    for i in range(features.num_raw):
+        raw[i] = np.float32(0.0)
+    if features.own != 0:
+        if call(features.own, (state, features.raw)) < 0:
+            return -1
+        if features.num_raw == len(out):
+            for i in range(len(out)):
+                out[i] = raw[i]
+        else:
+            hash_dense(raw, features.seed, out)
+        return 0 if normalise(out) < np.inf else -1
+    if features.encode == 0 or call(features.encode, (state, features.raw)) < 0:
+        return -1
+    # Planes are the mover's and stored values are player 0's: positions that look alike to different
+    # movers are opposites, so the mover is part of every feature's name.
+    seed = mix(features.seed + np.uint64(1 + call(features.to_play, (state,))))
+    # An empty board has features too: whose move it is.
+    _put(out, seed ^ _MOVER, np.float32(1.0))
+    if features.plane_weight != 0.0:
+        scale = np.float32(features.plane_weight)
+        for i in range(features.num_raw):
+            if raw[i] != np.float32(0.0):
+                _put(out, seed + np.uint64(i) * _GOLDEN, scale * raw[i])
+    if features.pattern_weight != 0.0:
+        _patterns(features, raw, seed, out)
+    return 0 if normalise(out) < np.inf else -1
+
+
+class Features:
+    """How a game's positions become φ.
+
+    Args:
+      game: whose positions.
+      dimension: D ≥ 1.
+      own: a function `(state, numbers) -> 0` of the game's record that writes `num_own` float32, compiled
+        here (at module level, as the game's own functions); with `num_own` = D they are taken as they are,
+        else hashed. It says itself whose view its numbers are; memory's values are player 0's.
+      num_own: how many it writes.
+      embedding_size: numbers in the evaluator's embedding, which then replaces the others; 0: none.
+      plane_weight, pattern_weight: share of the raw planes and of the 3×3 patterns in hand-made features.
+      seed: of the hash functions.
+
+    Raises:
+      InvalidParameter: a game without `encode`, and neither `own` nor an embedding.
+
+    Hand-made features know the place and the player to move. Cost: O(channels·cells + 9·cells + D).
+    """
+
+    def __init__(
+        self,
+        game: Game,
+        dimension: int = 512,
+        *,
+        own: Callable[..., Any] | None = None,
+        num_own: int = 0,
+        embedding_size: int = 0,
+        plane_weight: float = 1.0,
+        pattern_weight: float = 1.0,
+        seed: int = 0,
+    ):
+        if dimension < 1:
+            raise InvalidParameter(f"features need a dimension of 1 or more, not {dimension}")
+        self.game = game
+        self.dimension = dimension
+        self.header = np.zeros(1, features_dtype)
+        shape = game.planes_shape if game.address("encode") else None
+        if own is not None:
+            if num_own < 1 or not game.compiled:
+                raise InvalidParameter("own features need num_own of 1 or more, and a compiled game")
+            record = numba.from_dtype(game.state_dtype)
+            self._own = Callback(own, int64, (record, types.CPointer(types.float32)))
+            self.header["own"] = self._own.address
+        elif shape is None and embedding_size == 0:
+            raise InvalidParameter(
+                f"{game.name} has no encode with planes_shape: a memory of it needs features of your own"
+            )
+        channels, height, width = shape or (0, 0, 0)
+        num_raw = num_own if own is not None else channels * height * width
+        self._raw = np.zeros(max(num_raw, 1), np.float32)
+        self._codes = np.zeros(max(height * width, 1), np.uint64)
+        numbers = {
+            "raw": self._raw.ctypes.data,
+            "num_raw": num_raw,
+            "encode": game.address("encode"),
+            "to_play": game.address("to_play"),
+            "channels": channels,
+            "height": height,
+            "width": width,
+            "codes": self._codes.ctypes.data,
+            "embedding_size": embedding_size,
+            "seed": mix(np.uint64((seed + 1) & 0xFFFFFFFFFFFFFFFF)),
+            "plane_weight": plane_weight,
+            "pattern_weight": pattern_weight,
+        }
+        for name, number in numbers.items():
+            self.header[name] = number
+
+    @property
+    def handle(self) -> np.ndarray:
+        """The record as bytes called float64, for an operator's table parameter."""
+        return self.header.view(np.float64)
+
+    def __call__(self, state: State) -> np.ndarray:
+        """φ of a state: (D,) float32 of length 1.
+
+        Raises:
+          InvalidParameter: a feature function failed, or gave a number that is not finite.
+        """
+        buffer = self.game.new_buffer()
+        self.game.write(buffer, state)
+        out = np.zeros(self.dimension, np.float32)
+        if write_features(self.header[0], buffer.ctypes.data, 0, out) < 0:
+            raise InvalidParameter(f"the features of this position of {self.game.name} failed or are not finite")
+        return out
+
+
+def hashed(
+    values: np.ndarray, dimension: int, *, names: np.ndarray | None = None, seed: int = 0, normalised: bool = True
+) -> np.ndarray:
+    """A vector hashed to D numbers.
+
+    Args:
+      values: (n,) numbers. names: (n,) uint64 that name them (a sparse vector); default 0 … n-1.
+      dimension: D. seed: of the hash functions.
+      normalised: length 1 afterwards; unbiased inner products are those before.
+    """
+    out = np.zeros(dimension, np.float32)
+    numbers = np.ascontiguousarray(values, np.float32)
+    mixed = np.uint64(mix(np.uint64((seed + 1) & 0xFFFFFFFFFFFFFFFF)))
+    if names is None:
+        hash_dense(numbers, mixed, out)
+    else:
+        hash_sparse(np.ascontiguousarray(names, np.uint64), numbers, mixed, out)
+    if normalised:
+        normalise(out)
+    return out

@@ -1,0 +1,39 @@
+"""Exact neighbours: every row is a candidate. The judge of the others' recall."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import carray
+
+from engram.compile import pointer_at
+from engram.memory.neighbours.index import NeighbourIndex, common_fields, functions_of
+
+exact_dtype = np.dtype(common_fields)
+
+
+def insert(index, row, features):
+    index.size = max(index.size, row + 1)
+    return 0
+
+
+def remove(index, row, features):
+    return 0
+
+
+def candidates(index, features, wanted, rows):
+    found = carray(pointer_at(rows, np.int32), (index.capacity,))
+    for row in range(index.size):
+        found[row] = row
+    return index.size
+
+
+class Exact(NeighbourIndex):
+    """All rows, compared one by one. Cost: O(capacity · dimension) a query, nothing to insert."""
+
+    name = "exact"
+    functions = functions_of(exact_dtype, insert, remove, candidates)
+
+    def __init__(self, capacity: int, dimension: int, **options: Any):
+        super().__init__(exact_dtype, capacity, dimension)

@@ -1,0 +1,69 @@
+"""What a neighbour index is: three compiled functions over a record of its own, called by address.
+
+    insert(index, row, features) -> 0               a row now holds these features (address of float32)
+    remove(index, row, features) -> 0               a row's features are about to be replaced
+    candidates(index, features, wanted, rows) -> n  writes rows that may be among the `wanted` nearest
+
+The store computes exact cosines of the candidates and keeps the best, so an index only has to be generous.
+Rows are 0 … size-1; `index.size` counts them. A user's own index is a subclass of `NeighbourIndex`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from numba import int64
+
+from engram.compile import Callback
+
+common_fields: list[Any] = [
+    ("size", np.int64),  # rows in use
+    ("capacity", np.int64),
+    ("dimension", np.int64),
+]
+
+
+class NeighbourIndex:
+    """An index over up to `capacity` rows of `dimension` float32.
+
+    Subclasses fill the fields that their functions read; `arrays` keeps what the record's addresses point to.
+    """
+
+    name: str
+    functions: dict[str, Callback]
+
+    def __init__(self, dtype: np.dtype, capacity: int, dimension: int):
+        self.header = np.zeros(1, dtype)
+        self.header["capacity"] = capacity
+        self.header["dimension"] = dimension
+        self.arrays: dict[str, np.ndarray] = {}
+
+    def hold(self, **arrays: np.ndarray) -> None:
+        """Keeps arrays alive and writes their addresses into the record."""
+        for name, array in arrays.items():
+            self.arrays[name] = array
+            self.header[name] = array.ctypes.data
+
+    def clear(self) -> None:
+        """Forgets every row."""
+        self.header["size"] = 0
+
+    @property
+    def address(self) -> int:
+        """Address of the record."""
+        return int(self.header.ctypes.data)
+
+
+def functions_of(
+    dtype: np.dtype, insert: Callable[..., Any], remove: Callable[..., Any], candidates: Callable[..., Any]
+) -> dict[str, Callback]:
+    """The three functions of an index, to be compiled on first use."""
+    record = numba.from_dtype(dtype)
+    return {
+        "insert": Callback(insert, int64, (record, int64, int64)),
+        "remove": Callback(remove, int64, (record, int64, int64)),
+        "candidates": Callback(candidates, int64, (record, int64, int64, int64)),
+    }

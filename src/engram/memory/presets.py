@@ -1,0 +1,133 @@
+"""Presets with a memory; the one place where the memory paper's constants stand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from engram.errors import InvalidParameter, InvalidSpecification, nearest
+from engram.games.game import Game
+from engram.memory.features import Features
+from engram.memory.neighbours import INDICES
+from engram.memory.operators import as_table, recall_leaf, remember_path
+from engram.memory.store import MAX_CAPACITY, Store
+from engram.search.operators import Operator
+from engram.search.presets import Memory, Preset, register, uct
+
+
+def remembering(
+    *,
+    num_neighbours: int = 50,
+    temperature: float = 0.1,
+    capacity: int = 10_000,
+    dimension: int = 512,
+    decay: float = 2.0,
+    equivalence: float = 1000.0,
+    neighbours: str = "sketch",
+    seed: int = 0,
+    features: Callable[[Game], Features] | None = None,
+    store: Store | None = None,
+    **options: Any,
+) -> Callable[[Game], Memory]:
+    """A memory for any search: `Preset(memory=remembering(...))`; every search makes its own store.
+
+    Args:
+      num_neighbours: M ≥ 1. temperature: τ > 0, of cosines. capacity: |M| ≥ 1, entries.
+      dimension: D ≥ 1 of the features. decay: η ≥ 1 a ply.
+      equivalence: k ≥ 0 of the weight λ = sqrt(k/(3N + k)) in selection; 0: bit for bit the search without memory.
+      neighbours: `exact`, `simhash` or `sketch`. seed: of hashing and projections.
+      features: from the game to its features; default hand-made ones.
+      store: one to go on with, which then outlives the search and is shared by all that are given it.
+
+    Raises:
+      InvalidParameter, InvalidSpecification: a number out of range, an unknown neighbour search.
+    """
+    if not 1 <= num_neighbours <= MAX_CAPACITY:
+        raise InvalidParameter(f"num_neighbours must be 1 or more, not {num_neighbours}")
+    if not 1 <= capacity <= MAX_CAPACITY:
+        raise InvalidParameter(f"capacity must be 1 to {MAX_CAPACITY} entries, not {capacity}")
+    if not 0.0 <= equivalence < math.inf:
+        raise InvalidParameter(f"equivalence must be 0 or more, not {equivalence}")
+    if neighbours not in INDICES:
+        raise InvalidSpecification(
+            f"no neighbour search is called {neighbours!r}{nearest(neighbours, INDICES)}; "
+            f"there are {', '.join(INDICES)}"
+        )
+    numbers = {"num_neighbours": num_neighbours, "temperature": temperature, "decay": decay}
+    recall_leaf(**numbers)  # refuses what is out of range now, not when the first search is made
+
+    def make(game: Game) -> Memory:
+        made = features(game) if features else Features(game, dimension, seed=seed)
+        own = store
+        if own is None:  # an empty store is false
+            own = Store(made.dimension, capacity, neighbours=neighbours, seed=seed, **options)
+        if own.dimension != made.dimension:
+            raise InvalidParameter(f"features of {made.dimension} numbers do not fit a memory of {own.dimension}")
+        return Memory(
+            recall=recall_leaf(store=own.handle, features=made.handle, game=as_table(game.address("hash")), **numbers),
+            remember=remember_path(store=own.handle),
+            equivalence=float(equivalence),
+            store=own,
+            keep=made,
+            # A store from outside is the caller's: a new game must not empty it.
+            forgets=store is None,
+        )
+
+    return make
+
+
+@register
+def memory_uct(
+    *,
+    exploration: float = 1.0,
+    num_neighbours: int = 50,
+    temperature: float = 0.1,
+    capacity: int = 10_000,
+    dimension: int = 512,
+    decay: float = 2.0,
+    equivalence: float = 1000.0,
+    neighbours: str = "sketch",
+    backup: Operator | None = None,
+    expand_after: int = 1,
+    decision: str = "robust",
+    reuse_tree: bool = True,
+    selection: Operator | None = None,
+) -> Preset:
+    """UCT that remembers: leaves ask similar positions what they are worth (M-MCTS).
+
+    Args:
+      exploration, backup, expand_after, decision, reuse_tree, selection: as in `uct`.
+      num_neighbours, temperature, capacity, dimension, decay, equivalence, neighbours: as in `remembering`.
+
+    The store lasts as long as the search: through the moves of a game, not to the next game.
+
+    Source: Xiao, Mei and Müller, "Memory-augmented Monte-Carlo tree search", AAAI 2018: M = 50, τ = 0.1,
+    |M| = 10,000, η = 2 (its best). Deviations: hand-made features of D = 512 instead of a network's of 4096;
+    λ = sqrt(k/(3N + k)), which the paper does not give.
+    """
+    base = uct(
+        exploration=exploration,
+        backup=backup,
+        expand_after=expand_after,
+        decision=decision,
+        reuse_tree=reuse_tree,
+        selection=selection,
+    )
+    memory = remembering(
+        num_neighbours=num_neighbours,
+        temperature=temperature,
+        capacity=capacity,
+        dimension=dimension,
+        decay=decay,
+        equivalence=equivalence,
+        neighbours=neighbours,
+    )
+    return Preset(
+        selection=base.selection,
+        backup=base.backup,
+        expansion=base.expansion,
+        decision=base.decision,
+        memory=memory,
+        reuse_tree=base.reuse_tree,
+    )

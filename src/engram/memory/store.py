@@ -1,0 +1,372 @@
+"""The memory: a bounded store of positions with their features and the returns seen from them.
+
+`add`, `update` and `query` are compiled functions over one record (`layout.py`), which operators reach by
+its address; `Store` is the same from Python. Every value is for player 0.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import carray
+
+from engram.compile import call, compiled, pointer_at
+from engram.errors import InvalidParameter, InvalidSpecification, nearest
+from engram.memory.arithmetic import floats_at, inner_product, keep_best, normalise, sort_best
+from engram.memory.layout import (
+    drop_key,
+    enter_key,
+    entries_of,
+    entry_dtype,
+    find,
+    link_newest,
+    row_of,
+    store_dtype,
+    touch,
+)
+from engram.memory.neighbours import INDICES
+
+MAX_CAPACITY = 1 << 30
+
+
+@compiled
+def add(store, key, features):
+    """A new entry with N = 0 for a key, or the one that is there, left as it is; returns its row.
+
+    The features are of length 1. When the store is full, the least recently used entry makes room.
+    """
+    row = find(store, key)
+    if row >= 0:
+        return row
+    entries = entries_of(store)
+    ring = store.capacity
+    if store.size < store.capacity:
+        row = store.size
+        store.size += 1
+    else:
+        row = np.int64(entries[ring].newer)
+        drop_key(store, entries[row].key)
+        call(store.remove, (store.index, row, store.features + row * store.dimension * 4))
+        newer = np.int64(entries[row].newer)
+        entries[ring].newer = np.int32(newer)
+        entries[newer].older = np.int32(ring)
+        store.num_replaced += 1
+    entry = entries[row]
+    entry.key = key
+    entry.value = 0.0
+    entry.visit_count = 0.0
+    entry.generation = np.uint32(np.int64(entry.generation) + 1)
+    target = row_of(store, row)
+    for i in range(store.dimension):
+        target[i] = features[i]
+    link_newest(entries, ring, row)
+    enter_key(store, key, row)
+    call(store.insert, (store.index, row, store.features + row * store.dimension * 4))
+    return row
+
+
+@compiled(inline=True)
+def update(store, row, value):
+    """One more return from an entry's position: N += 1, V̂ += (value - V̂)/N. O(1)."""
+    entries = entries_of(store)
+    entry = entries[row]
+    entry.visit_count += 1.0
+    entry.value += (value - entry.value) / entry.visit_count
+    touch(entries, store.capacity, row)
+
+
+@compiled
+def weigh(store, temperature):
+    """Eq. 8 over the rows found: their weights w, V̂_M and N_M into the store; returns whether there is a value."""
+    entries = entries_of(store)
+    rows = carray(pointer_at(store.found_rows, np.int32), (store.capacity,))
+    cosines = floats_at(store.found_cosines, store.capacity)
+    weights = carray(pointer_at(store.found_weights, np.float64), (store.capacity,))
+    store.value = 0.0
+    store.count = 0.0
+    highest = -np.inf
+    for k in range(store.num_found):
+        highest = max(highest, np.float64(cosines[k]))
+    plain = 0.0
+    total = 0.0
+    for k in range(store.num_found):
+        # Relative to the highest cosine: the ratios are the same, and a small temperature does not overflow.
+        kernel = math.exp((np.float64(cosines[k]) - highest) / temperature)
+        plain += kernel
+        weights[k] = entries[np.int64(rows[k])].visit_count * kernel
+        total += weights[k]
+    if not total > 0.0:
+        for k in range(store.num_found):
+            weights[k] = 0.0
+        return 0
+    value = 0.0
+    for k in range(store.num_found):
+        weights[k] /= total
+        value += weights[k] * entries[np.int64(rows[k])].value
+    store.value = min(1.0, max(-1.0, value))
+    # Σ k_j·N_j with k_j = kernel_j / Σ kernel: the weighted sum above over the plain one.
+    store.count = total / plain
+    return 1
+
+
+@compiled
+def query(store, features, num_neighbours, temperature):
+    """What the most similar entries say of a position; 1 if anything, 0 if not.
+
+    Leaves V̂_M in `store.value`, N_M in `store.count`, and the neighbours in `found_…`, nearest first; they
+    count as used. Features are of length 1.
+    """
+    rows = carray(pointer_at(store.found_rows, np.int32), (store.capacity,))
+    cosines = floats_at(store.found_cosines, store.capacity)
+    candidates = carray(pointer_at(store.candidate_rows, np.int32), (store.capacity,))
+    wanted = min(num_neighbours, store.size)
+    compared = call(store.candidates, (store.index, features.ctypes.data, wanted, store.candidate_rows))
+    store.num_compared = compared
+    count = 0
+    for k in range(compared):
+        row = np.int64(candidates[k])
+        count = keep_best(cosines, rows, count, wanted, inner_product(features, row_of(store, row)), np.int32(row))
+    sort_best(cosines, rows, count)
+    store.num_found = count
+    entries = entries_of(store)
+    # The nearest is used last, so that it stays longest.
+    for k in range(count - 1, -1, -1):
+        touch(entries, store.capacity, np.int64(rows[k]))
+    return weigh(store, temperature)
+
+
+@compiled
+def _add_all(store, keys, features):
+    for k in range(len(keys)):
+        add(store, keys[k], features[k])
+
+
+@compiled
+def _update_all(store, rows, values):
+    for k in range(len(rows)):
+        update(store, np.int64(rows[k]), values[k])
+
+
+@compiled
+def _query_all(store, features, num_neighbours, temperature, rows, values, counts):
+    for k in range(len(features)):
+        query(store, features[k], num_neighbours, temperature)
+        found = carray(pointer_at(store.found_rows, np.int32), (store.capacity,))
+        for j in range(rows.shape[1]):
+            rows[k, j] = found[j] if j < store.num_found else -1
+        values[k] = store.value
+        counts[k] = store.count
+
+
+@compiled
+def _normalise_all(features):
+    for k in range(len(features)):
+        normalise(features[k])
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """One stored position that answered a query: its row and key, cosine, share w of V̂_M, V̂ and N."""
+
+    row: int
+    key: int
+    cosine: float
+    weight: float
+    value: float
+    visit_count: int
+
+
+@dataclass(frozen=True)
+class Recollection:
+    """Answer of a query.
+
+    Attributes:
+      value: V̂_M in [-1, 1] for player 0. count: N_M > 0.
+      neighbours: those it comes from, most similar first.
+    """
+
+    value: float
+    count: float
+    neighbours: tuple[Neighbour, ...]
+
+
+class Store:
+    """A bounded memory.
+
+    Args:
+      dimension: D of the features, ≥ 1.
+      capacity: |M|, entries; 1 to 2³⁰. All room is taken at once: 4·D + about 100 bytes an entry.
+      neighbours: `exact`, `simhash` or `sketch`.
+      seed: of the index's projections.
+      num_candidates: rows that `sketch` reranks.
+
+    When full, the least recently used entry makes room: used is added, updated, or found by a query.
+    Cost: add O(D log D) (O(D) with `exact`), update O(1), query as the index says. Not for several threads at once.
+    """
+
+    def __init__(
+        self, dimension: int, capacity: int = 10_000, *, neighbours: str = "sketch", seed: int = 0, **options: Any
+    ):
+        if not 1 <= capacity <= MAX_CAPACITY:
+            raise InvalidParameter(f"a memory's capacity must be 1 to {MAX_CAPACITY} entries, not {capacity}")
+        if not 1 <= dimension <= 1 << 20:
+            raise InvalidParameter(f"a memory's dimension must be 1 to {1 << 20}, not {dimension}")
+        if neighbours not in INDICES:
+            raise InvalidSpecification(
+                f"no neighbour search is called {neighbours!r}{nearest(neighbours, INDICES)}; "
+                f"there are {', '.join(INDICES)}"
+            )
+        self.capacity = capacity
+        self.dimension = dimension
+        self.index = INDICES[neighbours](capacity, dimension, seed=seed, **options)
+        self.entries = np.zeros(capacity + 1, entry_dtype)
+        self.features = np.zeros((capacity, dimension), np.float32)
+        self._table = np.zeros(1 << (2 * capacity - 1).bit_length(), np.int32)
+        self._rows = np.zeros((2, capacity), np.int32)
+        self._cosines = np.zeros(capacity, np.float32)
+        self._weights = np.zeros(capacity, np.float64)
+        self._query = np.zeros(dimension, np.float32)
+        self.header = np.zeros(1, store_dtype)
+        addresses = {
+            "entries": self.entries,
+            "features": self.features,
+            "table": self._table,
+            "index": self.index.header,
+            "candidate_rows": self._rows[0],
+            "found_rows": self._rows[1],
+            "found_cosines": self._cosines,
+            "found_weights": self._weights,
+            "query_features": self._query,
+        }
+        for name, array in addresses.items():
+            self.header[name] = array.ctypes.data
+        for name in ("capacity", "dimension"):
+            self.header[name] = getattr(self, name)
+        self.header["table_size"] = len(self._table)
+        for name, callback in self.index.functions.items():
+            self.header[name] = callback.address
+        self.clear()
+
+    def __len__(self) -> int:
+        return int(self.header["size"][0])
+
+    def clear(self) -> None:
+        """Forgets every entry; what a tree's nodes remember of them is void."""
+        # Generations go on, so that a row filled anew is not taken for the old one.
+        self.entries["newer"][-1] = self.entries["older"][-1] = self.capacity
+        self._table[:] = 0
+        self.header["size"] = 0
+        self.header["num_found"] = 0
+        self.header["num_replaced"] = 0
+        self.index.clear()
+
+    @property
+    def address(self) -> int:
+        """Address of the record that compiled functions take."""
+        return int(self.header.ctypes.data)
+
+    @property
+    def handle(self) -> np.ndarray:
+        """The record as an operator's table parameter takes it: the same bytes, called float64.
+
+        `record_at(parameters.store, store_dtype)` turns it back. The store must outlive the operator.
+        """
+        return self.header.view(np.float64)
+
+    def find(self, key: int) -> int:
+        """The row of a key, or -1."""
+        return int(find(self.header[0], np.uint64(key)))
+
+    def add(self, key: int, features: np.ndarray) -> int:
+        """An entry with N = 0 for a position hash, or the one that is there; returns its row.
+
+        Raises:
+          InvalidParameter: the features are not `dimension` finite numbers.
+        """
+        return int(add(self.header[0], np.uint64(key), self._rows_of(features, 1)[0]))
+
+    def add_all(self, keys: np.ndarray, features: np.ndarray) -> None:
+        """`add` for (B,) keys and (B, D) features."""
+        _add_all(self.header[0], np.ascontiguousarray(keys, np.uint64), self._rows_of(features, len(keys)))
+
+    def update(self, row: int, value: float) -> None:
+        """One more return, in [-1, 1] for player 0, from the position of a row.
+
+        Raises:
+          InvalidParameter: no such row, or a value out of range.
+        """
+        self.update_all(np.array([row]), np.array([value]))
+
+    def update_all(self, rows: np.ndarray, values: np.ndarray) -> None:
+        """`update` for (B,) rows and values, in order."""
+        rows = np.ascontiguousarray(rows, np.int64)
+        values = np.ascontiguousarray(values, np.float64)
+        if rows.shape != values.shape or rows.ndim != 1:
+            raise InvalidParameter(f"{rows.shape} rows for {values.shape} values")
+        if len(rows) and not 0 <= rows.min() <= rows.max() < len(self):
+            raise InvalidParameter(f"a memory of {len(self)} entries has no row {rows.min()} or no row {rows.max()}")
+        if not (np.abs(values) <= 1.0).all():
+            raise InvalidParameter("a return is not in [-1, 1]")
+        _update_all(self.header[0], rows, values)
+
+    def query(self, features: np.ndarray, *, num_neighbours: int = 50, temperature: float = 0.1) -> Recollection | None:
+        """What the most similar entries say of a position, or None: no neighbour, or none with a return.
+
+            w_i ∝ N_i·exp(cos_i/τ),  V̂_M = Σ w_i·V̂_i;   k_j ∝ exp(cos_j/τ),  N_M = Σ k_j·N_j
+
+        Args:
+          features: (D,), of any length but 0; normalised here.
+          num_neighbours: M ≥ 1. temperature: τ > 0, of cosines.
+
+        Source: Xiao, Mei and Müller, "Memory-augmented Monte-Carlo tree search", 2018, eq. 8.
+        """
+        self._check_query(num_neighbours, temperature)
+        known = query(self.header[0], self._rows_of(features, 1)[0], num_neighbours, float(temperature))
+        if not known:
+            return None
+        count = int(self.header["num_found"][0])
+        found = []
+        for k in range(count):
+            entry = self.entries[int(self._rows[1, k])]
+            found.append(
+                Neighbour(
+                    int(self._rows[1, k]),
+                    int(entry["key"]),
+                    float(self._cosines[k]),
+                    float(self._weights[k]),
+                    float(entry["value"]),
+                    int(entry["visit_count"]),
+                )
+            )
+        return Recollection(float(self.header["value"][0]), float(self.header["count"][0]), tuple(found))
+
+    def query_all(
+        self, features: np.ndarray, *, num_neighbours: int = 50, temperature: float = 0.1
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """`query` for (B, D): rows (B, M), nearest first (-1: none), V̂_M (B,), N_M (B,), 0 where nothing is known."""
+        self._check_query(num_neighbours, temperature)
+        count = len(features)
+        rows = np.zeros((count, num_neighbours), np.int32)
+        values, counts = np.zeros(count), np.zeros(count)
+        _query_all(
+            self.header[0], self._rows_of(features, count), num_neighbours, float(temperature), rows, values, counts
+        )
+        return rows, values, counts
+
+    def _check_query(self, num_neighbours: int, temperature: float) -> None:
+        if num_neighbours < 1:
+            raise InvalidParameter(f"num_neighbours must be 1 or more, not {num_neighbours}")
+        if not 0.0 < temperature < math.inf:
+            raise InvalidParameter(f"a memory's temperature must be above 0, not {temperature}")
+
+    def _rows_of(self, features: np.ndarray, count: int) -> np.ndarray:
+        rows = np.array(features, np.float32, ndmin=2)
+        if rows.shape != (count, self.dimension) or not np.isfinite(rows).all():
+            raise InvalidParameter(
+                f"features of shape {np.shape(features)} are not {count} rows of {self.dimension} finite numbers"
+            )
+        _normalise_all(rows)
+        return rows

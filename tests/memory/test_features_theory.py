@@ -1,0 +1,103 @@
+"""Feature hashing is unbiased; the theory's identities and bounds."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import engram
+from engram.errors import InvalidParameter
+from engram.memory.features import Features, hashed
+from engram.memory.theory import entropy, samples_each, samples_together, softmax_value, softmax_weights
+
+rows = st.lists(st.floats(-5, 5), min_size=1, max_size=12).map(np.array)
+temperatures = st.floats(0.01, 20)
+
+
+def test_inner_products_of_hashed_vectors_are_unbiased():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 300))
+    y += 0.7 * x
+    products = np.array(
+        [
+            hashed(x, 64, seed=seed, normalised=False) @ hashed(y, 64, seed=seed, normalised=False)
+            for seed in range(2000)
+        ]
+    )
+    error = products.std() / math.sqrt(len(products))
+    assert abs(products.mean() - x @ y) < 4 * error
+    # The spread is the paper's: Var = (|x|²|y|² + ⟨x,y⟩² - 2·Σ x_i²y_i²)/D.
+    expected = math.sqrt(((x @ x) * (y @ y) + (x @ y) ** 2 - 2 * (x**2 * y**2).sum()) / 64)
+    assert products.std() == pytest.approx(expected, rel=0.08)
+
+
+def test_a_sparse_vector_hashes_as_the_dense_one():
+    dense = np.zeros(1000)
+    names = np.array([3, 77, 981], np.uint64)
+    dense[names.astype(int)] = [1.5, -2.0, 0.25]
+    assert (hashed(dense, 37, seed=5) == hashed([1.5, -2.0, 0.25], 37, names=names, seed=5)).all()
+    assert (hashed(dense, 37, seed=5) != hashed(dense, 37, seed=6)).any()
+
+
+def test_a_game_without_planes_needs_own_features():
+    game = engram.PythonGame("bare", _Bare, num_actions=1, max_moves=1)
+    with pytest.raises(InvalidParameter, match="encode"):
+        Features(game)
+
+
+class _Bare:
+    def legal_actions(self):
+        return []
+
+    def play(self, action):
+        pass
+
+    def to_play(self):
+        return 0
+
+    def outcome(self):
+        return 0.0
+
+    def copy(self):
+        return self
+
+
+@given(rows, temperatures)
+def test_the_softmax_value_is_mean_and_entropy(q, temperature):
+    weights = softmax_weights(q, temperature)
+    assert weights.sum() == pytest.approx(1.0)
+    value = softmax_value(q, temperature)
+    assert value == pytest.approx(float(weights @ q) + temperature * entropy(weights), abs=1e-9)
+    assert q.max() - 1e-9 <= value <= q.max() + temperature * math.log(len(q)) + 1e-9
+
+
+def test_weights_are_the_gradient_of_the_softmax_value():
+    q, step = np.array([0.3, -0.4, 0.1]), 1e-6
+    for i in range(3):
+        up, down = q.copy(), q.copy()
+        up[i] += step
+        down[i] -= step
+        slope = (softmax_value(up, 0.3) - softmax_value(down, 0.3)) / (2 * step)
+        assert slope == pytest.approx(softmax_weights(q, 0.3)[i], abs=1e-8)
+
+
+def test_bounds_as_printed_and_corrected():
+    assert samples_each(1.0, 0.5, 50, 0.05, corrected=False) == pytest.approx(8 * math.log(1000))
+    assert samples_each(1.0, 0.5, 50, 0.05) == pytest.approx(8 * math.log(2000))
+    gap = 0.5 - 0.1 * math.log(50)
+    printed = samples_together(1.0, 0.5, 0.1, 50, 0.05, corrected=False)
+    assert printed == pytest.approx(2 / gap**2 * math.log(20))
+    assert samples_together(1.0, 0.5, 0.1, 50, 0.05) == pytest.approx(2 / gap**2 * (math.log(20) + 50 * math.log(2)))
+    with pytest.raises(InvalidParameter):
+        samples_together(1.0, 0.3, 0.1, 50, 0.05)
+
+
+def test_the_corrected_bound_holds_in_simulation():
+    sigma, alpha, neighbours, failure = 1.0, 0.5, 10, 0.1
+    n = math.ceil(samples_each(sigma, alpha, neighbours, failure))
+    errors = np.random.default_rng(0).normal(0, sigma / math.sqrt(n), (20000, neighbours))
+    assert (np.abs(errors).max(axis=1) > alpha).mean() <= failure

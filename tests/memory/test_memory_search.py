@@ -1,0 +1,182 @@
+"""The memory inside the search."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import engram
+from engram.errors import EngramError
+from engram.memory.features import Features, hashed
+from engram.memory.operators import back_up_memory
+from engram.memory.presets import remembering
+from engram.memory.store import Store
+from engram.search.presets import Preset, preset
+from engram.search.tree import memory_dtype
+
+
+def searched(game, chosen, simulations=1500, seed=1, state=None):
+    search = engram.Search(game, chosen)
+    search.run(game.initial_state() if state is None else state, engram.Limit(simulations=simulations), seed=seed)
+    return search
+
+
+def store_of(search):
+    return search._workspace.memory.store
+
+
+def nodes(search):
+    return search.tree.nodes[: search.tree.num_nodes].tobytes()
+
+
+def test_numbers_of_equation_9():
+    column = np.zeros(6, memory_dtype)
+    column["count"][4], column["value"][4] = 10.0, -0.1
+    before = column["count"].copy()
+    back_up_memory(column, np.arange(6, dtype=np.int32), 5, 0.2, 16.0, 2.0)
+    assert (column["count"] - before)[::-1].tolist() == [16, 8, 4, 2, 1, 1]
+    assert column["count"][4] == 18.0
+    assert column["value"][4] == pytest.approx(0.033333, abs=1e-6)
+    # With the paper's printed numerator a fresh node would get 2·0.2 and more; here it is the leaf's value.
+    assert column["value"][[0, 1, 2, 3, 5]] == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("name", ["connect_four", "tic_tac_toe"])
+def test_no_weight_is_the_search_without_memory_bit_for_bit(name):
+    game = engram.game(name)
+    plain, remembering_ = searched(game, "uct"), searched(game, "memory_uct(equivalence=0, capacity=300)")
+    assert nodes(plain) == nodes(remembering_)
+    assert len(store_of(remembering_)) == 300
+
+
+def test_memory_changes_the_search_and_repeats_bit_for_bit():
+    game = engram.game("connect_four")
+    one, two = (searched(game, "memory_uct(capacity=200)") for _ in range(2))
+    assert nodes(one) == nodes(two)
+    assert one.tree.memory[: one.tree.num_nodes].tobytes() == two.tree.memory[: two.tree.num_nodes].tobytes()
+    assert nodes(one) != nodes(searched(game, "uct"))
+    # A new game empties the store: the search is as it was the first time.
+    one.clear()
+    one.run(game.initial_state(), engram.Limit(simulations=1500), seed=1)
+    assert nodes(one) == nodes(two)
+
+
+def test_entries_hold_what_the_tree_holds():
+    # Without transpositions' help: each entry's N is the sum over the nodes of its position, its value their mean.
+    game = engram.game("connect_four")
+    search = searched(game, "memory_uct(capacity=4000)", 800)
+    store, tree = store_of(search), search.tree
+    used = [at for at in range(tree.num_nodes) if tree.memory["entry"][at] > 0]
+    assert len(used) > 500
+    visits, sums = np.zeros(len(store)), np.zeros(len(store))
+    for at in used:
+        row = tree.memory["entry"][at] - 1
+        visits[row] += tree.nodes["visit_count"][at]
+        sums[row] += tree.nodes["visit_count"][at] * tree.nodes["value"][at]
+    assert (store.entries["visit_count"][: len(store)] == visits).all()
+    assert np.allclose(store.entries["value"][: len(store)], sums / visits)
+    assert len(store) < len(used)  # transpositions met in one entry
+    assert store.find(game.hash(game.initial_state())) == tree.memory["entry"][0] - 1
+    assert (np.abs(tree.memory["value"][: tree.num_nodes]) <= 1.0).all()
+
+
+def test_a_replaced_entry_gets_no_return_of_its_former_position():
+    game = engram.game("connect_four")
+    search = searched(game, "memory_uct(capacity=20, num_neighbours=5)", 600)
+    store = store_of(search)
+    assert store.header["num_replaced"][0] > 300
+    # What each row has seen since it was filled is at most what the nodes that own it have seen.
+    owners = np.zeros(20)
+    for at in range(search.tree.num_nodes):
+        entry = search.tree.memory[at]
+        if entry["entry"] and entry["generation"] == store.entries["generation"][entry["entry"] - 1]:
+            owners[entry["entry"] - 1] += search.tree.nodes["visit_count"][at]
+    assert (store.entries["visit_count"][:20] <= owners).all()
+
+
+def test_memory_goes_on_after_a_move():
+    game = engram.game("connect_four")
+    search = searched(game, "memory_uct", 500)
+    held = len(store_of(search))
+    search.advance(3)
+    state = game.play(game.initial_state(), 3)
+    row = store_of(search).find(game.hash(state))
+    before = float(store_of(search).entries["visit_count"][row])
+    search.run(state, engram.Limit(simulations=300), seed=2)
+    assert len(store_of(search)) > held
+    assert store_of(search).entries["visit_count"][row] == before + 300
+
+
+def test_a_store_from_outside_outlives_the_search():
+    game = engram.game("tic_tac_toe")
+    store = Store(512, 1000)
+    chosen = Preset(selection=preset("uct").selection, memory=remembering(store=store))
+    searched(game, chosen, 200).clear()
+    held = len(store)
+    assert held > 100
+    row = store.find(game.hash(game.initial_state()))
+    searched(game, chosen, 200, seed=9)
+    assert store.entries["visit_count"][row] == 400
+
+
+def own_numbers(state, numbers):
+    numbers[0] = np.float32(state.mine & np.uint64(127))
+    numbers[1] = np.float32(1.0)
+    return 0
+
+
+def test_own_features_reach_the_store():
+    game = engram.game("connect_four")
+    made = remembering(features=lambda game: Features(game, 64, own=own_numbers, num_own=2))
+    search = searched(game, Preset(selection=preset("uct").selection, memory=made), 100)
+    rows = store_of(search).features[: len(store_of(search))]
+    assert np.allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-5)
+    assert (np.count_nonzero(rows, axis=1) <= 2).all()
+
+
+@pytest.mark.parametrize("text", ["memory_uct(decay=0.5)", "memory_uct(neighbours=sketh)", "memory_uct(temperature=0)",
+                                  "memory_uct(capacity=0)", "memory_uct(equivalence=-1)"])  # fmt: skip
+def test_wrong_options_are_refused(text):
+    with pytest.raises(EngramError):
+        preset(text)
+
+
+def test_the_preset_knows_its_text_and_its_matches_do_not_leak_from_game_to_game():
+    assert engram.presets.memory_uct(capacity=50).text == "memory_uct(capacity=50)"
+    played = [
+        engram.match(
+            "tic_tac_toe",
+            "memory_uct(capacity=50)",
+            "random",
+            games=games,
+            simulations=40,
+            workers=1,
+            database=":memory:",
+        )
+        for games in (6, 12)
+    ]
+    assert played[0].games == 6 and played[1].games == 12
+
+
+def test_a_memory_of_a_network_s_embedding():
+    # The evaluator's numbers become φ; two leaves are asked at once, so virtual loss and memory meet.
+    class Embeds:
+        def evaluate(self, states):
+            stones = np.array([[float(state["mine"] % 97), float(state["stones"] % 89), 1.0] for state in states])
+            return engram.Evaluation(np.zeros(len(states)), embedding=stones)
+
+    game = engram.game("connect_four")
+    made = remembering(features=lambda game: Features(game, 32, embedding_size=3))
+    chosen = Preset(selection=preset("puct").selection, evaluator=Embeds(), num_leaves=2, memory=made)
+    store = store_of(searched(game, chosen, 200))
+    row = store.features[store.find(game.hash(game.initial_state()))]
+    assert row @ hashed([0.0, 0.0, 1.0], 32) == pytest.approx(1.0, abs=1e-5)
+    assert store.entries["visit_count"][: len(store)].max() == 200
+
+
+def test_go_has_features_and_remembers():
+    game = engram.game("go:5")
+    search = searched(game, "memory_uct(dimension=300, capacity=100)", 200)
+    rows = store_of(search).features
+    assert np.allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-5)
+    assert len(np.unique(rows.round(5), axis=0)) >= 95

@@ -1,0 +1,92 @@
+"""Recall of the approximate indices against the exact one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import engram
+from engram.memory.features import Features
+from engram.memory.store import Store
+
+
+def recall(kind, stored, asked, num_neighbours=50, **options):
+    answers = []
+    for name, given in (("exact", {}), (kind, options)):
+        store = Store(stored.shape[1], len(stored), neighbours=name, **given)
+        store.add_all(np.arange(len(stored)), stored)
+        answers.append((store, store.query_all(asked, num_neighbours=num_neighbours)[0]))
+    (exact, truth), (_, found) = answers
+    hits = 0
+    for x, wanted, got in zip(asked, truth, found, strict=True):
+        # Ties count: what is as near as the exact list's last is as good.
+        cosines = exact.features @ (x / np.linalg.norm(x))
+        bound = cosines[wanted].min() - 1e-5
+        hits += sum(cosines[row] >= bound for row in set(got.tolist()) - {-1})
+    return hits / (len(asked) * num_neighbours)
+
+
+@pytest.fixture(scope="module")
+def positions():
+    """φ of positions that a Connect-4 search has met, 2000 to store and 200 to ask about."""
+    game = engram.game("connect_four")
+    rows = []
+    for dimension in (512, 4096):
+        search = engram.Search(game, f"memory_uct(capacity=4000, dimension={dimension}, neighbours=simhash)")
+        search.run(game.initial_state(), engram.Limit(simulations=2400), seed=4)
+        store = search._workspace.memory.store
+        rows.append(store.features[: len(store)].copy())
+    return rows
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_sketch_recall_on_real_features(positions, at):
+    rows = positions[at]
+    assert recall("sketch", rows[:-150], rows[-150:]) >= 0.95
+
+
+def test_recall_on_clusters():
+    rng = np.random.default_rng(1)
+    centres = rng.normal(size=(20, 512))
+    rows = (centres[rng.integers(0, 20, 2100)] + 0.25 * rng.normal(size=(2100, 512))).astype(np.float32)
+    assert recall("sketch", rows[:2000], rows[2000:]) >= 0.95
+    tight = (centres[rng.integers(0, 40, 2100) % 20] + 0.1 * rng.normal(size=(2100, 512))).astype(np.float32)
+    assert recall("simhash", tight[:2000], tight[2000:], 20) >= 0.5
+
+
+def test_simhash_finds_the_row_itself_and_never_a_replaced_one():
+    rng = np.random.default_rng(2)
+    rows = rng.normal(size=(600, 64)).astype(np.float32)
+    store = Store(64, 200, neighbours="simhash")
+    store.add_all(np.arange(600), rows)
+    for key in range(400, 600):
+        store.update(store.find(key), 0.5)
+        found = store.query(rows[key], num_neighbours=5)
+        assert found.neighbours[0].key == key
+        assert all(one.key >= 400 for one in found.neighbours)
+
+
+@pytest.mark.parametrize("kind", ["sketch", "simhash", "exact"])
+def test_rows_found_are_different_and_cosines_exact(kind):
+    rng = np.random.default_rng(3)
+    rows = np.repeat(rng.normal(size=(30, 96)), 40, axis=0) + 0.1 * rng.normal(size=(1200, 96))
+    store = Store(96, 700, neighbours=kind)
+    store.add_all(np.arange(1200), rows)  # 500 replacements
+    store.update_all(np.arange(700), np.full(700, 0.25))
+    found = store.query(rows[1000], num_neighbours=30)
+    assert len({one.row for one in found.neighbours}) == len(found.neighbours)
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    for one in found.neighbours:
+        assert one.cosine == pytest.approx(float(unit[one.key] @ unit[1000]), abs=1e-5)
+
+
+def test_hand_made_features_know_place_and_mover():
+    game = engram.game("connect_four")
+    features = Features(game, 4096)
+    corner, other = features(game.play_moves("1")), features(game.play_moves("7"))
+    assert np.linalg.norm(corner) == pytest.approx(1.0, abs=1e-5)
+    assert abs(float(corner @ other)) < 0.3
+    near = [features(game.play_moves(moves)) for moves in ("44332", "44335", "1277651")]
+    assert float(near[0] @ near[1]) > float(near[0] @ near[2]) + 0.2
+    same = Features(game, 4096)(game.play_moves("1"))
+    assert (same == corner).all()
