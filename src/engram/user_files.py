@@ -60,7 +60,7 @@ def _module(path: Path) -> ModuleType:
         sys.path.append(folder)  # so that the file can import its neighbours
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise InvalidSpecification(f"{path} does not run: {type(error).__name__}: {error}") from error
     return module

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -12,6 +13,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from engram.arena.configuration import MatchConfiguration, is_named
@@ -569,3 +571,37 @@ def test_a_configuration_survives_json(tmp_path):
         assert configuration.key == record.key
         assert configuration.with_games(50).key == record.key
         assert essence([Table(configuration).play(1)]) == essence(results.games(1))[1:]
+
+
+def test_search_loses_no_game_of_tic_tac_toe_to_full_depth():
+    result = match(
+        "tic_tac_toe", "uct", "alpha_beta(depth=9)", games=100, simulations=10_000, seed=5, opening_moves=0,
+        workers=1, database=":memory:",
+    )  # fmt: skip
+    assert result.games == 100 and result.losses == 0
+
+
+def test_numbers_of_numpy_are_numbers():
+    result = match(
+        "tic_tac_toe", "random", "random", games=np.int64(2), simulations=np.int64(5), seed=np.int32(3),
+        opening_moves=np.int64(1), workers=1, database=":memory:",
+    )  # fmt: skip
+    json.dumps(result.to_json())
+    with pytest.raises(InvalidParameter, match="whole number"):
+        match("tic_tac_toe", "random", "random", games=2.0)
+    with pytest.raises(InvalidSpecification, match="specification"):
+        match("tic_tac_toe", 3, "random")
+
+
+class Meddler:
+    """Plays the first legal action, and spoils the state that it was given."""
+
+    def choose(self, state, limit, seed):
+        action = named_game("tic_tac_toe").legal_actions(state)[0]
+        state["stones"] = 0
+        return action
+
+
+def test_a_player_gets_a_state_of_its_own():
+    result = match("tic_tac_toe", Meddler(), Meddler(), games=2, workers=1, opening_moves=0, database=":memory:")
+    assert result.games == 2

@@ -195,3 +195,27 @@ def test_a_locked_database_says_so(tmp_path, monkeypatch):
         blocker.rollback()
         blocker.close()
         results.add_game(match_id, record(0))
+
+
+def test_a_database_is_read_without_writing_to_it(tmp_path, monkeypatch):
+    file = tmp_path / "results.sqlite"
+    with Results(file) as results:
+        match_id = results.open_match({"game": "g"}, 2, "1")
+        results.add_game(match_id, record(0))
+    for other in tmp_path.glob("results.sqlite-*"):
+        other.unlink()
+    before = file.read_bytes()
+    for writable in (True, False):
+        monkeypatch.setattr("os.access", lambda *_, answer=writable: answer)
+        with Results(file, must_exist=True) as results:
+            assert results.match(match_id).recorded == 1
+            with pytest.raises(DatabaseError, match="written"):
+                results.add_game(match_id, record(1))
+    assert file.read_bytes() == before
+
+
+def test_reading_an_empty_database(tmp_path):
+    file = tmp_path / "empty.sqlite"
+    file.touch()
+    with pytest.raises(DatabaseError, match="holds no matches"), Results(file, must_exist=True) as results:
+        results.matches()

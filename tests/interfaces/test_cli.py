@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from engram.arena.results import Results
 from engram.interfaces.cli import app
 
 
@@ -186,3 +187,24 @@ def test_ctrl_c_ends_a_move_with_the_result_so_far():
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=20)
     assert json.loads(out)["stopped"] == "interrupted"
+
+
+def test_matches_of_another_version_are_left_out_of_the_list(tmp_path):
+    database = tmp_path / "r.sqlite"
+    asked = ("--game", "tic_tac_toe", "--a", "random", "--b", "random", "--games", "2", "--database", str(database))
+    assert engram("match", *asked).exit_code == 0
+    with Results(database) as results:
+        results.open_match({"game": "tic_tac_toe", "spirit": 3}, 2, "99.0")
+        results.add_game(2, results.games(1)[0])
+    listed = engram("results", "--database", str(database), "--json")
+    assert listed.exit_code == 0 and [row["match_id"] for row in json.loads(listed.stdout)] == [1]
+    assert "match 2 is left out" in listed.stderr
+    shown = engram("results", "2", "--database", str(database))
+    assert shown.exit_code == 2 and "recorded by engram" in shown.stderr
+
+
+def test_a_users_file_that_ends_the_program_does_not(tmp_path):
+    file = tmp_path / "rude.py"
+    file.write_text("raise SystemExit(3)\n", encoding="utf-8")
+    result = engram("move", "--game", f"{file}:game")
+    assert result.exit_code == 2 and "does not run" in result.stderr

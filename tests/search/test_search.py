@@ -58,6 +58,8 @@ def used(search: Search) -> np.ndarray:
         {"simulations": 2**32},
         {"simulations": 1.5},
         {"simulations": True},
+        {"seconds": "1"},
+        {"seconds": True},
         {"simulations": math.nan},
         {"simulations": math.inf},
         {"seconds": 0.0},
@@ -595,3 +597,32 @@ def test_a_state_played_on_in_place_is_another_state():
     assert (result.player, result.action) == (1, 1)
     assert result.value > 0.5
     assert sum(move.visits for move in result.moves) == 199
+
+
+@pytest.mark.parametrize("bound", [{"max_nodes": 1e6}, {"max_bytes": "1 GB"}, {"max_nodes": True}])
+def test_bounds_are_whole_numbers(bound):
+    with pytest.raises(InvalidParameter, match="whole number"):
+        Search(TIC_TAC_TOE, **bound)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "uct(exploration=inf)",
+        "uct(exploration=2.0, selection=ucb1)",
+        "uct(backup=feedback(pieces=1.5))",
+        "puct(evaluator=foo)",
+    ],
+)
+def test_numbers_that_would_be_ignored_or_make_no_sense(text):
+    with pytest.raises((InvalidParameter, InvalidSpecification)):
+        preset(text)
+
+
+def test_a_view_of_the_tree_outlives_its_growth():
+    search, _ = run(CONNECT_FOUR, simulations=100)
+    view = used(search)
+    before = view.copy()
+    search.advance(3)
+    search.run(CONNECT_FOUR.play_moves((3,)), Limit(simulations=20_000))
+    assert (view == before).all() and len(search.tree.nodes) > 4 * len(view)

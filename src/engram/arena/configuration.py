@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from engram.games.game import Game
 from engram.games.registry import game as named_game
 from engram.search.limit import Limit
 from engram.search.operators import Operator
-from engram.search.presets import PRESETS, Preset, preset
+from engram.search.presets import Preset, preset, registered
 from engram.specification import parse
 from engram.user_files import is_in_file, load
 
@@ -87,9 +88,17 @@ class MatchConfiguration:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> MatchConfiguration:
-        """The configuration that `to_json` wrote, or a database holds (where `games` is added)."""
-        test = data["sprt"]
-        return cls(**{**data, "sprt": Sprt(**test) if test is not None else None})
+        """The configuration that `to_json` wrote, or a database holds (where `games` is added).
+
+        Raises:
+          InvalidParameter: another version of engram wrote it, with other fields.
+        """
+        try:
+            test = data["sprt"]
+            return cls(**{**data, "sprt": Sprt(**test) if test is not None else None})
+        except (KeyError, TypeError):
+            version = data.get("version", "another version")
+            raise InvalidParameter(f"this match was recorded by engram {version}, whose matches differ") from None
 
     def with_games(self, games: int) -> MatchConfiguration:
         """The same match with another number of games."""
@@ -118,6 +127,10 @@ def configure(
     Raises:
       InvalidSpecification, InvalidLimit, InvalidParameter: something is not valid; one sentence says what.
     """
+    whole = {"games": games, "seed": seed, "opening_moves": opening_moves, "max_moves": max_moves}
+    for name, number in whole.items():
+        if number is not None and (isinstance(number, bool) or not isinstance(number, Integral)):
+            raise InvalidParameter(f"{name} must be a whole number, not {number!r}")
     if not 2 <= games <= MAX_GAMES or games % 2:
         raise InvalidParameter(f"games must be even (each opening is played twice), from 2 to {MAX_GAMES}, not {games}")
     made = named_game(game)
@@ -125,9 +138,10 @@ def configure(
         simulations = DEFAULT_SIMULATIONS
     own = {"A": (a_simulations, a_seconds), "B": (b_simulations, b_seconds)}
     limits = {side: (simulations, seconds) if given == (None, None) else given for side, given in own.items()}
+    checked = {}
     for side, (most_simulations, most_seconds) in limits.items():
         try:
-            Limit(simulations=most_simulations, seconds=most_seconds)
+            checked[side] = Limit(simulations=most_simulations, seconds=most_seconds)
         except InvalidLimit as error:
             raise InvalidLimit(f"budget of {side}: {error}") from None
     if opening_moves is None:
@@ -148,12 +162,12 @@ def configure(
         a=texts[0],
         b=texts[1],
         games=int(games),
-        a_simulations=limits["A"][0],
-        a_seconds=limits["A"][1],
-        b_simulations=limits["B"][0],
-        b_seconds=limits["B"][1],
+        a_simulations=checked["A"].simulations,
+        a_seconds=checked["A"].seconds,
+        b_simulations=checked["B"].simulations,
+        b_seconds=checked["B"].seconds,
         opening_moves=int(opening_moves),
-        max_moves=min(max_moves or made.max_moves, made.max_moves),
+        max_moves=int(min(max_moves or made.max_moves, made.max_moves)),
         seed=int(seed),
         sprt=sprt,
         sources=_digest([name, *texts]),
@@ -183,7 +197,7 @@ def _player_is_named(chosen: Any) -> bool:
     if not isinstance(chosen, Preset):
         return isinstance(chosen, str)
     try:
-        return parse(chosen.text).name in PRESETS and _same(preset(chosen.text), chosen)
+        return parse(chosen.text).name in registered() and _same(preset(chosen.text), chosen)
     except EngramError:
         return False
 

@@ -13,11 +13,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+import numpy as np
+
 from engram.errors import EngramError, InvalidSpecification, nearest
 from engram.games.game import Game, State
 from engram.search.limit import Limit
 from engram.search.operators import Definition, Operator
-from engram.search.presets import PRESETS, Preset, build, from_file, preset
+from engram.search.presets import Preset, build, from_file, preset, registered
 from engram.search.search import Search
 from engram.specification import Specification, parse
 from engram.user_files import is_in_file, load
@@ -146,7 +148,8 @@ class UserPlayer:
     def choose(self, state: State, limit: Limit, seed: int) -> Choice:
         """Asks the object, and measures the time where it does not say."""
         begin = time.perf_counter()
-        found = self._inner.choose(state, limit, seed)
+        own = state.copy() if isinstance(state, np.ndarray) else state  # it may play on it
+        found = self._inner.choose(own, limit, seed)
         seconds = time.perf_counter() - begin
         if not isinstance(found, Choice):
             return Choice(int(found), seconds=seconds)
@@ -212,21 +215,24 @@ def player(game: Game, text: Any) -> Player:
       InvalidSpecification: no such player or option; the sentence names the nearest valid word.
     """
     from engram.arena import opponents  # noqa: F401 - registers its players, and needs this file for that
-    from engram.memory import presets as _  # noqa: F401 - registers its presets
 
     if isinstance(text, Preset):
         return SearchPlayer(game, text)
     if callable(getattr(text, "choose", None)):
         return UserPlayer(text, str(getattr(text, "text", type(text).__name__)))
+    if not isinstance(text, str):
+        raise InvalidSpecification(
+            f"a player is a specification, a Preset or an object with a method choose, not {text!r}"
+        )
     if is_in_file(text):
         return _from_file(game, *load(text))
     specification = parse(text)
     entry = PLAYERS.get(specification.name)
     if entry is not None:
         return entry.make(game, **specification.bind(entry.parameters))
-    if specification.name in PRESETS:
+    if specification.name in registered():
         return SearchPlayer(game, preset(text))
-    known = [*PLAYERS, *PRESETS]
+    known = [*PLAYERS, *registered()]
     raise InvalidSpecification(
         f"no player is called {specification.name!r}{nearest(specification.name, known)}; there are {', '.join(known)}"
     )

@@ -8,12 +8,14 @@ is one transaction: whatever kills the program, a game is recorded whole or not 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from sqlalchemy import ForeignKey, Text, UniqueConstraint, create_engine, event, func, select
 from sqlalchemy.engine import URL, Engine, make_url
@@ -115,6 +117,10 @@ class Results:
         is_file = url.get_backend_name() == "sqlite" and url.database not in (None, "", MEMORY)
         if must_exist and is_file and not Path(str(url.database)).is_file():
             raise DatabaseError(f"there is no results database {self.where}")
+        if must_exist and is_file and not os.access(Path(str(url.database)).resolve().parent, os.W_OK):
+            # On a medium that cannot be written nobody else writes either, and SQLite needs no file beside it.
+            frozen = f"file:{quote(str(Path(str(url.database)).resolve()))}?immutable=1"
+            url = URL.create("sqlite", database=frozen, query={"uri": "true"})
         with self._errors("opened"):
             options: dict[str, Any] = {}
             if url.get_backend_name() == "sqlite":
@@ -123,7 +129,9 @@ class Results:
                     options["poolclass"] = StaticPool  # one connection: each would have its own empty database
             self._engine = create_engine(url, **options)
             if url.get_backend_name() == "sqlite":
-                event.listen(self._engine, "connect", _configure_sqlite)
+                event.listen(self._engine, "connect", _configure_reader if must_exist else _configure_writer)
+            if must_exist:
+                return  # nothing is made, so that a database on a medium that cannot be written can be read
             try:
                 self._make_tables()
             except BaseException:
@@ -212,9 +220,11 @@ class Results:
         Raises:
           DatabaseError: there is none of this number.
         """
-        for record in self.matches():
-            if record.id == match_id:
-                return record
+        with self._errors("read"), Session(self._engine) as session:
+            row = session.get(_Match, match_id)
+            if row is not None:
+                games = select(func.count()).select_from(_Game).where(_Game.match_id == match_id)
+                return _match_record(row, session.scalar(games) or 0)
         raise DatabaseError(f"{self.where} holds no match number {match_id}")
 
     @contextmanager
@@ -237,7 +247,11 @@ def _url(where: str) -> URL:
         raise DatabaseError(f"{where!r} is not the URL of a database: {error}") from None
 
 
-def _configure_sqlite(connection: Any, _: Any) -> None:
+def _configure_reader(connection: Any, _: Any) -> None:
+    connection.execute("PRAGMA query_only=ON")
+
+
+def _configure_writer(connection: Any, _: Any) -> None:
     cursor = connection.cursor()
     try:
         # With a write-ahead log readers do not stop the writer, and a killed process leaves nothing half written.
@@ -256,6 +270,7 @@ _REASONS: tuple[tuple[str, str], ...] = (
     ("unable to open database file", "the file cannot be opened (does its folder exist, and may it be written?)"),
     ("readonly database", "it may not be written"),
     ("database is locked", f"another program has held it for more than {_BUSY_S:.0f} seconds"),
+    ("no such table", "it holds no matches"),
     ("no such column", "it was made by another version of engram; choose another file"),
     ("has no column", "it was made by another version of engram; choose another file"),
 )

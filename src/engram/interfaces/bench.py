@@ -92,7 +92,7 @@ def _open_spiel_name(game: Game) -> str | None:
         return name
     if name == "go":
         size = round((game.num_actions - 1) ** 0.5)
-        return f"go(board_size={size},komi=7.5)"
+        return f"go(board_size={size},komi={float(game.initial_state()['komi'])})"
     return None
 
 

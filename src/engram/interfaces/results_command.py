@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 
 from engram.arena.report import MatchResult, recorded_result
 from engram.arena.results import Results
+from engram.errors import InvalidParameter
 from engram.games.registry import game as game_of
 
 
@@ -15,7 +17,7 @@ def show_results(matches: list[int], *, games: bool, database: str, as_json: boo
     with Results(database, must_exist=True) as results:
         if len(matches) != 1:
             known = matches or [record.id for record in results.matches() if record.recorded]
-            _compare([recorded_result(results, number) for number in known], bool(matches), as_json)
+            _compare(_readable(results, known), bool(matches), as_json)
             return
         match_id = matches[0]
         result = recorded_result(results, match_id)
@@ -43,6 +45,16 @@ def show_results(matches: list[int], *, games: bool, database: str, as_json: boo
             made = game_of(result.configuration.game)
             for record in records:
                 print(record.text(made))
+
+
+def _readable(results: Results, numbers: list[int]) -> list[MatchResult]:
+    rows = []
+    for number in numbers:
+        try:
+            rows.append(recorded_result(results, number))
+        except InvalidParameter as error:
+            print(f"match {number} is left out: {error}", file=sys.stderr)
+    return rows
 
 
 def _difference(result: MatchResult, base: MatchResult) -> tuple[float, float, float]:

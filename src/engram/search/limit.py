@@ -35,7 +35,12 @@ class Limit:
             raise InvalidLimit(f"simulations must be a whole number, not {self.simulations!r}")
         if self.simulations is not None and not 1 <= self.simulations < 2**32:
             raise InvalidLimit(f"simulations must be 1 to 4,294,967,295, not {self.simulations}")
+        if self.seconds is not None and (isinstance(self.seconds, bool) or not isinstance(self.seconds, numbers.Real)):
+            raise InvalidLimit(f"seconds must be a number, not {self.seconds!r}")
         if self.seconds is not None and not (math.isfinite(self.seconds) and self.seconds > 0):
             raise InvalidLimit(f"seconds must be positive and finite, not {self.seconds}")
         if self.stop_early and self.simulations is None:
             raise InvalidLimit("stop_early needs a number of simulations")
+        # Plain numbers, so that NumPy's may be given and JSON can be written.
+        object.__setattr__(self, "simulations", None if self.simulations is None else int(self.simulations))
+        object.__setattr__(self, "seconds", None if self.seconds is None else float(self.seconds))

@@ -115,7 +115,8 @@ class Definition:
             if isinstance(number, bool) or not isinstance(number, (int, float)):
                 raise InvalidParameter(f"{self.name}: {key} must be a number, not {number!r}")
             unset = math.isnan(declared.default) and math.isnan(number)
-            if not unset and not declared.low <= number <= declared.high:
+            infinite = math.isinf(number) and not math.isinf(declared.default)
+            if not unset and (infinite or not declared.low <= number <= declared.high):
                 raise InvalidParameter(f"{self.name}: {key} must be in [{declared.low}, {declared.high}], not {number}")
             chosen[key] = float(number)
         if self.check is not None:

@@ -108,16 +108,16 @@ _HOMES = ["engram.memory.presets"]  # modules above this one that register prese
 
 
 def __getattr__(name: str) -> Any:
-    if not name.startswith("_"):
-        _import_homes()
-        if name in PRESETS:
-            return PRESETS[name]
+    if not name.startswith("_") and name in registered():
+        return PRESETS[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def _import_homes() -> None:
+def registered() -> dict[str, Callable[..., Preset]]:
+    """All presets by name, those of the packages above this one included."""
     while _HOMES:
         import_module(_HOMES.pop())
+    return PRESETS
 
 
 def register(function: Callable[..., Preset]) -> Callable[..., Preset]:
@@ -139,8 +139,8 @@ def register(function: Callable[..., Preset]) -> Callable[..., Preset]:
 @register
 def uct(
     *,
-    exploration: float = 1.0,
-    first_play_urgency: float = math.inf,
+    exploration: float | None = None,
+    first_play_urgency: float | None = None,
     backup: Operator | None = None,
     rollout: str = "uniform",
     expand_after: int = 1,
@@ -152,17 +152,21 @@ def uct(
     """UCT: UCB1 selection, uniform rollouts, the mean backed up.
 
     Args:
-      exploration: c ≥ 0 for values in [-1, 1].
-      first_play_urgency: bound of a child that nobody has visited; inf: each first.
+      exploration: c ≥ 0 for values in [-1, 1]; default 1.
+      first_play_urgency: bound of a child that nobody has visited; default inf: each first.
       backup: a backup operator; default the mean.
       rollout: `uniform`, or `heavy` where the game has one (it takes wins and stops losses).
       expand_after: visits before a node gets children.
       all_children: a rollout from every child of a new inner node.
       decision: `robust`, `max`, `max_robust`, `secure`.
       reuse_tree: keep the tree from move to move.
-      selection: a selection operator instead of UCB1.
+      selection: a selection operator instead of UCB1; exploration and first_play_urgency are then its own.
     """
-    chosen = selection or selections.ucb1(exploration=exploration, first_play_urgency=first_play_urgency)
+    given = {"exploration": exploration, "first_play_urgency": first_play_urgency}
+    given = {key: value for key, value in given.items() if value is not None}
+    if selection is not None and given:
+        raise InvalidParameter(f"{', '.join(given)} belongs to UCB1: give it to the selection rule instead")
+    chosen = selection or selections.ucb1(**given)
     return Preset(
         selection=chosen,
         backup=backup or backups.average(),
@@ -333,10 +337,10 @@ def preset(text: str | Preset) -> Preset:
     if is_in_file(text):
         return from_file(*load(text))
     specification = parse(text)
-    _import_homes()
-    if specification.name not in PRESETS:
+    known = registered()
+    if specification.name not in known:
         raise InvalidSpecification(
-            f"no search is called {specification.name!r}{nearest(specification.name, PRESETS)}; "
-            f"there are {', '.join(PRESETS)}"
+            f"no search is called {specification.name!r}{nearest(specification.name, known)}; "
+            f"there are {', '.join(known)}"
         )
-    return build(PRESETS[specification.name], specification)
+    return build(known[specification.name], specification)

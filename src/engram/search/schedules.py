@@ -143,7 +143,7 @@ class Staircase:
     budget: int | None = None
 
     def __post_init__(self) -> None:
-        if not 1 <= self.pieces <= 64 or not 1.0 <= self.growth <= 100.0:
+        if int(self.pieces) != self.pieces or not 1 <= self.pieces <= 64 or not 1.0 <= self.growth <= 100.0:
             raise InvalidParameter(f"a staircase has 1 to 64 pieces and growth 1 to 100, not {self}")
 
     def table(self, budget: int | None) -> np.ndarray:

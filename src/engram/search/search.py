@@ -8,10 +8,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from numbers import Integral
 
 import numpy as np
 
-from engram.errors import InvalidLimit, InvalidState
+from engram.errors import InvalidLimit, InvalidParameter, InvalidState
 from engram.games.game import Game, State
 from engram.games.registry import game as game_of
 from engram.search.decision import decision_rule, highest_value, interval, most_visited
@@ -48,6 +49,9 @@ class Search:
         max_nodes: int | None = None,
         max_bytes: int = DEFAULT_BYTES,
     ):
+        for name, bound in (("max_nodes", max_nodes), ("max_bytes", max_bytes)):
+            if bound is not None and (isinstance(bound, bool) or not isinstance(bound, Integral)):
+                raise InvalidParameter(f"{name} must be a whole number, not {bound!r}")
         self.game = game_of(game)
         self.preset = preset(preset_)
         self._workspace = Workspace(self.game, self.preset, max_nodes=max_nodes, max_bytes=max_bytes)

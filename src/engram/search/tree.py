@@ -222,9 +222,9 @@ class Tree:
     def grow(self) -> None:
         """Doubles the room, up to the bound."""
         capacity = min(self.max_nodes, 2 * len(self.nodes))
-        self.nodes = self._resized(self.nodes, capacity)
-        self.memory = None if self.memory is None else self._resized(self.memory, capacity)
-        self.own = None if self.own is None else self._resized(self.own, capacity)
+        for name in ("nodes", "memory", "own"):
+            if getattr(self, name) is not None:
+                self._resize(name, capacity)
         self._publish()
 
     def children(self, node: int = 0) -> np.ndarray:
@@ -255,10 +255,14 @@ class Tree:
         self._publish()
         return True
 
-    def _resized(self, column: np.ndarray, capacity: int) -> np.ndarray:
-        larger = np.zeros(capacity, column.dtype)
-        larger[: len(column)] = column
-        return larger
+    def _resize(self, name: str, capacity: int) -> None:
+        try:
+            getattr(self, name).resize(capacity)  # the system moves pages: never old and new side by side
+        except ValueError:  # somebody holds a view of it, which must stay what it was
+            column = getattr(self, name)
+            larger = np.zeros(capacity, column.dtype)
+            larger[: len(column)] = column
+            setattr(self, name, larger)
 
     def _publish(self) -> None:
         self.header["nodes"] = self.nodes.ctypes.data
