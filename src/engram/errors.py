@@ -53,6 +53,10 @@ class DatabaseError(EngramError, RuntimeError):
     """A results database that cannot be opened, read or written."""
 
 
+class InvalidFile(EngramError, ValueError):
+    """A file that is missing, damaged, of another kind, or cannot be written."""
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` for the known word closest to `word`, or an empty string."""
     found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)

@@ -1,0 +1,163 @@
+"""Files that outlive the process: arrays and what they are, whole or not there at all.
+
+The container is safetensors: numbers behind a JSON header, nothing that could run. An array of records is
+stored as its bytes, its fields' names and types beside it. A checksum covers everything, so that a file cut
+short, damaged or made by something else is refused in one sentence instead of being believed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from engram.errors import InvalidFile
+
+FORMAT = 1
+_PLAIN = {"bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))}
+_PLAIN |= {"float16", "float32", "float64"}
+
+
+def save(path: str | Path, kind: str, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+    """Writes a file beside its place and moves it there: whoever reads sees the old one or the new one, whole.
+
+    Args:
+      path: where; a file there is replaced.
+      kind: what it holds, in a word or two, such as `memory`; `load` asks for the same.
+      about: plain data (JSON) that says what the arrays belong to.
+      arrays: any shapes; numbers or records.
+
+    Raises:
+      InvalidFile: it cannot be written; what was there before still is.
+    """
+    path = Path(path)
+    records = {name: array.dtype for name, array in arrays.items() if array.dtype.name not in _PLAIN}
+    stored = {
+        name: _as_bytes(array) if name in records else np.ascontiguousarray(array) for name, array in arrays.items()
+    }
+    manifest = json.dumps(
+        {
+            "kind": kind,
+            "format": FORMAT,
+            "about": dict(about),
+            "records": {name: _described(dtype) for name, dtype in records.items()},
+        },
+        sort_keys=True,
+    )
+    metadata = {"engram": manifest, "sha256": _digest(manifest, stored)}
+    try:
+        handle, name = tempfile.mkstemp(prefix=path.name + ".", suffix=".part", dir=path.parent)
+        os.close(handle)
+        try:
+            save_file(stored, name, metadata)
+            with open(name, "rb") as written:
+                os.fsync(written.fileno())
+            os.replace(name, path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except (OSError, SafetensorError) as error:
+        raise InvalidFile(f"{path} cannot be written: {_reason(error)}") from error
+
+
+def about(path: str | Path, kind: str) -> dict[str, Any]:
+    """What a file says it belongs to, without reading its arrays.
+
+    Raises:
+      InvalidFile: see `load`; damage to the arrays is not noticed.
+    """
+    with _opened(Path(path)) as file:
+        return dict(_manifest(Path(path), kind, file.metadata())["about"])
+
+
+def load(path: str | Path, kind: str, *, max_bytes: int = 1 << 36) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What `save` wrote: `about` and the arrays.
+
+    Args:
+      path: the file. kind: as given to `save`.
+      max_bytes: a larger file is refused before it is read.
+
+    Raises:
+      InvalidFile: no such file, not one of engram's, of another kind or format, too large, or damaged.
+    """
+    path = Path(path)
+    with _opened(path) as file:
+        size = path.stat().st_size
+        if size > max_bytes:
+            raise InvalidFile(f"{path} has {size:,} bytes, more than the {max_bytes:,} that are allowed here")
+        metadata = file.metadata()
+        manifest = _manifest(path, kind, metadata)
+        try:
+            stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
+            if metadata["sha256"] != _digest(metadata["engram"], stored):
+                raise InvalidFile(f"{path} is damaged: its checksum does not fit")
+            for name, described in manifest["records"].items():
+                stored[name] = stored[name].view(_dtype(described)).reshape(stored[name].shape[:-1])
+        except (SafetensorError, KeyError, TypeError, ValueError) as error:
+            if isinstance(error, InvalidFile):
+                raise
+            raise InvalidFile(f"{path} is damaged: {_reason(error)}") from error
+    return manifest["about"], stored
+
+
+def _as_bytes(array: np.ndarray) -> np.ndarray:
+    # (…,) records to (…, bytes a record)
+    flat = np.ascontiguousarray(array)
+    return np.frombuffer(flat.tobytes(), np.uint8).reshape(*array.shape, array.dtype.itemsize)
+
+
+def _described(dtype: np.dtype) -> dict[str, Any]:
+    fields = [dtype[name] for name in dtype.names or ()]
+    return {
+        "names": dtype.names,
+        "formats": [[field.base.str, field.shape] for field in fields],
+        "offsets": [(dtype.fields or {})[name][1] for name in dtype.names or ()],
+        "itemsize": dtype.itemsize,
+    }
+
+
+def _dtype(described: dict[str, Any]) -> np.dtype:
+    formats = [(base, tuple(shape)) for base, shape in described["formats"]]
+    return np.dtype({**described, "formats": formats})
+
+
+def _digest(manifest: str, stored: Mapping[str, np.ndarray]) -> str:
+    digest = hashlib.sha256(manifest.encode())
+    for name in sorted(stored):
+        digest.update(f"\0{name}\0{stored[name].dtype.str}{stored[name].shape}\0".encode())
+        digest.update(stored[name].data if stored[name].size else b"")
+    return digest.hexdigest()
+
+
+def _opened(path: Path) -> Any:
+    if not path.is_file():
+        raise InvalidFile(f"there is no file {path}")
+    try:
+        return safe_open(path, framework="np")
+    except (SafetensorError, OSError) as error:
+        raise InvalidFile(f"{path} is cut short or not a file of engram: {_reason(error)}") from error
+
+
+def _manifest(path: Path, kind: str, metadata: Mapping[str, str] | None) -> dict[str, Any]:
+    try:
+        manifest: dict[str, Any] = json.loads((metadata or {})["engram"])
+        found, version = manifest["kind"], manifest["format"]
+    except (KeyError, TypeError, ValueError):
+        raise InvalidFile(f"{path} is not a file of engram") from None
+    if found != kind:
+        raise InvalidFile(f"{path} holds a {found}, not a {kind}")
+    if version != FORMAT:
+        raise InvalidFile(f"{path} is of format {version}, and this engram reads format {FORMAT}")
+    return manifest
+
+
+def _reason(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__
