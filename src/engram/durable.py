@@ -115,18 +115,20 @@ def _as_bytes(array: np.ndarray) -> np.ndarray:
 
 
 def _described(dtype: np.dtype) -> dict[str, Any]:
-    fields = [dtype[name] for name in dtype.names or ()]
+    assert dtype.fields is not None  # records only
+    names = list(dtype.fields)
     return {
-        "names": dtype.names,
-        "formats": [[field.base.str, field.shape] for field in fields],
-        "offsets": [(dtype.fields or {})[name][1] for name in dtype.names or ()],
+        "names": names,
+        "formats": [[dtype[name].base.str, dtype[name].shape] for name in names],
+        "offsets": [dtype.fields[name][1] for name in names],
         "itemsize": dtype.itemsize,
     }
 
 
 def _dtype(described: dict[str, Any]) -> np.dtype:
     formats = [(base, tuple(shape)) for base, shape in described["formats"]]
-    return np.dtype({**described, "formats": formats})
+    described = {**described, "formats": formats}
+    return np.dtype(described)  # type: ignore[call-overload]
 
 
 def _digest(manifest: str, stored: Mapping[str, np.ndarray]) -> str:
