@@ -303,6 +303,7 @@ class ReferenceSearch:
     recall: Callable[[list[Node], Any], None] | None = None  # what a memory writes before a leaf is evaluated
     remember: Callable[[list[Node], float], None] | None = None  # what it keeps after a backup
     equivalence: float = 0.0  # k of the memory's weight sqrt(k / (3N + k))
+    bias: float | None = None  # b of the memory's other weight, N_M / (N + N_M + 4·N·N_M·b²)
 
     def __post_init__(self) -> None:
         self.reset(self.position)
@@ -329,7 +330,10 @@ class ReferenceSearch:
     def q(self, node: Node, child: Node) -> float:
         value = node.sign * child.value
         if child.memory_count > 0.0:
-            weight = math.sqrt(self.equivalence / (3.0 * child.visit_count + self.equivalence))
+            n, m = child.visit_count, child.memory_count
+            weight = math.sqrt(self.equivalence / (3.0 * n + self.equivalence))
+            if self.bias is not None:
+                weight = m / (n + m + 4.0 * n * m * self.bias * self.bias)
             value = (1.0 - weight) * value + weight * node.sign * child.memory_value
         return value
 

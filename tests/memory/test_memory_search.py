@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import engram
-from engram.errors import EngramError
+from engram.errors import EngramError, InvalidFile
+from engram.memory import files
 from engram.memory.features import Features, hashed
 from engram.memory.operators import back_up_memory
 from engram.memory.presets import remembering
@@ -22,7 +23,7 @@ def searched(game, chosen, simulations=1500, seed=1, state=None):
 
 
 def store_of(search):
-    return search._workspace.memory.store
+    return search.memory.store
 
 
 def nodes(search):
@@ -180,3 +181,53 @@ def test_go_has_features_and_remembers():
     rows = store_of(search).features
     assert np.allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-5)
     assert len(np.unique(rows.round(5), axis=0)) >= 95
+
+
+def test_the_direct_variant_asks_every_node_about_itself():
+    game = engram.game("connect_four")
+    search = searched(game, "memory_uct(every_node=true, capacity=4000, neighbours=exact)", 300)
+    tree, store = search.tree, store_of(search)
+    # The root was asked last before the last simulation's return: all that came since is that return.
+    root = tree.memory[0]
+    row = int(root["entry"]) - 1
+    asked = store.query(store.features[row])
+    assert abs(asked.value - root["value"]) < 0.05 and asked.count == pytest.approx(root["count"], rel=0.05)
+    assert nodes(search) != nodes(searched(game, "memory_uct(capacity=4000, neighbours=exact)", 300))
+
+
+def test_the_weight_of_least_mean_squared_error_reaches_selection():
+    game = engram.game("connect_four")
+    trees = {text: nodes(searched(game, f"memory_uct(capacity=500{text})", 400)) for text in ("", ", bias=0.1")}
+    assert trees[""] != trees[", bias=0.1"]
+    # A memory known to be wrong by far more than any value is not listened to.
+    assert nodes(searched(game, "memory_uct(bias=1e9)", 400)) == nodes(searched(game, "uct", 400))
+
+
+def test_a_memory_from_a_file_begins_every_game(tmp_path):
+    game = engram.game("tic_tac_toe")
+    first = searched(game, "memory_uct(capacity=300)", 500)
+    file = tmp_path / "ttt.memory"
+    files.save(file, first.memory.store, files.identity(first.memory.features))
+    again = engram.Search(game, f"memory_uct(memory='{file}')")
+    held = len(store_of(again))
+    assert held == len(first.memory.store)
+    trees = []
+    for _ in range(2):
+        again.run(game.initial_state(), engram.Limit(simulations=300), seed=3)
+        trees.append(nodes(again))
+        again.clear()
+        assert len(store_of(again)) == held
+    assert trees[0] == trees[1] != nodes(searched(game, "memory_uct(capacity=300)", 300, seed=3))
+    for other, what in (("connect_four", "game tic_tac_toe"), ("tic_tac_toe", "features")):
+        options = ", dimension=64" if other == "tic_tac_toe" else ""
+        with pytest.raises(InvalidFile, match=what if not options else "dimension 512"):
+            engram.Search(other, f"memory_uct(memory='{file}'{options})")
+
+
+def test_positions_are_kept_for_who_explains():
+    game = engram.game("connect_four")
+    search = searched(game, "memory_uct(keep_states=true, capacity=200)", 300)
+    store = store_of(search)
+    for row in range(len(store)):
+        state = store.states[row].view(game.state_dtype).reshape(())
+        assert game.hash(state) == store.entries["key"][row]

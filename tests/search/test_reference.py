@@ -497,10 +497,10 @@ def by_depth_reference(path: list[Node], position) -> None:
 
 
 @pytest.mark.parametrize("selection", ["ucb1", "puct", "epsilon_greedy", "greedy with urgency"])
-@pytest.mark.parametrize("equivalence", [0.0, 5.0, 1000.0])
-def test_memory_is_blended_into_selection(selection, equivalence):
+@pytest.mark.parametrize(("equivalence", "bias"), [(0.0, None), (5.0, None), (1000.0, None), (0.0, 0.0), (9.0, 0.3)])
+def test_memory_is_blended_into_selection(selection, equivalence, bias):
     game, state, position = position_after("tic_tac_toe", 1, seed=1)
-    memory = Memory(recall=by_depth(), remember=nothing(), equivalence=equivalence)
+    memory = Memory(recall=by_depth(), remember=nothing(), equivalence=equivalence, bias=bias)
     preset = Preset(selection=SELECTIONS[selection][0], backup=backups.td(), memory=memory)
     oracle = ReferenceSearch(
         position,
@@ -508,12 +508,13 @@ def test_memory_is_blended_into_selection(selection, equivalence):
         Backup(trace_decay=0.9, discount=0.9, min_step=0.005),
         recall=by_depth_reference,
         equivalence=equivalence,
+        bias=bias,
     )
     search = compare(game, state, position, preset, oracle, 400, seed=6)
     plain = Search(game, Preset(selection=SELECTIONS[selection][0], backup=backups.td()))
     plain.run(state, Limit(simulations=400), seed=6)
     same = plain.tree.nodes.tobytes() == search.tree.nodes.tobytes()
-    assert same == (equivalence == 0.0)
+    assert same == (equivalence == 0.0 and bias is None)
 
 
 def test_memory_survives_from_move_to_move():

@@ -152,6 +152,7 @@ class Features:
         else hashed. It says itself whose view its numbers are; memory's values are player 0's.
       num_own: how many it writes.
       embedding_size: numbers in the evaluator's embedding, which then replaces the others; 0: none.
+      embedding_name: whose embedding it is, so that a saved memory is not read with another's.
       plane_weight, pattern_weight: share of the raw planes and of the 3×3 patterns in hand-made features.
       seed: of the hash functions.
 
@@ -169,6 +170,7 @@ class Features:
         own: Callable[..., Any] | None = None,
         num_own: int = 0,
         embedding_size: int = 0,
+        embedding_name: str = "",
         plane_weight: float = 1.0,
         pattern_weight: float = 1.0,
         seed: int = 0,
@@ -189,6 +191,12 @@ class Features:
             raise InvalidParameter(
                 f"{game.name} has no encode with planes_shape: a memory of it needs features of your own"
             )
+        made = f"planes={plane_weight:g}, patterns={pattern_weight:g}"
+        if own is not None:
+            made = f"own={own.__module__}.{own.__qualname__}, num_own={num_own}"
+        if embedding_size:
+            made = f"embedding={embedding_name or 'unnamed'}, size={embedding_size}"
+        self._text = f"{made}, seed={seed}"
         channels, height, width = shape or (0, 0, 0)
         num_raw = num_own if own is not None else channels * height * width
         self._raw = np.zeros(max(num_raw, 1), np.float32)
@@ -209,6 +217,11 @@ class Features:
         }
         for name, number in numbers.items():
             self.header[name] = number
+
+    @property
+    def text(self) -> str:
+        """How positions become numbers, in words that differ where the numbers would."""
+        return self._text
 
     @property
     def handle(self) -> np.ndarray:

@@ -35,6 +35,8 @@ store_dtype = np.dtype(
         ("dimension", np.int64),
         ("size", np.int64),
         ("num_replaced", np.int64),
+        ("states", np.int64),  # address of capacity × state_bytes bytes: the positions themselves, for who explains
+        ("state_bytes", np.int64),  # 0: they are not kept
         # the neighbour index: its record, and the addresses of its functions
         ("index", np.int64),
         ("insert", np.int64),
@@ -64,6 +66,16 @@ def entries_of(store):
 def row_of(store, row):
     """The features of an entry."""
     return floats_at(store.features + row * store.dimension * 4, store.dimension)
+
+
+@compiled(inline=True)
+def keep_state(store, row, state):
+    """Copies the state at an address into an entry."""
+    count = store.state_bytes
+    source = carray(pointer_at(state, np.uint8), (count,))
+    target = carray(pointer_at(store.states + row * count, np.uint8), (count,))
+    for i in range(count):
+        target[i] = source[i]
 
 
 @compiled(inline=True)

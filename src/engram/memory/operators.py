@@ -12,7 +12,7 @@ from numba import carray
 from engram.compile import call, compiled, record_at
 from engram.memory.arithmetic import floats_at
 from engram.memory.features import features_dtype, write_features
-from engram.memory.layout import entries_of, store_dtype
+from engram.memory.layout import entries_of, keep_state, row_of, store_dtype
 from engram.memory.store import add, query, update
 from engram.search.operators import Parameter, recall, remember
 from engram.search.tree import memory_of
@@ -43,6 +43,17 @@ def back_up_memory(column, path, depth, value, count, decay):
         share /= decay
 
 
+@compiled(inline=True)
+def _ask_again(store, node, num_neighbours, temperature):
+    """The memory's answer about a node that was added before, by the features that its entry keeps."""
+    row = np.int64(node.entry) - 1
+    if row < 0 or entries_of(store)[row].generation != node.generation:
+        return
+    if query(store, row_of(store, row), num_neighbours, temperature) != 0:
+        node.value = store.value
+        node.count = store.count
+
+
 @recall(
     store=_NO_RECORD,
     features=_NO_RECORD,
@@ -50,12 +61,15 @@ def back_up_memory(column, path, depth, value, count, decay):
     num_neighbours=Parameter(50.0, 1.0, 1e9),
     temperature=Parameter(0.1, 1e-12, 1e12),
     decay=Parameter(2.0, 1.0, 1e12),
+    every_node=Parameter(0, 0, 1),
 )
 def recall_leaf(tree, path, depth, state, embedding, parameters):
     """Asks the memory about the leaf, takes the answer up the path, and only then adds the leaf.
 
     Args:
       store, features, game: handles of the records. num_neighbours: M. temperature: τ > 0. decay: η ≥ 1 a ply.
+      every_node: 1 for the direct variant: each node of the path is asked about itself on every visit, and nothing
+        is taken up the path. The paper names it as too slow; it is what the leaf-only form is measured by.
 
     An entry that the position has from an earlier visit, transposition or game answers too, and the node
     goes on with it.
@@ -69,10 +83,21 @@ def recall_leaf(tree, path, depth, state, embedding, parameters):
     asked = floats_at(store.query_features, store.dimension)
     if write_features(features, state, embedding, asked) < 0:
         return -1
-    if query(store, asked, np.int64(parameters.num_neighbours), parameters.temperature) != 0:
-        back_up_memory(column, nodes_on_path, depth, store.value, store.count, parameters.decay)
-    row = add(store, key, asked)
+    num_neighbours = np.int64(parameters.num_neighbours)
+    directly = parameters.every_node != 0.0
+    if directly:
+        for at in range(depth):
+            _ask_again(store, column[np.int64(nodes_on_path[at])], num_neighbours, parameters.temperature)
     leaf = column[np.int64(nodes_on_path[depth])]
+    if query(store, asked, num_neighbours, parameters.temperature) != 0:
+        if directly:
+            leaf.value = store.value
+            leaf.count = store.count
+        else:
+            back_up_memory(column, nodes_on_path, depth, store.value, store.count, parameters.decay)
+    row = add(store, key, asked)
+    if store.state_bytes != 0:
+        keep_state(store, row, state)
     leaf.entry = np.int32(row + 1)
     leaf.generation = entries_of(store)[row].generation
     return 0

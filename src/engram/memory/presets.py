@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from engram.errors import InvalidParameter, InvalidSpecification, nearest
 from engram.games.game import Game
 from engram.memory.features import Features
+from engram.memory.files import identity, like, load, take
 from engram.memory.neighbours import INDICES
 from engram.memory.operators import as_table, recall_leaf, remember_path
 from engram.memory.store import MAX_CAPACITY, Store
@@ -26,6 +28,10 @@ def remembering(
     equivalence: float = 1000.0,
     neighbours: str = "sketch",
     seed: int = 0,
+    bias: float | None = None,
+    every_node: bool = False,
+    keep_states: bool = False,
+    memory: str | None = None,
     features: Callable[[Game], Features] | None = None,
     store: Store | None = None,
     **options: Any,
@@ -36,6 +42,11 @@ def remembering(
       num_neighbours: M ≥ 1. temperature: τ > 0, of cosines. capacity: |M| ≥ 1, entries.
       dimension: D ≥ 1 of the features. decay: η ≥ 1 a ply.
       equivalence: k ≥ 0 of the weight λ = sqrt(k/(3N + k)) in selection; 0: bit for bit the search without memory.
+      bias: b ≥ 0 of the weight λ = N_M/(N + N_M + 4·N·N_M·b²) instead, of least mean squared error if memory's
+        value is wrong by b; None: not.
+      every_node: ask about every node of the path on every visit, and take nothing up: slow, a yardstick.
+      keep_states: keep positions too, so that an answer can be shown as boards (compiled games).
+      memory: a file to begin every game with (`engram memory build`), with its own capacity and neighbours.
       neighbours: `exact`, `simhash` or `sketch`. seed: of hashing and projections.
       features: from the game to its features; default hand-made ones.
       store: one to go on with, which then outlives the search and is shared by all that are given it.
@@ -54,24 +65,51 @@ def remembering(
             f"no neighbour search is called {neighbours!r}{nearest(neighbours, INDICES)}; "
             f"there are {', '.join(INDICES)}"
         )
-    numbers = {"num_neighbours": num_neighbours, "temperature": temperature, "decay": decay}
+    if bias is not None and not 0.0 <= bias < math.inf:
+        raise InvalidParameter(f"bias must be 0 or more, not {bias}")
+    if memory is not None and store is not None:
+        raise InvalidParameter("a memory begins with a file or with a store, not with both")
+    numbers = {
+        "num_neighbours": num_neighbours,
+        "temperature": temperature,
+        "decay": decay,
+        "every_node": int(every_node),
+    }
     recall_leaf(**numbers)  # refuses what is out of range now, not when the first search is made
+
+    def begin(game: Game, made: Features) -> tuple[Store, Callable[[], None]]:
+        if memory is None:
+            state_bytes = game.state_dtype.itemsize if keep_states else 0
+            fresh = Store(
+                made.dimension, capacity, neighbours=neighbours, seed=seed, state_bytes=state_bytes, **options
+            )
+            return fresh, fresh.clear
+        known = load(memory, identity(made))
+        own = like(known)
+
+        def forget() -> None:
+            own.clear()
+            take(own, known)
+
+        forget()
+        return own, forget
 
     def make(game: Game) -> Memory:
         made = features(game) if features else Features(game, dimension, seed=seed)
-        own = store
-        if own is None:  # an empty store is false
-            own = Store(made.dimension, capacity, neighbours=neighbours, seed=seed, **options)
+        if keep_states and not game.compiled:
+            raise InvalidParameter(f"{game.name} is a plain Python game, whose positions a memory cannot keep")
+        # A store from outside is the caller's: a new game must not empty it.
+        own, forget = (store, None) if store is not None else begin(game, made)
         if own.dimension != made.dimension:
             raise InvalidParameter(f"features of {made.dimension} numbers do not fit a memory of {own.dimension}")
         return Memory(
             recall=recall_leaf(store=own.handle, features=made.handle, game=as_table(game.address("hash")), **numbers),
             remember=remember_path(store=own.handle),
             equivalence=float(equivalence),
+            bias=bias,
             store=own,
-            keep=made,
-            # A store from outside is the caller's: a new game must not empty it.
-            forgets=store is None,
+            features=made,
+            forget=forget,
         )
 
     return make
@@ -80,7 +118,7 @@ def remembering(
 @register
 def memory_uct(
     *,
-    exploration: float = 1.0,
+    exploration: float | None = None,
     num_neighbours: int = 50,
     temperature: float = 0.1,
     capacity: int = 10_000,
@@ -88,7 +126,12 @@ def memory_uct(
     decay: float = 2.0,
     equivalence: float = 1000.0,
     neighbours: str = "sketch",
+    bias: float | None = None,
+    every_node: bool = False,
+    keep_states: bool = False,
+    memory: str | None = None,
     backup: Operator | None = None,
+    rollout: str = "uniform",
     expand_after: int = 1,
     decision: str = "robust",
     reuse_tree: bool = True,
@@ -98,7 +141,9 @@ def memory_uct(
 
     Args:
       exploration, backup, expand_after, decision, reuse_tree, selection: as in `uct`.
-      num_neighbours, temperature, capacity, dimension, decay, equivalence, neighbours: as in `remembering`.
+      num_neighbours, temperature, capacity, dimension, decay, equivalence, neighbours, bias, every_node, keep_states,
+        memory: as in `remembering`.
+      rollout: as in `uct`.
 
     The store lasts as long as the search: through the moves of a game, not to the next game.
 
@@ -109,12 +154,13 @@ def memory_uct(
     base = uct(
         exploration=exploration,
         backup=backup,
+        rollout=rollout,
         expand_after=expand_after,
         decision=decision,
         reuse_tree=reuse_tree,
         selection=selection,
     )
-    memory = remembering(
+    remembers = remembering(
         num_neighbours=num_neighbours,
         temperature=temperature,
         capacity=capacity,
@@ -122,12 +168,9 @@ def memory_uct(
         decay=decay,
         equivalence=equivalence,
         neighbours=neighbours,
-    )
-    return Preset(
-        selection=base.selection,
-        backup=base.backup,
-        expansion=base.expansion,
-        decision=base.decision,
+        bias=bias,
+        every_node=every_node,
+        keep_states=keep_states,
         memory=memory,
-        reuse_tree=base.reuse_tree,
     )
+    return replace(base, memory=remembers)

@@ -145,6 +145,12 @@ def _add_all(store, keys, features):
 
 
 @compiled
+def _insert_all(store):
+    for row in range(store.size):
+        call(store.insert, (store.index, row, store.features + row * store.dimension * 4))
+
+
+@compiled
 def _update_all(store, rows, values):
     for k in range(len(rows)):
         update(store, np.int64(rows[k]), values[k])
@@ -202,13 +208,21 @@ class Store:
       neighbours: `exact`, `simhash` or `sketch`.
       seed: of the index's projections.
       num_candidates: rows that `sketch` reranks.
+      state_bytes: bytes of a state to keep with each entry, so that an answer can be shown; 0: none.
 
     When full, the least recently used entry makes room: used is added, updated, or found by a query.
     Cost: add O(D log D) (O(D) with `exact`), update O(1), query as the index says. Not for several threads at once.
     """
 
     def __init__(
-        self, dimension: int, capacity: int = 10_000, *, neighbours: str = "sketch", seed: int = 0, **options: Any
+        self,
+        dimension: int,
+        capacity: int = 10_000,
+        *,
+        neighbours: str = "sketch",
+        seed: int = 0,
+        state_bytes: int = 0,
+        **options: Any,
     ):
         if not 1 <= capacity <= MAX_CAPACITY:
             raise InvalidParameter(f"a memory's capacity must be 1 to {MAX_CAPACITY} entries, not {capacity}")
@@ -221,6 +235,10 @@ class Store:
             )
         self.capacity = capacity
         self.dimension = dimension
+        self.neighbours = neighbours
+        self.seed = seed
+        self.options = options
+        self.states = np.zeros((capacity, state_bytes), np.uint8)
         self.index = INDICES[neighbours](capacity, dimension, seed=seed, **options)
         self.entries = np.zeros(capacity + 1, entry_dtype)
         self.features = np.zeros((capacity, dimension), np.float32)
@@ -235,6 +253,7 @@ class Store:
             "features": self.features,
             "table": self._table,
             "index": self.index.header,
+            "states": self.states,
             "candidate_rows": self._rows[0],
             "found_rows": self._rows[1],
             "found_cosines": self._cosines,
@@ -246,6 +265,7 @@ class Store:
         for name in ("capacity", "dimension"):
             self.header[name] = getattr(self, name)
         self.header["table_size"] = len(self._table)
+        self.header["state_bytes"] = state_bytes
         for name, callback in self.index.functions.items():
             self.header[name] = callback.address
         self.clear()
@@ -262,6 +282,11 @@ class Store:
         self.header["num_found"] = 0
         self.header["num_replaced"] = 0
         self.index.clear()
+
+    def rebuild_index(self) -> None:
+        """Gives the neighbour index every row anew, after the rows were written from outside."""
+        self.index.clear()
+        _insert_all(self.header[0])
 
     @property
     def address(self) -> int:

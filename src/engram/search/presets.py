@@ -34,17 +34,19 @@ class Memory:
       recall: operator called at each leaf that is evaluated, before that; writes the memory column.
       remember: operator called after each backup.
       equivalence: k ≥ 0 of λ = sqrt(k / (3N + k)), the weight of memory in selection; 0: none.
-      store: what the operators work on, with `clear()`; None where there is nothing to forget.
-      keep: whatever else must live as long as the operators.
-      forgets: whether the store is emptied when a search forgets its tree for a new game.
+      bias: b ≥ 0 of λ = N_M / (N + N_M + 4·N·N_M·b²), instead of that; None: not.
+      store: what the operators work on.
+      features: how positions become what it is asked about.
+      forget: called when a search forgets its tree for a new game; None: what is known then stays.
     """
 
     recall: Operator
     remember: Operator
     equivalence: float = 1000.0
+    bias: float | None = None
     store: Any = None
-    keep: Any = None
-    forgets: bool = False
+    features: Any = None
+    forget: Callable[[], None] | None = None
 
 
 @dataclass(frozen=True)

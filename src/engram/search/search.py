@@ -17,7 +17,7 @@ from engram.games.game import Game, State
 from engram.games.registry import game as game_of
 from engram.search.decision import decision_rule, highest_value, interval, most_visited
 from engram.search.limit import Limit
-from engram.search.presets import Preset, preset
+from engram.search.presets import Memory, Preset, preset
 from engram.search.result import MoveStatistics, SearchResult
 from engram.search.tree import PLAYER_1, Tree
 from engram.search.workspace import DEFAULT_BYTES, Workspace
@@ -61,6 +61,11 @@ class Search:
     def tree(self) -> Tree:
         """The tree as it stands."""
         return self._workspace.trees[0]
+
+    @property
+    def memory(self) -> Memory | None:
+        """What the preset's memory became for this game, its `store` among it; None without one."""
+        return self._workspace.memory
 
     def warm_up(self) -> None:
         """Compiles, or loads from the cache, all that this search calls; `run` does it before its clock starts."""

@@ -55,6 +55,7 @@ tree_dtype = np.dtype(
         ("max_nodes", np.int64),
         ("full", np.int64),  # 1 once an expansion was left out for want of room
         ("equivalence", np.float64),  # k of the memory's weight sqrt(k / (3N + k))
+        ("bias", np.float64),  # b of the weight N_M / (N + N_M + 4·N·N_M·b²), used instead where it is ≥ 0
     ]
 )
 
@@ -89,18 +90,26 @@ def sign_of(node):
 
 
 @compiled(inline=True)
+def memory_weight(tree, visits, count):
+    """λ in [0, 1]: how much of a child's value is memory's, after N visits and N_M > 0 of memory; 0 as N grows."""
+    if tree.bias >= 0.0:
+        return count / (visits + count + 4.0 * visits * count * tree.bias * tree.bias)
+    return math.sqrt(tree.equivalence / (3.0 * visits + tree.equivalence))
+
+
+@compiled(inline=True)
 def statistics(tree, nodes, child, sign):
     """(visits, Q) of a visited child for the player whose sign is given.
 
     Simulations in flight count as visits that were lost (virtual loss), so that a batch spreads; a
-    memory's value is blended in with weight λ = sqrt(k / (3N + k)) where it knows something.
+    memory's value is blended in where it knows something.
     """
     visits = np.float64(nodes[child].visit_count)
     value = sign * nodes[child].value
     if tree.memory != 0:
         entry = memory_of(tree)[child]
         if entry.count > 0.0:
-            weight = math.sqrt(tree.equivalence / (3.0 * visits + tree.equivalence))
+            weight = memory_weight(tree, visits, entry.count)
             value = (1.0 - weight) * value + weight * sign * entry.value
     if nodes[child].in_flight != 0:
         waiting = np.float64(nodes[child].in_flight)
@@ -175,12 +184,19 @@ class Tree:
     Args:
       num_actions: of the game; a node's children never number more.
       max_nodes: bound on the nodes, ≥ 1 + num_actions.
-      memory: keep the memory column (24 bytes a node more); its k is `equivalence`.
+      memory: keep the memory column (24 bytes a node more), weighed by `equivalence` k, or by `bias` b if ≥ 0.
       own: keep the column of means that a mixing backup needs (16 bytes a node more).
     """
 
     def __init__(
-        self, num_actions: int, max_nodes: int, *, memory: bool = False, own: bool = False, equivalence: float = 0.0
+        self,
+        num_actions: int,
+        max_nodes: int,
+        *,
+        memory: bool = False,
+        own: bool = False,
+        equivalence: float = 0.0,
+        bias: float = -1.0,
     ):
         if max_nodes < 1 + num_actions:
             raise InvalidParameter(f"a tree of {max_nodes} nodes cannot hold a root and its {num_actions} children")
@@ -188,6 +204,7 @@ class Tree:
         self.header = np.zeros(1, tree_dtype)
         self.header["max_nodes"] = max_nodes
         self.header["equivalence"] = equivalence
+        self.header["bias"] = bias
         capacity = min(max_nodes, max(1024, 4 * (num_actions + 1)))
         self.nodes = np.zeros(capacity, node_dtype)
         self.memory = np.zeros(capacity, memory_dtype) if memory else None

@@ -76,6 +76,7 @@ class Workspace:
                 memory=self.memory is not None,
                 own=needs_own,
                 equivalence=self.memory.equivalence if self.memory else 0.0,
+                bias=self.memory.bias if self.memory and self.memory.bias is not None else -1.0,
             )
             for _ in range(num_trees)
         ]
@@ -118,9 +119,9 @@ class Workspace:
         tree.nodes[0]["flags"] = PLAYER_1 if self.game.to_play(state) else 0
 
     def forget(self) -> None:
-        """Empties the memory's store, if it belongs to this search."""
-        if self.memory is not None and self.memory.forgets:
-            self.memory.store.clear()
+        """Tells the memory that another game begins."""
+        if self.memory is not None and self.memory.forget is not None:
+            self.memory.forget()
 
     def prepare(self, budget: int | None) -> None:
         """Gives the operators their numbers for a budget of simulations (None: not known).

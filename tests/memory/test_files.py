@@ -1,0 +1,107 @@
+"""Memories on disk, merged and pruned."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engram import durable
+from engram.errors import InvalidFile, InvalidParameter
+from engram.memory import files
+from engram.memory.store import Store
+
+
+def filled(seed=0, count=60, capacity=40, **options):
+    rng = np.random.default_rng(seed)
+    store = Store(16, capacity, **options)
+    for key in rng.integers(0, 50, count):
+        row = store.add(int(key) + 1, np.random.default_rng(int(key)).normal(size=16))
+        for value in rng.uniform(-1, 1, rng.integers(0, 4)):
+            store.update(row, value)
+    return store
+
+
+def contents(store):
+    return {
+        int(store.entries["key"][row]): (store.entries["visit_count"][row], store.entries["value"][row])
+        for row in range(len(store))
+    }
+
+
+@pytest.mark.parametrize("neighbours", ["exact", "simhash", "sketch"])
+def test_a_loaded_store_goes_on_as_the_saved_one(tmp_path, neighbours):
+    store = filled(neighbours=neighbours)
+    files.save(tmp_path / "m", store, {"game": "g"})
+    loaded = files.load(tmp_path / "m", {"game": "g"})
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        key, features = int(rng.integers(0, 90)) + 1, rng.normal(size=16)
+        asked = [one.query(features, num_neighbours=5) for one in (store, loaded)]
+        assert asked[0] == asked[1]
+        rows = [one.add(key, features) for one in (store, loaded)]
+        assert rows[0] == rows[1]
+        for one in (store, loaded):
+            one.update(rows[0], 0.5)
+    assert store.entries.tobytes() == loaded.entries.tobytes()
+    assert store.header["num_replaced"] == loaded.header["num_replaced"]
+
+
+def test_another_memory_is_refused(tmp_path):
+    files.save(tmp_path / "m", filled(), {"game": "go:9"})
+    with pytest.raises(InvalidFile, match="a memory with game go:9, not go:7"):
+        files.load(tmp_path / "m", {"game": "go:7"})
+
+
+def test_entries_that_do_not_fit_together_are_refused(tmp_path):
+    files.save(tmp_path / "m", filled(), {})
+    about, arrays = durable.load(tmp_path / "m", files.KIND)
+
+    def saved_with(**changed):
+        durable.save(tmp_path / "n", files.KIND, about, {**arrays, **changed})
+        return pytest.raises(InvalidFile, match="damaged")
+
+    for field, value in (("newer", 10_000), ("older", -1), ("key", arrays["entries"]["key"][1])):
+        entries = arrays["entries"].copy()
+        entries[field][0] = value
+        with saved_with(entries=entries):
+            files.load(tmp_path / "n")
+    with saved_with(features=arrays["features"][:-1]):
+        files.load(tmp_path / "n")
+    with saved_with(features=arrays["features"][:, :-1]):
+        files.load(tmp_path / "n")
+    durable.save(tmp_path / "n", files.KIND, {**about, "capacity": -4}, arrays)
+    with pytest.raises((InvalidFile, InvalidParameter)):
+        files.load(tmp_path / "n")
+
+
+def test_merging_joins_returns():
+    one, two = filled(1), filled(2)
+    both = files.merge([one, two])
+    expected = {}
+    for key in contents(one).keys() | contents(two).keys():
+        known = [contents(store)[key] for store in (one, two) if key in contents(store)]
+        total = sum(n for n, _ in known)
+        expected[key] = (total, sum(n * v for n, v in known) / total if total else 0.0)
+    found = contents(both)
+    assert found.keys() == expected.keys()
+    for key, (visits, value) in expected.items():
+        assert found[key] == (visits, pytest.approx(value, abs=1e-12))
+    assert contents(files.merge([one])) == contents(one)
+    with pytest.raises(InvalidParameter, match="do not mix"):
+        files.merge([one, Store(8, 4)])
+
+
+def test_with_too_little_room_the_least_recently_used_go():
+    store = filled()
+    kept = files.merge([store], capacity=10)
+    newest = store.entries["key"][files.rows_by_use(store)[-10:]]
+    assert sorted(contents(kept)) == sorted(int(key) for key in newest)
+
+
+def test_pruning_keeps_what_was_seen_most():
+    store = filled()
+    pruned = files.prune(store, min_visits=1, keep=7)
+    visits = sorted((n for n, _ in contents(store).values()), reverse=True)
+    assert sorted((n for n, _ in contents(pruned).values()), reverse=True) == visits[:7]
+    assert all(contents(store)[key] == held for key, held in contents(pruned).items())
+    assert len(files.prune(store, min_visits=1e9)) == 0
