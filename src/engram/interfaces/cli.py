@@ -6,17 +6,24 @@ imported inside the commands, so that `engram --help` is there at once.
 
 from __future__ import annotations
 
-import json
-import os
 import sys
-from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
 
-from engram.errors import EngramError
+from engram.interfaces.command import (
+    DatabaseOption,
+    GameOption,
+    JsonOption,
+    MovesOption,
+    SearchOption,
+    SecondsOption,
+    SeedOption,
+    SimulationsOption,
+    guarded,
+    print_json,
+)
 
 app = typer.Typer(
     name="engram",
@@ -26,43 +33,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-GameOption = Annotated[str, typer.Option("--game", "-g", help="Game, such as connect_four, go:9 or my_game.py:hex.")]
-SearchOption = Annotated[str, typer.Option("--search", "-s", help="Search, such as 'uct(exploration=1.0)'.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print plain JSON for programs.")]
-SimulationsOption = Annotated[Optional[int], typer.Option("--simulations", "-n", help="Simulations a move.")]
-SecondsOption = Annotated[Optional[float], typer.Option("--seconds", help="Seconds a move.")]
-SeedOption = Annotated[int, typer.Option("--seed", help="Seed of all random numbers.")]
-MovesOption = Annotated[str, typer.Option("--moves", "-m", help="Moves played so far, such as '4 4 3' or 443.")]
-DatabaseOption = Annotated[str, typer.Option("--database", "-d", help="SQLite file, or any database by URL.")]
-
-
-def _guarded(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Turns every expected error into one sentence and exit code 2."""
-
-    @wraps(command)
-    def run(*arguments: Any, **options: Any) -> Any:
-        try:
-            return command(*arguments, **options)
-        except EngramError as error:
-            typer.echo(f"engram: {error}", err=True)
-            raise typer.Exit(2) from None
-        except BrokenPipeError:
-            # Whoever read our output went away: nothing is left to say, not even at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(0) from None
-        except KeyboardInterrupt:
-            typer.echo("engram: interrupted", err=True)
-            raise typer.Exit(130) from None
-
-    return run
-
-
-def _print_json(data: Any) -> None:
-    typer.echo(json.dumps(data, indent=2))
-
 
 @app.command()
-@_guarded
+@guarded
 def games(as_json: JsonOption = False) -> None:
     """List the games that can be named."""
     from engram.games.registry import GAMES
@@ -71,7 +44,7 @@ def games(as_json: JsonOption = False) -> None:
         {"game": name, "parameters": entry.parameters, "about": entry.about} for name, entry in GAMES.items()
     ]
     if as_json:
-        return _print_json(rows)
+        return print_json(rows)
     from rich.table import Table
 
     from engram.interfaces.console import console
@@ -85,7 +58,7 @@ def games(as_json: JsonOption = False) -> None:
 
 
 @app.command()
-@_guarded
+@guarded
 def check(
     game: GameOption = "connect_four", games: Annotated[int, typer.Option(min=1)] = 50, as_json: JsonOption = False
 ) -> None:
@@ -96,7 +69,7 @@ def check(
     from engram.games.registry import game as game_of
 
     report = check_game(game_of(game), games)
-    _print_json(asdict(report)) if as_json else typer.echo(str(report))
+    print_json(asdict(report)) if as_json else typer.echo(str(report))
 
 
 def _limit(simulations: int | None, seconds: float | None, default: int) -> Any:
@@ -125,7 +98,7 @@ def _position(game: Any, moves: str, position: str | None) -> Any:
 
 
 @app.command()
-@_guarded
+@guarded
 def move(
     game: GameOption = "connect_four",
     search: SearchOption = "uct",
@@ -149,13 +122,13 @@ def move(
     state = _position(found, moves, position)
     result = Search(found, search, max_nodes=max_nodes).run(state, limit, seed=seed)
     if as_json:
-        return _print_json(result.to_json())
+        return print_json(result.to_json())
     typer.echo(found.render(state))
     typer.echo(str(result))
 
 
 @app.command()
-@_guarded
+@guarded
 def play(
     game: GameOption = "connect_four",
     opponent: Annotated[str, typer.Option("--opponent", "-o", help="Who plays against you.")] = "uct",
@@ -172,11 +145,11 @@ def play(
         game, opponent, _limit(simulations, seconds, 10_000), human_player=int(second), seed=seed, quiet=as_json
     )
     if as_json:
-        _print_json(record)
+        print_json(record)
 
 
 @app.command()
-@_guarded
+@guarded
 def match(
     game: GameOption = "connect_four",
     a: Annotated[str, typer.Option("--a", help="First player, such as 'uct(exploration=1.0)'.")] = "uct",
@@ -206,7 +179,7 @@ def match(
 
 
 @app.command()
-@_guarded
+@guarded
 def results(
     matches: Annotated[Optional[list[int]], typer.Argument(help="One match to show, or several to compare.")] = None,
     games: Annotated[bool, typer.Option("--games", help="Show every game as text.")] = False,
@@ -220,7 +193,7 @@ def results(
 
 
 @app.command()
-@_guarded
+@guarded
 def bench(
     game: Annotated[
         Optional[list[str]], typer.Option("--game", "-g", help="Repeat for several; default a selection.")
@@ -234,11 +207,11 @@ def bench(
     from engram.interfaces.bench import measure, table
 
     records = measure(game, simulations=simulations, seconds=seconds, peer=peer, tell=not as_json)
-    _print_json(records) if as_json else table(records)
+    print_json(records) if as_json else table(records)
 
 
 @app.command()
-@_guarded
+@guarded
 def truth(
     game: GameOption = "connect_four",
     rules: Annotated[str, typer.Option("--rules", "-r", help="Backup rules, with commas between.")] = "average,softmax",
