@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -54,15 +53,14 @@ def save(path: str | Path, kind: str, about: Mapping[str, Any], arrays: Mapping[
     )
     metadata = {"engram": manifest, "sha256": _digest(manifest, stored)}
     try:
-        handle, name = tempfile.mkstemp(prefix=path.name + ".", suffix=".part", dir=path.parent)
-        os.close(handle)
+        name = path.with_name(f"{path.name}.{os.getpid()}.part")
         try:
             save_file(stored, name, metadata)
             with open(name, "rb") as written:
                 os.fsync(written.fileno())
             os.replace(name, path)
         except BaseException:
-            Path(name).unlink(missing_ok=True)
+            name.unlink(missing_ok=True)
             raise
     except (OSError, SafetensorError) as error:
         raise InvalidFile(f"{path} cannot be written: {_reason(error)}") from error

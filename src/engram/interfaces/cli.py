@@ -24,6 +24,7 @@ from engram.interfaces.command import (
     guarded,
     print_json,
 )
+from engram.interfaces.memory_command import memory_app
 
 app = typer.Typer(
     name="engram",
@@ -32,6 +33,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+app.add_typer(memory_app, name="memory")
 
 
 @app.command()

@@ -116,10 +116,7 @@ def load(path: str | Path, belongs_to: dict[str, Any] | None = None) -> Store:
     Raises:
       InvalidFile: as `durable.load`; or a memory of another game, or with other features.
     """
-    about, arrays = durable.load(path, KIND)
-    for what in belongs_to or {}:
-        if about.get(what) != (belongs_to or {})[what]:
-            raise InvalidFile(f"{path} is a memory with {what} {about.get(what)}, not {(belongs_to or {})[what]}")
+    about = durable.about(path, KIND)
     try:
         store = Store(
             about["dimension"],
@@ -129,6 +126,31 @@ def load(path: str | Path, belongs_to: dict[str, Any] | None = None) -> Store:
             state_bytes=about["state_bytes"],
             **about["options"],
         )
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidFile(f"{path} is damaged: {error}") from error
+    restore(store, path, belongs_to)
+    return store
+
+
+def restore(store: Store, path: str | Path, belongs_to: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Makes a store of the same kind hold what a file holds, to the row; returns what the file says of itself.
+
+    Raises:
+      InvalidFile: as `load`; or the store is of another capacity or kind.
+    """
+    about, arrays = durable.load(path, KIND)
+    own = {
+        "dimension": store.dimension,
+        "capacity": store.capacity,
+        "neighbours": store.neighbours,
+        "seed": store.seed,
+        "options": store.options,
+        "state_bytes": store.states.shape[1],
+    }
+    for what, wanted in {**(belongs_to or {}), **own}.items():
+        if about.get(what) != wanted:
+            raise InvalidFile(f"{path} is a memory with {what} {about.get(what)}, not {wanted}")
+    try:
         entries, features = arrays["entries"], arrays["features"]
         size = len(features)
         # A file is input from outside: the ring must visit every row once, or compiled code would run astray.
@@ -137,19 +159,20 @@ def load(path: str | Path, belongs_to: dict[str, Any] | None = None) -> Store:
         keys = np.unique(entries["key"][:size])
         if len(entries) != size + 1 or not linked or len(keys) != size or entries.dtype != store.entries.dtype:
             raise InvalidFile(f"{path} is damaged: its entries do not fit together")
+        store.clear()
         store.entries[:size], store.entries[-1] = entries[:-1], entries[-1]
         store.features[:size] = features
         if store.states.shape[1]:
             store.states[:size] = arrays["states"]
+        store.header["num_replaced"] = about["num_replaced"]
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, InvalidFile):
             raise
         raise InvalidFile(f"{path} is damaged: {error}") from error
     store.header["size"] = size
-    store.header["num_replaced"] = about["num_replaced"]
     _enter_keys(store.header[0])
     store.rebuild_index()
-    return store
+    return about
 
 
 def like(store: Store, capacity: int | None = None) -> Store:

@@ -1,0 +1,81 @@
+"""What a memory says of a position, and which stored positions say it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from engram.errors import InvalidParameter
+from engram.games.game import State
+from engram.memory.store import Neighbour, Recollection
+from engram.search.search import Search
+
+
+@dataclass(frozen=True)
+class Witness:
+    """A stored position that answered.
+
+    Attributes:
+      neighbour: how similar, what it is worth (for player 0), and its share of the answer.
+      value: the same for the player to move at the position asked about.
+      board: the stored position as a diagram; None where the store keeps no positions.
+    """
+
+    neighbour: Neighbour
+    value: float
+    board: str | None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The answer of a memory about a position.
+
+    Attributes:
+      value: V̂_M in [-1, 1] for the player to move. count: N_M > 0.
+      witnesses: those that it comes from, the largest share first.
+    """
+
+    value: float
+    count: float
+    witnesses: tuple[Witness, ...]
+
+    def __str__(self) -> str:
+        text = f"memory: {self.value:+.3f} for the player to move, from {self.count:.1f} returns"
+        for witness in self.witnesses:
+            one = witness.neighbour
+            text += (
+                f"\n\n{100 * one.weight:.1f} % of it: cosine {one.cosine:.3f}, "
+                f"value {witness.value:+.3f}, {one.visit_count:,} returns, position {one.key:016x}"
+            )
+            text += f"\n{witness.board}" if witness.board is not None else ""
+        return text
+
+
+def explain(search: Search, state: State, most: int = 5) -> Explanation | None:
+    """What the search's memory would answer about a state now; None if it knows nothing.
+
+    Args:
+      search: with a memory. state: of its game. most: witnesses named.
+
+    The neighbours count as used, as they do in a search. Boards need `keep_states=true`.
+
+    Raises:
+      InvalidParameter: a search without memory.
+    """
+    memory = search.memory
+    if memory is None or memory.store is None:
+        raise InvalidParameter(f"{search.preset.text} has no memory to explain")
+    asked: dict[str, Any] = dict(memory.recall.values)
+    found: Recollection | None = memory.store.query(
+        memory.features(state), num_neighbours=int(asked["num_neighbours"]), temperature=asked["temperature"]
+    )
+    if found is None:
+        return None
+    game = search.game
+    sign = 1.0 if game.to_play(state) == 0 else -1.0
+    boards = memory.store.states
+    witnesses = []
+    for one in sorted(found.neighbours, key=lambda neighbour: -neighbour.weight)[:most]:
+        kept = boards[one.row].view(game.state_dtype).reshape(()) if boards.shape[1] else None
+        witnesses.append(Witness(one, sign * one.value, None if kept is None else game.render(kept)))
+    return Explanation(sign * found.value, found.count, tuple(witnesses))

@@ -1,0 +1,97 @@
+"""Building a memory by self-play, and asking it, as people do from the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from engram.errors import InvalidFile, InvalidSpecification
+from engram.interfaces.cli import app
+from engram.memory import files
+from engram.memory.build import build
+from engram.memory.explain import explain
+from engram.search.search import Search
+
+SEARCH = "memory_uct(capacity=3000, keep_states=true)"
+
+
+def command(*arguments):
+    return CliRunner().invoke(app, ["memory", *map(str, arguments)])
+
+
+def test_building_goes_on_where_the_file_stands(tmp_path):
+    settings = {"simulations": 60, "seed": 3}
+    whole = build("tic_tac_toe", SEARCH, tmp_path / "whole", games=12, **settings)
+    for games in (0, 5, 12):
+        parts = build("tic_tac_toe", SEARCH, tmp_path / "parts", games=games, **settings)
+        assert parts.games == games
+    assert parts == whole
+    stores = [files.load(tmp_path / name) for name in ("whole", "parts")]
+    assert stores[0].entries.tobytes() == stores[1].entries.tobytes()
+    with pytest.raises(InvalidFile, match="simulations 60, not 61"):
+        build("tic_tac_toe", SEARCH, tmp_path / "parts", games=13, simulations=61, seed=3)
+    with pytest.raises(InvalidSpecification, match="no memory"):
+        build("tic_tac_toe", "uct", tmp_path / "none")
+
+
+def test_killed_while_building_nothing_saved_is_lost(tmp_path):
+    file = tmp_path / "m"
+    code = (
+        "from engram.memory import build as b\nb.SAVE_EVERY_S = 0.0\n"
+        f"b.build('tic_tac_toe', {SEARCH!r}, {str(file)!r}, games=100_000, simulations=60, seed=3)"
+    )
+    child = subprocess.Popen([sys.executable, "-c", code])
+    end = time.monotonic() + 120
+    while not file.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    time.sleep(0.3)
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    done = files.durable.about(file, files.KIND)["games"]
+    assert done >= 1
+    built = build("tic_tac_toe", SEARCH, file, games=done + 2, simulations=60, seed=3)
+    fresh = build("tic_tac_toe", SEARCH, tmp_path / "fresh", games=done + 2, simulations=60, seed=3)
+    assert built == fresh
+
+
+def test_an_answer_names_its_witnesses(tmp_path):
+    build("connect_four", SEARCH, tmp_path / "m", games=3, simulations=100, opening_moves=0)
+    search = Search("connect_four", f"memory_uct(memory='{tmp_path / 'm'}')")
+    game = search.game
+    state = game.play(game.initial_state(), 3)
+    found = explain(search, state, most=1000)
+    assert found is not None
+    weights = np.array([witness.neighbour.weight for witness in found.witnesses])
+    values = np.array([witness.value for witness in found.witnesses])
+    assert weights.sum() == pytest.approx(1.0) and (np.diff(weights) <= 0).all()
+    assert found.value == pytest.approx(weights @ values)
+    # Player 1 is to move, and the store speaks for player 0.
+    assert found.witnesses[0].value == -found.witnesses[0].neighbour.value
+    closest = max(found.witnesses, key=lambda witness: witness.neighbour.cosine)
+    assert closest.board == game.render(state) and closest.neighbour.cosine == pytest.approx(1.0)
+    assert "for the player to move" in str(found)
+
+
+def test_the_command_line(tmp_path):
+    file, other = tmp_path / "m", tmp_path / "n"
+    options = ("--game", "tic_tac_toe", "--search", SEARCH, "--simulations", 50)
+    built = command("build", "-o", file, "--games", 4, *options, "--json")
+    assert built.exit_code == 0, built.output
+    held = json.loads(built.stdout)["entries"]
+    inspected = json.loads(command("inspect", file, "--json").stdout)
+    assert inspected["entries"] == held and inspected["game"] == "tic_tac_toe" and inspected["games"] == 4
+    assert json.loads(command("prune", file, "-o", other, "--keep", 10, "--json").stdout)["entries"] == 10
+    assert json.loads(command("merge", file, other, "-o", other, "--json").stdout)["entries"] == held
+    asked = json.loads(command("ask", file, "--moves", "", "--json").stdout)
+    assert -1 <= asked["value"] <= 1 and asked["witnesses"][0]["board"]
+    assert "memory:" in command("ask", file).stdout
+    wrong = command("inspect", tmp_path / "nothing")
+    assert wrong.exit_code == 2 and "there is no file" in wrong.stderr
