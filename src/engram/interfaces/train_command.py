@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
@@ -68,7 +68,7 @@ def records(
 
         done = train_records(plan, output, checkpoint_s=checkpoint_s, stop_at=stop_at, progress=shown)
     if as_json:
-        return print_json({"folder": str(output), **asdict(done)})
+        return print_json({"folder": str(output), **done.to_json()})
     typer.echo(_line(done, plan))
 
 
@@ -77,9 +77,11 @@ def _line(now: Any, plan: Any) -> str:
         f"step {now.done:,}/{plan.steps:,}",
         f"{now.done * plan.batch / max(now.seconds, 1e-9):,.0f} positions/s",
         f"policy {now.losses.policy:.3f} ({now.losses.accuracy:.1%} right)",
-        f"value {now.losses.value:.3f}",
     ]
+    if not math.isnan(now.losses.value):
+        parts.append(f"value {now.losses.value:.3f}")
     found = now.validation
     if found is not None:
-        parts.append(f"held out: policy {found.accuracy:.1%}, value sign {found.value_sign:.1%}")
+        parts.append(f"held out: policy {found.accuracy:.1%} right")
+        parts += [] if math.isnan(found.value_sign) else [f"value's sign {found.value_sign:.1%}"]
     return " · ".join(parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from collections.abc import Callable
@@ -67,6 +68,17 @@ class Progress:
     validation: Validation | None
     seconds: float
     warnings: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; numbers that there are none of are null."""
+        found: dict[str, Any] = _without_nan(asdict(self))
+        return found
+
+
+def _without_nan(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _without_nan(value) for key, value in data.items()}
+    return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
 def train_records(
@@ -166,14 +178,19 @@ def _resume(learner: Learner, plan: Plan, folder: Path) -> float:
 def _write(learner: Learner, plan: Plan, folder: Path, state: Progress, board: Any) -> None:
     found = state.validation
     assert found is not None
-    about = {"plan": asdict(plan), "seconds": state.seconds, "validation": asdict(found)}
+    about = {"plan": asdict(plan), "seconds": state.seconds, "validation": _without_nan(asdict(found))}
     board.add_scalars("loss", {"policy": state.losses.policy, "value": state.losses.value}, state.done)
     for name, number in asdict(found).items():
         board.add_scalar(f"validation/{name}", number, state.done)
     board.add_scalar("accuracy", state.losses.accuracy, state.done)
     with open(folder / LOG, "a", encoding="utf-8") as log:
-        line = {"step": state.done, "positions": state.done * plan.batch, "seconds": round(state.seconds, 1)}
-        log.write(json.dumps({**line, **asdict(state.losses), "validation": asdict(found)}) + "\n")
+        line: dict[str, Any] = {
+            "step": state.done,
+            "positions": state.done * plan.batch,
+            "seconds": round(state.seconds, 1),
+        }
+        line |= {"losses": asdict(state.losses), "validation": asdict(found)}
+        log.write(json.dumps(_without_nan(line)) + "\n")
         log.flush()
         os.fsync(log.fileno())
     save_network(folder / NETWORK, learner.net, about={"step": state.done, **about})

@@ -71,7 +71,8 @@ def validate(net: Network, drawing: Drawing, limit: int | None = 20_000, batch: 
 def why_records_cannot_teach(records: Records) -> list[str]:
     """Sentences about games that hold too little; none where all is well."""
     said = []
-    openings = {records.actions[first : first + 12].tobytes() for first in records.offset[:-1]}
+    ends = np.minimum(records.offset[:-1] + 12, records.offset[1:])
+    openings = {records.actions[first:end].tobytes() for first, end in zip(records.offset, ends, strict=False)}
     if len(openings) < max(2, len(records) // 50):
         said.append(f"all games are alike: {len(records)} games have only {len(openings)} different first 12 moves")
     decided = records.value[np.isfinite(records.value)]
