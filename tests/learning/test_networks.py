@@ -60,7 +60,9 @@ def test_the_evaluator_says_what_the_network_says(name, text, layer):
     assert np.allclose(given.value, value, atol=1e-5)
     assert (given.embedding is None) == (layer is None)
     if layer is not None:
-        assert given.embedding.shape == inner.shape and np.allclose(given.embedding, inner, atol=1e-4)
+        assert given.embedding.shape == inner.shape == (11, net.size_of(layer)) and np.allclose(
+            given.embedding, inner, atol=1e-4
+        )
 
 
 def test_history_is_seen():

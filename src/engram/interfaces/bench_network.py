@@ -80,11 +80,14 @@ def measure_network(name: str, game: str | None, *, seconds: float, tell: bool =
         search.clear()
         counted[1] += search.run(states[0], Limit(simulations=400)).simulations
 
+    def side_by_side() -> None:
+        for tree in range(BATCH):
+            together.clear(tree)
+        together.run(states, Limit(simulations=64), range(BATCH))
+
     timers = {
         "network": lambda share: _timed(forward, lambda: counted[0], share),
-        "lockstep": lambda share: _timed(
-            lambda: together.run(states, Limit(simulations=32), range(BATCH)), lambda: made[0].asked, share
-        ),
+        "lockstep": lambda share: _timed(side_by_side, lambda: made[0].asked, share),
         "search": lambda share: _timed(one, lambda: counted[1], share),
     }
     figures: dict[str, list[float]] = {what: [] for what in timers}

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from engram.compile import call, compiled
-from engram.errors import InvalidParameter, OperatorError, nearest
+from engram.errors import InvalidParameter, OperatorError
 from engram.games.game import Game
 from engram.learning.encoding import encode_batch, encoder, symmetry_tables
 from engram.learning.networks import Network, fit
@@ -94,9 +94,7 @@ class NetworkEvaluator:
             raise InvalidParameter(f"batch is 1 or more and cache 0 or more, not {batch} and {cache}")
         if net.value is None:
             raise InvalidParameter(f"{net.configuration.network} has no value head: a search needs one")
-        if embedding is not None and embedding not in net.layers:
-            known = f"{nearest(embedding, net.layers)}; it has {', '.join(net.layers)}"
-            raise InvalidParameter(f"the network has no layer {embedding!r}{known}")
+        self.embedding_size = net.size_of(embedding) if embedding is not None else 0
         if embedding is not None and symmetry:
             raise InvalidParameter("positions seen turned at random have embeddings that cannot be compared")
         chosen = fastest_precision() if precision == "auto" else precision
