@@ -10,9 +10,10 @@ from typing import Annotated, Any, Optional
 import typer
 
 from engram.interfaces.command import GameOption, JsonOption, SeedOption, guarded, print_json
+from engram.interfaces.train_self_play_command import selfplay
 
 train_app = typer.Typer(help="Train networks (needs PyTorch: pip install 'engram[learn]').", no_args_is_help=True)
-
+train_app.command()(selfplay)
 
 DataOption = Annotated[
     list[str],
