@@ -56,7 +56,7 @@ class Preset:
     Args:
       selection, backup: operators of these kinds.
       expansion: when and how the tree grows.
-      decision: final move: `robust`, `max`, `max_robust` or `secure`.
+      decision: final move: `robust`, `max`, `max_robust`, `secure` or `lcb`.
       rollout: `uniform`, or `heavy` where the game has one: how leaves are played out.
       evaluation: None for rollouts, or a function `(state, rng) -> value for player 0`, compiled
         with the game's record; it may use the state up.
@@ -160,7 +160,7 @@ def uct(
       rollout: `uniform`, or `heavy` where the game has one (it takes wins and stops losses).
       expand_after: visits before a node gets children.
       all_children: a rollout from every child of a new inner node.
-      decision: `robust`, `max`, `max_robust`, `secure`.
+      decision: `robust`, `max`, `max_robust`, `secure`, `lcb`.
       reuse_tree: keep the tree from move to move.
       selection: a selection operator instead of UCB1; exploration and first_play_urgency are then its own.
     """
