@@ -135,6 +135,7 @@ class Node:
     visit_count: int = 0
     player: int = 0
     terminal: bool = False
+    proven: bool = False
     num_visited: int = 0
     children: list[Node] = field(default_factory=list)
     own_returns: list[float] = field(default_factory=list)  # its own evaluations, for player 0
@@ -193,7 +194,10 @@ def epsilon_greedy(epsilon: float = 0.1, first_play_urgency: float = math.inf) -
             return EXPAND
         if epsilon > 0.0 and rng.float() < epsilon:
             drawn = rng.below(len(node.children))
-            return drawn if drawn < node.num_visited else EXPAND
+            if drawn >= node.num_visited:
+                return EXPAND
+            if q(node, node.children[drawn]) > -math.inf:
+                return drawn
         return _highest(node, first_play_urgency, lambda child: q(node, child))
 
     return select
@@ -237,6 +241,8 @@ class Backup:
         path[-1].own_returns.append(value)
         for node, target in zip(path[::-1], self.targets(path, value)[::-1], strict=True):
             node.visit_count += 1
+            if node.proven and self.mix is not None:
+                continue
             node.mean += self.step(node.visit_count) * (target - node.mean)
             node.value = node.mean if self.mix is None else self.mix(node)
 
@@ -303,6 +309,7 @@ class ReferenceSearch:
     recall: Callable[[list[Node], Any], None] | None = None  # what a memory writes before a leaf is evaluated
     remember: Callable[[list[Node], float], None] | None = None  # what it keeps after a backup
     equivalence: float = 0.0  # k of the memory's weight sqrt(k / (3N + k))
+    solver: bool = False
     bias: float | None = None  # b of the memory's other weight, N_M / (N + N_M + 4·N·N_M·b²)
 
     def __post_init__(self) -> None:
@@ -324,11 +331,15 @@ class ReferenceSearch:
     def run(self, simulations: int, seed: int) -> Node:
         rng, self.replayed = Rng(seed), None
         for _ in range(simulations):
+            if self.root.proven:
+                break
             self.simulate(rng)
         return self.root
 
     def q(self, node: Node, child: Node) -> float:
         value = node.sign * child.value
+        if child.proven:
+            return -math.inf if value <= -1.0 else value
         if child.memory_count > 0.0:
             n, m = child.visit_count, child.memory_count
             weight = math.sqrt(self.equivalence / (3.0 * n + self.equivalence))
@@ -340,7 +351,7 @@ class ReferenceSearch:
     def simulate(self, rng: Rng) -> None:
         path, position = [self.root], self.position.copy()
         replayed = self.replayed
-        while not path[-1].terminal:
+        while not (path[-1].terminal or path[-1].proven):
             node, depth = path[-1], len(path) - 1
             if not node.children:
                 if node.visit_count < self.expand_after or self.evaluator or not self.expand(node, position):
@@ -360,12 +371,26 @@ class ReferenceSearch:
             path.append(child)
             position.play(child.action)
         leaf = path[-1]
-        if self.recall is not None and not leaf.terminal:
+        if self.recall is not None and not (leaf.terminal or leaf.proven):
             self.recall(path, position)
         value = self.evaluate(leaf, position, rng)
         self.backup(path, value)
         if self.remember is not None:
             self.remember(path, value)
+        if self.solver:
+            for node in reversed(path):
+                self.prove(node)
+
+    @staticmethod
+    def prove(node: Node) -> None:
+        """A node is worth its best proven move if that wins, or if all its legal moves are proven."""
+        known = [node.sign * child.value for child in node.visited if child.proven]
+        complete = len(known) == len(node.children) > 0
+        if complete or max(known, default=-1.0) >= 1.0:
+            node.proven, node.mean = True, node.sign * max(known)
+            node.value = node.mean
+        elif node.terminal:
+            node.proven = True
 
     def expand(self, node: Node, position: Any, weights: Sequence[float] | None = None) -> bool:
         actions = position.legal_actions()
@@ -392,8 +417,8 @@ class ReferenceSearch:
         return child
 
     def evaluate(self, leaf: Node, position: Any, rng: Rng) -> float:
-        if leaf.terminal:
-            return position.outcome()
+        if leaf.terminal or leaf.proven:
+            return leaf.value if leaf.proven else position.outcome()
         if self.evaluator is None:
             return position.rollout(rng)
         value, weights = self.evaluator(position)

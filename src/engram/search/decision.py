@@ -65,6 +65,22 @@ DECISIONS: dict[str, Decision] = {
 """Final-move rules by name: (value for the mover, visits) of each child to its index."""
 
 
+def final_move(name: str, value: np.ndarray, visits: np.ndarray, proven: np.ndarray) -> int:
+    """The move that a rule chooses, by its index, where some values are proven.
+
+    A proven win is played. Proven losses, and proven moves worth less than another proven one, are left out
+    while there is another move; where all are lost, the rule chooses among all.
+
+    Args:
+      name: of the rule. value, visits, proven: (A,) of each move; values for the player to move.
+    """
+    best = value[proven].max(initial=-1.0)
+    allowed = proven & (value >= best) if best >= 1.0 else ~proven | ((value >= best) & (value > -1.0))
+    allowed |= not allowed.any()
+    candidates = np.flatnonzero(allowed)
+    return int(candidates[decision_rule(name)(value[candidates], visits[candidates])])
+
+
 def decision_rule(name: str) -> Decision:
     """The final-move rule of a name.
 

@@ -62,6 +62,7 @@ class Preset:
         with the game's record; it may use the state up.
       evaluator: answers batches of leaves instead.
       memory: what similar positions say, or None; a function of the game makes one for each search.
+      solver: carry proven values up the tree, and end the search when the root's is proven.
       num_leaves: simulations of one tree in flight for an evaluator, 1 to 1024.
       reuse_tree: keep what is below the moves played.
       text: the specification that makes it again.
@@ -75,6 +76,7 @@ class Preset:
     evaluation: Callable[..., float] | None = None
     evaluator: Evaluator | None = None
     memory: Memory | Callable[[Game], Memory] | None = None
+    solver: bool = False
     num_leaves: int = 1
     reuse_tree: bool = True
     text: str = "custom"
@@ -150,6 +152,7 @@ def uct(
     decision: str = "robust",
     reuse_tree: bool = True,
     selection: Operator | None = None,
+    solver: bool = False,
 ) -> Preset:
     """UCT: UCB1 selection, uniform rollouts, the mean backed up.
 
@@ -163,6 +166,7 @@ def uct(
       decision: `robust`, `max`, `max_robust`, `secure`, `lcb`.
       reuse_tree: keep the tree from move to move.
       selection: a selection operator instead of UCB1; exploration and first_play_urgency are then its own.
+      solver: carry proven wins, losses and draws up the tree.
     """
     given = {"exploration": exploration, "first_play_urgency": first_play_urgency}
     given = {key: value for key, value in given.items() if value is not None}
@@ -176,6 +180,7 @@ def uct(
         expansion=Expansion(after=expand_after, all_children=all_children),
         decision=decision,
         reuse_tree=reuse_tree,
+        solver=solver,
     )
 
 
@@ -190,13 +195,14 @@ def puct(
     evaluator: Evaluator | None = None,
     num_leaves: int = 1,
     reuse_tree: bool = True,
+    solver: bool = False,
 ) -> Preset:
     """PUCT: priors guide, an evaluator (or rollouts with uniform priors) values.
 
     Args:
       exploration: c ≥ 0.
       first_play_urgency, reduction: value of a child that nobody has visited; default the node's own.
-      backup, decision, reuse_tree: as in `uct`.
+      backup, decision, reuse_tree, solver: as in `uct`.
       evaluator: answers batches with policy and value; None: uniform priors and rollouts.
       num_leaves: leaves of one tree that wait together.
     """
@@ -207,6 +213,7 @@ def puct(
         evaluator=evaluator,
         num_leaves=num_leaves,
         reuse_tree=reuse_tree,
+        solver=solver,
     )
 
 

@@ -31,6 +31,7 @@ program_dtype = np.dtype(
         # expansion
         ("expand_after", np.int64),
         ("expand_all", np.int64),
+        ("solver", np.int64),  # 1: proven values are carried up
         ("sorted_children", np.int64),  # 1: unvisited children are entered in order of prior
     ]
 )
@@ -58,5 +59,5 @@ LEAF = 0  # the leaf waits for a value
 OVER = 1  # the leaf is the end of a game: its value is known
 GROW = 2  # no room for children; nothing was changed
 COLLISION = 3  # the leaf is being evaluated for another slot; nothing was changed
-FINISHED = 4  # the budget is spent, or nothing can change the choice any more
+FINISHED = 4  # the budget is spent, the root is proven, or nothing can change the choice any more
 FAILED = -1  # an operator reported failure

@@ -92,7 +92,7 @@ def epsilon_greedy(tree, node, rng, parameters):
     """With probability ε a child drawn uniformly, else the one of the highest value.
 
     Args:
-      epsilon: ε in [0, 1]; 0 is greedy.
+      epsilon: ε in [0, 1]; 0 is greedy. A proven loss that is drawn is left for the highest value.
       first_play_urgency: value given to children that nobody has visited; inf: each is tried first.
 
     Source: Sutton and Barto 2018, §2.2.
@@ -105,10 +105,13 @@ def epsilon_greedy(tree, node, rng, parameters):
     urgency = parameters.first_play_urgency
     if visited < number and urgency == math.inf:
         return EXPAND
+    sign = sign_of(parent)
     if parameters.epsilon > 0.0 and random_float(rng) < parameters.epsilon:
         drawn = random_below(rng, number)
-        return np.int64(first + drawn) if drawn < visited else EXPAND
-    sign = sign_of(parent)
+        if drawn >= visited:
+            return EXPAND
+        if statistics(tree, nodes, first + drawn, sign)[1] > -math.inf:
+            return np.int64(first + drawn)
     best = np.int64(EXPAND)
     highest = urgency if visited < number else -math.inf
     for child in range(first, first + visited):

@@ -16,7 +16,8 @@ from engram.compile import call, call_float, compiled, pointer_at, record_at
 from engram.rng import random_below, rng_dtype
 from engram.search.expansion import actions_of, enter_child, make_children, set_priors
 from engram.search.program import COLLISION, FAILED, FINISHED, GROW, LEAF, OVER
-from engram.search.tree import EXPAND, PLAYER_1, TERMINAL, nodes_of, tree_dtype
+from engram.search.proof import carry_proofs
+from engram.search.tree import EXPAND, PLAYER_1, PROVEN, TERMINAL, nodes_of, tree_dtype
 
 DECISION_PERIOD = 64
 VALUE_BOUND = 1.0 + 1e-6  # of the root's value, rounding allowed: what passes it comes from a faulty rule
@@ -97,7 +98,7 @@ def descend(program, slot):
     while True:
         node = nodes[index]
         slot.depth = depth
-        if node.flags & TERMINAL:
+        if node.flags & (TERMINAL | PROVEN):
             return OVER
         if node.num_children == 0:
             inner = np.int64(node.visit_count) >= program.expand_after and depth < slot.max_depth
@@ -170,6 +171,8 @@ def finish(program, slot, value):
     status = call(program.backup, (slot.tree, slot.path, slot.depth, value, program.backup_parameters))
     if program.remember != 0 and status >= 0:
         status = call(program.remember, (slot.tree, slot.path, slot.depth, value, program.remember_parameters))
+    if program.solver != 0:
+        carry_proofs(tree_of(slot), path_of(slot), slot.depth)
     slot.done += 1
     sound = -VALUE_BOUND <= nodes_of(tree_of(slot))[0].value <= VALUE_BOUND
     return 0 if status >= 0 and sound else FAILED
@@ -202,7 +205,7 @@ def is_decided(tree, left):
 
 @compiled(inline=True)
 def has_finished(slot):
-    if slot.done >= slot.budget:
+    if slot.done >= slot.budget or nodes_of(tree_of(slot))[0].flags & PROVEN:
         return True
     if slot.stop_early == 0 or slot.done == 0 or slot.done % DECISION_PERIOD != 0:
         return False

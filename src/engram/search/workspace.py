@@ -22,19 +22,20 @@ from engram.search import simulation
 from engram.search.evaluation import checked
 from engram.search.presets import Preset
 from engram.search.program import FAILED, FINISHED, GROW, program_dtype, slot_dtype
-from engram.search.tree import PLAYER_1, Tree
+from engram.search.tree import PLAYER_1, PROVEN, Tree
 
 DEFAULT_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
 class RootMoves:
-    """The moves of a root, (A,) each: action, visits, value in [-1, 1] for the player to move, prior."""
+    """The moves of a root, (A,) each: action, visits, value in [-1, 1] for the player to move, prior, proven or not."""
 
     action: np.ndarray
     visits: np.ndarray
     value: np.ndarray
     prior: np.ndarray
+    proven: np.ndarray
 
 
 class Workspace:
@@ -157,6 +158,10 @@ class Workspace:
         """Simulations backed up in a tree since `start`."""
         return int(self._slots_of(number)["done"].sum())
 
+    def is_proven(self, number: int) -> bool:
+        """Whether the value of a tree's root is proven."""
+        return bool(self.trees[number].nodes[0]["flags"] & PROVEN)
+
     def has_finished(self, number: int) -> bool:
         """Whether a tree's search has ended."""
         return bool((self._slots_of(number)["status"] == FINISHED).all())
@@ -169,11 +174,18 @@ class Workspace:
             # The first simulation looks at the root alone: its moves are still worth naming.
             actions = np.array(self.game.legal_actions(self.game.read(self.root_states[number])))
             nothing = np.zeros(len(actions))
-            return RootMoves(actions, nothing.astype(np.uint32), nothing, np.full(len(actions), 1 / len(actions)))
+            return RootMoves(
+                actions,
+                nothing.astype(np.uint32),
+                nothing,
+                np.full(len(actions), 1 / len(actions)),
+                nothing.astype(bool),
+            )
         sign = -1.0 if tree.nodes[0]["flags"] & PLAYER_1 else 1.0
         visits = children["visit_count"].copy()
         value = np.where(visits > 0, sign * children["value"], 0.0)
-        return RootMoves(children["action"].copy(), visits, value, children["prior"].astype(np.float64))
+        proven = (children["flags"] & PROVEN) != 0
+        return RootMoves(children["action"].copy(), visits, value, children["prior"].astype(np.float64), proven)
 
     def root_value(self, number: int) -> float:
         """Value of a tree's root for the player to move there."""
@@ -270,6 +282,7 @@ class Workspace:
         program["waits"] = preset.evaluator is not None
         program["expand_after"] = preset.expansion.after
         program["expand_all"] = preset.expansion.all_children
+        program["solver"] = preset.solver
         program["sorted_children"] = preset.evaluator is not None
         return program
 
