@@ -15,7 +15,7 @@ from engram.search import selection as selections
 from engram.search.evaluation import Evaluation
 from engram.search.expansion import Expansion
 from engram.search.limit import Limit
-from engram.search.lockstep import Lockstep
+from engram.search.lockstep import Lockstep, RootNoise
 from engram.search.operators import Parameter, mix, recall, remember
 from engram.search.presets import Memory, Preset, puct, uct
 from engram.search.schedules import ExpIntegral, StepsOf
@@ -429,10 +429,11 @@ def test_lockstep_is_search_bit_for_bit(game_name, preset):
     states = [position_after(game_name, moves, seed=moves)[1] for moves in (0, 1, 2, 3, 1)]
     seeds = [5, 6, 7, 8, 5]
     together = Lockstep(game, preset, len(states) + 1)
+    searches = [Search(game, preset) for _ in states]
     for simulations in (2, 700):
         found = together.run(states, Limit(simulations=simulations), seeds)
-        for state, seed, statistics, tree in zip(states, seeds, found, together._workspace.trees, strict=False):
-            search = Search(game, preset)
+        trees = together._workspace.trees
+        for search, state, seed, statistics, tree in zip(searches, states, seeds, found, trees, strict=False):
             result = search.run(state, Limit(simulations=simulations), seed=seed)
             count = search.tree.num_nodes
             assert tree.num_nodes == count
@@ -460,6 +461,52 @@ def test_lockstep_with_an_evaluator_fills_its_batches(num_leaves):
         search.run(state, Limit(simulations=100))
         count = search.tree.num_nodes
         assert tree.nodes[:count].tobytes() == search.tree.nodes[:count].tobytes()
+
+
+def test_lockstep_keeps_trees_from_move_to_move_as_search_does():
+    game = GAMES["connect_four"][0]
+    preset = puct(evaluator=StubEvaluator(7), num_leaves=2)
+    together, alone = Lockstep(game, preset, 4), [Search(game, preset) for _ in range(2)]
+    states = [game.initial_state(), game.play(game.initial_state(), 3)]
+    for move in range(4):
+        # Trees 3 and 1, in turns all or one of them: the others must not notice.
+        chosen = [0, 1] if move % 2 == 0 else [1]
+        found = together.run(
+            [states[k] for k in chosen], Limit(simulations=90), [move] * len(chosen), trees=[(3, 1)[k] for k in chosen]
+        )
+        for k, statistics in zip(chosen, found, strict=True):
+            result = alone[k].run(states[k], Limit(simulations=90), seed=move)
+            assert (statistics.action, statistics.root_value) == (result.action, result.value)
+            states[k] = game.play(states[k], result.action)
+            alone[k].advance(result.action)
+            together.advance((3, 1)[k], result.action)
+    together.clear(1)
+    fresh = Search(game, preset)
+    (found,) = together.run([states[1]], Limit(simulations=50), [1], trees=[1])
+    assert found.root_value == fresh.run(states[1], Limit(simulations=50), seed=1).value
+
+
+def test_root_noise_mixes_priors_and_repeats():
+    game = GAMES["connect_four"][0]
+    preset, state = puct(evaluator=StubEvaluator(7)), game.initial_state()
+    priors = {}
+    for name, noise in (
+        ("none", None),
+        ("nothing", RootNoise(0.0)),
+        ("all", RootNoise(1.0, 2.0)),
+        ("half", RootNoise(0.5, 2.0)),
+    ):
+        together = Lockstep(game, preset, 1)
+        (found,) = together.run([state], Limit(simulations=60), [4], noise=noise)
+        assert found.simulations == 60 and found.visits.sum() == 59
+        root = together._workspace.root(0)
+        priors[name] = root.prior[np.argsort(root.action)]
+        assert priors[name].sum() == pytest.approx(1.0, abs=1e-5)
+    assert np.array_equal(priors["none"], priors["nothing"])
+    assert np.allclose(priors["half"], (priors["none"] + priors["all"]) / 2, atol=1e-6)
+    assert not np.allclose(priors["none"], priors["all"], atol=0.05)
+    with pytest.raises(InvalidParameter):
+        RootNoise(1.5)
 
 
 def test_lockstep_of_one_simulation_names_a_move():

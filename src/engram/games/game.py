@@ -14,6 +14,7 @@ and, where the game has them,
     rollout(state, rng) -> float          plays uniformly to the end in place; outcome for player 0
     heavy_rollout(state, rng) -> float    the same with some knowledge of the game
     encode(state, planes)                 writes float32 feature planes of shape `planes_shape`, for the player to move
+    encode_history(state, planes, steps)  planes of the position and `steps` ones before it; returns their number
 
 The functions trust their arguments; the methods of `Game` check them. `engram.games.check.check_game`
 tests any game by random play.
@@ -31,6 +32,7 @@ from numba import types
 
 from engram.compile import Callback
 from engram.errors import IllegalAction, InvalidGame, InvalidState, nearest
+from engram.games.symmetry import Symmetry, identity
 from engram.rng import rng_dtype
 
 State = Any
@@ -51,6 +53,8 @@ class Game:
       max_moves: upper bound of the moves in a game, from any state.
       legal_actions, play, outcome, to_play, hash, copy, rollout, heavy_rollout, encode: see the module's text.
       planes_shape: (channels, height, width) written by `encode`.
+      encode_history, max_history: planes with up to so many earlier positions, of the same height and width.
+      symmetries: ways to turn the board that change nothing, the identity first; default it alone.
       action_names: one text an action; default the number itself.
       render: state to a text diagram; default the record's fields.
       parse_state: diagram to a state; default none.
@@ -83,6 +87,9 @@ class Game:
         heavy_rollout: Callable[..., Any] | None = None,
         encode: Callable[..., Any] | None = None,
         planes_shape: tuple[int, int, int] | None = None,
+        encode_history: Callable[..., Any] | None = None,
+        max_history: int = 0,
+        symmetries: Sequence[Symmetry] | None = None,
         action_names: Sequence[str] | None = None,
         aliases: dict[str, int] | None = None,
         render: Callable[[State], str] | None = None,
@@ -102,6 +109,9 @@ class Game:
         self.num_actions = num_actions
         self.max_moves = max_moves
         self.planes_shape = planes_shape
+        self.max_history = max_history
+        cells = planes_shape[1] * planes_shape[2] if planes_shape else 0
+        self.symmetries = list(symmetries or [identity(cells, num_actions)])
         self.state_dtype = initial.dtype
         self._initial = initial[0:1].copy().reshape(())
         self._action_names = list(action_names) if action_names is not None else None
@@ -124,6 +134,7 @@ class Game:
             "rollout": (rollout, real, (record, rng)),
             "heavy_rollout": (heavy_rollout, real, (record, rng)),
             "encode": (encode, whole, (record, planes)),
+            "encode_history": (encode_history, whole, (record, planes, whole)),
         }
         self.callbacks = {key: Callback(*part) for key, part in parts.items() if part[0] is not None}
         self._python: dict[str, Callable[..., Any]] = {}

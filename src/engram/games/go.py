@@ -20,6 +20,7 @@ from engram.compile import compiled
 from engram.errors import InvalidSpecification, InvalidState
 from engram.games.game import Game, State
 from engram.games.go_board import (
+    MAX_HISTORY,
     MAX_MOVES,
     MAX_SIZE,
     ONES,
@@ -39,7 +40,9 @@ from engram.games.go_board import (
     used_points,
     zobrist,
 )
+from engram.games.go_history import copy_boards, encode_history, flip_stone, keep_board
 from engram.games.go_rollout import rollout, value_of
+from engram.games.symmetry import board_symmetries
 
 _0 = np.uint64(0)
 _1 = np.uint64(1)
@@ -93,6 +96,7 @@ def play(state, action):
     width = state.width
     stride = width + _1
     colour = state.colour
+    keep_board(state)
     state.colour = _1 - colour
     state.num_moves += _1
     state.ko = _0
@@ -108,8 +112,11 @@ def play(state, action):
     left = liberties_after(state, lanes)
     taken = put_stone(state, point, colour, stride, lanes, left, _0)
     key = state.key ^ zobrist(point, colour)
+    flip_stone(state, place, colour)
     for index in range(taken):
-        key ^= zobrist(np.uint64(state.listed[index]), _1 - colour)
+        lost = np.uint64(state.listed[index])
+        key ^= zobrist(lost, _1 - colour)
+        flip_stone(state, (lost // stride - _1) * width + lost % stride - _1, _1 - colour)
     state.key = key
     if taken != _0:
         state.captures += _1
@@ -153,6 +160,7 @@ def copy(target, source):
     target.captures = source.captures
     target.num_past = source.num_past
     points = used_points(source)
+    copy_boards(target, source)
     for index in range(np.uint64(64)):
         target.seen[index] = source.seen[index]
     for index in range(points):
@@ -191,6 +199,7 @@ def _lay(state, point, colour):
     if put_stone(state, point, colour, stride, lanes, left, _0) != _0:
         return False
     state.key ^= zobrist(point, colour)
+    flip_stone(state, (point // stride - _1) * state.width + point % stride - _1, colour)
     state.balance += 1 if colour == _0 else -1
     return True
 
@@ -243,6 +252,9 @@ def go(size: int, komi: float = 7.5, move_limit: int | None = None) -> Game:
         rollout=rollout,
         encode=encode,
         planes_shape=(4, size, size),
+        encode_history=encode_history,
+        max_history=MAX_HISTORY,
+        symmetries=board_symmetries(size, size, size * size + 1),
         action_names=[*names, "pass"],
         render=render,
         parse_state=lambda diagram: parse(diagram, initial),

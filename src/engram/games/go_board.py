@@ -24,6 +24,9 @@ from engram.rng import mix
 MAX_SIZE = 25
 MAX_POINTS = (MAX_SIZE + 1) * (MAX_SIZE + 2) + 2
 MAX_MOVES = 3 * MAX_SIZE * MAX_SIZE
+MAX_HISTORY = 8
+"""Boards before the present one that a state keeps; a power of 2."""
+WORDS = (MAX_SIZE * MAX_SIZE + 63) // 64
 
 BORDER = 3
 NEUTRAL = 1 << 14
@@ -47,6 +50,8 @@ board_dtype = np.dtype(
         ("liberties", np.uint16, (MAX_POINTS,)),
         ("following", np.uint16, (MAX_POINTS,)),
         ("listed", np.uint16, (MAX_POINTS,)),  # scratch: empty points in a rollout, taken stones in `play`
+        ("laid", np.uint64, (2, WORDS)),  # the stones of Black and White, a bit a cell
+        ("earlier", np.uint64, (MAX_HISTORY, 2, WORDS)),  # the same before move number n, at n modulo 8
         ("past", np.uint64, (MAX_MOVES + 1,)),  # keys of all positions so far, this one included
     ],
     align=True,

@@ -19,6 +19,7 @@ from engram.games import line_wide
 from engram.games.game import Game
 from engram.games.line_text import action_names, parser, renderer
 from engram.games.line_threats import winning_cells
+from engram.games.symmetry import board_symmetries, mirror_symmetries
 from engram.rng import mix, random_below
 
 _0 = np.uint64(0)
@@ -235,6 +236,7 @@ def line(rows: int, columns: int, run: int, gravity: bool = False, name: str | N
         copy=code.get("copy"),
         constants=("cells", "bottom", "run") if one_word else ("rows", "columns", "run", "gravity"),
         planes_shape=(2, rows, columns),
+        symmetries=mirror_symmetries(rows, columns) if gravity else board_symmetries(rows, columns, rows * columns),
         action_names=names,
         aliases=aliases,
         render=renderer(rows, columns, gravity, stones_of),

@@ -222,14 +222,21 @@ def truth(
     search: SearchOption = "uct",
     simulations: Annotated[str, typer.Option("--simulations", "-n", help="Budgets, with commas between.")] = "100,1000",
     positions: Annotated[int, typer.Option(min=1, help="Positions, drawn by random play and solved.")] = 1000,
+    memory: Annotated[
+        bool, typer.Option("--memory", help="Compare memory's values with the search's own, node by node.")
+    ] = False,
     seed: SeedOption = 0,
     workers: Annotated[Optional[int], typer.Option(min=1, help="Processes; default one a core.")] = None,
-    output: Annotated[
-        Optional[str], typer.Option("--output", "-o", help="Folder for truth.json and truth.png.")
-    ] = None,
+    output: Annotated[Optional[str], typer.Option("--output", "-o", help="Folder for the figures and a plot.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure backup rules against the exact values of a solved game: bias, error and mistakes by budget."""
+    """Measure backup rules, or memories, against the exact values of a solved game."""
+    if memory:
+        from engram.interfaces.memory_truth_command import run_memory_truth
+
+        return run_memory_truth(
+            game, search, simulations, positions=positions, seed=seed, workers=workers, output=output, as_json=as_json
+        )
     from engram.interfaces.truth_command import run_truth
 
     run_truth(

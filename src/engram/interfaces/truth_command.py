@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
-from typing import Any
 
 from engram.arena.truth import TruthRow, default_workers, difference, truth
-from engram.errors import EngramError, InvalidSpecification
+from engram.errors import InvalidSpecification
+from engram.interfaces.measured import pyplot, read_rows, write_rows
 from engram.specification import split_specifications
 
 
@@ -31,9 +30,9 @@ def run_truth(
         budgets = [int(part) for part in simulations.replace(" ", "").split(",")]
     except ValueError:
         raise InvalidSpecification(f"simulations must be numbers with commas between, not {simulations!r}") from None
-    folder = Path(output) if output else None
+    file = Path(output) / "truth.json" if output else None
     setting = {"game": game, "positions": positions, "seed": seed}
-    rows = _read(folder, setting) if folder else []
+    rows = read_rows(file, setting, TruthRow) if file else []
 
     def row_done(row: TruthRow) -> None:
         rows.append(row)
@@ -42,15 +41,15 @@ def run_truth(
             file=sys.stderr,
             flush=True,
         )
-        if folder:
-            _write(folder, setting, rows)
+        if file:
+            write_rows(file, setting, rows)
 
     found = truth(
         game, searches, budgets, positions=positions, seed=seed, workers=workers or default_workers(), known=rows,
         row_done=row_done,
     )  # fmt: skip
-    if folder:
-        _plot(folder / "truth.png", game, found)
+    if file:
+        _plot(file.with_suffix(".png"), game, found)
     if as_json:
         print(json.dumps([row.to_json() for row in found], indent=2))
         return
@@ -88,44 +87,13 @@ def _with_rule(search: str, rule: str) -> str:
     return f"{text[:-1]}{'' if text.endswith('()') else ', '}backup={rule})"
 
 
-def _read(folder: Path, setting: dict[str, Any]) -> list[TruthRow]:
-    file = folder / "truth.json"
-    if not file.exists():
-        return []
-    try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-        rows = [TruthRow(**row) for row in data["rows"]]
-        same = data["setting"] == setting
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise EngramError(f"{file} cannot be read as results of engram truth: {error}") from None
-    if not same:
-        raise EngramError(f"{file} holds results of another setting ({data['setting']}); choose another --output")
-    return rows
-
-
-def _write(folder: Path, setting: dict[str, Any], rows: list[TruthRow]) -> None:
-    data = json.dumps({"setting": setting, "rows": [row.to_json() for row in rows]}, indent=1)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        written = folder / "truth.json.part"
-        written.write_text(data, encoding="utf-8")
-        os.replace(written, folder / "truth.json")
-    except OSError as error:
-        raise EngramError(f"{folder} cannot be written: {error}") from None
-
-
 def _plot(file: Path, game: str, rows: list[TruthRow]) -> None:
-    try:
-        import matplotlib
-    except ImportError:
-        print("engram: no plot, because Matplotlib is not installed (pip install 'engram[plots]')", file=sys.stderr)
+    plots = pyplot()
+    if plots is None:
         return
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, (error_axes, mistake_axes) = pyplot.subplots(1, 2, figsize=(14, 5.5), layout="constrained")
+    figure, (error_axes, mistake_axes) = plots.subplots(1, 2, figsize=(14, 5.5), layout="constrained")
     searches = list(dict.fromkeys(row.search for row in rows))
-    colours = pyplot.get_cmap("tab20")
+    colours = plots.get_cmap("tab20")
     for number, search in enumerate(searches):
         own = sorted((row for row in rows if row.search == search), key=lambda row: row.simulations)
         # Side by side on the logarithmic axis, so that bars do not hide each other.
@@ -145,4 +113,4 @@ def _plot(file: Path, game: str, rows: list[TruthRow]) -> None:
     figure.legend(*error_axes.get_legend_handles_labels(), loc="outside right center", fontsize=8)
     figure.suptitle(f"{game}: searches against exact values ({rows[0].positions} positions, 95 % bars)")
     figure.savefig(file, dpi=120)
-    pyplot.close(figure)
+    plots.close(figure)

@@ -32,6 +32,8 @@ def remembering(
     every_node: bool = False,
     keep_states: bool = False,
     memory: str | None = None,
+    plane_weight: float = 1.0,
+    pattern_weight: float = 1.0,
     features: Callable[[Game], Features] | None = None,
     store: Store | None = None,
     **options: Any,
@@ -48,6 +50,7 @@ def remembering(
       keep_states: keep positions too, so that an answer can be shown as boards (compiled games).
       memory: a file to begin every game with (`engram memory build`), with its own capacity and neighbours.
       neighbours: `exact`, `simhash` or `sketch`. seed: of hashing and projections.
+      plane_weight, pattern_weight: share of the planes and of the 3×3 patterns in hand-made features.
       features: from the game to its features; default hand-made ones.
       store: one to go on with, which then outlives the search and is shared by all that are given it.
 
@@ -77,6 +80,9 @@ def remembering(
     }
     recall_leaf(**numbers)  # refuses what is out of range now, not when the first search is made
 
+    def hand_made(game: Game) -> Features:
+        return Features(game, dimension, plane_weight=plane_weight, pattern_weight=pattern_weight, seed=seed)
+
     def begin(game: Game, made: Features) -> tuple[Store, Callable[[], None]]:
         if memory is None:
             state_bytes = game.state_dtype.itemsize if keep_states else 0
@@ -95,7 +101,7 @@ def remembering(
         return own, forget
 
     def make(game: Game) -> Memory:
-        made = features(game) if features else Features(game, dimension, seed=seed)
+        made = features(game) if features else hand_made(game)
         if keep_states and not game.compiled:
             raise InvalidParameter(f"{game.name} is a plain Python game, whose positions a memory cannot keep")
         # A store from outside is the caller's: a new game must not empty it.
@@ -130,6 +136,8 @@ def memory_uct(
     every_node: bool = False,
     keep_states: bool = False,
     memory: str | None = None,
+    plane_weight: float = 1.0,
+    pattern_weight: float = 1.0,
     backup: Operator | None = None,
     rollout: str = "uniform",
     expand_after: int = 1,
@@ -143,7 +151,7 @@ def memory_uct(
     Args:
       exploration, backup, expand_after, decision, reuse_tree, selection, solver: as in `uct`.
       num_neighbours, temperature, capacity, dimension, decay, equivalence, neighbours, bias, every_node, keep_states,
-        memory: as in `remembering`.
+        memory, plane_weight, pattern_weight: as in `remembering`.
       rollout: as in `uct`.
 
     The store lasts as long as the search: through the moves of a game, not to the next game.
@@ -174,5 +182,7 @@ def memory_uct(
         every_node=every_node,
         keep_states=keep_states,
         memory=memory,
+        plane_weight=plane_weight,
+        pattern_weight=pattern_weight,
     )
     return replace(base, memory=remembers)

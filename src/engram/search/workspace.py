@@ -187,6 +187,16 @@ class Workspace:
         proven = (children["flags"] & PROVEN) != 0
         return RootMoves(children["action"].copy(), visits, value, children["prior"].astype(np.float64), proven)
 
+    def mix_root_priors(self, number: int, share: float, concentration: float, rng: np.random.Generator) -> None:
+        """Mixes Dirichlet noise into the priors of a root whose children nobody has visited."""
+        children = self.trees[number].children()
+        if len(children) < 2 or children["visit_count"].any():
+            return
+        noise = rng.dirichlet(np.full(len(children), concentration / len(children)))
+        children["prior"] = (1.0 - share) * children["prior"] + share * noise
+        # The first unvisited child is taken for the best of them.
+        children[:] = children[np.argsort(-children["prior"], kind="stable")]
+
     def root_value(self, number: int) -> float:
         """Value of a tree's root for the player to move there."""
         root = self.trees[number].nodes[0]

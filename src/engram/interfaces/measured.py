@@ -1,0 +1,63 @@
+"""Rows of figures in a JSON file, from which a killed run goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from engram.errors import InvalidFile
+
+Row = TypeVar("Row")
+
+
+def read_rows(file: Path, setting: dict[str, Any], kind: type[Row]) -> list[Row]:
+    """The rows of a file; none if there is no file.
+
+    Raises:
+      InvalidFile: it cannot be read, or was measured with another setting.
+    """
+    if not file.exists():
+        return []
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+        rows = [kind(**row) for row in data["rows"]]
+        same = data["setting"] == setting
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InvalidFile(f"{file} cannot be read as results of engram truth: {error}") from None
+    if not same:
+        raise InvalidFile(f"{file} holds results of another setting ({data['setting']}); choose another --output")
+    return rows
+
+
+def write_rows(file: Path, setting: dict[str, Any], rows: Sequence[Any]) -> None:
+    """Writes rows (with `to_json`) and their setting, whole or not at all.
+
+    Raises:
+      InvalidFile: the folder cannot be written.
+    """
+    data = json.dumps({"setting": setting, "rows": [row.to_json() for row in rows]}, indent=1)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        written = file.with_name(file.name + ".part")
+        written.write_text(data, encoding="utf-8")
+        os.replace(written, file)
+    except OSError as error:
+        raise InvalidFile(f"{file} cannot be written: {error}") from None
+
+
+def pyplot() -> Any:
+    """Matplotlib's pyplot, drawing to files; None, with a word, where it is not installed."""
+    try:
+        import matplotlib
+    except ImportError:
+        import sys
+
+        print("engram: no plot, because Matplotlib is not installed (pip install 'engram[plots]')", file=sys.stderr)
+        return None
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plots
+
+    return plots

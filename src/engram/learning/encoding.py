@@ -1,0 +1,55 @@
+"""Positions to planes, a batch in one compiled call."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engram.compile import call, compiled
+from engram.games.game import Game
+
+
+@compiled
+def encode_state(encode, history, state, planes):
+    """Planes of a state (both addresses); `history` < 0: those of the game's `encode`. Negative on failure."""
+    return call(encode, (state, planes)) if history < 0 else call(encode, (state, planes, history))
+
+
+@compiled(inline=True)
+def turn(source, target, cells):
+    """Writes planes (C·cells) with every cell where a symmetry takes it."""
+    area = np.uint64(len(cells))
+    for first in range(np.uint64(0), np.uint64(len(source)), area):
+        for cell in range(area):
+            target[first + np.uint64(cells[cell])] = source[first + cell]
+
+
+@compiled
+def encode_batch(encode, history, states, stride, rows, turns, cells, scratch, planes):
+    """Encodes the states `rows` of an array at the address `states`, one every `stride` bytes.
+
+    Args:
+      turns: (B,) which symmetry each is seen in. cells: (S, cells) of each. scratch: (C·cells,) float32.
+      planes: (≥ B, C·cells) float32, filled from row 0.
+    """
+    for row in range(len(rows)):
+        state = states + rows[row] * stride
+        if turns[row] == 0:
+            status = encode_state(encode, history, state, planes[row].ctypes.data)
+        else:
+            status = encode_state(encode, history, state, scratch.ctypes.data)
+            turn(scratch, planes[row], cells[turns[row]])
+        if status < 0:
+            return status
+    return 0
+
+
+def symmetry_tables(game: Game) -> tuple[np.ndarray, np.ndarray]:
+    """Where each symmetry takes cells (S, cells) and actions (S, num_actions), as compiled code reads them."""
+    cells = np.array([symmetry.cells for symmetry in game.symmetries], np.int64)
+    actions = np.array([symmetry.actions for symmetry in game.symmetries], np.int64)
+    return cells, actions
+
+
+def encoder(game: Game, history: int | None) -> tuple[int, int]:
+    """Address of the game's encoding function, and the number that `encode_state` takes for its history."""
+    return (game.address("encode"), -1) if history is None else (game.address("encode_history"), history)

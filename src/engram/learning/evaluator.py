@@ -1,0 +1,186 @@
+"""A network as a search's evaluator: batches of positions in, policies, values and embeddings out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from engram.compile import call, compiled
+from engram.errors import InvalidParameter, OperatorError, nearest
+from engram.games.game import Game
+from engram.learning.encoding import encode_batch, encoder, symmetry_tables
+from engram.learning.networks import Network, fit
+from engram.rng import mix
+from engram.search.evaluation import Evaluation
+
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+@compiled
+def _hash_all(function, states, stride, count, keys):
+    for row in range(count):
+        keys[row] = np.uint64(call(function, (states + row * stride,)))
+
+
+@compiled
+def _find(keys, known, filled, rows):
+    """The rows whose keys the table does not hold; returns how many."""
+    missing = 0
+    for row in range(len(keys)):
+        slot = keys[row] % np.uint64(len(known))
+        if filled[slot] == 0 or known[slot] != keys[row]:
+            rows[missing] = row
+            missing += 1
+    return missing
+
+
+@compiled
+def _turns(keys, seed, number, turns):
+    # By position and not by draw: the same position is seen the same way whatever else is in the batch.
+    for row in range(len(keys)):
+        turns[row] = np.int64(mix(keys[row] ^ seed) % np.uint64(number))
+
+
+def fastest_precision() -> str:
+    """`bfloat16` where this machine computes with it, else `float32`."""
+    if torch.cuda.is_available():
+        return "bfloat16" if torch.cuda.is_bf16_supported() else "float32"
+    able = torch.backends.cpu.get_cpu_capability()
+    has = getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
+    return "bfloat16" if able == "AVX512" and has() else "float32"
+
+
+class NetworkEvaluator:
+    """Answers batches of a game's positions with a network.
+
+    Args:
+      net: the network. game: whose positions; it must have the planes and actions of the network.
+      batch: positions computed at once, ≥ 1; fewer are filled up, more are taken in parts. With a fixed batch the
+        answer to a position does not depend on what else is asked, to the last bit.
+      precision: `float32`, `bfloat16`, or `auto`: what is faster here.
+      embedding: the layer whose output is answered too (`net.layers`), or None.
+      symmetry: see each position turned at random, by its hash and `seed`; not with an embedding.
+      cache: answers kept, by position hash (bounded; a new one takes an old one's place); 0: none. Positions of
+        equal hash and different history share an answer.
+      device: `cpu`, `cuda`, or `auto`.
+
+    Values are for the player to move. torch's computing threads are set to one for the process: many small
+    batches gain nothing from more, and one repeats bit for bit.
+
+    Raises:
+      InvalidParameter: a network without a value, of another game, or an option out of range.
+    """
+
+    def __init__(
+        self,
+        net: Network,
+        game: Game,
+        *,
+        batch: int = 64,
+        precision: str = "auto",
+        embedding: str | None = None,
+        symmetry: bool = False,
+        cache: int = 0,
+        device: str = "auto",
+        seed: int = 0,
+    ):
+        fit(net.configuration, game, net.configuration.network)
+        if batch < 1 or cache < 0:
+            raise InvalidParameter(f"batch is 1 or more and cache 0 or more, not {batch} and {cache}")
+        if net.value is None:
+            raise InvalidParameter(f"{net.configuration.network} has no value head: a search needs one")
+        if embedding is not None and embedding not in net.layers:
+            known = f"{nearest(embedding, net.layers)}; it has {', '.join(net.layers)}"
+            raise InvalidParameter(f"the network has no layer {embedding!r}{known}")
+        if embedding is not None and symmetry:
+            raise InvalidParameter("positions seen turned at random have embeddings that cannot be compared")
+        chosen = fastest_precision() if precision == "auto" else precision
+        if chosen not in PRECISIONS:
+            raise InvalidParameter(f"precision is auto, {' or '.join(PRECISIONS)}, not {precision!r}")
+        if device == "cuda" and not torch.cuda.is_available():
+            raise InvalidParameter("there is no CUDA device here")
+        torch.set_num_threads(1)
+        shape = net.configuration
+        self.game = game
+        self.batch = batch
+        self.precision = chosen
+        self.embedding = embedding
+        self.positions = 0  # computed, those of the cache not counted
+        automatic = "cuda" if torch.cuda.is_available() else "cpu"
+        self._device = torch.device(automatic if device == "auto" else device)
+        self._type = PRECISIONS[chosen]
+        self._planes = torch.zeros(batch, shape.planes, shape.height, shape.width)
+        self._flat = self._planes.numpy().reshape(batch, -1)
+        self._scratch = np.zeros(self._flat.shape[1], np.float32)
+        self._encode, self._history = encoder(game, shape.history)
+        self._cells, self._actions = symmetry_tables(game)
+        self._symmetry = symmetry and len(self._cells) > 1
+        self._seed = np.uint64(mix(np.uint64(seed & 0xFFFFFFFFFFFFFFFF)))
+        self._net = net.fused().to(self._device, self._type).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        sizes = [len(row) if row.ndim else 0 for row in (part[0] for part in self._compute())]
+        self._known = np.zeros(max(cache, 1), np.uint64)
+        self._filled = np.zeros(max(cache, 1), np.uint8)
+        self._answers = [np.zeros((cache, size) if size else cache, np.float32) for size in sizes]
+        self._cache = cache
+
+    def evaluate(self, states: Sequence[Any] | np.ndarray) -> Evaluation:
+        """Policy, value and (where one was asked for) embedding of B positions.
+
+        Raises:
+          OperatorError: the network gave a number that is not finite.
+        """
+        states = np.ascontiguousarray(states)
+        if states.dtype != self.game.state_dtype:
+            raise InvalidParameter(f"these are not states of {self.game.name}")
+        count = len(states)
+        rows = np.arange(count)
+        keys = np.zeros(count, np.uint64)
+        turns = np.zeros(count, np.int64)
+        if self._symmetry or self._cache:
+            _hash_all(self.game.address("hash"), states.ctypes.data, states.itemsize, count, keys)
+        if self._symmetry:
+            _turns(keys, self._seed, len(self._cells), turns)
+        if self._cache:
+            rows = rows[: _find(keys, self._known, self._filled, rows)]
+        fresh = [np.zeros((len(rows), *part.shape[1:]), np.float32) for part in self._answers]
+        for first in range(0, len(rows), self.batch):
+            part = rows[first : first + self.batch]
+            status = encode_batch(
+                self._encode, self._history, states.ctypes.data, states.itemsize, part, turns[part], self._cells,
+                self._scratch, self._flat,
+            )  # fmt: skip
+            if status < 0:
+                raise OperatorError(f"{self.game.name}: its encode failed")
+            for whole, answer in zip(fresh, self._compute(), strict=True):
+                whole[first : first + len(part)] = answer[: len(part)]
+        if self._symmetry:
+            fresh[0] = np.take_along_axis(fresh[0], self._actions[turns[rows]], 1)
+        self._see_finite(fresh)
+        policy, value, *inner = self._with_known(keys, rows, fresh) if self._cache else fresh
+        return Evaluation(value, policy, inner[0] if inner else None)
+
+    def _with_known(self, keys: np.ndarray, rows: np.ndarray, fresh: list[np.ndarray]) -> list[np.ndarray]:
+        slots = (keys % np.uint64(self._cache)).astype(np.int64)
+        answers = [kept[slots] for kept in self._answers]
+        for answer, kept, new in zip(answers, self._answers, fresh, strict=True):
+            answer[rows] = new
+            kept[slots[rows]] = new
+        self._known[slots[rows]] = keys[rows]
+        self._filled[slots[rows]] = 1
+        return answers
+
+    def _see_finite(self, parts: list[np.ndarray]) -> None:
+        # A sum is finite only where every number is, and costs a tenth of looking at each.
+        if not all(np.isfinite(part.sum(dtype=np.float64)) for part in parts):
+            raise OperatorError("the network gave a number that is not finite; the search was stopped")
+
+    def _compute(self) -> list[np.ndarray]:
+        with torch.inference_mode():
+            planes = self._planes.to(self._device, self._type, memory_format=torch.channels_last)
+            logits, value, inner = self._net(planes, self.embedding)
+            self.positions += len(planes)
+            answers = [torch.softmax(logits.float(), 1), value, inner]
+            return [tensor.float().cpu().numpy() for tensor in answers if tensor is not None]

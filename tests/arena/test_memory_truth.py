@@ -1,0 +1,77 @@
+"""Memory against exact truth: the figures are what they say."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from engram.arena.memory_truth import CHUNK, _clustered, memory_truth, node_errors
+from engram.arena.solver import Solver
+from engram.arena.truth import solved_positions
+from engram.errors import InvalidSpecification
+from engram.games.registry import game as game_of
+from engram.interfaces.cli import app
+
+GAME = "line:rows=4,columns=4,run=3,gravity=true"
+
+
+def test_errors_of_a_tree_that_can_be_checked_by_hand():
+    # With one simulation only the root is known: its mean is one return, and no entry has anything to say.
+    game = game_of(GAME)
+    positions = solved_positions(game, 12, seed=1)
+    assert len(node_errors(GAME, "memory_uct(capacity=50)", 1, positions, 5, 0)) == 0
+    found = node_errors(GAME, "memory_uct(capacity=50, neighbours=exact)", 40, positions, 1000, 0)
+    assert set(found[:, 0]) <= set(range(12)) and (found[:, 1] >= 1).all()
+    assert (found[:, 2:4] <= 2.0).all()
+    once = found[found[:, 1] == 1]
+    # One return is -1, 0 or 1, and so is the truth.
+    assert np.isin(once[:, 2], (0.0, 1.0, 2.0)).all()
+
+
+def test_truth_of_nodes_is_the_solvers():
+    # Wins for either side among them, so that a wrong point of view would show.
+    small = "line:rows=3,columns=3,run=3"
+    assert Solver(3, 3, 3, False).value(0, 0) == 0
+    positions = [one for one in solved_positions(game_of(small), 40, seed=2, min_moves=1) if one.value == 1][:12]
+    found = node_errors(small, "memory_uct(capacity=200)", 4000, positions, 1000, 0)
+    # Where the tree holds more than moves that end the game, its most visited node is the root, which the mover wins.
+    roots = [found[found[:, 0] == number] for number in range(len(positions))]
+    roots = [some[some[:, 1].argmax()] for some in roots if len(some) and some[:, 1].max() > 2000]
+    assert len(roots) >= 3 and all(root[2] < 0.4 for root in roots)
+
+
+def test_rows_resume_and_agree(tmp_path):
+    searches = ["memory_uct(capacity=100)", "memory_uct(capacity=100, temperature=0.01)"]
+    count = CHUNK + 3
+    first = memory_truth(GAME, searches[:1], 60, positions=count, seed=3)
+    seen = []
+    again = memory_truth(GAME, searches, 60, positions=count, seed=3, known=first, rows_done=seen.append)
+    assert again[: len(first)] == first and len(seen) == 1
+    assert [row.visits_low for row in first] == [2**k for k in range(len(first))]
+    for row in again:
+        assert row.memory_gain == pytest.approx(row.own - row.memory)
+        assert 0 <= row.memory_closer <= 1 and row.own_rms >= row.own
+    with pytest.raises(InvalidSpecification, match="no memory"):
+        memory_truth(GAME, ["uct"], 60)
+
+
+def test_standard_error_over_groups():
+    values = np.array([1.0, 1.0, 3.0, 3.0])
+    # Nodes of one tree that all say the same count as one: twice the error of four independent numbers, over √2.
+    assert _clustered(values, np.array([0, 0, 1, 1])) == pytest.approx(math.sqrt(2) * _clustered(values, np.arange(4)))
+
+
+def test_the_command_line(tmp_path):
+    arguments = ["truth", "--memory", "--game", GAME, "--search", "memory_uct(capacity=100)", "-n", "60",
+                 "--positions", "5", "--workers", "1", "-o", str(tmp_path / "out")]  # fmt: skip
+    result = CliRunner().invoke(app, [*arguments, "--json"])
+    assert result.exit_code == 0, result.output
+    rows = json.loads(result.stdout)
+    assert json.loads((tmp_path / "out" / "memory_truth.json").read_text())["rows"] == rows
+    assert (tmp_path / "out" / "memory_truth.png").stat().st_size > 1000
+    wrong = CliRunner().invoke(app, ["truth", "--memory", "--game", GAME, "--search", "memory_uct", "-n", "1,2"])
+    assert wrong.exit_code == 2 and "one budget" in wrong.stderr

@@ -1,0 +1,208 @@
+"""Networks, their files, and the evaluator that a search asks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import engram  # noqa: E402
+from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification, OperatorError  # noqa: E402
+from engram.learning.evaluator import NetworkEvaluator  # noqa: E402
+from engram.learning.networks import load_network, network, save_network  # noqa: E402
+
+
+def fresh(text, game, seed=0):
+    torch.manual_seed(seed)
+    net = network(text, engram.game(game))
+    for part in net.modules():  # as after training: running statistics that are not the identity
+        if isinstance(part, torch.nn.BatchNorm2d):
+            part.running_mean.uniform_(-0.2, 0.2)
+            part.running_var.uniform_(0.5, 2.0)
+    return net.eval()
+
+
+def positions(name, count, seed=0):
+    game, rng = engram.game(name), np.random.default_rng(seed)
+    found = np.zeros(count, game.state_dtype)
+    for number in range(count):
+        state = game.initial_state()
+        for _ in range(int(rng.integers(0, 7))):
+            state = game.play(state, int(rng.choice(game.legal_actions(state))))
+        found[number] = state
+    return found
+
+
+def plain_planes(game, state, history):
+    planes = np.zeros((net_planes(game, history), *game.planes_shape[1:]), np.float32)
+    which, more = ("encode", ()) if history is None else ("encode_history", (history,))
+    state = np.asarray(state).reshape(1)
+    game.callbacks[which].from_python(state.ctypes.data, planes.ctypes.data, *more)
+    return planes
+
+
+def net_planes(game, history):
+    return game.planes_shape[0] if history is None else 2 * history + 3
+
+
+@pytest.mark.parametrize(
+    "name, text", [("go:5", "residual(blocks=2,filters=8)"), ("connect_four", "residual(blocks=1)")]
+)
+@pytest.mark.parametrize("layer", [None, "stem", "block1", "policy_head", "value_head"])
+def test_the_evaluator_says_what_the_network_says(name, text, layer):
+    game, net, states = engram.game(name), fresh(text, name), positions(name, 11)
+    given = NetworkEvaluator(net, game, batch=4, precision="float32", embedding=layer).evaluate(states)
+    planes = np.stack([plain_planes(game, state, net.configuration.history) for state in states])
+    with torch.no_grad():
+        logits, value, inner = net(torch.from_numpy(planes), layer)
+    assert np.allclose(given.policy, torch.softmax(logits, 1), atol=1e-5)
+    assert np.allclose(given.value, value, atol=1e-5)
+    assert (given.embedding is None) == (layer is None)
+    if layer is not None:
+        assert given.embedding.shape == inner.shape and np.allclose(given.embedding, inner, atol=1e-4)
+
+
+def test_history_is_seen():
+    game, net = engram.game("go:5"), fresh("residual(blocks=1,filters=8,history=2)", "go:5")
+    assert net.configuration.planes == 7
+    evaluator = NetworkEvaluator(net, game, precision="float32")
+    one, other = (game.play_moves(moves).reshape(1) for moves in ("A1 B1 C3 D3", "C3 D3 A1 B1"))
+    assert game.hash(one[0]) == game.hash(other[0])
+    assert evaluator.evaluate(one).value[0] != evaluator.evaluate(other).value[0]
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_an_answer_does_not_depend_on_the_rest_of_the_batch(precision):
+    game, net, states = engram.game("go:9"), fresh("residual(blocks=2,filters=16)", "go:9"), positions("go:9", 21)
+    evaluator = NetworkEvaluator(net, game, batch=16, precision=precision)
+    together = evaluator.evaluate(states)
+    for row in (0, 7, 20):
+        alone = evaluator.evaluate(states[row : row + 1])
+        assert (alone.policy[0] == together.policy[row]).all() and alone.value[0] == together.value[row]
+
+
+def test_turned_positions_are_answered_in_their_own_actions():
+    game, net, states = engram.game("go:5"), fresh("residual(blocks=1,filters=8)", "go:5"), positions("go:5", 40)
+    plain = NetworkEvaluator(net, game, precision="float32").evaluate(states)
+    turned = NetworkEvaluator(net, game, precision="float32", symmetry=True).evaluate(states)
+    again = NetworkEvaluator(net, game, precision="float32", symmetry=True, batch=7).evaluate(states[5:9])
+    assert np.allclose(again.policy, turned.policy[5:9], atol=1e-6)  # by position, not by draw
+    used = set()
+    for row, state in enumerate(states):
+        planes = plain_planes(game, state, 4).reshape(11, 25)
+        options = []
+        for symmetry in game.symmetries:
+            seen = np.empty_like(planes)
+            seen[:, symmetry.cells] = planes
+            with torch.no_grad():
+                logits, _, _ = net(torch.from_numpy(seen.reshape(1, 11, 5, 5)))
+            options.append(torch.softmax(logits, 1)[0].numpy()[symmetry.actions])
+        fitting = [
+            number for number, option in enumerate(options) if np.allclose(option, turned.policy[row], atol=1e-5)
+        ]
+        assert fitting
+        used.add(fitting[0])
+        assert np.allclose(options[0], plain.policy[row], atol=1e-5)
+    assert len(used) > 4
+
+
+def test_the_cache_answers_the_same_with_less_work():
+    game, net, states = (
+        engram.game("connect_four"),
+        fresh("residual(blocks=1)", "connect_four"),
+        positions("connect_four", 60),
+    )
+    plain = NetworkEvaluator(net, game, batch=8, embedding="block1")
+    cached = NetworkEvaluator(net, game, batch=8, embedding="block1", cache=512)
+    begun = cached.positions
+    for _ in range(2):
+        for answer, expected in zip(
+            vars(cached.evaluate(states)).values(), vars(plain.evaluate(states)).values(), strict=True
+        ):
+            assert (answer == expected).all()
+        first, begun = begun, cached.positions
+    assert cached.positions - first <= 16  # of 60: what two positions of one place threw out
+    small = NetworkEvaluator(net, game, batch=8, cache=1)
+    assert (small.evaluate(states).value == plain.evaluate(states).value).all()
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_a_saved_network_is_the_same(tmp_path, half):
+    net, states = fresh("residual(blocks=1,filters=8)", "go:5"), positions("go:5", 6)
+    save_network(tmp_path / "net.safetensors", net, half=half, about={"steps": 3})
+    again = load_network(tmp_path / "net.safetensors")
+    assert again.configuration == net.configuration
+    one, other = (
+        NetworkEvaluator(each, engram.game("go:5"), precision="float32").evaluate(states) for each in (net, again)
+    )
+    assert np.allclose(one.policy, other.policy, atol=1e-3 if half else 0) and (
+        half or (one.value == other.value).all()
+    )
+    assert not any(torch.equal(a, b) for a, b in [(net.policy[-1].weight, torch.zeros_like(net.policy[-1].weight))])
+
+
+def test_the_predictor_has_the_papers_layers_and_no_value():
+    net = network("predictor", engram.game("go:19"))
+    kernels = [tuple(part.weight.shape) for part in net.modules() if isinstance(part, torch.nn.Conv2d)]
+    assert kernels == [
+        (64, 19, 7, 7),
+        (64, 64, 5, 5),
+        (64, 64, 5, 5),
+        (48, 64, 5, 5),
+        (48, 48, 5, 5),
+        (32, 48, 5, 5),
+        (32, 32, 5, 5),
+    ]
+    assert net.policy[-1].weight.shape == (362, 32 * 361)
+    with pytest.raises(InvalidParameter, match="no value head"):
+        NetworkEvaluator(net, engram.game("go:19"))
+
+
+def test_what_does_not_fit_is_refused(tmp_path):
+    net = fresh("residual(blocks=1,filters=8)", "go:5")
+    for name, said in (("connect_four", "for go, not"), ("go:9", "board of 5 by 5"), ("tic_tac_toe", "for go")):
+        with pytest.raises(InvalidParameter, match=said):
+            NetworkEvaluator(net, engram.game(name))
+    NetworkEvaluator(net, engram.game("go:5,komi=0.5"))
+    for options, said in (
+        ({"embedding": "blok1"}, "did you mean 'block1'"),
+        ({"precision": "int8"}, "precision"),
+        ({"batch": 0}, "batch"),
+        ({"embedding": "stem", "symmetry": True}, "turned"),
+    ):
+        with pytest.raises(InvalidParameter, match=said):
+            NetworkEvaluator(net, engram.game("go:5"), **options)
+    for text, said in (("residul", "did you mean"), ("residual(depth=3)", "depth")):
+        with pytest.raises(InvalidSpecification, match=said):
+            network(text, engram.game("go:5"))
+    for text in ("residual(blocks=0)", "residual(history=9)"):
+        with pytest.raises(InvalidParameter):
+            network(text, engram.game("go:5"))
+    with pytest.raises(InvalidFile, match="no file"):
+        load_network(tmp_path / "none")
+    (tmp_path / "bad").write_bytes(b"what is this")
+    with pytest.raises(InvalidFile):
+        load_network(tmp_path / "bad")
+
+
+def test_a_number_that_is_none_stops_the_search():
+    game, net = engram.game("connect_four"), fresh("residual(blocks=1)", "connect_four")
+    with torch.no_grad():
+        net.value[-1].bias.fill_(float("nan"))
+    search = engram.Search(game, engram.presets.puct(evaluator=NetworkEvaluator(net, game)))
+    with pytest.raises(OperatorError, match="not finite"):
+        search.run(game.initial_state(), engram.Limit(simulations=10))
+
+
+@pytest.mark.parametrize("symmetry, cache", [(False, 0), (True, 0), (False, 100)])
+def test_a_search_with_a_network_repeats_bit_for_bit(symmetry, cache):
+    game, net = engram.game("go:5"), fresh("residual(blocks=1,filters=8)", "go:5")
+
+    def nodes():
+        evaluator = NetworkEvaluator(net, game, batch=8, symmetry=symmetry, cache=cache)
+        search = engram.Search(game, engram.presets.puct(evaluator=evaluator, num_leaves=8))
+        search.run(game.initial_state(), engram.Limit(simulations=300), seed=3)
+        return search.tree.nodes[: search.tree.num_nodes].tobytes()
+
+    assert nodes() == nodes()
