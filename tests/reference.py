@@ -136,6 +136,7 @@ class Node:
     player: int = 0
     terminal: bool = False
     proven: bool = False
+    has_priors: bool = False  # somebody gave its children priors
     num_visited: int = 0
     children: list[Node] = field(default_factory=list)
     own_returns: list[float] = field(default_factory=list)  # its own evaluations, for player 0
@@ -157,7 +158,7 @@ class Node:
 # ------------------------------------------------------------------------------------------- selection
 Quality = Callable[[Node, Node], float]
 Selection = Callable[[Node, Rng, Quality], int]
-"""(node, generator, Q of a child for the mover) -> index of a visited child, or EXPAND."""
+"""(node, generator, Q of a child for the mover) -> index of a child, visited or not, or EXPAND."""
 
 
 def _highest(node: Node, urgency: float, score: Callable[[Node], float]) -> int:
@@ -184,6 +185,23 @@ def puct(exploration: float = 1.25, first_play_urgency: float = math.nan, reduct
         if node.num_visited < len(node.children):
             urgency += scale * node.children[node.num_visited].prior
         return _highest(node, urgency, lambda child: q(node, child) + scale * child.prior / (1 + child.visit_count))
+
+    return select
+
+
+def ucb1_prior(exploration: float = 1.0, strength: float = 200.0) -> Selection:
+    def select(node: Node, rng: Rng, q: Quality) -> int:
+        if not node.has_priors:
+            return ucb1(exploration)(node, rng, q)
+        likeliest = max(child.prior for child in node.children)
+        bounds = []
+        for index, child in enumerate(node.children):
+            share = child.prior / likeliest
+            n = child.visit_count + strength * share
+            known = child.visit_count * q(node, child) if index < node.num_visited else 0.0
+            value = (known + strength * share * share) / n if n else 0.0
+            bounds.append(value + exploration * math.sqrt(math.log(max(node.visit_count, 1))) / math.sqrt(max(n, 1.0)))
+        return bounds.index(max(bounds))
 
     return select
 
@@ -306,6 +324,9 @@ class ReferenceSearch:
     max_nodes: float = math.inf  # a node gets no children where `num_actions` more might not fit
     num_actions: int = 0
     evaluator: Callable[[Any], tuple[float, Sequence[float]]] | None = None  # value for the mover, weights by action
+    rollout_values: bool = False  # the evaluator's values are not used
+    prior: Callable[[Any], Sequence[float]] | None = None  # weights by action
+    first_nodes: float = math.inf  # nodes of a run that are given priors
     recall: Callable[[list[Node], Any], None] | None = None  # what a memory writes before a leaf is evaluated
     remember: Callable[[list[Node], float], None] | None = None  # what it keeps after a backup
     equivalence: float = 0.0  # k of the memory's weight sqrt(k / (3N + k))
@@ -329,7 +350,7 @@ class ReferenceSearch:
             self.root, self.num_nodes = kept[0], kept[0].size()
 
     def run(self, simulations: int, seed: int) -> Node:
-        rng, self.replayed = Rng(seed), None
+        rng, self.replayed, self.priors_left = Rng(seed), None, self.first_nodes
         for _ in range(simulations):
             if self.root.proven:
                 break
@@ -354,7 +375,7 @@ class ReferenceSearch:
         while not (path[-1].terminal or path[-1].proven):
             node, depth = path[-1], len(path) - 1
             if not node.children:
-                if node.visit_count < self.expand_after or self.evaluator or not self.expand(node, position):
+                if node.visit_count < self.expand_after or self.waits() or not self.expand(node, position):
                     break
                 if self.all_children:
                     replayed = self.replayed = path.copy()
@@ -362,8 +383,8 @@ class ReferenceSearch:
                 child = replayed[depth + 1]
             else:
                 index = self.selection(node, rng, self.q) if replayed is None else EXPAND
-                if index == EXPAND:
-                    path.append(self.enter(node, position, rng))
+                if index == EXPAND or index >= node.num_visited:
+                    path.append(self.enter(node, position, rng, index))
                     if replayed is not None and node.num_visited == len(node.children):
                         self.replayed = None
                     break
@@ -392,23 +413,32 @@ class ReferenceSearch:
         elif node.terminal:
             node.proven = True
 
+    def waits(self) -> bool:
+        return self.evaluator is not None and not (self.rollout_values and self.priors_left <= 0)
+
     def expand(self, node: Node, position: Any, weights: Sequence[float] | None = None) -> bool:
         actions = position.legal_actions()
         if self.num_nodes + self.num_actions > self.max_nodes:
             self.full = True
             return False
+        if weights is None and self.prior is not None and self.priors_left > 0:
+            weights = self.prior(position)
+            self.priors_left -= 1
         given = [1.0] * len(actions) if weights is None else [weights[action] for action in actions]
+        node.has_priors = weights is not None and sum(given) > 0
+        given = given if sum(given) > 0 else [1.0] * len(actions)
         priors = [float(np.float32(weight / sum(given))) for weight in given]
         children = [Node(action, prior) for action, prior in zip(actions, priors, strict=True)]
         node.children = sorted(children, key=lambda child: -child.prior)
         self.num_nodes += len(actions)
         return True
 
-    def enter(self, node: Node, position: Any, rng: Rng) -> Node:
+    def enter(self, node: Node, position: Any, rng: Rng, chosen: int) -> Node:
         first = node.num_visited
         unvisited = len(node.children) - first
-        if unvisited > 1 and self.evaluator is None:
-            drawn = first + rng.below(unvisited)
+        ordered = node.has_priors or (self.evaluator is not None and not self.rollout_values)
+        if chosen != EXPAND or (unvisited > 1 and not ordered):
+            drawn = first + rng.below(unvisited) if chosen == EXPAND else chosen
             node.children[first], node.children[drawn] = node.children[drawn], node.children[first]
         node.num_visited += 1
         child = node.children[first]
@@ -419,9 +449,11 @@ class ReferenceSearch:
     def evaluate(self, leaf: Node, position: Any, rng: Rng) -> float:
         if leaf.terminal or leaf.proven:
             return leaf.value if leaf.proven else position.outcome()
-        if self.evaluator is None:
+        if not self.waits():
             return position.rollout(rng)
         value, weights = self.evaluator(position)
         if not leaf.children:
-            self.expand(leaf, position, weights)
+            self.priors_left -= self.expand(leaf, position, weights)
+        if self.rollout_values:
+            return position.rollout(rng)
         return leaf.sign * float(np.float32(value))

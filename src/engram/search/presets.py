@@ -61,6 +61,11 @@ class Preset:
       evaluation: None for rollouts, or a function `(state, rng) -> value for player 0`, compiled
         with the game's record; it may use the state up.
       evaluator: answers batches of leaves instead.
+      rollout_values: leaves are valued by rollout or `evaluation` all the same; the evaluator gives priors, and
+        embeddings where a memory wants them.
+      prior: a function `(state, actions, count, weights) -> 0`, compiled with the game's record, that writes a
+        weight ≥ 0 for each of `count` legal actions: `weights[actions[k]] = …`; or None.
+      first_nodes: only so many nodes of a search, the first, are given priors; None: all.
       memory: what similar positions say, or None; a function of the game makes one for each search.
       solver: carry proven values up the tree, and end the search when the root's is proven.
       num_leaves: simulations of one tree in flight for an evaluator, 1 to 1024.
@@ -75,6 +80,9 @@ class Preset:
     rollout: str = "uniform"
     evaluation: Callable[..., float] | None = None
     evaluator: Evaluator | None = None
+    rollout_values: bool = False
+    prior: Callable[..., int] | None = None
+    first_nodes: int | None = None
     memory: Memory | Callable[[Game], Memory] | None = None
     solver: bool = False
     num_leaves: int = 1
@@ -91,7 +99,7 @@ class Preset:
                 raise InvalidParameter(f"{kind} must be a {kind} operator with its numbers, not {operator!r}")
         if not 1 <= self.num_leaves <= 1024:
             raise InvalidParameter(f"num_leaves must be 1 to 1024, not {self.num_leaves}")
-        if self.evaluation is not None and self.evaluator is not None:
+        if self.evaluation is not None and self.evaluator is not None and not self.rollout_values:
             raise InvalidParameter("a search takes an evaluation or an evaluator, not both")
         if self.evaluator is not None and not callable(getattr(self.evaluator, "evaluate", None)):
             raise InvalidParameter(
@@ -99,6 +107,12 @@ class Preset:
             )
         if self.evaluator is not None and self.expansion != Expansion():
             raise InvalidParameter("with an evaluator a leaf gets children when its value comes: leave expansion out")
+        if self.rollout_values and self.evaluator is None:
+            raise InvalidParameter("rollout_values is for an evaluator, and there is none")
+        if self.prior is not None and self.evaluator is not None:
+            raise InvalidParameter("priors come from an evaluator or from a compiled function, not from both")
+        if self.first_nodes is not None and not 0 <= self.first_nodes < 2**31:
+            raise InvalidParameter(f"first_nodes must be 0 or more, not {self.first_nodes}")
         if self.num_leaves > 1 and self.evaluator is None:
             raise InvalidParameter("num_leaves is for an evaluator, and there is none")
 
@@ -211,6 +225,51 @@ def puct(
         backup=backup or backups.average(),
         decision=decision,
         evaluator=evaluator,
+        num_leaves=num_leaves,
+        reuse_tree=reuse_tree,
+        solver=solver,
+    )
+
+
+@register
+def uct_prior(
+    *,
+    exploration: float = 1.0,
+    strength: float = 200.0,
+    first_nodes: int = 100,
+    evaluator: Evaluator | None = None,
+    prior: Callable[..., int] | None = None,
+    backup: Operator | None = None,
+    rollout: str = "uniform",
+    decision: str = "robust",
+    num_leaves: int = 1,
+    reuse_tree: bool = True,
+    solver: bool = False,
+) -> Preset:
+    """UCT with priors as starting visits: a move predictor seeds new children, rollouts value them.
+
+    A child of prior P begins with strength·P/P_max visits worth P/P_max for the player who moves there.
+
+    Args:
+      exploration: c ≥ 0.
+      strength: starting visits of the likeliest move, ≥ 0.
+      first_nodes: the predictor is asked about so many nodes of a search, the first.
+      evaluator: a network, whose values are not used. prior: a compiled function instead (see `Preset`).
+        Without either nobody gives priors, and this is `uct`.
+      backup, rollout, decision, reuse_tree, solver: as in `uct`. num_leaves: as in `puct`.
+
+    Source: the baseline of Xiao, Mei and Müller, "Memory-augmented Monte-Carlo tree search", AAAI 2018 (Fuego with a
+    network): strength 200, 100 nodes. Deviation: UCB1, whose N(s) counts real visits, and no RAVE.
+    """
+    return Preset(
+        selection=selections.ucb1_prior(exploration=exploration, strength=strength),
+        backup=backup or backups.average(),
+        rollout=rollout,
+        decision=decision,
+        evaluator=evaluator,
+        rollout_values=evaluator is not None,
+        prior=prior,
+        first_nodes=first_nodes,
         num_leaves=num_leaves,
         reuse_tree=reuse_tree,
         solver=solver,

@@ -20,11 +20,10 @@ from engram.search.limit import Limit
 from engram.search.presets import Memory, Preset, preset
 from engram.search.result import MoveStatistics, SearchResult
 from engram.search.tree import PLAYER_1, Tree
-from engram.search.workspace import DEFAULT_BYTES, Workspace
+from engram.search.workspace import DEFAULT_BYTES, UNBOUNDED, Workspace
 
 SLICE_S = 0.01
 SHORTEST_SLICE_S = 2e-4
-UNBOUNDED = 2**62
 MAX_ROBUST_EXTENSION = 1.0
 
 

@@ -27,7 +27,7 @@ node_dtype = np.dtype(
         ("num_children", np.uint16),  # legal actions here, once expanded
         ("num_visited", np.uint16),  # children that have been entered: the first so many
         ("in_flight", np.uint16),  # simulations below that wait for their evaluation
-        ("flags", np.uint8),  # PLAYER_1, TERMINAL and PROVEN
+        ("flags", np.uint8),  # PLAYER_1, TERMINAL, PROVEN, PRIORS
         ("unused", np.uint8),
     ]
 )
@@ -62,8 +62,15 @@ tree_dtype = np.dtype(
 PLAYER_1 = 1
 TERMINAL = 2
 PROVEN = 4
+PRIORS = 8  # somebody gave its children their priors
 EXPAND = -1
 """What a selection rule returns to enter the next child that nobody has visited."""
+
+
+@compiled(inline=True)
+def entering(child):
+    """What a selection rule returns to enter this child of the node, which nobody has visited."""
+    return np.int64(-2) - np.int64(child)
 
 
 @compiled(inline=True)
