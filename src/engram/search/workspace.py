@@ -267,7 +267,10 @@ class Workspace:
         program["num_actions"] = game.num_actions
         phases = {"selection": preset.selection, "backup": preset.backup}
         if self.memory is not None:
-            phases |= {"recall": self.memory.recall, "remember": self.memory.remember}
+            if self.memory.recognise is not None and preset.evaluator is not None:
+                raise InvalidParameter("a memory that recognises children does not go with an evaluator")
+            parts = {name: getattr(self.memory, name) for name in ("backup", "recall", "remember", "recognise")}
+            phases |= {name: operator for name, operator in parts.items() if operator is not None}
         for name, operator in phases.items():
             program[name] = operator.address
         self._operators = phases
