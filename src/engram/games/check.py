@@ -120,9 +120,7 @@ def _one_game(
         copy_again()
         must(game.hash(game.read(copied)) == game.hash(state), "a copy has another hash than its original")
         key = game.canonical_hash(game.read(copied))
-        must(
-            hashes.setdefault(game.hash(state), key) == key, "canonical_hash differs between positions of equal hash"
-        )
+        must(hashes.setdefault(game.hash(state), key) == key, "canonical_hash differs between positions of equal hash")
         ended = game.outcome(state) if count == 0 else None
         known_player, known_outcome = canonical.get(key, (player, ended))
         must(known_player == player, "canonical_hash is the same for positions with different players to move")

@@ -1,7 +1,7 @@
 """A table of values that outlives searches: position key to value and number of visits, 16 bytes an entry.
 
-A position may stand in any of the 16 slots from its home on; entries never move and are never taken out, so
-a search for a key ends at the first free slot. Where all 16 are taken, the least visited makes room. A
+A position may stand in any of the 32 slots from its home on; entries never move and are never taken out, so
+a search for a key ends at the first free slot. Where all 32 are taken, the least visited makes room. A
 miss costs one cache line as long as the table is not nearly full. Values are for player 0.
 """
 
@@ -14,7 +14,7 @@ from engram.compile import compiled, pointer_at
 from engram.errors import InvalidParameter
 from engram.rng import mix
 
-WINDOW = 16
+WINDOW = 32
 DEFAULT_CAPACITY = 2_000_000 - WINDOW
 """Entries of a table of 32 MB."""
 MAX_CAPACITY = (1 << 31) - 2 * WINDOW
@@ -110,7 +110,7 @@ class Table:
     """A bounded table of values by position key.
 
     Args:
-      capacity: entries, 1 to 2³¹ - 32; all room is taken at once, 16 bytes an entry (the system gives pages
+      capacity: entries, 1 to 2³¹ - 64; all room is taken at once, 16 bytes an entry (the system gives pages
         only as they are written).
 
     Not for several threads at once; workers have a table each, and `merge` joins them.

@@ -6,12 +6,15 @@ another position has taken the slot since. Every value is for player 0.
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 from numba import carray
 
 from engram.compile import address_of, call, compiled, record_at
 from engram.errors import InvalidParameter
 from engram.games.game import Game
+from engram.games.python_game import PythonGame
 from engram.memory.table import enter, entries_of, find, key_of, table_dtype
 from engram.search.operators import Operator, Parameter, backup, recall, recognise
 from engram.search.simulation import copy_state
@@ -47,6 +50,8 @@ def positions_of(game: Game, symmetric: bool) -> np.ndarray:
         record[name] = game.address(name)
     record["state_words"] = game.state_bytes // 8
     record["scratch"] = words[head:].ctypes.data
+    if isinstance(game, PythonGame):
+        weakref.finalize(words, game.forget, int(words[head:].ctypes.data))
     return words.view(np.float64)
 
 

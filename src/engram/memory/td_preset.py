@@ -52,7 +52,9 @@ def with_table(
     return make
 
 
-def _from_file(path: str, rule: Operator, wanted: dict[str, Any], learn: bool, trust: float) -> Callable[[Game], Memory]:
+def _from_file(
+    path: str, rule: Operator, wanted: dict[str, Any], learn: bool, trust: float
+) -> Callable[[Game], Memory]:
     def make(game: Game) -> Memory:
         # Each search has its own: what it learns in one game must not reach the next, or a match would
         # depend on which worker played what.

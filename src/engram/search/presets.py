@@ -110,7 +110,10 @@ class Preset:
 
 PRESETS: dict[str, Callable[..., Preset]] = {}
 """Presets by name: where specifications look."""
-_HOMES = ["engram.memory.presets", "engram.memory.td_preset"]  # modules above this one that register presets, imported when a name is wanted
+_HOMES = [
+    "engram.memory.presets",
+    "engram.memory.td_preset",
+]  # modules above this one that register presets, imported when a name is wanted
 
 
 def __getattr__(name: str) -> Any:
