@@ -11,7 +11,7 @@ from engram.arena.record import configuration_key
 from engram.errors import InvalidParameter
 from engram.games.game import Game
 from engram.games.registry import game as named_game
-from engram.memory.table import DEFAULT_CAPACITY, Table
+from engram.memory.table import DEFAULT_CAPACITY, MAX_CAPACITY, Table
 from engram.memory.td_preset import DISCOUNT, MIN_STEP, TRACE_DECAY, td_uct
 from engram.search.limit import Limit
 from engram.search.presets import Preset
@@ -63,6 +63,8 @@ class TdConfiguration:
                 raise InvalidParameter(f"{name} must be in [0, 1], not {getattr(self, name)}")
         if self.opening_moves < 0:
             raise InvalidParameter(f"opening_moves must be 0 or more, not {self.opening_moves}")
+        if not 1 <= self.capacity <= MAX_CAPACITY:
+            raise InvalidParameter(f"capacity must be 1 to {MAX_CAPACITY} entries, not {self.capacity}")
         made = named_game(self.game)
         self.preset(Table(1), learn=True)
         if self.opponent is not None:

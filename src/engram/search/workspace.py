@@ -246,8 +246,8 @@ class Workspace:
 
     def _see_to_statuses(self) -> None:
         statuses = self.slots["status"]
+        self.game.raise_pending()
         if (statuses == FAILED).any():
-            self.game.raise_pending()
             raise OperatorError(
                 f"while searching {self.game.name}: {self._suspects()} failed, or gave a value that is not in [-1, 1] "
                 "or a child that is not there; run with NUMBA_BOUNDSCHECK=1 to see where"
