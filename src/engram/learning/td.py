@@ -25,7 +25,6 @@ from engram.search.limit import Limit
 from engram.search.search import Search
 
 REPLAYED_GAMES = 1000
-_NEAR_THE_END = 4
 
 episode_dtype = np.dtype(
     [
@@ -37,7 +36,6 @@ episode_dtype = np.dtype(
         ("searched_states", np.int64),  # entered into the table so far
         ("concentration", np.float32),  # share of the most visited move at the roots, mean
         ("visits", np.float32),  # median visits of the positions on the board
-        ("agreement", np.float32),  # mean of value·outcome over the last positions; 0 after a draw
         ("largest", np.float32),  # largest |value| of the positions on the board
     ]
 )
@@ -121,7 +119,6 @@ class Learner:
         record["searched_states"] = len(self.table) + self.table.num_replaced
         record["concentration"] = np.mean(shares) if shares else 0.0
         record["visits"] = np.median(visits)
-        record["agreement"] = np.sign(outcome) * values[-_NEAR_THE_END:].mean()
         record["largest"] = np.abs(values).max()
         self._records.append(record)
 

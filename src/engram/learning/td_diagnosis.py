@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import random
+from functools import cache
+
 import numpy as np
 
+from engram.compile import call_float, compiled
 from engram.games.game import Game
 from engram.learning.td_configuration import TdConfiguration
+from engram.rng import derive_seed, new_rng
 
 WINDOW = 100
 FEWEST = 20
+_SAMPLES = 100
+_BEFORE_THE_END = 3
 
 
 def diagnose(configuration: TdConfiguration, game: Game, history: np.ndarray) -> list[str]:
@@ -24,14 +31,13 @@ def diagnose(configuration: TdConfiguration, game: Game, history: np.ndarray) ->
     if len(recent) < FEWEST:
         return []
     found = []
-    decided = recent[recent["outcome"] != 0]
-    if len(decided) >= FEWEST // 2 and decided["agreement"].mean() < -0.05:
+    agreement = rollout_agreement(game, "rollout" if configuration.rollout == "uniform" else "heavy_rollout")
+    if agreement < -0.1:
         found.append(
-            f"sign of view: values near the end of the last {len(decided)} decided games are against their outcomes "
-            f"(mean value·outcome {decided['agreement'].mean():+.2f}): does the game's rollout answer for player 0, as "
-            "outcome does?"
+            f"sign of view: the game's rollout answers against the outcomes that play reaches (mean of their product "
+            f"{agreement:+.2f}, which should not be below 0): both must be for player 0"
         )
-    if not len(decided) and not recent["largest"].any():
+    if not recent["outcome"].any() and not recent["largest"].any():
         found.append(
             f"reward never reached: none of the last {len(recent)} games was decided, and every position on the board "
             "is worth exactly 0: neither games nor rollouts reach a win"
@@ -65,3 +71,28 @@ def diagnose(configuration: TdConfiguration, game: Game, history: np.ndarray) ->
             f"none of {plain:,} positions"
         )
     return found
+
+
+@compiled
+def _roll_out(address, state, rng):
+    return call_float(address, (state, rng))
+
+
+@cache
+def rollout_agreement(game: Game, policy: str = "rollout") -> float:
+    """Mean of a rollout's value times the outcome of the random game it began in, 3 moves before its end.
+
+    Two independent returns of one position: their product is the square of its value on average, so never much below
+    0 unless one of them is for the wrong player. 0 where the game has no rollout of its own.
+    """
+    if not game.compiled or not game.address(policy):
+        return 0.0
+    chosen, rng = random.Random(derive_seed("rollout", game.name)), new_rng(1)
+    buffer, products = game.new_buffer(), []
+    for _ in range(_SAMPLES):
+        states = [game.initial_state()]
+        while legal := game.legal_actions(states[-1]):
+            states.append(game.play(states[-1], chosen.choice(legal)))
+        game.write(buffer, states[max(0, len(states) - 1 - _BEFORE_THE_END)])
+        products.append(_roll_out(game.address(policy), buffer.ctypes.data, rng.ctypes.data) * game.outcome(states[-1]))
+    return float(np.mean(products))
