@@ -32,21 +32,25 @@ class Memory:
 
     Args:
       recall: operator called at each leaf that is evaluated, before that; writes the memory column.
-      remember: operator called after each backup.
+      remember: operator called after each backup, or None.
       equivalence: k ≥ 0 of λ = sqrt(k / (3N + k)), the weight of memory in selection; 0: none.
       bias: b ≥ 0 of λ = N_M / (N + N_M + 4·N·N_M·b²), instead of that; None: not.
       store: what the operators work on.
       features: how positions become what it is asked about.
       forget: called when a search forgets its tree for a new game; None: what is known then stays.
+      recognise: operator called when a node has got its children; it may enter those that it knows.
+      backup: a backup rule that takes part in the memory, instead of the preset's; None: the preset's.
     """
 
     recall: Operator
-    remember: Operator
+    remember: Operator | None = None
     equivalence: float = 1000.0
     bias: float | None = None
     store: Any = None
     features: Any = None
     forget: Callable[[], None] | None = None
+    recognise: Operator | None = None
+    backup: Operator | None = None
 
 
 @dataclass(frozen=True)
@@ -123,7 +127,10 @@ class Preset:
 
 PRESETS: dict[str, Callable[..., Preset]] = {}
 """Presets by name: where specifications look."""
-_HOMES = ["engram.memory.presets"]  # modules above this one that register presets, imported when a name is wanted
+_HOMES = [
+    "engram.memory.presets",
+    "engram.memory.td_preset",
+]  # modules above this one that register presets, imported when a name is wanted
 
 _LEARNING = "engram.learning"
 NETWORK_LEAVES = 16
@@ -299,29 +306,6 @@ def uct_prior(
         num_leaves=num_leaves,
         reuse_tree=reuse_tree,
         solver=solver,
-    )
-
-
-@register
-def td_uct(
-    *,
-    exploration: float = 1.0,
-    trace_decay: float = 0.9,
-    discount: float = 0.9,
-    min_step: float = 0.005,
-    decision: str = "robust",
-    reuse_tree: bool = True,
-) -> Preset:
-    """UCT with the temporal-difference backup (values in [-1, 1], as in the thesis).
-
-    Args:
-      exploration: c ≥ 0. trace_decay: λ. discount: γ a ply. min_step: floor of α.
-    """
-    return Preset(
-        selection=selections.ucb1(exploration=exploration),
-        backup=backups.td(trace_decay=trace_decay, discount=discount, min_step=min_step),
-        decision=decision,
-        reuse_tree=reuse_tree,
     )
 
 

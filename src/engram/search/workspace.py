@@ -269,8 +269,8 @@ class Workspace:
 
     def _see_to_statuses(self) -> None:
         statuses = self.slots["status"]
+        self.game.raise_pending()
         if (statuses == FAILED).any():
-            self.game.raise_pending()
             raise OperatorError(
                 f"while searching {self.game.name}: {self._suspects()} failed, or gave a value that is not in [-1, 1] "
                 "or a child that is not there; run with NUMBA_BOUNDSCHECK=1 to see where"
@@ -290,7 +290,10 @@ class Workspace:
         program["num_actions"] = game.num_actions
         phases = {"selection": preset.selection, "backup": preset.backup}
         if self.memory is not None:
-            phases |= {"recall": self.memory.recall, "remember": self.memory.remember}
+            if self.memory.recognise is not None and preset.evaluator is not None:
+                raise InvalidParameter("a memory that recognises children does not go with an evaluator")
+            parts = {name: getattr(self.memory, name) for name in ("backup", "recall", "remember", "recognise")}
+            phases |= {name: operator for name, operator in parts.items() if operator is not None}
         for name, operator in phases.items():
             program[name] = operator.address
         self._operators = phases
