@@ -9,12 +9,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Integral
+from pathlib import Path
 
 import numpy as np
 
 from engram.errors import InvalidLimit, InvalidParameter, InvalidState
 from engram.games.game import Game, State
 from engram.games.registry import game as game_of
+from engram.search import tree_file
 from engram.search.decision import final_move, highest_value, interval, most_visited
 from engram.search.limit import Limit
 from engram.search.presets import Memory, Preset, preset
@@ -92,12 +94,43 @@ class Search:
         else:
             self._root = None
 
+    @property
+    def root(self) -> State | None:
+        """The position that the tree grows from, copied; None before the first search."""
+        return None if self._root is None else self.game.read(self._workspace.root_states[0])
+
+    def save(self, path: str | Path) -> None:
+        """Writes the search to a file, whole or not at all: tree, root, random numbers.
+
+        Raises:
+          InvalidState: there is no tree yet.
+          InvalidParameter: a Python game, a memory, several threads or leaves in flight.
+          InvalidFile: it cannot be written.
+        """
+        if self._root is None:
+            raise InvalidState("there is nothing to save: this search has no tree yet")
+        tree_file.save(path, self._workspace)
+
+    def load(self, path: str | Path, *, max_bytes: int = 1 << 36) -> None:
+        """Goes on from a file that `save` wrote, with the same game and preset; what the search held is forgotten.
+
+        `run(search.root, limit, seed=None)` then continues bit for bit as the search that was saved would have.
+
+        Args:
+          path: the file. max_bytes: a larger one is refused unread.
+
+        Raises:
+          InvalidFile: no such file, damaged, foreign, of another version, game or preset, or too large.
+        """
+        tree_file.load(path, self._workspace, max_bytes)
+        self._root = self.game.read(self._workspace.root_states[0])
+
     def run(
         self,
         state: State,
         limit: Limit,
         *,
-        seed: int = 0,
+        seed: int | None = 0,
         progress: Callable[[int, float], None] | None = None,
     ) -> SearchResult:
         """Searches from a state until the limit; Ctrl-C ends it within 0.1 s with the result so far.
@@ -109,7 +142,9 @@ class Search:
         Args:
           state: a state of the game that is not over.
           limit: simulations, seconds, or both.
-          seed: of the random numbers, any integer.
+          seed: of the random numbers, any integer; None: they go on where the run before, or a loaded
+            file, left them, so that two runs of n and m simulations are one of n + m (unless a rule is a
+            function of the budget).
           progress: called with (simulations, seconds) some times a second.
 
         Raises:

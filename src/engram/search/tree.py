@@ -248,12 +248,16 @@ class Tree:
         self.header["num_nodes"] = 1
         self.header["full"] = 0
 
+    def columns(self) -> dict[str, np.ndarray]:
+        """All arrays by name, one entry a node each: the nodes and the columns that this tree has."""
+        columns = {name: getattr(self, name) for name in ("nodes", "memory", "own")}
+        return {name: column for name, column in columns.items() if column is not None}
+
     def grow(self) -> None:
         """Doubles the room, up to the bound."""
         capacity = min(self.max_nodes, 2 * len(self.nodes))
-        for name in ("nodes", "memory", "own"):
-            if getattr(self, name) is not None:
-                self._resize(name, capacity)
+        for name in self.columns():
+            self._resize(name, capacity)
         self._publish()
 
     def children(self, node: int = 0) -> np.ndarray:

@@ -94,7 +94,7 @@ class Workspace:
         self.root_states = np.zeros((num_trees, words), np.uint64)
         self.rngs = np.zeros(num_trees, rng_dtype)
         self._states = np.zeros((num_slots, words), np.uint64)
-        self._paths = np.zeros((num_slots, depth + 1), np.int32)
+        self.paths = np.zeros((num_slots, depth + 1), np.int32)
         self._actions = np.zeros((num_slots, game.num_actions + SLACK), np.int32)
         self._weights = np.zeros((num_slots if preset.prior else 0, game.num_actions), np.float32)
         self._waiting = np.zeros(num_slots, np.int64)
@@ -109,7 +109,7 @@ class Workspace:
             slot["root_state"] = self.root_states[tree].ctypes.data
             slot["rng"] = self.rngs[tree : tree + 1].ctypes.data
             slot["state"] = self._states[number].ctypes.data
-            slot["path"] = self._paths[number].ctypes.data
+            slot["path"] = self.paths[number].ctypes.data
             slot["actions"] = self._actions[number].ctypes.data
             slot["weights"] = self._weights[number].ctypes.data if preset.prior else 0
             slot["max_depth"] = depth
@@ -145,12 +145,13 @@ class Workspace:
             self.program[name + "_parameters"] = bound.address
         self._bound_for = budget
 
-    def start(self, number: int, budget: int, seed: int, stop_early: bool = False) -> None:
-        """Begins a search of so many simulations in a tree."""
-        seed_rng(self.rngs[number], np.uint64(seed & 0xFFFFFFFFFFFFFFFF))
+    def start(self, number: int, budget: int, seed: int | None, stop_early: bool = False) -> None:
+        """Begins a search of so many simulations in a tree; without a seed, where the last one was left."""
         slots = self._slots_of(number)
         slots["done"] = 0
-        slots["replay"] = 0
+        if seed is not None:
+            seed_rng(self.rngs[number], np.uint64(seed & 0xFFFFFFFFFFFFFFFF))
+            slots["replay"] = 0
         slots["stop_early"] = stop_early
         first_nodes = self.preset.first_nodes
         slots["priors_left"] = UNBOUNDED if first_nodes is None else self._shares(first_nodes)
