@@ -6,7 +6,9 @@ import random
 from typing import Any
 
 from engram.arena.configuration import MatchConfiguration
-from engram.arena.player import Player, player
+from engram.arena.gtp_player import GtpPlayer
+from engram.arena.judge import Verdict, settle
+from engram.arena.player import Forfeit, Player, player
 from engram.arena.record import GameRecord
 from engram.errors import EngramError
 from engram.games.game import Game, State
@@ -84,11 +86,14 @@ class Table:
             totals = {side: [0, 0, 0.0] for side in "AB"}
             for side, one in self._players.items():
                 one.new_game(derive_seed(seed, "game", pair, second, side))
-            while not game.is_over(state) and len(moves) < configuration.max_moves:
+            forfeit = None
+            while forfeit is None and not game.is_over(state) and len(moves) < configuration.max_moves:
                 side = order[game.to_play(state)]
-                state = self._move(state, number, moves, side, totals[side])
-            over = game.is_over(state)
-            first_outcome = game.outcome(state) if over else 0.0
+                try:
+                    state = self._move(state, number, moves, side, totals[side])
+                except Forfeit as error:
+                    forfeit = Verdict(-1.0 if side == order[0] else 1.0, f"{side}: {_sentence(error)}")
+            verdict = forfeit or self._result(state, derive_seed(seed, "judge", pair, second))
         except EngramError:
             raise
         except Exception as error:
@@ -99,8 +104,8 @@ class Table:
             opening=len(begin),
             first=order[0],
             moves=tuple(moves),
-            outcome=(first_outcome if order[0] == "A" else -first_outcome) + 0.0,
-            reason="end" if over else "move limit",
+            outcome=(verdict.outcome if order[0] == "A" else -verdict.outcome) + 0.0,
+            reason=verdict.reason,
             a_moves=int(totals["A"][0]),
             a_simulations=int(totals["A"][1]),
             a_seconds=totals["A"][2],
@@ -108,6 +113,14 @@ class Table:
             b_simulations=int(totals["B"][1]),
             b_seconds=totals["B"][2],
         )
+
+    def _result(self, state: State, seed: int) -> Verdict:
+        """Who has won, for the side that moved first; programs that count for themselves are heard."""
+        if not self._game.is_over(state):
+            return Verdict(0.0, "move limit")
+        counters = {side: one for side, one in self._players.items() if isinstance(one, GtpPlayer)}
+        claims = {side: score for side, one in counters.items() if (score := one.count()) is not None}
+        return settle(self._game, state, claims, seed) if claims else Verdict(self._game.outcome(state), "end")
 
     def _move(self, state: State, number: int, moves: list[int], side: str, totals: list[Any]) -> State:
         """Asks a side for its move, plays it and tells both."""
@@ -117,6 +130,8 @@ class Table:
         try:
             choice = one.choose(state, self._limits[side], seed)
             after = self._game.play(state, choice.action)
+        except Forfeit:
+            raise
         except Exception as error:
             where = f"{self._where(number)}, move {len(moves) + 1}, seed {seed}"
             raise PlayerError(f"player {side}, {one.text}, failed in {where}: {_sentence(error)}") from error

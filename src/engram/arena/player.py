@@ -42,6 +42,10 @@ class Choice:
     value: float | None = None
 
 
+class Forfeit(EngramError):
+    """Raised by a player's `choose`: it resigns or cannot go on; it has lost, with these words on record."""
+
+
 class Player(Protocol):
     """One side of a match. It plays many games, one after the other, and hears of every move of both sides."""
 
@@ -214,7 +218,7 @@ def player(game: Game, text: Any) -> Player:
     Raises:
       InvalidSpecification: no such player or option; the sentence names the nearest valid word.
     """
-    from engram.arena import opponents  # noqa: F401 - registers its players, and needs this file for that
+    from engram.arena import gtp_player, opponents  # noqa: F401 - register their players, and need this file for that
 
     if isinstance(text, Preset):
         return SearchPlayer(game, text)

@@ -25,7 +25,8 @@ class GameRecord:
       first: `A` or `B`: the side that is player 0.
       moves: all actions, the opening included.
       outcome: value in [-1, 1] for A.
-      reason: `end` by the rules, or `move limit` (a draw).
+      reason: `end` by the rules (with both counts after it where a program counts for itself, and `disputed` where
+        these name different winners), `move limit` (a draw), or the side that forfeits and why.
       a_moves, a_simulations, a_seconds, b_moves, b_simulations, b_seconds: sums over the game.
     """
 
@@ -42,6 +43,11 @@ class GameRecord:
     b_moves: int
     b_simulations: int
     b_seconds: float
+
+    @property
+    def disputed(self) -> bool:
+        """Whether the board as it lay and a program's own count named different winners, so that a judge decided."""
+        return "; disputed" in self.reason
 
     def text(self, game: Game) -> str:
         """The game as people read it: one line of heading, one of moves with their names."""

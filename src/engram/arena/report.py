@@ -42,6 +42,8 @@ class MatchResult:
       a, b: what the sides spent.
       sprt: the sequential test, or None.
       complete: all games that the configuration asks for are played, or the test has ended the match.
+      forfeits: games that a side lost by resigning or failing. disputed: numbers of the games whose board as it lay
+        and whose program's own count named different winners, so that a judge decided.
       match_id: in the database; None where nothing is recorded.
       database: where it is recorded.
     """
@@ -56,6 +58,8 @@ class MatchResult:
     b: SideFigures
     sprt: SprtState | None
     complete: bool
+    forfeits: int
+    disputed: tuple[int, ...]
     match_id: int | None
     database: str | None
 
@@ -125,6 +129,8 @@ class MatchResult:
             "score_high": figures["score_high"],
             "verdict": self.verdict,
             "complete": self.complete,
+            "forfeits": self.forfeits,
+            "disputed": list(self.disputed),
             "first_player": {"wins": self.first_wins, "draws": self.first_draws, "losses": self.first_losses},
             "a": asdict(self.a),
             "b": asdict(self.b),
@@ -159,6 +165,10 @@ class MatchResult:
             f"Elo {self.elo:+.0f} [{self.elo_low:+.0f}, {self.elo_high:+.0f}] (95 %, by pairs)"
         )
         lines.append(f"who moved first: {self.first_wins} won, {self.first_draws} drawn, {self.first_losses} lost")
+        if self.forfeits:
+            lines.append(f"{self.forfeits} games were lost by resigning or failing: `engram results --games` says why")
+        if self.disputed:
+            lines.append(f"a judge settled the disputed games {', '.join(map(str, self.disputed))}")
         if self.sprt is not None:
             lines.append(self._sprt_line())
         if 2 * self.distinct_games < self.games:
@@ -202,6 +212,8 @@ def report(
         b=_side(configuration.b, [(one.b_moves, one.b_simulations, one.b_seconds) for one in games]),
         sprt=state,
         complete=len(games) == configuration.games or (state is not None and state.decision is not None),
+        forfeits=sum(one.reason[:2] in ("A:", "B:") for one in games),
+        disputed=tuple(one.number for one in games if one.disputed),
         match_id=match_id,
         database=database,
     )

@@ -1,0 +1,149 @@
+"""GTP programs as players: told the board, heard, and beaten when they fail; disputes are settled."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+
+import pytest
+
+from engram.arena.gtp_program import GtpFailure, GtpProgram, GtpRefusal
+from engram.arena.judge import board_score, settle
+from engram.arena.match import match
+from engram.arena.player import player
+from engram.arena.results import Results
+from engram.errors import InvalidSpecification
+from engram.games.registry import game as game_of
+
+GNUGO = shutil.which("gnugo") or ("/usr/games/gnugo" if os.path.exists("/usr/games/gnugo") else None)
+GO = game_of("go:5")
+
+PROGRAM = """
+import sys, time
+how, log = sys.argv[1], sys.argv[2]
+moves = 0
+for line in sys.stdin:
+    open(log, "a").write(line)
+    words = line.split()
+    answer = "= "
+    if words[0] == "genmove":
+        moves += 1
+        answer = "= pass"
+        if moves >= 2:
+            if how == "hangs": time.sleep(100)
+            if how == "dies": sys.exit(1)
+            if how == "illegal": answer = "= Z99"
+            if how == "suicide": answer = "= A1 and more"
+            if how == "garbage": answer = "hello"
+            if how == "refuses": answer = "? no"
+            if how == "resigns": answer = "= resign"
+            if how == "endless":
+                while True: print("= x" * 1000, flush=True)
+    if words[0] == "final_score": answer = "= B+30.0" if how == "claims" else "= W+7.5"
+    print(answer + "\\r\\n\\r", flush=True)
+"""
+
+
+@pytest.fixture
+def fake(tmp_path):
+    (tmp_path / "fake.py").write_text(PROGRAM, encoding="utf-8")
+    return lambda how: f"{sys.executable} {tmp_path / 'fake.py'} {how} {tmp_path / 'log'}"
+
+
+def against(command, tmp_path, games=2, **options):
+    chosen = {"simulations": 20, "workers": 1, "opening_moves": 1, "database": tmp_path / "r.sqlite", **options}
+    result = match("go:5", "uct", f"gtp({command!r}, timeout_s=2.0)", games=games, **chosen)
+    with Results(tmp_path / "r.sqlite") as results:
+        return result, results.games(result.match_id)
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("hangs", "no answer to 'genmove"),
+        ("dies", "the program has ended at 'genmove"),
+        ("illegal", "illegal move 'z99'"),
+        ("suicide", "illegal move 'a1 and more'"),
+        ("garbage", "is no GTP"),
+        ("refuses", "refused 'genmove"),
+        ("resigns", "resigns"),
+        ("endless", "does not end"),
+    ],
+)
+def test_a_program_that_fails_loses_and_the_match_goes_on(fake, tmp_path, how, said):
+    begun = time.monotonic()
+    result, records = against(fake(how), tmp_path)
+    assert result.wins == result.games == result.forfeits == 2
+    for record in records:
+        assert record.reason.startswith("B: ") and said in record.reason
+    assert time.monotonic() - begun < 60
+
+
+def test_the_program_hears_the_board_and_the_moves(fake, tmp_path):
+    against(fake("passes"), tmp_path)
+    said = (tmp_path / "log").read_text().split("\n")
+    first = said[said.index("boardsize 5") :]
+    assert first[:3] == ["boardsize 5", "clear_board", "komi 7.5"]
+    assert any(line.startswith("play B ") for line in first[3:6])
+    assert any(line.startswith("genmove W") for line in first)
+
+
+def test_a_count_that_names_another_winner_is_settled_by_play(fake, tmp_path):
+    result, records = against(fake("claims"), tmp_path)
+    assert result.disputed == tuple(record.number for record in records if "disputed" in record.reason)
+    for record in records:
+        assert "board " in record.reason and "B B+30.0" in record.reason
+    assert "disputed" in str(result) or not result.disputed
+
+
+def test_dead_stones_do_not_win():
+    # White's lone stone in Black's corner is dead, and White's own two-eyed group lives: by area Black is told too few.
+    state = GO.parse_state("\n".join(["..X..", "OX.X.", "X.X..", ".X...", "....."]))
+    state["passes"] = 2
+    claims = {"B": "B+17.5"}
+    lies = board_score(state)
+    verdict = settle(GO, state, claims, seed=1)
+    assert lies[0] == "B" and "disputed" not in verdict.reason and verdict.outcome == 1.0
+    # The same board counted for White by the program: the judge plays it out and finds no White group to live.
+    wrong = settle(GO, state, {"B": "W+3.5"}, seed=1)
+    assert "disputed" in wrong.reason and wrong.outcome == 1.0
+
+
+def test_wrong_uses_are_refused():
+    with pytest.raises(InvalidSpecification, match="plays Go"):
+        player(game_of("connect_four"), 'gtp("x")')
+    with pytest.raises(InvalidSpecification, match="needs its command"):
+        player(GO, "gtp")
+    with pytest.raises(InvalidSpecification, match="cannot be started"):
+        player(GO, 'gtp("/no/such/program")').warm_up()
+    with pytest.raises(InvalidSpecification, match="has ended"):
+        player(GO, 'gtp("true")').warm_up()
+
+
+def test_a_program_on_its_own(fake):
+    program = GtpProgram(fake("refuses"), 10.0)
+    assert program.ask("name") == ""
+    program.ask("genmove b")
+    with pytest.raises(GtpRefusal):
+        program.ask("genmove b")
+    assert program.ask("name") == ""
+    program.close()
+    with pytest.raises(GtpFailure):
+        program.ask("name")
+
+
+@pytest.mark.skipif(GNUGO is None, reason="GNU Go is not installed")
+def test_whole_games_against_gnu_go_repeat(tmp_path):
+    command = f"{GNUGO} --mode gtp --level 1"
+    seen = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        result, records = against(command, tmp_path / name, games=4, simulations=50)
+        assert result.games == 4 and result.forfeits == 0
+        assert {record.first for record in records} == {"A", "B"}
+        for record in records:
+            assert "board " in record.reason and "; B " in record.reason
+        seen.append([(record.moves, record.outcome, record.reason) for record in records])
+    assert seen[0] == seen[1]
