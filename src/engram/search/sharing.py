@@ -1,0 +1,69 @@
+"""What several threads on one tree do to a node: each in one step, so that nobody waits and nothing is lost.
+
+One thread never comes here: the loop asks `tree.shared` first. The rules, which the order of the steps upholds:
+
+- A simulation counts in `in_flight` (virtual loss) of a node from before others can see it there until after
+  its visit is counted, so that a child in sight has a visit or a virtual loss.
+- Children are made, and the next of them is entered, by whoever holds the node's claim; a thread that finds it
+  taken does not wait but evaluates the position where it stands.
+- `num_children` and `num_visited` are written last, behind a fence: what they count is whole when it is seen.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engram.compile import atomic_add, compare_exchange, compiled, fence
+from engram.search.tree import node_dtype, nodes_of, own_dtype, tree_dtype
+from engram.compile import address_of
+
+_NODE_BYTES = node_dtype.itemsize
+_VISITS = node_dtype.fields["visit_count"][1]
+_IN_FLIGHT = node_dtype.fields["in_flight"][1]
+_CLAIM = node_dtype.fields["claim"][1]
+_NUM_NODES = tree_dtype.fields["num_nodes"][1]
+_MINUS_1 = np.uint16(0xFFFF)
+
+
+@compiled(inline=True)
+def enter_flight(tree, index):
+    """One more simulation below a node."""
+    atomic_add(tree.nodes + index * _NODE_BYTES + _IN_FLIGHT, np.uint16(1))
+
+
+@compiled(inline=True)
+def leave_flight(tree, path, depth):
+    """One simulation less below each node of a path."""
+    for at in range(depth + 1):
+        atomic_add(tree.nodes + np.int64(path[at]) * _NODE_BYTES + _IN_FLIGHT, _MINUS_1)
+
+
+@compiled(inline=True)
+def claim(tree, index):
+    """Whether this thread, and no other until `release`, may give the node children or enter one."""
+    return compare_exchange(tree.nodes + index * _NODE_BYTES + _CLAIM, np.uint8(0), np.uint8(1))
+
+
+@compiled(inline=True)
+def release(tree, index):
+    """Lets others claim the node; all that was written under the claim is seen first."""
+    fence()
+    nodes_of(tree)[index].claim = np.uint8(0)
+
+
+@compiled(inline=True)
+def reserve(tree, count):
+    """The first of `count` nodes that are now this thread's own, or -1 if there is no room."""
+    at = address_of(tree) + _NUM_NODES
+    while True:
+        first = np.int64(tree.num_nodes)
+        if first + count > tree.capacity:
+            return np.int64(-1)
+        if compare_exchange(at, first, first + count):
+            return first
+
+
+@compiled(inline=True)
+def count_visit(tree, index):
+    """One more visit of a node; returns their number with it."""
+    return np.int64(atomic_add(tree.nodes + index * _NODE_BYTES + _VISITS, np.uint32(1))) + 1
