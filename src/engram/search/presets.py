@@ -64,6 +64,8 @@ class Preset:
         most makes one for each search.
       memory: what similar positions say, or None; a function of the game makes one for each search.
       num_leaves: simulations of one tree in flight for an evaluator, 1 to 1024.
+      threads: of the processor, 1 to 256; parallel: `tree`, all on one, or `root`, a tree each and their roots
+        added up. More than one on a tree does not repeat.
       reuse_tree: keep what is below the moves played.
       text: the specification that makes it again.
     """
@@ -77,6 +79,8 @@ class Preset:
     evaluator: Evaluator | Callable[[Game, int], Evaluator] | None = None
     memory: Memory | Callable[[Game], Memory] | None = None
     num_leaves: int = 1
+    threads: int = 1
+    parallel: str = "tree"
     reuse_tree: bool = True
     text: str = "custom"
 
@@ -90,6 +94,10 @@ class Preset:
                 raise InvalidParameter(f"{kind} must be a {kind} operator with its numbers, not {operator!r}")
         if not 1 <= self.num_leaves <= 1024:
             raise InvalidParameter(f"num_leaves must be 1 to 1024, not {self.num_leaves}")
+        if isinstance(self.threads, bool) or not isinstance(self.threads, int) or not 1 <= self.threads <= 256:
+            raise InvalidParameter(f"threads must be 1 to 256, not {self.threads!r}")
+        if self.parallel not in ("tree", "root"):
+            raise InvalidParameter(f"parallel is 'tree' or 'root', not {self.parallel!r}")
         if self.evaluation is not None and self.evaluator is not None:
             raise InvalidParameter("a search takes an evaluation or an evaluator, not both")
         if self.evaluator is not None and not callable(getattr(self.evaluator, "evaluate", self.evaluator)):
@@ -160,6 +168,8 @@ def uct(
     decision: str = "robust",
     reuse_tree: bool = True,
     selection: Operator | None = None,
+    threads: int = 1,
+    parallel: str = "tree",
 ) -> Preset:
     """UCT: UCB1 selection, uniform rollouts, the mean backed up.
 
@@ -173,6 +183,7 @@ def uct(
       decision: `robust`, `max`, `max_robust`, `secure`.
       reuse_tree: keep the tree from move to move.
       selection: a selection operator instead of UCB1; exploration and first_play_urgency are then its own.
+      threads, parallel: see `Preset`.
     """
     given = {"exploration": exploration, "first_play_urgency": first_play_urgency}
     given = {key: value for key, value in given.items() if value is not None}
@@ -186,6 +197,8 @@ def uct(
         expansion=Expansion(after=expand_after, all_children=all_children),
         decision=decision,
         reuse_tree=reuse_tree,
+        threads=threads,
+        parallel=parallel,
     )
 
 

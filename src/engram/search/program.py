@@ -51,6 +51,7 @@ slot_dtype = np.dtype(
         ("done", np.int64),  # simulations backed up since the search began
         ("budget", np.int64),  # simulations at which the slot's search ends
         ("stop_early", np.int64),
+        ("apart", np.int64, (18,)),  # a slot is a thread's own: two never share a line of the processor's cache
     ]
 )
 

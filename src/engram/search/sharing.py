@@ -12,15 +12,19 @@ One thread never comes here: the loop asks `tree.shared` first. The rules, which
 from __future__ import annotations
 
 import numpy as np
+from numba import carray
 
-from engram.compile import atomic_add, compare_exchange, compiled, fence
+from engram.compile import address_of, atomic_add, compare_exchange, compiled, fence, pointer_at
 from engram.search.tree import node_dtype, nodes_of, own_dtype, tree_dtype
-from engram.compile import address_of
 
 _NODE_BYTES = node_dtype.itemsize
 _VISITS = node_dtype.fields["visit_count"][1]
+_VALUE = node_dtype.fields["value"][1]
 _IN_FLIGHT = node_dtype.fields["in_flight"][1]
 _CLAIM = node_dtype.fields["claim"][1]
+_OWN_BYTES = own_dtype.itemsize
+_MEAN = own_dtype.fields["mean"][1]
+_FIRST = own_dtype.fields["first"][1]
 _NUM_NODES = tree_dtype.fields["num_nodes"][1]
 _MINUS_1 = np.uint16(0xFFFF)
 
@@ -56,7 +60,7 @@ def reserve(tree, count):
     """The first of `count` nodes that are now this thread's own, or -1 if there is no room."""
     at = address_of(tree) + _NUM_NODES
     while True:
-        first = np.int64(tree.num_nodes)
+        first = atomic_add(at, np.int64(0))
         if first + count > tree.capacity:
             return np.int64(-1)
         if compare_exchange(at, first, first + count):
@@ -67,3 +71,30 @@ def reserve(tree, count):
 def count_visit(tree, index):
     """One more visit of a node; returns their number with it."""
     return np.int64(atomic_add(tree.nodes + index * _NODE_BYTES + _VISITS, np.uint32(1))) + 1
+
+
+@compiled(inline=True)
+def _move(address, target, step):
+    place = carray(pointer_at(address, np.float64), (1,))
+    while True:
+        before = place[0]
+        if compare_exchange(address, before, before + step * (target - before)):
+            return
+
+
+@compiled(inline=True)
+def move_value(tree, index, target, step):
+    """Moves a node's value towards `target` by a share `step` of the way."""
+    _move(tree.nodes + index * _NODE_BYTES + _VALUE, target, step)
+
+
+@compiled(inline=True)
+def move_own(tree, index, target, step):
+    """Moves a node's own running mean in the same manner."""
+    _move(tree.own + index * _OWN_BYTES + _MEAN, target, step)
+
+
+@compiled(inline=True)
+def move_first(tree, index, target, step):
+    """Moves the mean of a node's own evaluations in the same manner."""
+    _move(tree.own + index * _OWN_BYTES + _FIRST, target, step)

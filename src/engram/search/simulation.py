@@ -16,6 +16,7 @@ from engram.compile import call, call_float, compiled, pointer_at, record_at
 from engram.rng import random_below, rng_dtype
 from engram.search.expansion import actions_of, enter_child, make_children, set_priors
 from engram.search.program import COLLISION, FAILED, FINISHED, GROW, LEAF, OVER
+from engram.search.sharing import claim, enter_flight, leave_flight, release
 from engram.search.tree import EXPAND, PLAYER_1, TERMINAL, nodes_of, tree_dtype
 
 DECISION_PERIOD = 64
@@ -89,6 +90,9 @@ def descend(program, slot):
     index = np.int64(0)
     path[0] = 0
     forced = slot.replay > 0
+    shared = tree.shared != 0
+    if shared:
+        enter_flight(tree, 0)
     while depth + 1 < slot.replay:
         depth += 1
         index = np.int64(path[depth])
@@ -101,18 +105,26 @@ def descend(program, slot):
             return OVER
         if node.num_children == 0:
             inner = np.int64(node.visit_count) >= program.expand_after and depth < slot.max_depth
-            blocked = node.visit_count == 0 and node.in_flight > 0
+            blocked = node.visit_count == 0 and node.in_flight > 0 and not shared
             if not blocked and (program.waits != 0 or not inner):
                 return LEAF
             if blocked or not has_room(program, tree):
                 if blocked or tree.capacity < tree.max_nodes:
                     rng.word[0] = word_0
                     rng.word[1] = word_1
+                    if shared:
+                        leave_flight(tree, path, depth)
                     return COLLISION if blocked else GROW
                 tree.full = 1
                 return LEAF
-            if make_children(program, slot, tree, index) <= 0:
-                return FAILED
+            if shared and not claim(tree, index):
+                return LEAF
+            # Between the look and the claim another thread may have made them.
+            made = make_children(program, slot, tree, index) if node.num_children == 0 else 1
+            if shared:
+                release(tree, index)
+            if made <= 0:
+                return LEAF if made == 0 and shared else FAILED
             forced = program.expand_all != 0
         child = np.int64(EXPAND)
         if not forced:
@@ -123,17 +135,26 @@ def descend(program, slot):
         if child >= first + np.int64(node.num_visited) or (child < first and child != EXPAND):
             return FAILED
         if entered:
+            if shared and not claim(tree, index):
+                return LEAF
             if node.num_visited >= node.num_children:
-                return FAILED
-            child = enter_child(program, nodes, index, rng)
+                if shared:  # the last of them was entered since the rule looked
+                    release(tree, index)
+                return LEAF if shared else FAILED
+            child = enter_child(program, tree, index, rng)
+            if shared:
+                release(tree, index)
             if forced:
                 slot.replay = depth + 1 if node.num_visited < node.num_children else 0
+        elif shared:
+            enter_flight(tree, child)
         depth += 1
         path[depth] = child
         over = call(program.play, (slot.state, np.int64(nodes[child].action)))
         if over < 0:
             return FAILED
-        if entered:
+        # Whoever comes before the first visit is counted cannot know that the node's flags are written already.
+        if entered or (shared and nodes[child].visit_count == 0):
             slot.depth = depth
             if over != 0:
                 nodes[child].flags |= np.uint8(TERMINAL)
@@ -170,6 +191,8 @@ def finish(program, slot, value):
     status = call(program.backup, (slot.tree, slot.path, slot.depth, value, program.backup_parameters))
     if program.remember != 0 and status >= 0:
         status = call(program.remember, (slot.tree, slot.path, slot.depth, value, program.remember_parameters))
+    if tree_of(slot).shared != 0:
+        leave_flight(tree_of(slot), path_of(slot), slot.depth)
     slot.done += 1
     sound = -VALUE_BOUND <= nodes_of(tree_of(slot))[0].value <= VALUE_BOUND
     return 0 if status >= 0 and sound else FAILED

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import weakref
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,14 +18,16 @@ from engram.compile import Callback
 from engram.errors import InvalidParameter, OperatorError
 from engram.games.game import SLACK, Game, State
 from engram.games.python_game import PythonGame
-from engram.rng import rng_dtype, seed_rng
+from engram.rng import derive_seed, rng_dtype, seed_rng
 from engram.search import simulation
 from engram.search.evaluation import Evaluator, checked
+from engram.search.parallel import refuse_threads
 from engram.search.presets import Preset
 from engram.search.program import FAILED, FINISHED, GROW, program_dtype, slot_dtype
 from engram.search.tree import PLAYER_1, Tree
 
 DEFAULT_BYTES = 1 << 30
+LINE_BYTES = 256
 
 
 @dataclass(frozen=True)
@@ -80,14 +83,20 @@ class Workspace:
             )
             for _ in range(num_trees)
         ]
-        self.num_leaves = preset.num_leaves if preset.evaluator else 1
-        num_slots = num_trees * self.num_leaves
+        refuse_threads(game, preset, self.memory is not None)
+        self.threads = preset.threads
+        shared = self.threads > 1 and preset.parallel == "tree"
+        # Slots of one tree: leaves that wait for an evaluator, or threads.
+        self.sharers = self.threads if shared else preset.num_leaves if preset.evaluator else 1
+        self._pool: ThreadPoolExecutor | None = None
+        num_slots = num_trees * self.sharers
         self.evaluator = _evaluator(preset, game, num_slots)
         words = game.state_bytes // 8
         depth = game.max_moves + 1
         self.root_states = np.zeros((num_trees, words), np.uint64)
-        self.rngs = np.zeros(num_trees, rng_dtype)
-        self._states = np.zeros((num_slots, words), np.uint64)
+        # Far enough apart that no two threads write to one line of the processor's cache.
+        self.rngs = np.zeros((num_slots if shared else num_trees, LINE_BYTES // rng_dtype.itemsize), rng_dtype)[:, 0]
+        self._states = np.zeros((num_slots, words + LINE_BYTES // 8), np.uint64)[:, :words]
         self.paths = np.zeros((num_slots, depth + 1), np.int32)
         self._actions = np.zeros((num_slots, game.num_actions + SLACK), np.int32)
         self._waiting = np.zeros(num_slots, np.int64)
@@ -97,15 +106,18 @@ class Workspace:
         self.slots = np.zeros(num_slots, slot_dtype)
         for number in range(num_slots):
             slot = self.slots[number]
-            tree = number // self.num_leaves
+            tree = number // self.sharers
+            generator = number if shared else tree
             slot["tree"] = self.trees[tree].header.ctypes.data
             slot["root_state"] = self.root_states[tree].ctypes.data
-            slot["rng"] = self.rngs[tree : tree + 1].ctypes.data
+            slot["rng"] = self.rngs[generator : generator + 1].ctypes.data
             slot["state"] = self._states[number].ctypes.data
             slot["path"] = self.paths[number].ctypes.data
             slot["actions"] = self._actions[number].ctypes.data
             slot["max_depth"] = depth
-            slot["sharers"] = self.num_leaves
+            slot["sharers"] = self.sharers
+        for tree in self.trees:
+            tree.header["shared"] = shared
         if isinstance(game, PythonGame):
             rows = [*self.root_states, *self._states, *self._batch]
             weakref.finalize(self, _release, game, [row.ctypes.data for row in rows])
@@ -142,8 +154,10 @@ class Workspace:
         slots = self._slots_of(number)
         slots["done"] = 0
         if seed is not None:
-            seed_rng(self.rngs[number], np.uint64(seed & 0xFFFFFFFFFFFFFFFF))
             slots["replay"] = 0
+            seed_rng(self.rngs[number], np.uint64(seed & 0xFFFFFFFFFFFFFFFF))
+            for thread in range(1, len(self.rngs) - len(self.trees) + 1):  # of one shared tree
+                seed_rng(self.rngs[thread], np.uint64(derive_seed(seed, thread)))
         slots["stop_early"] = stop_early
         slots["status"] = 0
         self.extend(number, budget)
@@ -159,9 +173,9 @@ class Workspace:
         """Simulations backed up in a tree since `start`."""
         return int(self._slots_of(number)["done"].sum())
 
-    def has_finished(self, number: int) -> bool:
-        """Whether a tree's search has ended."""
-        return bool((self._slots_of(number)["status"] == FINISHED).all())
+    def total_done(self) -> int:
+        """Simulations backed up in all trees since `start`."""
+        return int(self.slots["done"].sum())
 
     def root(self, number: int) -> RootMoves:
         """The moves of a tree's root as they stand."""
@@ -201,7 +215,10 @@ class Workspace:
           OperatorError: an operator or the evaluator failed; a Python game's own exception is raised as it is.
         """
         if self.preset.evaluator is None:
-            simulation.simulate(self.program[0], self.slots, count)
+            if self.threads > 1:
+                self._simulate_in_threads(-(-count // self.threads))
+            else:
+                simulation.simulate(self.program[0], self.slots, count)
             self._see_to_statuses()
         elif count > 0:
             self._step_batch()
@@ -223,7 +240,22 @@ class Workspace:
     # -------------------------------------------------------------------------- inner parts
 
     def _slots_of(self, number: int) -> Any:
-        return self.slots[number * self.num_leaves : (number + 1) * self.num_leaves]
+        return self.slots[number * self.sharers : (number + 1) * self.sharers]
+
+    def _simulate_in_threads(self, count: int) -> None:
+        # Every thread has left the kernel when this returns: the arrays may move then.
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.threads - 1, "engram")
+        others = [
+            self._pool.submit(simulation.simulate, self.program[0], self.slots[number : number + 1], count)
+            for number in range(1, self.threads)
+        ]
+        try:
+            simulation.simulate(self.program[0], self.slots[:1], count)
+        finally:
+            wait(others)
+        for other in others:
+            other.result()
 
     def _step_batch(self) -> None:
         count = simulation.descend_all(self.program[0], self.slots, self._waiting)
@@ -255,8 +287,8 @@ class Workspace:
                 "or a child that is not there; run with NUMBA_BOUNDSCHECK=1 to see where"
             )
         for number in np.flatnonzero(statuses == GROW):
-            tree = self.trees[number // self.num_leaves]
-            room = self.game.num_actions * (self.num_leaves + 1)
+            tree = self.trees[number // self.sharers]
+            room = self.game.num_actions * (self.sharers + 1)
             while tree.num_nodes + room > len(tree.nodes) < tree.max_nodes:
                 tree.grow()
 
