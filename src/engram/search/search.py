@@ -156,6 +156,7 @@ class Search:
         *,
         seed: int | None = 0,
         progress: Callable[[int, float], None] | None = None,
+        every: int | None = None,
     ) -> SearchResult:
         """Searches from a state until the limit; Ctrl-C ends it within 0.1 s with the result so far.
 
@@ -169,7 +170,8 @@ class Search:
           seed: of the random numbers, any integer; None: they go on where the run before, or a loaded
             file, left them, so that two runs of n and m simulations are one of n + m (unless a rule is a
             function of the budget).
-          progress: called with (simulations, seconds) some times a second.
+          progress: called with (simulations, seconds) some times a second; it may look at `moves` and `tree`.
+          every: call it after each so many simulations instead, ≥ 1.
 
         Raises:
           InvalidState: the state belongs to another game, or the game is over.
@@ -179,6 +181,8 @@ class Search:
             raise InvalidLimit(f"a search takes a Limit, such as Limit(simulations=1000), not {limit!r}")
         if self.game.is_over(state):
             raise InvalidState(f"{self.game.name}: the game is over, there is nothing to search")
+        if every is not None and (isinstance(every, bool) or not isinstance(every, Integral) or every < 1):
+            raise InvalidParameter(f"every must be a whole number of simulations, 1 or more, not {every!r}")
         self.warm_up()
         work = self._workspace
         if self._root is None or not self.game.same(self._root, state):
@@ -196,7 +200,7 @@ class Search:
         begun = time.perf_counter()
         root, self._root = self._root, None  # an exception leaves a tree that nobody must use again
         with _interrupts() as interrupted:
-            stopped = self._run_until(limit.seconds, begun, interrupted, progress)
+            stopped = self._run_until(limit.seconds, begun, interrupted, progress, every)
             if self.preset.decision == "max_robust" and limit.simulations:
                 extended = budget
                 while (
@@ -205,7 +209,7 @@ class Search:
                     extended += max(1, budget // 10)
                     for number, share in enumerate(self._shares(extended)):
                         work.extend(number, share)
-                    stopped = self._run_until(limit.seconds, begun, interrupted, progress)
+                    stopped = self._run_until(limit.seconds, begun, interrupted, progress, every)
         self._root = root
         # Also when it came in the very last slice: whoever asked for an end must not be overheard.
         if interrupted.is_set():
@@ -218,6 +222,7 @@ class Search:
         begun: float,
         interrupted: threading.Event,
         progress: Callable[[int, float], None] | None,
+        every: int | None,
     ) -> str:
         work = self._workspace
         count = 1
@@ -227,6 +232,10 @@ class Search:
             work.step(count)
             now = time.perf_counter()
             done = work.total_done() - done_before
+            due = now - told > 0.1 if every is None else done > 0 and work.total_done() % every == 0
+            if progress is not None and due:
+                told = now
+                progress(work.total_done(), now - begun)
             if work.finished():
                 budget = int(work.slots["budget"].sum())
                 return "simulations" if work.total_done() >= budget else "decided"
@@ -234,15 +243,14 @@ class Search:
                 return "interrupted"
             if seconds is not None and now - begun >= seconds:
                 return "seconds"
-            if progress is not None and now - told > 0.1:
-                told = now
-                progress(work.total_done(), now - begun)
             # Slices are short, so that Ctrl-C and the clock are heard; their length changes no result.
             # A slice that ended early, for want of room, says nothing of the simulations it did not do.
             pace = (now - before) / max(done, 1)
             left = math.inf if seconds is None else seconds - (now - begun)
             wanted = min(SLICE_S, max(left / 2, SHORTEST_SLICE_S))
             count = max(1, min(4 * max(done, 1), int(wanted / max(pace, 1e-9))))
+            if every is not None:
+                count = min(count, every - work.total_done() % every)
 
     def _shares(self, budget: int) -> list[int]:
         share, more = divmod(budget, len(self._workspace.trees))

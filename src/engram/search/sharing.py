@@ -17,15 +17,22 @@ from numba import carray
 from engram.compile import address_of, atomic_add, compare_exchange, compiled, fence, pointer_at
 from engram.search.tree import node_dtype, nodes_of, own_dtype, tree_dtype
 
+
+def offset(dtype: np.dtype, field: str) -> int:
+    """Bytes from the start of a record to a field of it."""
+    assert dtype.fields is not None  # records only
+    return dtype.fields[field][1]
+
+
 _NODE_BYTES = node_dtype.itemsize
-_VISITS = node_dtype.fields["visit_count"][1]
-_VALUE = node_dtype.fields["value"][1]
-_IN_FLIGHT = node_dtype.fields["in_flight"][1]
-_CLAIM = node_dtype.fields["claim"][1]
+_VISITS = offset(node_dtype, "visit_count")
+_VALUE = offset(node_dtype, "value")
+_IN_FLIGHT = offset(node_dtype, "in_flight")
+_CLAIM = offset(node_dtype, "claim")
 _OWN_BYTES = own_dtype.itemsize
-_MEAN = own_dtype.fields["mean"][1]
-_FIRST = own_dtype.fields["first"][1]
-_NUM_NODES = tree_dtype.fields["num_nodes"][1]
+_MEAN = offset(own_dtype, "mean")
+_FIRST = offset(own_dtype, "first")
+_NUM_NODES = offset(tree_dtype, "num_nodes")
 _MINUS_1 = np.uint16(0xFFFF)
 
 

@@ -116,8 +116,8 @@ class Workspace:
             slot["actions"] = self._actions[number].ctypes.data
             slot["max_depth"] = depth
             slot["sharers"] = self.sharers
-        for tree in self.trees:
-            tree.header["shared"] = shared
+        for made in self.trees:
+            made.header["shared"] = shared
         if isinstance(game, PythonGame):
             rows = [*self.root_states, *self._states, *self._batch]
             weakref.finalize(self, _release, game, [row.ctypes.data for row in rows])
