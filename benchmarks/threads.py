@@ -2,8 +2,9 @@
 
 python benchmarks/threads.py [threads] [seconds a measurement] [game ...]
 
-A ratio means something only where as many cores as threads are free; the last column says what two processes
-that share nothing would get here: one-thread searches in two Python threads at once.
+`one tree`, `trees`: simulations a second with all threads on one tree, with a tree each. `apart`: as many
+searches that share nothing, at once: what the machine has to give. `a CPU second`: one tree's simulations for each
+second of processor time; times the threads, the speed-up to expect where as many cores are free.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from engram.search.search import Search
 ROUNDS = 7
 
 
-def per_second(search: Search, state, seconds: float) -> float:
+def per_second(search: Search, state, seconds: float, clock=time.perf_counter) -> float:
     search.clear()
-    begun = time.perf_counter()
-    return search.run(state, Limit(seconds=seconds)).simulations / (time.perf_counter() - begun)
+    begun = clock()
+    return search.run(state, Limit(seconds=seconds)).simulations / (clock() - begun)
 
 
 def side_by_side(searches: list[Search], state, seconds: float) -> float:
@@ -44,9 +45,8 @@ def side_by_side(searches: list[Search], state, seconds: float) -> float:
 def main() -> None:
     threads = int(sys.argv[1]) if len(sys.argv) > 1 else 2
     seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 0.5
-    print(
-        f"{'game':<14} {'one thread':>12} {'one tree':>9} {'trees':>7} {'apart':>7}   (ratios to one thread, medians)"
-    )
+    print("ratios to one thread, medians")
+    print(f"{'game':<14} {'one thread':>12} {'one tree':>9} {'trees':>7} {'apart':>7} {'a CPU second':>13}")
     for text in sys.argv[3:] or ["tic_tac_toe", "connect_four", "go:9", "go:19"]:
         game = game_of(text)
         state = game.initial_state()
@@ -55,20 +55,23 @@ def main() -> None:
         several = Search(game, threads=threads, parallel="root")
         apart = [Search(game) for _ in range(threads)]
         rates: list[float] = []
-        ratios: list[list[float]] = [[], [], []]
+        ratios: list[list[float]] = [[], [], [], []]
         for round_number in range(ROUNDS + 1):
             alone = per_second(one, state, seconds)
             others = (
                 per_second(shared, state, seconds),
                 per_second(several, state, seconds),
                 side_by_side(apart, state, seconds),
+                per_second(shared, state, seconds, time.process_time),
             )
+            ratios_to = (alone, alone, alone, per_second(one, state, seconds, time.process_time))
             if round_number:  # the first warms up
                 rates.append(alone)
-                for column, other in zip(ratios, others, strict=True):
-                    column.append(other / alone)
+                for column, other, base in zip(ratios, others, ratios_to, strict=True):
+                    column.append(other / base)
         medians = [statistics.median(column) for column in ratios]
-        print(f"{text:<14} {statistics.median(rates):>12,.0f} {medians[0]:>9.2f} {medians[1]:>7.2f} {medians[2]:>7.2f}")
+        figures = f"{medians[0]:>9.2f} {medians[1]:>7.2f} {medians[2]:>7.2f} {medians[3]:>13.2f}"
+        print(f"{text:<14} {statistics.median(rates):>12,.0f} {figures}", flush=True)
 
 
 if __name__ == "__main__":
