@@ -70,9 +70,10 @@ def check_game(game: Game, games: int = 50, seed: int = 0) -> CheckReport:
     moves = longest = 0
     results = {1: 0, -1: 0, 0: 0}
     seen: set[str] = set()
-    hashes: set[int] = set()
+    hashes: dict[int, int] = {}
+    canonical: dict[int, tuple[int, float | None]] = {}
     for _ in range(games):
-        played, outcome = _one_game(game, chosen, rng, seen, hashes)
+        played, outcome = _one_game(game, chosen, rng, seen, hashes, canonical)
         moves += played
         longest = max(longest, played)
         results[int(np.sign(outcome))] += 1
@@ -80,7 +81,12 @@ def check_game(game: Game, games: int = 50, seed: int = 0) -> CheckReport:
 
 
 def _one_game(
-    game: Game, chosen: random.Random, rng: np.ndarray, seen: set[str], hashes: set[int]
+    game: Game,
+    chosen: random.Random,
+    rng: np.ndarray,
+    seen: set[str],
+    hashes: dict[int, int],
+    canonical: dict[int, tuple[int, float | None]],
 ) -> tuple[int, float]:
     state = game.initial_state()
     buffer, copied = game.new_buffer(), game.new_buffer()
@@ -113,6 +119,16 @@ def _one_game(
         must(game.hash(state) == game.hash(game.read(buffer)), "equal positions have different hashes")
         copy_again()
         must(game.hash(game.read(copied)) == game.hash(state), "a copy has another hash than its original")
+        key = game.canonical_hash(game.read(copied))
+        must(hashes.setdefault(game.hash(state), key) == key, "canonical_hash differs between positions of equal hash")
+        ended = game.outcome(state) if count == 0 else None
+        known_player, known_outcome = canonical.get(key, (player, ended))
+        must(known_player == player, "canonical_hash is the same for positions with different players to move")
+        must(
+            None in (ended, known_outcome) or ended == known_outcome,
+            "canonical_hash is the same for positions with different outcomes",
+        )
+        canonical[key] = player, known_outcome if ended is None else ended
         if count == 0:
             break
         legal_before = game.legal_actions(state)
@@ -122,10 +138,13 @@ def _one_game(
             "a copy shares something with its original: playing on it changed both",
         )
         seen.add(game.render(state))
-        hashes.add(game.hash(state))
         must(
             len(hashes) * 10 >= len(seen),
             f"hash tells only {len(hashes)} of {len(seen)} different positions apart (memories and tree reuse need it)",
+        )
+        must(
+            len(canonical) * max(16, 4 * len(game.symmetries)) >= len(hashes),
+            f"canonical_hash tells only {len(canonical)} of {len(hashes)} positions apart",
         )
         must(len(history) < game.max_moves, f"the game is longer than max_moves = {game.max_moves}")
         for policy in ("rollout", "heavy_rollout"):

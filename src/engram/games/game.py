@@ -14,6 +14,7 @@ and, where the game has them,
     rollout(state, rng) -> float          plays uniformly to the end in place; outcome for player 0
     heavy_rollout(state, rng) -> float    the same with some knowledge of the game
     encode(state, planes)                 writes float32 feature planes of shape `planes_shape`, for the player to move
+    canonical_hash(state) -> uint64       the same for all images of a position under the game's symmetries
     encode_history(state, planes, steps)  planes of the position and `steps` ones before it; returns their number
 
 The functions trust their arguments; the methods of `Game` check them. `engram.games.check.check_game`
@@ -51,7 +52,8 @@ class Game:
       state: the initial state: a NumPy record (`array.item()`-free: an array of one record, or a record).
       num_actions: actions are the integers 0 … num_actions-1; at most 65,535.
       max_moves: upper bound of the moves in a game, from any state.
-      legal_actions, play, outcome, to_play, hash, copy, rollout, heavy_rollout, encode: see the module's text.
+      legal_actions, play, outcome, to_play, hash, copy, rollout, heavy_rollout, encode, canonical_hash: see the
+        module's text.
       planes_shape: (channels, height, width) written by `encode`.
       encode_history, max_history: planes with up to so many earlier positions, of the same height and width.
       symmetries: ways to turn the board that change nothing, the identity first; default it alone.
@@ -86,6 +88,7 @@ class Game:
         rollout: Callable[..., Any] | None = None,
         heavy_rollout: Callable[..., Any] | None = None,
         encode: Callable[..., Any] | None = None,
+        canonical_hash: Callable[..., Any] | None = None,
         planes_shape: tuple[int, int, int] | None = None,
         encode_history: Callable[..., Any] | None = None,
         max_history: int = 0,
@@ -133,6 +136,7 @@ class Game:
             "copy": (copy, whole, (record, record)),
             "rollout": (rollout, real, (record, rng)),
             "heavy_rollout": (heavy_rollout, real, (record, rng)),
+            "canonical_hash": (canonical_hash, word, (record,)),
             "encode": (encode, whole, (record, planes)),
             "encode_history": (encode_history, whole, (record, planes, whole)),
         }
@@ -218,6 +222,11 @@ class Game:
     def hash(self, state: State) -> int:
         """A 64-bit number equal for equal positions."""
         return int(self._call("hash")(self._checked(state).ctypes.data))
+
+    def canonical_hash(self, state: State) -> int:
+        """A 64-bit number equal for all images of a position; where the game says nothing of them, its hash."""
+        name = "canonical_hash" if "canonical_hash" in self.callbacks else "hash"
+        return int(self._call(name)(self._checked(state).ctypes.data))
 
     def action_name(self, action: int) -> str:
         """The action as people write it."""

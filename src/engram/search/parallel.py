@@ -31,11 +31,15 @@ def refuse_threads(game: Game, preset: Preset, has_memory: bool) -> None:
         raise InvalidParameter("an evaluator is asked by one thread: use num_leaves, or games in lockstep")
     if has_memory:
         raise InvalidParameter("a memory is written to by one thread: leave threads out")
+    if preset.solver:
+        raise InvalidParameter("proofs are carried up by one thread: leave solver or threads out")
     if preset.parallel == "root":
         return
     one = "threads on one tree need {}; parallel='root' gives each its own"
     if preset.expansion.all_children:
         raise InvalidParameter(one.format("all_children=False"))
+    if preset.prior is not None:
+        raise InvalidParameter(one.format("no compiled prior"))
     if preset.backup.definition is not backups.trace_step_mix:
         raise InvalidParameter(one.format(f"a backup rule of the family, not {preset.backup.definition.name}"))
 
@@ -55,4 +59,5 @@ def merged(roots: Sequence[RootMoves]) -> RootMoves:
         total.astype(np.uint32),
         np.where(total > 0, (visits * value).sum(axis=0) / np.maximum(total, 1.0), 0.0),
         first.prior[order[0]],
+        first.proven[order[0]],
     )

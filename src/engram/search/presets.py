@@ -32,21 +32,25 @@ class Memory:
 
     Args:
       recall: operator called at each leaf that is evaluated, before that; writes the memory column.
-      remember: operator called after each backup.
+      remember: operator called after each backup, or None.
       equivalence: k ≥ 0 of λ = sqrt(k / (3N + k)), the weight of memory in selection; 0: none.
       bias: b ≥ 0 of λ = N_M / (N + N_M + 4·N·N_M·b²), instead of that; None: not.
       store: what the operators work on.
       features: how positions become what it is asked about.
       forget: called when a search forgets its tree for a new game; None: what is known then stays.
+      recognise: operator called when a node has got its children; it may enter those that it knows.
+      backup: a backup rule that takes part in the memory, instead of the preset's; None: the preset's.
     """
 
     recall: Operator
-    remember: Operator
+    remember: Operator | None = None
     equivalence: float = 1000.0
     bias: float | None = None
     store: Any = None
     features: Any = None
     forget: Callable[[], None] | None = None
+    recognise: Operator | None = None
+    backup: Operator | None = None
 
 
 @dataclass(frozen=True)
@@ -56,13 +60,19 @@ class Preset:
     Args:
       selection, backup: operators of these kinds.
       expansion: when and how the tree grows.
-      decision: final move: `robust`, `max`, `max_robust` or `secure`.
+      decision: final move: `robust`, `max`, `max_robust`, `secure` or `lcb`.
       rollout: `uniform`, or `heavy` where the game has one: how leaves are played out.
       evaluation: None for rollouts, or a function `(state, rng) -> value for player 0`, compiled
         with the game's record; it may use the state up.
       evaluator: answers batches of leaves instead; a function of the game and of the leaves that wait together at
         most makes one for each search.
+      rollout_values: leaves are valued by rollout or `evaluation` all the same; the evaluator gives priors, and
+        embeddings where a memory wants them.
+      prior: a function `(state, actions, count, weights) -> 0`, compiled with the game's record, that writes a
+        weight ≥ 0 for each of `count` legal actions: `weights[actions[k]] = …`; or None.
+      first_nodes: only so many nodes of a search, the first, are given priors; None: all.
       memory: what similar positions say, or None; a function of the game makes one for each search.
+      solver: carry proven values up the tree, and end the search when the root's is proven.
       num_leaves: simulations of one tree in flight for an evaluator, 1 to 1024.
       threads: of the processor, 1 to 256; parallel: `tree`, all on one, or `root`, a tree each and their roots
         added up. More than one on a tree does not repeat.
@@ -77,7 +87,11 @@ class Preset:
     rollout: str = "uniform"
     evaluation: Callable[..., float] | None = None
     evaluator: Evaluator | Callable[[Game, int], Evaluator] | None = None
+    rollout_values: bool = False
+    prior: Callable[..., int] | None = None
+    first_nodes: int | None = None
     memory: Memory | Callable[[Game], Memory] | None = None
+    solver: bool = False
     num_leaves: int = 1
     threads: int = 1
     parallel: str = "tree"
@@ -98,7 +112,7 @@ class Preset:
             raise InvalidParameter(f"threads must be 1 to 256, not {self.threads!r}")
         if self.parallel not in ("tree", "root"):
             raise InvalidParameter(f"parallel is 'tree' or 'root', not {self.parallel!r}")
-        if self.evaluation is not None and self.evaluator is not None:
+        if self.evaluation is not None and self.evaluator is not None and not self.rollout_values:
             raise InvalidParameter("a search takes an evaluation or an evaluator, not both")
         if self.evaluator is not None and not callable(getattr(self.evaluator, "evaluate", self.evaluator)):
             raise InvalidParameter(
@@ -106,6 +120,12 @@ class Preset:
             )
         if self.evaluator is not None and self.expansion != Expansion():
             raise InvalidParameter("with an evaluator a leaf gets children when its value comes: leave expansion out")
+        if self.rollout_values and self.evaluator is None:
+            raise InvalidParameter("rollout_values is for an evaluator, and there is none")
+        if self.prior is not None and self.evaluator is not None:
+            raise InvalidParameter("priors come from an evaluator or from a compiled function, not from both")
+        if self.first_nodes is not None and not 0 <= self.first_nodes < 2**31:
+            raise InvalidParameter(f"first_nodes must be 0 or more, not {self.first_nodes}")
         if self.num_leaves > 1 and self.evaluator is None:
             raise InvalidParameter("num_leaves is for an evaluator, and there is none")
 
@@ -115,7 +135,10 @@ class Preset:
 
 PRESETS: dict[str, Callable[..., Preset]] = {}
 """Presets by name: where specifications look."""
-_HOMES = ["engram.memory.presets"]  # modules above this one that register presets, imported when a name is wanted
+_HOMES = [
+    "engram.memory.presets",
+    "engram.memory.td_preset",
+]  # modules above this one that register presets, imported when a name is wanted
 
 _LEARNING = "engram.learning"
 NETWORK_LEAVES = 16
@@ -170,6 +193,7 @@ def uct(
     selection: Operator | None = None,
     threads: int = 1,
     parallel: str = "tree",
+    solver: bool = False,
 ) -> Preset:
     """UCT: UCB1 selection, uniform rollouts, the mean backed up.
 
@@ -180,10 +204,11 @@ def uct(
       rollout: `uniform`, or `heavy` where the game has one (it takes wins and stops losses).
       expand_after: visits before a node gets children.
       all_children: a rollout from every child of a new inner node.
-      decision: `robust`, `max`, `max_robust`, `secure`.
+      decision: `robust`, `max`, `max_robust`, `secure`, `lcb`.
       reuse_tree: keep the tree from move to move.
       selection: a selection operator instead of UCB1; exploration and first_play_urgency are then its own.
       threads, parallel: see `Preset`.
+      solver: carry proven wins, losses and draws up the tree.
     """
     given = {"exploration": exploration, "first_play_urgency": first_play_urgency}
     given = {key: value for key, value in given.items() if value is not None}
@@ -199,6 +224,7 @@ def uct(
         reuse_tree=reuse_tree,
         threads=threads,
         parallel=parallel,
+        solver=solver,
     )
 
 
@@ -215,13 +241,14 @@ def puct(
     symmetry: bool = False,
     num_leaves: int | None = None,
     reuse_tree: bool = True,
+    solver: bool = False,
 ) -> Preset:
     """PUCT: priors guide, an evaluator (or rollouts with uniform priors) values.
 
     Args:
       exploration: c ≥ 0.
       first_play_urgency, reduction: value of a child that nobody has visited; default the node's own.
-      backup, decision, reuse_tree: as in `uct`.
+      backup, decision, reuse_tree, solver: as in `uct`.
       evaluator: answers batches with policy and value; None: uniform priors and rollouts.
       network: a network as the evaluator: the name of a shipped one, such as `go9`, or a file.
       symmetry: the network sees positions turned at random.
@@ -246,29 +273,52 @@ def puct(
         evaluator=evaluator,
         num_leaves=num_leaves,
         reuse_tree=reuse_tree,
+        solver=solver,
     )
 
 
 @register
-def td_uct(
+def uct_prior(
     *,
     exploration: float = 1.0,
-    trace_decay: float = 0.9,
-    discount: float = 0.9,
-    min_step: float = 0.005,
+    strength: float = 200.0,
+    first_nodes: int = 100,
+    evaluator: Evaluator | None = None,
+    prior: Callable[..., int] | None = None,
+    backup: Operator | None = None,
+    rollout: str = "uniform",
     decision: str = "robust",
+    num_leaves: int = 1,
     reuse_tree: bool = True,
+    solver: bool = False,
 ) -> Preset:
-    """UCT with the temporal-difference backup (values in [-1, 1], as in the thesis).
+    """UCT with priors as starting visits: a move predictor seeds new children, rollouts value them.
+
+    A child of prior P begins with strength·P/P_max visits worth P/P_max for the player who moves there.
 
     Args:
-      exploration: c ≥ 0. trace_decay: λ. discount: γ a ply. min_step: floor of α.
+      exploration: c ≥ 0.
+      strength: starting visits of the likeliest move, ≥ 0.
+      first_nodes: the predictor is asked about so many nodes of a search, the first.
+      evaluator: a network, whose values are not used. prior: a compiled function instead (see `Preset`).
+        Without either nobody gives priors, and this is `uct`.
+      backup, rollout, decision, reuse_tree, solver: as in `uct`. num_leaves: as in `puct`.
+
+    Source: the baseline of Xiao, Mei and Müller, "Memory-augmented Monte-Carlo tree search", AAAI 2018 (Fuego with a
+    network): strength 200, 100 nodes. Deviation: UCB1, whose N(s) counts real visits, and no RAVE.
     """
     return Preset(
-        selection=selections.ucb1(exploration=exploration),
-        backup=backups.td(trace_decay=trace_decay, discount=discount, min_step=min_step),
+        selection=selections.ucb1_prior(exploration=exploration, strength=strength),
+        backup=backup or backups.average(),
+        rollout=rollout,
         decision=decision,
+        evaluator=evaluator,
+        rollout_values=evaluator is not None,
+        prior=prior,
+        first_nodes=first_nodes,
+        num_leaves=num_leaves,
         reuse_tree=reuse_tree,
+        solver=solver,
     )
 
 

@@ -19,17 +19,16 @@ from engram.games.game import Game, State
 from engram.games.registry import game as game_of
 from engram.rng import derive_seed
 from engram.search import tree_file
-from engram.search.decision import decision_rule, highest_value, interval, most_visited
+from engram.search.decision import final_move, highest_value, interval, most_visited
 from engram.search.limit import Limit
 from engram.search.parallel import merged
 from engram.search.presets import Memory, Preset, preset
 from engram.search.result import MoveStatistics, SearchResult
 from engram.search.tree import PLAYER_1, Tree
-from engram.search.workspace import DEFAULT_BYTES, RootMoves, Workspace
+from engram.search.workspace import DEFAULT_BYTES, UNBOUNDED, RootMoves, Workspace
 
 SLICE_S = 0.01
 SHORTEST_SLICE_S = 2e-4
-UNBOUNDED = 2**62
 MAX_ROBUST_EXTENSION = 1.0
 
 
@@ -237,6 +236,8 @@ class Search:
                 told = now
                 progress(work.total_done(), now - begun)
             if work.finished():
+                if work.is_proven(0):
+                    return "proven"
                 budget = int(work.slots["budget"].sum())
                 return "simulations" if work.total_done() >= budget else "decided"
             if interrupted.is_set():
@@ -270,7 +271,8 @@ class Search:
         found = self.moves()
         actions, visits, value, prior = found.action, found.visits, found.value, found.prior
         low, high = interval(value, visits)
-        chosen = decision_rule(self.preset.decision)(value, visits)
+        low, high = np.where(found.proven, value, low), np.where(found.proven, value, high)
+        chosen = final_move(self.preset.decision, value, visits, found.proven)
         order = np.lexsort((actions, -value, -visits.astype(np.int64)))
         moves = tuple(
             MoveStatistics(
@@ -282,6 +284,7 @@ class Search:
                 high=float(high[k]),
                 prior=float(prior[k]),
                 principal_variation=self._line(int(actions[k])),
+                proven=bool(found.proven[k]),
             )
             for k in order
         )
