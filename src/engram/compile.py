@@ -343,6 +343,49 @@ def address_of(typingctx: Any, record: Any) -> Any:
 
 
 @intrinsic
+def atomic_add(typingctx: Any, address: Any, change: Any) -> Any:
+    """Adds to the integer at `address` in one step that no thread can interrupt; returns what was there.
+
+    The width of the integer is that of `change`; adding -1 to an unsigned one is adding its highest value.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        pointer = builder.inttoptr(values[0], values[1].type.as_pointer())
+        return builder.atomic_rmw("add", pointer, values[1], "acq_rel")
+
+    return change(types.int64, change), generate
+
+
+@intrinsic
+def compare_exchange(typingctx: Any, address: Any, expected: Any, wanted: Any) -> Any:
+    """Puts `wanted` at `address` if `expected` is there, in one step; returns whether it was.
+
+    Both are of one type, an integer or a float64, which is compared bit by bit.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        expected_bits, wanted_bits = values[1:]
+        if isinstance(expected_bits.type, ir.DoubleType):
+            expected_bits, wanted_bits = (builder.bitcast(value, _INT) for value in (expected_bits, wanted_bits))
+        pointer = builder.inttoptr(values[0], expected_bits.type.as_pointer())
+        pair = builder.cmpxchg(pointer, expected_bits, wanted_bits, "acq_rel", "acquire")
+        return builder.extract_value(pair, 1)
+
+    return types.boolean(types.int64, expected, expected), generate
+
+
+@intrinsic
+def fence(typingctx: Any) -> Any:
+    """What stands before it in the program happens, for every thread, before what stands after it."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        builder.fence("acq_rel")
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+@intrinsic
 def popcount(typingctx: Any, word: Any) -> Any:
     """Number of set bits of a uint64."""
 

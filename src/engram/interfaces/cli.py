@@ -1,4 +1,4 @@
-"""The command line: `engram games | move | play | match | results | truth | bench | check`.
+"""The command line: `engram games | move | tree | play | match | results | truth | bench | check`.
 
 Every command takes `--json`. Bad input gets one sentence on stderr and exit code 2. The engine is
 imported inside the commands, so that `engram --help` is there at once.
@@ -117,20 +117,55 @@ def move(
     seconds: SecondsOption = None,
     seed: SeedOption = 0,
     max_nodes: Annotated[Optional[int], typer.Option(help="Bound on the nodes of the tree.")] = None,
+    threads: Annotated[Optional[int], typer.Option(help="Threads; default the search's own, 1.")] = None,
+    parallel: Annotated[
+        Optional[str], typer.Option(help="Of several threads: 'tree', all on one, or 'root', a tree each.")
+    ] = None,
+    why: Annotated[bool, typer.Option("--explain", help="Say why this move and not the next.")] = False,
+    save: Annotated[Optional[Path], typer.Option(help="Keep the search in a file.")] = None,
+    resume: Annotated[Optional[Path], typer.Option(help="Go on with a search from a file, its seed too.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Find the best move of a position, with a table of all moves."""
+    from engram.errors import InvalidState
     from engram.games.registry import game as game_of
+    from engram.search.explain import explain
     from engram.search.search import Search
 
     limit = _limit(simulations, seconds, 10_000)
     found = game_of(game)
-    state = _position(found, moves, position)
-    result = Search(found, search, max_nodes=max_nodes).run(state, limit, seed=seed)
+    made = Search(found, search, max_nodes=max_nodes, threads=threads, parallel=parallel)
+    given = _position(found, moves, position)
+    state: Any = given
+    if resume is not None:
+        made.load(resume)
+        state = made.root
+        if (moves or position) and not found.same(state, given):
+            raise InvalidState(f"{resume} goes on from another position than the one given; leave that out")
+    told = explain(made, state, limit, seed=None if resume else seed) if why else None
+    result = told.result if told else made.run(state, limit, seed=None if resume else seed)
+    if save is not None:
+        made.save(save)
     if as_json:
-        return print_json(result.to_json())
+        return print_json((told or result).to_json())
     typer.echo(found.render(state))
     typer.echo(str(result))
+    if told:
+        typer.echo(f"\n{told}")
+
+
+@app.command()
+@guarded
+def tree(
+    file: Annotated[Path, typer.Argument(help="A search kept by `engram move --save`.")],
+    other: Annotated[Optional[Path], typer.Argument(help="A later one of the same position, to compare.")] = None,
+    depth: Annotated[int, typer.Option(min=1, help="Positions of the main line that are shown.")] = 4,
+    as_json: JsonOption = False,
+) -> None:
+    """Look at a kept search, or see which moves gained and lost from one to another."""
+    from engram.interfaces.tree_command import show_tree
+
+    show_tree(file, other, depth=depth, as_json=as_json)
 
 
 @app.command()

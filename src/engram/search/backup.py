@@ -32,6 +32,7 @@ from engram.search.schedules import (
     StepsOf,
     knots_of,
 )
+from engram.search.sharing import count_visit, move_first, move_own, move_value
 from engram.search.tree import PROVEN, nodes_of, own_of, sign_of
 
 
@@ -52,6 +53,19 @@ def best_child_value(nodes, node, taken, taken_before):
         if known and not math.isnan(value) and (math.isnan(best) or sign * value > sign * best):
             best = value
     return best
+
+
+@compiled
+def _add_shared(tree, index, target, step, visits, is_leaf, parameters):
+    """The step of a node that other threads change as well: each value in one exchange, none lost."""
+    if tree.own == 0:
+        move_value(tree, index, target, step)
+        return
+    move_own(tree, index, target, step)
+    if is_leaf:
+        move_first(tree, index, target, 1.0 / np.float64(visits))
+    mixed = (address_of(tree), index, own_of(tree)[index].mean, parameters.mix_parameters)
+    nodes_of(tree)[index].value = call_float(parameters.mix, mixed)
 
 
 def _first_step_is_whole(values: dict[str, Any]) -> None:
@@ -94,6 +108,7 @@ def trace_step_mix(tree, path, depth, value, parameters):
     num_steps = parameters.steps_size
     steps = table_at(parameters.steps, num_steps)
     mixes = tree.own != 0
+    shared = tree.shared != 0
     target = value
     child_before = math.nan
     for at in range(depth, -1, -1):
@@ -105,11 +120,14 @@ def trace_step_mix(tree, path, depth, value, parameters):
                 known = best_child_value(nodes, index, path[at + 1], child_before) if best else child_before
                 bootstrap = target if math.isnan(known) else known
             target = discount * (decay * target + (1.0 - decay) * bootstrap)
-        visits = np.int64(node.visit_count) + 1
+        visits = count_visit(tree, np.int64(index)) if shared else np.int64(node.visit_count) + 1
         step = 1.0 / np.float64(visits) if num_steps == 0 else steps[min(visits, num_steps) - 1]
         step = max(step, floor)
         before = node.value
         child_before = before if visits > 1 else math.nan
+        if shared:
+            _add_shared(tree, np.int64(index), target, step, visits, at == depth, parameters)
+            continue
         node.visit_count = np.uint32(visits)
         if not mixes:
             node.value = before + step * (target - before) if visits > 1 else target

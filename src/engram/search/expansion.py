@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numba import carray
 
-from engram.compile import call, compiled, pointer_at
+from engram.compile import call, compiled, fence, pointer_at
 from engram.errors import InvalidParameter
 from engram.games.game import SLACK
 from engram.rng import random_below
+from engram.search.sharing import enter_flight, reserve
 from engram.search.tree import EXPAND, PRIORS, entering, memory_of, nodes_of, own_of
 
 
@@ -34,9 +35,9 @@ class Expansion:
 
 @compiled
 def make_children(program, slot, tree, index):
-    """Gives the node of the slot's current state its children, unvisited; returns their number, ≤ 0 on failure.
+    """Gives the node of the slot's current state its children, unvisited; returns their number, < 0 on failure.
 
-    Room for `num_actions` more nodes must have been seen to.
+    Room for `num_actions` more nodes must have been seen to; 0: another thread took it in the meantime.
     """
     nodes = nodes_of(tree)
     count = call(program.legal_actions, (slot.state, slot.actions))
@@ -46,7 +47,9 @@ def make_children(program, slot, tree, index):
     for k in range(count):
         if not 0 <= actions[k] < program.num_actions:
             return -1
-    first = tree.num_nodes
+    first = reserve(tree, count) if tree.shared != 0 else tree.num_nodes
+    if first < 0:
+        return 0
     prior = np.float32(1.0 / count)
     for k in range(count):
         child = nodes[first + k]
@@ -59,6 +62,7 @@ def make_children(program, slot, tree, index):
         child.num_visited = np.uint16(0)
         child.in_flight = np.uint16(0)
         child.flags = np.uint8(0)
+        child.claim = np.uint8(0)
     if tree.memory != 0:
         column = memory_of(tree)
         for k in range(first, first + count):
@@ -68,10 +72,13 @@ def make_children(program, slot, tree, index):
         own = own_of(tree)
         for k in range(first, first + count):
             own[k].mean = 0.0
-    tree.num_nodes = first + count
     nodes[index].first_child = np.int32(first)
-    nodes[index].num_children = np.uint16(count)
     nodes[index].num_visited = np.uint16(0)
+    if tree.shared != 0:
+        fence()
+    else:
+        tree.num_nodes = first + count
+    nodes[index].num_children = np.uint16(count)
     return count
 
 
@@ -93,11 +100,12 @@ def _swap(nodes, one, other):
 
 
 @compiled(inline=True)
-def enter_child(program, nodes, index, wanted, rng):
+def enter_child(program, tree, index, wanted, rng):
     """Index of the next child to visit, now counted as visited.
 
     It is the one that `wanted` says (`entering`), else (EXPAND) the first of those sorted, else drawn at random.
     """
+    nodes = nodes_of(tree)
     node = nodes[index]
     first = np.int64(node.first_child)
     visited = np.int64(node.num_visited)
@@ -106,6 +114,9 @@ def enter_child(program, nodes, index, wanted, rng):
         _swap(nodes, chosen, entering(wanted))
     elif program.sorted_children == 0 and not node.flags & PRIORS and np.int64(node.num_children) - visited > 1:
         _swap(nodes, chosen, chosen + np.int64(random_below(rng, np.int64(node.num_children) - visited)))
+    if tree.shared != 0:
+        enter_flight(tree, chosen)
+        fence()
     node.num_visited = np.uint16(visited + 1)
     return chosen
 

@@ -71,6 +71,8 @@ class Lockstep:
     def __init__(self, game: Game | str, preset_: Preset | str, num_games: int, *, max_nodes: int | None = None):
         self.game = game_of(game)
         self.preset = preset(preset_)
+        if self.preset.threads > 1:
+            raise InvalidParameter("games in lockstep advance in one thread: leave threads out")
         self._workspace = Workspace(self.game, self.preset, num_games, max_nodes=max_nodes)
         self._roots: list[State | None] = [None] * num_games
 

@@ -74,6 +74,8 @@ class Preset:
       memory: what similar positions say, or None; a function of the game makes one for each search.
       solver: carry proven values up the tree, and end the search when the root's is proven.
       num_leaves: simulations of one tree in flight for an evaluator, 1 to 1024.
+      threads: of the processor, 1 to 256; parallel: `tree`, all on one, or `root`, a tree each and their roots
+        added up. More than one on a tree does not repeat.
       reuse_tree: keep what is below the moves played.
       text: the specification that makes it again.
     """
@@ -91,6 +93,8 @@ class Preset:
     memory: Memory | Callable[[Game], Memory] | None = None
     solver: bool = False
     num_leaves: int = 1
+    threads: int = 1
+    parallel: str = "tree"
     reuse_tree: bool = True
     text: str = "custom"
 
@@ -104,6 +108,10 @@ class Preset:
                 raise InvalidParameter(f"{kind} must be a {kind} operator with its numbers, not {operator!r}")
         if not 1 <= self.num_leaves <= 1024:
             raise InvalidParameter(f"num_leaves must be 1 to 1024, not {self.num_leaves}")
+        if isinstance(self.threads, bool) or not isinstance(self.threads, int) or not 1 <= self.threads <= 256:
+            raise InvalidParameter(f"threads must be 1 to 256, not {self.threads!r}")
+        if self.parallel not in ("tree", "root"):
+            raise InvalidParameter(f"parallel is 'tree' or 'root', not {self.parallel!r}")
         if self.evaluation is not None and self.evaluator is not None and not self.rollout_values:
             raise InvalidParameter("a search takes an evaluation or an evaluator, not both")
         if self.evaluator is not None and not callable(getattr(self.evaluator, "evaluate", self.evaluator)):
@@ -183,6 +191,8 @@ def uct(
     decision: str = "robust",
     reuse_tree: bool = True,
     selection: Operator | None = None,
+    threads: int = 1,
+    parallel: str = "tree",
     solver: bool = False,
 ) -> Preset:
     """UCT: UCB1 selection, uniform rollouts, the mean backed up.
@@ -197,6 +207,7 @@ def uct(
       decision: `robust`, `max`, `max_robust`, `secure`, `lcb`.
       reuse_tree: keep the tree from move to move.
       selection: a selection operator instead of UCB1; exploration and first_play_urgency are then its own.
+      threads, parallel: see `Preset`.
       solver: carry proven wins, losses and draws up the tree.
     """
     given = {"exploration": exploration, "first_play_urgency": first_play_urgency}
@@ -211,6 +222,8 @@ def uct(
         expansion=Expansion(after=expand_after, all_children=all_children),
         decision=decision,
         reuse_tree=reuse_tree,
+        threads=threads,
+        parallel=parallel,
         solver=solver,
     )
 

@@ -60,6 +60,7 @@ slot_dtype = np.dtype(
         ("budget", np.int64),  # simulations at which the slot's search ends
         ("stop_early", np.int64),
         ("priors_left", np.int64),  # nodes whose children may still be given priors
+        ("apart", np.int64, (16,)),  # a slot is a thread's own: two never share a line of the processor's cache
     ]
 )
 

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
 
@@ -16,13 +17,15 @@ import numpy as np
 from engram.errors import InvalidLimit, InvalidParameter, InvalidState
 from engram.games.game import Game, State
 from engram.games.registry import game as game_of
+from engram.rng import derive_seed
 from engram.search import tree_file
 from engram.search.decision import final_move, highest_value, interval, most_visited
 from engram.search.limit import Limit
+from engram.search.parallel import merged
 from engram.search.presets import Memory, Preset, preset
 from engram.search.result import MoveStatistics, SearchResult
 from engram.search.tree import PLAYER_1, Tree
-from engram.search.workspace import DEFAULT_BYTES, UNBOUNDED, Workspace
+from engram.search.workspace import DEFAULT_BYTES, UNBOUNDED, RootMoves, Workspace
 
 SLICE_S = 0.01
 SHORTEST_SLICE_S = 2e-4
@@ -36,10 +39,14 @@ class Search:
       game: from `engram.game(...)`, a user's own, or a name.
       preset: from `engram.presets`, or a specification such as `"uct(exploration=1.0)"`.
       max_nodes: bound on the nodes of the tree; None: what `max_bytes` holds.
-      max_bytes: bound on the bytes of its nodes (32 a node in plain UCT).
+      max_bytes: bound on the bytes of its nodes (32 a node in plain UCT); of several trees together.
+      threads: simulations side by side, 1 to 256; None: the preset's own, 1 as a rule. One thread repeats bit
+        for bit; several on one tree do not.
+      parallel: `tree`, one for all threads, kept apart by virtual loss; `root`, one each, the roots added up.
 
     Raises:
-      InvalidSpecification: no such preset. InvalidParameter: a bound too small for one expansion.
+      InvalidSpecification: no such preset.
+      InvalidParameter: a bound too small for one expansion; threads that the game or the preset cannot have.
     """
 
     def __init__(
@@ -49,18 +56,28 @@ class Search:
         *,
         max_nodes: int | None = None,
         max_bytes: int = DEFAULT_BYTES,
+        threads: int | None = None,
+        parallel: str | None = None,
     ):
         for name, bound in (("max_nodes", max_nodes), ("max_bytes", max_bytes)):
             if bound is not None and (isinstance(bound, bool) or not isinstance(bound, Integral)):
                 raise InvalidParameter(f"{name} must be a whole number, not {bound!r}")
         self.game = game_of(game)
-        self.preset = preset(preset_)
-        self._workspace = Workspace(self.game, self.preset, max_nodes=max_nodes, max_bytes=max_bytes)
+        chosen = preset(preset_)
+        self.preset = replace(
+            chosen,
+            threads=chosen.threads if threads is None else threads,
+            parallel=chosen.parallel if parallel is None else parallel,
+        )
+        num_trees = self.preset.threads if self.preset.parallel == "root" else 1
+        self._workspace = Workspace(
+            self.game, self.preset, num_trees, max_nodes=max_nodes, max_bytes=max_bytes // num_trees
+        )
         self._root: State | None = None
 
     @property
     def tree(self) -> Tree:
-        """The tree as it stands."""
+        """The tree as it stands; with `parallel="root"` the first of them."""
         return self._workspace.trees[0]
 
     @property
@@ -88,11 +105,17 @@ class Search:
         if self._root is None:
             return
         self._root = self.game.play(self._root, action)
-        kept = self.preset.reuse_tree and not self.game.is_over(self._root) and self.tree.descend(action)
-        if kept:
-            self.game.write(self._workspace.root_states[0], self._root)
-        else:
+        work = self._workspace
+        kept = self.preset.reuse_tree and not self.game.is_over(self._root)
+        descended = [kept and tree.descend(action) for tree in work.trees]
+        if not any(descended):
             self._root = None
+            return
+        for number, found in enumerate(descended):
+            if found:
+                self.game.write(work.root_states[number], self._root)
+            else:
+                work.set_root(number, self._root)
 
     @property
     def root(self) -> State | None:
@@ -132,6 +155,7 @@ class Search:
         *,
         seed: int | None = 0,
         progress: Callable[[int, float], None] | None = None,
+        every: int | None = None,
     ) -> SearchResult:
         """Searches from a state until the limit; Ctrl-C ends it within 0.1 s with the result so far.
 
@@ -145,7 +169,8 @@ class Search:
           seed: of the random numbers, any integer; None: they go on where the run before, or a loaded
             file, left them, so that two runs of n and m simulations are one of n + m (unless a rule is a
             function of the budget).
-          progress: called with (simulations, seconds) some times a second.
+          progress: called with (simulations, seconds) some times a second; it may look at `moves` and `tree`.
+          every: call it after each so many simulations instead, ≥ 1.
 
         Raises:
           InvalidState: the state belongs to another game, or the game is over.
@@ -155,32 +180,40 @@ class Search:
             raise InvalidLimit(f"a search takes a Limit, such as Limit(simulations=1000), not {limit!r}")
         if self.game.is_over(state):
             raise InvalidState(f"{self.game.name}: the game is over, there is nothing to search")
+        if every is not None and (isinstance(every, bool) or not isinstance(every, Integral) or every < 1):
+            raise InvalidParameter(f"every must be a whole number of simulations, 1 or more, not {every!r}")
         self.warm_up()
         work = self._workspace
         if self._root is None or not self.game.same(self._root, state):
-            work.set_root(0, state)
+            for number in range(len(work.trees)):
+                work.set_root(number, state)
         # A copy: the caller's object may be played on, in place, before the next search.
         self._root = self.game.read(work.root_states[0])
         work.prepare(limit.simulations)
         budget = limit.simulations or UNBOUNDED
-        work.start(0, budget, seed, limit.stop_early and self.preset.decision == "robust")
+        # The statistics of several trees decide together: no one of them knows that nothing can change.
+        early = limit.stop_early and self.preset.decision == "robust" and len(work.trees) == 1
+        for number, share in enumerate(self._shares(budget)):
+            tree_seed = derive_seed(seed, "tree", number) if seed is not None and number else seed
+            work.start(number, share, tree_seed, early)
         begun = time.perf_counter()
         root, self._root = self._root, None  # an exception leaves a tree that nobody must use again
         with _interrupts() as interrupted:
-            stopped = self._run_until(limit.seconds, begun, interrupted, progress)
+            stopped = self._run_until(limit.seconds, begun, interrupted, progress, every)
             if self.preset.decision == "max_robust" and limit.simulations:
                 extended = budget
                 while (
                     stopped == "simulations" and not self._agreed() and extended < budget * (1 + MAX_ROBUST_EXTENSION)
                 ):
                     extended += max(1, budget // 10)
-                    work.extend(0, extended)
-                    stopped = self._run_until(limit.seconds, begun, interrupted, progress)
+                    for number, share in enumerate(self._shares(extended)):
+                        work.extend(number, share)
+                    stopped = self._run_until(limit.seconds, begun, interrupted, progress, every)
         self._root = root
         # Also when it came in the very last slice: whoever asked for an end must not be overheard.
         if interrupted.is_set():
             stopped = "interrupted"
-        return self._result(work.done(0), time.perf_counter() - begun, stopped)
+        return self._result(work.total_done(), time.perf_counter() - begun, stopped)
 
     def _run_until(
         self,
@@ -188,42 +221,55 @@ class Search:
         begun: float,
         interrupted: threading.Event,
         progress: Callable[[int, float], None] | None,
+        every: int | None,
     ) -> str:
         work = self._workspace
         count = 1
         told = begun
         while True:
-            before, done_before = time.perf_counter(), work.done(0)
+            before, done_before = time.perf_counter(), work.total_done()
             work.step(count)
             now = time.perf_counter()
-            done = work.done(0) - done_before
-            if work.has_finished(0):
+            done = work.total_done() - done_before
+            due = now - told > 0.1 if every is None else done > 0 and work.total_done() % every == 0
+            if progress is not None and due:
+                told = now
+                progress(work.total_done(), now - begun)
+            if work.finished():
                 if work.is_proven(0):
                     return "proven"
                 budget = int(work.slots["budget"].sum())
-                return "simulations" if work.done(0) >= budget else "decided"
+                return "simulations" if work.total_done() >= budget else "decided"
             if interrupted.is_set():
                 return "interrupted"
             if seconds is not None and now - begun >= seconds:
                 return "seconds"
-            if progress is not None and now - told > 0.1:
-                told = now
-                progress(work.done(0), now - begun)
             # Slices are short, so that Ctrl-C and the clock are heard; their length changes no result.
             # A slice that ended early, for want of room, says nothing of the simulations it did not do.
             pace = (now - before) / max(done, 1)
             left = math.inf if seconds is None else seconds - (now - begun)
             wanted = min(SLICE_S, max(left / 2, SHORTEST_SLICE_S))
             count = max(1, min(4 * max(done, 1), int(wanted / max(pace, 1e-9))))
+            if every is not None:
+                count = min(count, every - work.total_done() % every)
+
+    def _shares(self, budget: int) -> list[int]:
+        share, more = divmod(budget, len(self._workspace.trees))
+        return [share + (number < more) for number in range(len(self._workspace.trees))]
+
+    def moves(self) -> RootMoves:
+        """The moves of the root as they stand, those of several trees added up."""
+        work = self._workspace
+        return work.root(0) if len(work.trees) == 1 else merged([work.root(k) for k in range(len(work.trees))])
 
     def _agreed(self) -> bool:
-        moves = self._workspace.root(0)
+        moves = self.moves()
         return most_visited(moves.value, moves.visits) == highest_value(moves.value, moves.visits)
 
     def _result(self, simulations: int, seconds: float, stopped: str) -> SearchResult:
-        found = self._workspace.root(0)
+        work = self._workspace
+        found = self.moves()
         actions, visits, value, prior = found.action, found.visits, found.value, found.prior
-        first = int(self.tree.nodes[0]["first_child"])
         low, high = interval(value, visits)
         low, high = np.where(found.proven, value, low), np.where(found.proven, value, high)
         chosen = final_move(self.preset.decision, value, visits, found.proven)
@@ -237,7 +283,7 @@ class Search:
                 low=float(low[k]),
                 high=float(high[k]),
                 prior=float(prior[k]),
-                principal_variation=self._line(first + int(k)) if first else (self.game.action_name(int(actions[k])),),
+                principal_variation=self._line(int(actions[k])),
                 proven=bool(found.proven[k]),
             )
             for k in order
@@ -247,24 +293,38 @@ class Search:
             player=int(self.tree.nodes[0]["flags"] & PLAYER_1),
             action=int(actions[chosen]),
             name=self.game.action_name(int(actions[chosen])),
-            value=self._workspace.root_value(0),
+            value=self._root_value(),
             simulations=simulations,
             seconds=seconds,
             moves=moves,
-            nodes=self.tree.num_nodes,
-            node_bytes=self.tree.num_nodes * self._workspace.bytes_a_node,
-            tree_full=self.tree.full,
+            nodes=sum(tree.num_nodes for tree in work.trees),
+            node_bytes=sum(tree.num_nodes for tree in work.trees) * work.bytes_a_node,
+            tree_full=any(tree.full for tree in work.trees),
             stopped=stopped,
         )
 
-    def _line(self, node: int, longest: int = 16) -> tuple[str, ...]:
-        line: list[str] = []
-        while len(line) < longest:
-            line.append(self.game.action_name(int(self.tree.nodes[node]["action"])))
-            children = self.tree.children(node)
+    def _root_value(self) -> float:
+        work = self._workspace
+        values = [work.root_value(number) for number in range(len(work.trees))]
+        visits = [int(tree.nodes[0]["visit_count"]) for tree in work.trees]
+        return float(np.average(values, weights=visits)) if sum(visits) and len(values) > 1 else values[0]
+
+    def _line(self, action: int, longest: int = 16) -> tuple[str, ...]:
+        """The most visited line that begins with an action, in the tree that has been there most."""
+        line = [self.game.action_name(action)]
+        tree, node, most = self.tree, 0, 0
+        for candidate in self._workspace.trees:
+            children = candidate.children()
+            for k in np.flatnonzero(children["action"] == action):
+                if children["visit_count"][k] > most:
+                    first = int(candidate.nodes[0]["first_child"])
+                    tree, node, most = candidate, first + int(k), int(children["visit_count"][k])
+        while node and len(line) < longest:
+            children = tree.children(node)
             if not len(children) or children["visit_count"].max() == 0:
                 break
-            node = int(self.tree.nodes[node]["first_child"]) + int(children["visit_count"].argmax())
+            node = int(tree.nodes[node]["first_child"]) + int(children["visit_count"].argmax())
+            line.append(self.game.action_name(int(tree.nodes[node]["action"])))
         return tuple(line)
 
 

@@ -17,6 +17,7 @@ from engram.rng import random_below, rng_dtype
 from engram.search.expansion import actions_of, ask_prior, enter_child, make_children, set_priors
 from engram.search.program import COLLISION, FAILED, FINISHED, GROW, LEAF, OVER, WAITS, WAITS_FOR_PRIORS
 from engram.search.proof import carry_proofs
+from engram.search.sharing import claim, enter_flight, leave_flight, release
 from engram.search.tree import EXPAND, PLAYER_1, PROVEN, TERMINAL, entering, nodes_of, tree_dtype
 
 DECISION_PERIOD = 64
@@ -97,6 +98,9 @@ def descend(program, slot):
     index = np.int64(0)
     path[0] = 0
     forced = slot.replay > 0
+    shared = tree.shared != 0
+    if shared:
+        enter_flight(tree, 0)
     while depth + 1 < slot.replay:
         depth += 1
         index = np.int64(path[depth])
@@ -109,17 +113,27 @@ def descend(program, slot):
             return OVER
         if node.num_children == 0:
             inner = np.int64(node.visit_count) >= program.expand_after and depth < slot.max_depth
-            blocked = node.visit_count == 0 and node.in_flight > 0
+            blocked = node.visit_count == 0 and node.in_flight > 0 and not shared
             if not blocked and (waits or not inner):
                 return LEAF
             if blocked or not has_room(program, tree):
                 if blocked or tree.capacity < tree.max_nodes:
                     rng.word[0] = word_0
                     rng.word[1] = word_1
+                    if shared:
+                        leave_flight(tree, path, depth)
                     return COLLISION if blocked else GROW
                 tree.full = 1
                 return LEAF
-            if make_children(program, slot, tree, index) <= 0 or ask_prior(program, slot, tree, index) < 0:
+            if shared and not claim(tree, index):
+                return LEAF
+            # Between the look and the claim another thread may have made them.
+            made = make_children(program, slot, tree, index) if node.num_children == 0 else 1
+            if shared:
+                release(tree, index)
+            if made == 0 and shared:
+                return LEAF
+            if made <= 0 or ask_prior(program, slot, tree, index) < 0:
                 return FAILED
             if program.recognise != 0:
                 if call(program.recognise, (slot.tree, index, slot.state, program.recognise_parameters)) < 0:
@@ -133,22 +147,32 @@ def descend(program, slot):
         # A rule's answer is an index into memory: it is looked at before it is used.
         unvisited = first + np.int64(node.num_visited)
         if child < EXPAND:
-            if not unvisited <= entering(child) < first + np.int64(node.num_children):
+            if not (first if shared else unvisited) <= entering(child) < first + np.int64(node.num_children):
                 return FAILED
         elif child >= unvisited or (child < first and child != EXPAND):
             return FAILED
         if entered:
-            if node.num_visited >= node.num_children:
-                return FAILED
-            child = enter_child(program, nodes, index, child, rng)
+            if shared and not claim(tree, index):
+                return LEAF
+            gone = child != EXPAND and entering(child) < first + np.int64(node.num_visited)
+            if node.num_visited >= node.num_children or gone:
+                if shared:  # it was entered by another thread since the rule looked
+                    release(tree, index)
+                return LEAF if shared else FAILED
+            child = enter_child(program, tree, index, child, rng)
+            if shared:
+                release(tree, index)
             if forced:
                 slot.replay = depth + 1 if node.num_visited < node.num_children else 0
+        elif shared:
+            enter_flight(tree, child)
         depth += 1
         path[depth] = child
         over = call(program.play, (slot.state, np.int64(nodes[child].action)))
         if over < 0:
             return FAILED
-        if entered:
+        # Whoever comes before the first visit is counted cannot know that the node's flags are written already.
+        if entered or (shared and nodes[child].visit_count == 0):
             slot.depth = depth
             if over != 0:
                 nodes[child].flags |= np.uint8(TERMINAL)
@@ -187,6 +211,8 @@ def finish(program, slot, value):
         status = call(program.remember, (slot.tree, slot.path, slot.depth, value, program.remember_parameters))
     if program.solver != 0:
         carry_proofs(tree_of(slot), path_of(slot), slot.depth)
+    if tree_of(slot).shared != 0:
+        leave_flight(tree_of(slot), path_of(slot), slot.depth)
     slot.done += 1
     sound = -VALUE_BOUND <= nodes_of(tree_of(slot))[0].value <= VALUE_BOUND
     return 0 if status >= 0 and sound else FAILED

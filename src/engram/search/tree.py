@@ -28,7 +28,7 @@ node_dtype = np.dtype(
         ("num_visited", np.uint16),  # children that have been entered: the first so many
         ("in_flight", np.uint16),  # simulations below that wait for their evaluation
         ("flags", np.uint8),  # PLAYER_1, TERMINAL, PROVEN, PRIORS
-        ("unused", np.uint8),
+        ("claim", np.uint8),  # 1 while a thread that shares the tree changes its children
     ]
 )
 memory_dtype = np.dtype(
@@ -55,6 +55,7 @@ tree_dtype = np.dtype(
         ("max_nodes", np.int64),
         ("full", np.int64),  # 1 once an expansion was left out for want of room
         ("equivalence", np.float64),  # k of the memory's weight sqrt(k / (3N + k))
+        ("shared", np.int64),  # 1: several threads, see `sharing.py`
         ("bias", np.float64),  # b of the weight N_M / (N + N_M + 4·N·N_M·b²), used instead where it is ≥ 0
     ]
 )

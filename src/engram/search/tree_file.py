@@ -144,7 +144,7 @@ def _fault(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str | 
         return "a node's children are not there"
     if not ((nodes["action"] >= 0) & (nodes["action"] < len(about["action_names"]))).all():
         return "it has an action that the game has not"
-    if not (np.abs(nodes["value"]) <= 1.0 + 1e-6).all() or nodes["in_flight"].any():
+    if not (np.abs(nodes["value"]) <= 1.0 + 1e-6).all() or nodes["in_flight"].any() or nodes["claim"].any():
         return "a value is not in [-1, 1], or a simulation is still in flight"
     if len(paths) and not ((paths >= 0) & (paths < math.inf)).all():
         return "its last path is not one"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,14 +19,16 @@ from engram.compile import Callback
 from engram.errors import InvalidParameter, OperatorError
 from engram.games.game import SLACK, Game, State
 from engram.games.python_game import PythonGame
-from engram.rng import rng_dtype, seed_rng
+from engram.rng import derive_seed, rng_dtype, seed_rng
 from engram.search import simulation
 from engram.search.evaluation import Evaluator, checked
+from engram.search.parallel import refuse_threads
 from engram.search.presets import Preset
 from engram.search.program import FAILED, FINISHED, GROW, WAITS, WAITS_FOR_PRIORS, program_dtype, slot_dtype
 from engram.search.tree import PLAYER_1, PROVEN, Tree
 
 DEFAULT_BYTES = 1 << 30
+LINE_BYTES = 256
 UNBOUNDED = 2**62
 _ACTIONS = types.CPointer(int32)
 _WEIGHTS = types.CPointer(float32)
@@ -85,15 +88,21 @@ class Workspace:
             )
             for _ in range(num_trees)
         ]
+        refuse_threads(game, preset, self.memory is not None)
+        self.threads = preset.threads
+        shared = self.threads > 1 and preset.parallel == "tree"
+        # Slots of one tree: leaves that wait for an evaluator, or threads.
+        self.sharers = self.threads if shared else preset.num_leaves if preset.evaluator else 1
+        self._pool: ThreadPoolExecutor | None = None
         self._prior = self._compiled_function(preset.prior, int64, (_ACTIONS, int64, _WEIGHTS))
-        self.num_leaves = preset.num_leaves if preset.evaluator else 1
-        num_slots = num_trees * self.num_leaves
+        num_slots = num_trees * self.sharers
         self.evaluator = _evaluator(preset, game, num_slots)
         words = game.state_bytes // 8
         depth = game.max_moves + 1
         self.root_states = np.zeros((num_trees, words), np.uint64)
-        self.rngs = np.zeros(num_trees, rng_dtype)
-        self._states = np.zeros((num_slots, words), np.uint64)
+        # Far enough apart that no two threads write to one line of the processor's cache.
+        self.rngs = np.zeros((num_slots if shared else num_trees, LINE_BYTES // rng_dtype.itemsize), rng_dtype)[:, 0]
+        self._states = np.zeros((num_slots, words + LINE_BYTES // 8), np.uint64)[:, :words]
         self.paths = np.zeros((num_slots, depth + 1), np.int32)
         self._actions = np.zeros((num_slots, game.num_actions + SLACK), np.int32)
         self._weights = np.zeros((num_slots if preset.prior else 0, game.num_actions), np.float32)
@@ -104,16 +113,19 @@ class Workspace:
         self.slots = np.zeros(num_slots, slot_dtype)
         for number in range(num_slots):
             slot = self.slots[number]
-            tree = number // self.num_leaves
+            tree = number // self.sharers
+            generator = number if shared else tree
             slot["tree"] = self.trees[tree].header.ctypes.data
             slot["root_state"] = self.root_states[tree].ctypes.data
-            slot["rng"] = self.rngs[tree : tree + 1].ctypes.data
+            slot["rng"] = self.rngs[generator : generator + 1].ctypes.data
             slot["state"] = self._states[number].ctypes.data
             slot["path"] = self.paths[number].ctypes.data
             slot["actions"] = self._actions[number].ctypes.data
             slot["weights"] = self._weights[number].ctypes.data if preset.prior else 0
             slot["max_depth"] = depth
-            slot["sharers"] = self.num_leaves
+            slot["sharers"] = self.sharers
+        for made in self.trees:
+            made.header["shared"] = shared
         if isinstance(game, PythonGame):
             rows = [*self.root_states, *self._states, *self._batch]
             weakref.finalize(self, _release, game, [row.ctypes.data for row in rows])
@@ -150,8 +162,10 @@ class Workspace:
         slots = self._slots_of(number)
         slots["done"] = 0
         if seed is not None:
-            seed_rng(self.rngs[number], np.uint64(seed & 0xFFFFFFFFFFFFFFFF))
             slots["replay"] = 0
+            seed_rng(self.rngs[number], np.uint64(seed & 0xFFFFFFFFFFFFFFFF))
+            for thread in range(1, len(self.rngs) - len(self.trees) + 1):  # of one shared tree
+                seed_rng(self.rngs[thread], np.uint64(derive_seed(seed, thread)))
         slots["stop_early"] = stop_early
         first_nodes = self.preset.first_nodes
         slots["priors_left"] = UNBOUNDED if first_nodes is None else self._shares(first_nodes)
@@ -167,13 +181,13 @@ class Workspace:
         """Simulations backed up in a tree since `start`."""
         return int(self._slots_of(number)["done"].sum())
 
+    def total_done(self) -> int:
+        """Simulations backed up in all trees since `start`."""
+        return int(self.slots["done"].sum())
+
     def is_proven(self, number: int) -> bool:
         """Whether the value of a tree's root is proven."""
         return bool(self.trees[number].nodes[0]["flags"] & PROVEN)
-
-    def has_finished(self, number: int) -> bool:
-        """Whether a tree's search has ended."""
-        return bool((self._slots_of(number)["status"] == FINISHED).all())
 
     def root(self, number: int) -> RootMoves:
         """The moves of a tree's root as they stand."""
@@ -215,7 +229,10 @@ class Workspace:
           OperatorError: an operator or the evaluator failed; a Python game's own exception is raised as it is.
         """
         if self.preset.evaluator is None or self._asks_no_more():
-            simulation.simulate(self.program[0], self.slots, count)
+            if self.threads > 1:
+                self._simulate_in_threads(-(-count // self.threads))
+            else:
+                simulation.simulate(self.program[0], self.slots, count)
             self._see_to_statuses()
         elif count > 0:
             self._step_batch()
@@ -237,11 +254,26 @@ class Workspace:
     # -------------------------------------------------------------------------- inner parts
 
     def _slots_of(self, number: int) -> Any:
-        return self.slots[number * self.num_leaves : (number + 1) * self.num_leaves]
+        return self.slots[number * self.sharers : (number + 1) * self.sharers]
+
+    def _simulate_in_threads(self, count: int) -> None:
+        # Every thread has left the kernel when this returns: the arrays may move then.
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.threads - 1, "engram")
+        others = [
+            self._pool.submit(simulation.simulate, self.program[0], self.slots[number : number + 1], count)
+            for number in range(1, self.threads)
+        ]
+        try:
+            simulation.simulate(self.program[0], self.slots[:1], count)
+        finally:
+            wait(others)
+        for other in others:
+            other.result()
 
     def _shares(self, amount: int) -> Any:
-        share, more = divmod(amount, self.num_leaves)
-        return share + (np.arange(self.num_leaves) < more)
+        share, more = divmod(amount, self.sharers)
+        return share + (np.arange(self.sharers) < more)
 
     def _asks_no_more(self) -> bool:
         return bool(self.program["waits"][0] == WAITS_FOR_PRIORS and (self.slots["priors_left"] <= 0).all())
@@ -277,8 +309,8 @@ class Workspace:
                 "or a child that is not there; run with NUMBA_BOUNDSCHECK=1 to see where"
             )
         for number in np.flatnonzero(statuses == GROW):
-            tree = self.trees[number // self.num_leaves]
-            room = self.game.num_actions * (self.num_leaves + 1)
+            tree = self.trees[number // self.sharers]
+            room = self.game.num_actions * (self.sharers + 1)
             while tree.num_nodes + room > len(tree.nodes) < tree.max_nodes:
                 tree.grow()
 

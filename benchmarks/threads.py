@@ -1,0 +1,78 @@
+"""Simulations a second with several threads against one, in turns within one process.
+
+python benchmarks/threads.py [threads] [seconds a measurement] [game ...]
+
+`one tree`, `trees`: simulations a second with all threads on one tree, with a tree each. `apart`: as many
+searches that share nothing, at once: what the machine has to give. `a CPU second`: one tree's simulations for each
+second of processor time; times the threads, the speed-up to expect where as many cores are free.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import threading
+import time
+
+from engram.games.registry import game as game_of
+from engram.search.limit import Limit
+from engram.search.search import Search
+
+ROUNDS = 7
+
+
+def per_second(search: Search, state, seconds: float, clock=time.perf_counter) -> float:
+    search.clear()
+    begun = clock()
+    return search.run(state, Limit(seconds=seconds)).simulations / (clock() - begun)
+
+
+def side_by_side(searches: list[Search], state, seconds: float) -> float:
+    """What so many searches of one thread each do in the same time, added up."""
+    rates = [0.0] * len(searches)
+
+    def work(number: int) -> None:
+        rates[number] = per_second(searches[number], state, seconds)
+
+    workers = [threading.Thread(target=work, args=(number,)) for number in range(len(searches))]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return sum(rates)
+
+
+def main() -> None:
+    threads = int(sys.argv[1]) if len(sys.argv) > 1 else 2
+    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 0.5
+    print("ratios to one thread, medians")
+    print(f"{'game':<14} {'one thread':>12} {'one tree':>9} {'trees':>7} {'apart':>7} {'a CPU second':>13}")
+    for text in sys.argv[3:] or ["tic_tac_toe", "connect_four", "go:9", "go:19"]:
+        game = game_of(text)
+        state = game.initial_state()
+        one = Search(game)
+        shared = Search(game, threads=threads)
+        several = Search(game, threads=threads, parallel="root")
+        apart = [Search(game) for _ in range(threads)]
+        rates: list[float] = []
+        ratios: list[list[float]] = [[], [], [], []]
+        for round_number in range(ROUNDS + 1):
+            alone = per_second(one, state, seconds)
+            others = (
+                per_second(shared, state, seconds),
+                per_second(several, state, seconds),
+                side_by_side(apart, state, seconds),
+                per_second(shared, state, seconds, time.process_time),
+            )
+            ratios_to = (alone, alone, alone, per_second(one, state, seconds, time.process_time))
+            if round_number:  # the first warms up
+                rates.append(alone)
+                for column, other, base in zip(ratios, others, ratios_to, strict=True):
+                    column.append(other / base)
+        medians = [statistics.median(column) for column in ratios]
+        figures = f"{medians[0]:>9.2f} {medians[1]:>7.2f} {medians[2]:>7.2f} {medians[3]:>13.2f}"
+        print(f"{text:<14} {statistics.median(rates):>12,.0f} {figures}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""Which searches several threads can share, and how the roots of several trees are added up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from engram.errors import InvalidParameter
+from engram.games.game import Game
+from engram.games.python_game import PythonGame
+from engram.search import backup as backups
+from engram.search.presets import Preset
+
+if TYPE_CHECKING:
+    from engram.search.workspace import RootMoves
+
+
+def refuse_threads(game: Game, preset: Preset, has_memory: bool) -> None:
+    """Says in a sentence why a search cannot have its threads.
+
+    Raises:
+      InvalidParameter: Python code in the loop; or one tree for all, and a part that counts for one thread only.
+    """
+    if preset.threads == 1:
+        return
+    if isinstance(game, PythonGame):
+        raise InvalidParameter(f"{game.name} is a plain Python game, which runs in one thread")
+    if preset.evaluator is not None:
+        raise InvalidParameter("an evaluator is asked by one thread: use num_leaves, or games in lockstep")
+    if has_memory:
+        raise InvalidParameter("a memory is written to by one thread: leave threads out")
+    if preset.solver:
+        raise InvalidParameter("proofs are carried up by one thread: leave solver or threads out")
+    if preset.parallel == "root":
+        return
+    one = "threads on one tree need {}; parallel='root' gives each its own"
+    if preset.expansion.all_children:
+        raise InvalidParameter(one.format("all_children=False"))
+    if preset.prior is not None:
+        raise InvalidParameter(one.format("no compiled prior"))
+    if preset.backup.definition is not backups.trace_step_mix:
+        raise InvalidParameter(one.format(f"a backup rule of the family, not {preset.backup.definition.name}"))
+
+
+def merged(roots: Sequence[RootMoves]) -> RootMoves:
+    """The moves of one root that several trees have searched: visits added, values by their visits.
+
+    Source: Cazenave and Jouandeau, "On the parallelization of UCT", 2007 (single-run parallelization).
+    """
+    order = [np.argsort(root.action) for root in roots]
+    visits = np.array([root.visits[rows] for root, rows in zip(roots, order, strict=True)], np.float64)
+    value = np.array([root.value[rows] for root, rows in zip(roots, order, strict=True)])
+    first = roots[0]
+    total = visits.sum(axis=0)
+    return type(first)(
+        first.action[order[0]],
+        total.astype(np.uint32),
+        np.where(total > 0, (visits * value).sum(axis=0) / np.maximum(total, 1.0), 0.0),
+        first.prior[order[0]],
+        first.proven[order[0]],
+    )

@@ -1,0 +1,215 @@
+"""Several threads on one tree lose nothing; several trees are added up; one thread is what it was."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from engram.compile import address_of, atomic_add, compare_exchange, compiled
+from engram.errors import InvalidParameter, InvalidSpecification
+from engram.games.go import go
+from engram.games.line import line
+from engram.games.python_game import PythonGame
+from engram.search.backup import average
+from engram.search.evaluation import Evaluation
+from engram.search.limit import Limit
+from engram.search.lockstep import Lockstep
+from engram.search.operators import backup
+from engram.search.presets import Preset, preset, uct
+from engram.search.search import Search
+from engram.search.selection import ucb1
+from engram.search.tree import tree_dtype
+from tests.games_for_tests import PickPosition
+
+TIC_TAC_TOE = line(3, 3, 3, name="tic_tac_toe")
+CONNECT_FOUR = line(6, 7, 4, gravity=True, name="connect_four")
+COUNT_AT = tree_dtype.fields["num_nodes"][1]
+
+
+@compiled
+def add_many(record, count):
+    for _ in range(count):
+        atomic_add(address_of(record) + COUNT_AT, np.int64(1))
+
+
+@compiled
+def swap_many(record, count):
+    done = 0
+    at = address_of(record) + COUNT_AT
+    while done < count:
+        seen = atomic_add(at, np.int64(0))
+        if compare_exchange(at, seen, seen + 1):
+            done += 1
+
+
+@pytest.mark.parametrize("work", [add_many, swap_many])
+def test_no_addition_is_lost(work):
+    record = np.zeros(1, tree_dtype)
+    work(record[0], 0)
+    threads = [threading.Thread(target=work, args=(record[0], 1_000_000)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert record["num_nodes"][0] == 3_000_000
+
+
+def assert_sound(tree, simulations):
+    """What holds of every tree, however its threads took turns."""
+    nodes = tree.nodes[: tree.num_nodes]
+    assert nodes[0]["visit_count"] == simulations
+    assert not nodes["in_flight"].any() and not nodes["claim"].any()
+    assert np.abs(nodes["value"]).max() <= 1.0 + 1e-9
+    parents = np.flatnonzero(nodes["num_children"])
+    first, count = nodes["first_child"][parents].astype(np.int64), nodes["num_children"][parents].astype(np.int64)
+    # Children lie side by side, and every node but the root is the child of one parent.
+    assert sorted(zip(first, count, strict=True)) == sorted(
+        zip(np.cumsum([1, *count[np.argsort(first)][:-1]]), count[np.argsort(first)], strict=True)
+    )
+    running = np.concatenate([[0], np.cumsum(nodes["visit_count"], dtype=np.int64)])
+    below = running[first + count] - running[first]
+    assert (below <= nodes["visit_count"][parents]).all()
+    for start, number, entered in zip(first, count, nodes["num_visited"][parents], strict=True):
+        children = nodes[start : start + number]
+        assert (children["visit_count"][:entered] > 0).all()
+        assert not children["visit_count"][entered:].any()
+        assert len(set(children["action"])) == number
+
+
+@pytest.mark.parametrize("threads", [2, 4])
+@pytest.mark.parametrize("game", [TIC_TAC_TOE, CONNECT_FOUR, go(5)], ids=str)
+def test_visits_and_virtual_losses_are_conserved(game, threads):
+    search = Search(game, threads=threads)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for seed in range(5):
+            search.clear()
+            result = search.run(game.initial_state(), Limit(simulations=20_011), seed=seed)
+            assert result.simulations == 20_011
+            assert_sound(search.tree, 20_011)
+    finally:
+        sys.setswitchinterval(before)
+
+
+@pytest.mark.parametrize(
+    "options", ["backup=softmax(temperature=2.0)", "backup=td", "expand_after=0", "backup=max_mcts"]
+)
+def test_rules_of_the_family_work_in_threads(options):
+    search = Search(CONNECT_FOUR, f"uct({options}, threads=3)")
+    search.run(CONNECT_FOUR.initial_state(), Limit(simulations=30_000))
+    assert_sound(search.tree, 30_000)
+
+
+def constant(state, rng):
+    return 0.25
+
+
+def test_with_equal_values_every_mean_is_that_value():
+    chosen = Preset(selection=ucb1(), evaluation=constant, threads=4)
+    search = Search(go(5), chosen)
+    search.run(go(5).initial_state(), Limit(simulations=20_000))
+    nodes = search.tree.nodes[: search.tree.num_nodes]
+    assert (nodes["value"][(nodes["visit_count"] > 0) & (nodes["flags"] & 2 == 0)] != 0.0).all()
+    inner = nodes[(nodes["visit_count"] > 0) & (nodes["flags"] & 2 == 0) & (nodes["num_children"] == 0)]
+    assert np.allclose(inner["value"], 0.25, atol=1e-12)
+
+
+@pytest.mark.parametrize("parallel", ["tree", "root"])
+def test_threads_find_what_one_finds(parallel):
+    state = CONNECT_FOUR.play_moves("434343")
+    result = Search(CONNECT_FOUR, threads=2, parallel=parallel).run(state, Limit(simulations=4000))
+    assert result.name == "4" and result.value > 0.9
+    assert result.moves[0].principal_variation[0] == "4"
+
+
+def test_a_tree_at_its_bound_is_searched_on():
+    search = Search(CONNECT_FOUR, threads=3, max_nodes=2000)
+    result = search.run(CONNECT_FOUR.initial_state(), Limit(simulations=30_000))
+    assert result.tree_full and result.nodes <= 2000
+    assert_sound(search.tree, 30_000)
+
+
+def test_threads_go_on_from_move_to_move_and_keep_a_clock():
+    search = Search(CONNECT_FOUR, threads=2)
+    state = CONNECT_FOUR.initial_state()
+    for _ in range(4):
+        result = search.run(state, Limit(seconds=0.05))
+        assert result.stopped == "seconds" and result.simulations > 10
+        assert not search.tree.nodes["in_flight"][: search.tree.num_nodes].any()
+        state = CONNECT_FOUR.play(state, result.action)
+        search.advance(result.action)
+    assert search.run(state, Limit(simulations=10**6, stop_early=True)).simulations <= 10**6
+
+
+def test_one_thread_is_bit_for_bit_what_it_was():
+    trees = []
+    for options in ({}, {"threads": 1}, {"threads": 1, "parallel": "root"}):
+        search = Search(CONNECT_FOUR, **options)
+        search.run(CONNECT_FOUR.initial_state(), Limit(simulations=3000), seed=3)
+        trees.append(search.tree.nodes[: search.tree.num_nodes].tobytes())
+    assert len(set(trees)) == 1
+
+
+def test_several_trees_are_those_of_single_searches_added_up_and_repeat():
+    game = CONNECT_FOUR
+    results = []
+    for _ in range(2):
+        search = Search(game, threads=2, parallel="root")
+        results.append(search.run(game.initial_state(), Limit(simulations=5001), seed=4))
+        first, second = (work.nodes for work in search._workspace.trees)
+        assert (first[0]["visit_count"], second[0]["visit_count"]) == (2501, 2500)
+    for move in results[0].moves:
+        rows = [tree.children()[tree.children()["action"] == move.action][0] for tree in search._workspace.trees]
+        visits = [int(row["visit_count"]) for row in rows]
+        assert move.visits == sum(visits)
+        assert move.value == pytest.approx(np.average([row["value"] for row in rows], weights=visits))
+    assert [(move.name, move.visits, move.value) for move in results[0].moves] == [
+        (move.name, move.visits, move.value) for move in results[1].moves
+    ]
+    single = Search(game)
+    single.run(game.initial_state(), Limit(simulations=2501), seed=4)
+    assert single.tree.nodes[: single.tree.num_nodes].tobytes() == first[: single.tree.num_nodes].tobytes()
+    search.advance(3)
+    search.run(game.play_moves("4"), Limit(simulations=100))
+    assert all(tree.nodes[0]["visit_count"] > 50 for tree in search._workspace.trees)
+
+
+@backup()
+def lonely(tree, path, depth, value, parameters):
+    """A rule that knows nothing of threads."""
+    return 0
+
+
+class Silent:
+    def evaluate(self, states):
+        return Evaluation(np.zeros(len(states)))
+
+
+def test_what_cannot_have_threads_says_so():
+    plain = PythonGame("pick", PickPosition, num_actions=9, max_moves=9)
+    one_tree = Preset(selection=ucb1(), backup=lonely(), threads=2)
+    for game, chosen, match in (
+        (plain, "uct(threads=2)", "plain Python game"),
+        (CONNECT_FOUR, "uct(threads=2, all_children=true)", "all_children"),
+        (CONNECT_FOUR, "uct(threads=2, solver=true)", "solver"),
+        (CONNECT_FOUR, one_tree, "not lonely"),
+        (CONNECT_FOUR, Preset(selection=ucb1(), backup=average(), evaluator=Silent(), threads=2), "one thread"),
+    ):
+        with pytest.raises(InvalidParameter, match=match):
+            Search(game, chosen)
+    with pytest.raises(InvalidParameter, match="memory"):
+        Search(CONNECT_FOUR, "memory_uct", threads=2)
+    with pytest.raises(InvalidParameter, match="lockstep"):
+        Lockstep(CONNECT_FOUR, "uct(threads=2)", 2)
+    for threads in (0, -1, 257, True):
+        with pytest.raises(InvalidParameter, match="threads must be 1 to 256"):
+            Search(CONNECT_FOUR, threads=threads)
+    with pytest.raises(InvalidParameter, match="'tree' or 'root'"):
+        uct(parallel="leaf")
+    with pytest.raises(InvalidSpecification):
+        preset("uct(threads=1.5)")
+    assert preset("uct(threads=2)").text == "uct(threads=2)"
