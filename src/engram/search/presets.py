@@ -64,7 +64,8 @@ class Preset:
       rollout: `uniform`, or `heavy` where the game has one: how leaves are played out.
       evaluation: None for rollouts, or a function `(state, rng) -> value for player 0`, compiled
         with the game's record; it may use the state up.
-      evaluator: answers batches of leaves instead.
+      evaluator: answers batches of leaves instead; a function of the game and of the leaves that wait together at
+        most makes one for each search.
       memory: what similar positions say, or None; a function of the game makes one for each search.
       num_leaves: simulations of one tree in flight for an evaluator, 1 to 1024.
       reuse_tree: keep what is below the moves played.
@@ -77,7 +78,7 @@ class Preset:
     decision: str = "robust"
     rollout: str = "uniform"
     evaluation: Callable[..., float] | None = None
-    evaluator: Evaluator | None = None
+    evaluator: Evaluator | Callable[[Game, int], Evaluator] | None = None
     memory: Memory | Callable[[Game], Memory] | None = None
     num_leaves: int = 1
     reuse_tree: bool = True
@@ -95,7 +96,7 @@ class Preset:
             raise InvalidParameter(f"num_leaves must be 1 to 1024, not {self.num_leaves}")
         if self.evaluation is not None and self.evaluator is not None:
             raise InvalidParameter("a search takes an evaluation or an evaluator, not both")
-        if self.evaluator is not None and not callable(getattr(self.evaluator, "evaluate", None)):
+        if self.evaluator is not None and not callable(getattr(self.evaluator, "evaluate", self.evaluator)):
             raise InvalidParameter(
                 f"an evaluator has a method evaluate(states); a {type(self.evaluator).__name__} has none"
             )
@@ -114,6 +115,15 @@ _HOMES = [
     "engram.memory.presets",
     "engram.memory.td_preset",
 ]  # modules above this one that register presets, imported when a name is wanted
+
+_LEARNING = "engram.learning"
+NETWORK_LEAVES = 16
+"""Leaves of one tree that a network is asked about together."""
+
+
+def _network(name: str, **options: Any) -> Callable[[Game, int], Evaluator]:
+    made: Callable[[Game, int], Evaluator] = import_module(_LEARNING).named_network(name, **options)
+    return made
 
 
 def __getattr__(name: str) -> Any:
@@ -194,8 +204,10 @@ def puct(
     reduction: float = 0.0,
     backup: Operator | None = None,
     decision: str = "robust",
-    evaluator: Evaluator | None = None,
-    num_leaves: int = 1,
+    evaluator: Evaluator | Callable[[Game, int], Evaluator] | None = None,
+    network: str | None = None,
+    symmetry: bool = False,
+    num_leaves: int | None = None,
     reuse_tree: bool = True,
 ) -> Preset:
     """PUCT: priors guide, an evaluator (or rollouts with uniform priors) values.
@@ -205,8 +217,22 @@ def puct(
       first_play_urgency, reduction: value of a child that nobody has visited; default the node's own.
       backup, decision, reuse_tree: as in `uct`.
       evaluator: answers batches with policy and value; None: uniform priors and rollouts.
-      num_leaves: leaves of one tree that wait together.
+      network: a network as the evaluator: the name of a shipped one, such as `go9`, or a file.
+      symmetry: the network sees positions turned at random.
+      num_leaves: leaves of one tree that wait together; default 1, with a network 16.
+
+    Raises:
+      InvalidParameter: an evaluator and a network, or symmetry without a network.
+      MissingPackage: a network without PyTorch. InvalidFile: no such network.
     """
+    if network is not None and evaluator is not None:
+        raise InvalidParameter("a search takes an evaluator or a network, not both")
+    if symmetry and network is None:
+        raise InvalidParameter("symmetry is for a network, and there is none")
+    if network is not None:
+        evaluator = _network(network, symmetry=symmetry)
+    if num_leaves is None:
+        num_leaves = 1 if network is None else NETWORK_LEAVES
     return Preset(
         selection=selections.puct(exploration=exploration, first_play_urgency=first_play_urgency, reduction=reduction),
         backup=backup or backups.average(),

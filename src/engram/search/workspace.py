@@ -19,7 +19,7 @@ from engram.games.game import SLACK, Game, State
 from engram.games.python_game import PythonGame
 from engram.rng import rng_dtype, seed_rng
 from engram.search import simulation
-from engram.search.evaluation import checked
+from engram.search.evaluation import Evaluator, checked
 from engram.search.presets import Preset
 from engram.search.program import FAILED, FINISHED, GROW, program_dtype, slot_dtype
 from engram.search.tree import PLAYER_1, Tree
@@ -82,6 +82,7 @@ class Workspace:
         ]
         self.num_leaves = preset.num_leaves if preset.evaluator else 1
         num_slots = num_trees * self.num_leaves
+        self.evaluator = _evaluator(preset, game, num_slots)
         words = game.state_bytes // 8
         depth = game.max_moves + 1
         self.root_states = np.zeros((num_trees, words), np.uint64)
@@ -229,8 +230,8 @@ class Workspace:
             waiting = self._waiting[:count]
             try:
                 states = self._waiting_states(count)
-                assert self.preset.evaluator is not None
-                answer = checked(self.preset.evaluator.evaluate(states), count, self.game.num_actions)
+                assert self.evaluator is not None
+                answer = checked(self.evaluator.evaluate(states), count, self.game.num_actions)
             except BaseException:
                 simulation.withdraw_all(self.slots, waiting)
                 raise
@@ -299,6 +300,12 @@ class Workspace:
             )
         arguments = (numba.from_dtype(self.game.state_dtype), numba.from_dtype(rng_dtype))
         return Callback(self.preset.evaluation, float64, arguments)
+
+
+def _evaluator(preset: Preset, game: Game, num_slots: int) -> Evaluator | None:
+    chosen: Any = preset.evaluator
+    made: Evaluator | None = chosen if chosen is None or hasattr(chosen, "evaluate") else chosen(game, num_slots)
+    return made
 
 
 def _release(game: PythonGame, addresses: list[int]) -> None:
