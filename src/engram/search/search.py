@@ -9,22 +9,23 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Integral
+from pathlib import Path
 
 import numpy as np
 
 from engram.errors import InvalidLimit, InvalidParameter, InvalidState
 from engram.games.game import Game, State
 from engram.games.registry import game as game_of
-from engram.search.decision import decision_rule, highest_value, interval, most_visited
+from engram.search import tree_file
+from engram.search.decision import final_move, highest_value, interval, most_visited
 from engram.search.limit import Limit
 from engram.search.presets import Memory, Preset, preset
 from engram.search.result import MoveStatistics, SearchResult
 from engram.search.tree import PLAYER_1, Tree
-from engram.search.workspace import DEFAULT_BYTES, Workspace
+from engram.search.workspace import DEFAULT_BYTES, UNBOUNDED, Workspace
 
 SLICE_S = 0.01
 SHORTEST_SLICE_S = 2e-4
-UNBOUNDED = 2**62
 MAX_ROBUST_EXTENSION = 1.0
 
 
@@ -93,12 +94,43 @@ class Search:
         else:
             self._root = None
 
+    @property
+    def root(self) -> State | None:
+        """The position that the tree grows from, copied; None before the first search."""
+        return None if self._root is None else self.game.read(self._workspace.root_states[0])
+
+    def save(self, path: str | Path) -> None:
+        """Writes the search to a file, whole or not at all: tree, root, random numbers.
+
+        Raises:
+          InvalidState: there is no tree yet.
+          InvalidParameter: a Python game, a memory, several threads or leaves in flight.
+          InvalidFile: it cannot be written.
+        """
+        if self._root is None:
+            raise InvalidState("there is nothing to save: this search has no tree yet")
+        tree_file.save(path, self._workspace)
+
+    def load(self, path: str | Path, *, max_bytes: int = 1 << 36) -> None:
+        """Goes on from a file that `save` wrote, with the same game and preset; what the search held is forgotten.
+
+        `run(search.root, limit, seed=None)` then continues bit for bit as the search that was saved would have.
+
+        Args:
+          path: the file. max_bytes: a larger one is refused unread.
+
+        Raises:
+          InvalidFile: no such file, damaged, foreign, of another version, game or preset, or too large.
+        """
+        tree_file.load(path, self._workspace, max_bytes)
+        self._root = self.game.read(self._workspace.root_states[0])
+
     def run(
         self,
         state: State,
         limit: Limit,
         *,
-        seed: int = 0,
+        seed: int | None = 0,
         progress: Callable[[int, float], None] | None = None,
     ) -> SearchResult:
         """Searches from a state until the limit; Ctrl-C ends it within 0.1 s with the result so far.
@@ -110,7 +142,9 @@ class Search:
         Args:
           state: a state of the game that is not over.
           limit: simulations, seconds, or both.
-          seed: of the random numbers, any integer.
+          seed: of the random numbers, any integer; None: they go on where the run before, or a loaded
+            file, left them, so that two runs of n and m simulations are one of n + m (unless a rule is a
+            function of the budget).
           progress: called with (simulations, seconds) some times a second.
 
         Raises:
@@ -164,6 +198,8 @@ class Search:
             now = time.perf_counter()
             done = work.done(0) - done_before
             if work.has_finished(0):
+                if work.is_proven(0):
+                    return "proven"
                 budget = int(work.slots["budget"].sum())
                 return "simulations" if work.done(0) >= budget else "decided"
             if interrupted.is_set():
@@ -189,7 +225,8 @@ class Search:
         actions, visits, value, prior = found.action, found.visits, found.value, found.prior
         first = int(self.tree.nodes[0]["first_child"])
         low, high = interval(value, visits)
-        chosen = decision_rule(self.preset.decision)(value, visits)
+        low, high = np.where(found.proven, value, low), np.where(found.proven, value, high)
+        chosen = final_move(self.preset.decision, value, visits, found.proven)
         order = np.lexsort((actions, -value, -visits.astype(np.int64)))
         moves = tuple(
             MoveStatistics(
@@ -201,6 +238,7 @@ class Search:
                 high=float(high[k]),
                 prior=float(prior[k]),
                 principal_variation=self._line(first + int(k)) if first else (self.game.action_name(int(actions[k])),),
+                proven=bool(found.proven[k]),
             )
             for k in order
         )

@@ -1,0 +1,175 @@
+"""A search on disk: resumed bit for bit, or refused in one sentence; two trees compared."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engram import durable
+from engram.errors import InvalidFile, InvalidParameter, InvalidState
+from engram.games.go import go
+from engram.games.line import line
+from engram.games.python_game import PythonGame
+from engram.search.comparison import compare
+from engram.search.limit import Limit
+from engram.search.search import Search
+from engram.search.tree_file import SavedTree
+from tests.games_for_tests import PickPosition
+
+TIC_TAC_TOE = line(3, 3, 3, name="tic_tac_toe")
+CONNECT_FOUR = line(6, 7, 4, gravity=True, name="connect_four")
+PRESETS = ["uct", "puct", "td_uct", "uct(all_children=true)", "uct(backup=softmax(temperature=2.0))", "epsilon_greedy"]
+
+
+def bytes_of(search):
+    count = search.tree.num_nodes
+    return count, [column[:count].tobytes() for column in search.tree.columns().values()]
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("game", [CONNECT_FOUR, TIC_TAC_TOE, go(5)], ids=str)
+def test_a_loaded_search_goes_on_as_the_undisturbed_one(game, preset, tmp_path):
+    whole, first, second = (Search(game, preset) for _ in range(3))
+    state = game.initial_state()
+    whole.run(state, Limit(simulations=3333), seed=5)
+    first.run(state, Limit(simulations=1234), seed=5)
+    first.save(tmp_path / "tree")
+    second.load(tmp_path / "tree")
+    result = second.run(second.root, Limit(simulations=3333 - 1234), seed=None)
+    assert bytes_of(second) == bytes_of(whole)
+    # And on to the next moves, the root moved.
+    for search in (second, whole):
+        search.advance(result.action)
+        search.run(search.root, Limit(simulations=500), seed=9)
+    assert bytes_of(second) == bytes_of(whole)
+
+
+def test_a_tree_loaded_into_a_used_search_forgets_what_that_held(tmp_path):
+    game = CONNECT_FOUR
+    saved, used = Search(game), Search(game)
+    state = game.play_moves("44")
+    saved.run(state, Limit(simulations=700), seed=1)
+    saved.save(tmp_path / "tree")
+    used.run(game.initial_state(), Limit(simulations=20_000), seed=2)
+    used.load(tmp_path / "tree")
+    assert game.same(used.root, state)
+    for search in (saved, used):
+        search.run(state, Limit(simulations=2000), seed=3)
+    assert bytes_of(saved) == bytes_of(used)
+
+
+def refused(path, match, game=CONNECT_FOUR, preset="uct", **options):
+    search = Search(game, preset, **options)
+    search.run(game.initial_state(), Limit(simulations=50))
+    before = bytes_of(search)
+    with pytest.raises(InvalidFile, match=match):
+        search.load(path)
+    assert bytes_of(search) == before
+
+
+def test_other_games_presets_sizes_and_damage_are_refused_and_change_nothing(tmp_path):
+    path = tmp_path / "tree"
+    search = Search(CONNECT_FOUR)
+    search.run(CONNECT_FOUR.initial_state(), Limit(simulations=3000))
+    search.save(path)
+    refused(path, "game connect_four, not of tic_tac_toe", game=TIC_TAC_TOE)
+    refused(path, r"search uct, not of uct\(exploration=0.5\)", preset="uct(exploration=0.5)")
+    refused(path, "bounded to 500", max_nodes=500)
+    with pytest.raises(InvalidFile, match="allowed"):
+        search.load(path, max_bytes=1000)
+    whole = path.read_bytes()
+    for length in (0, 7, 100, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        refused(path, "cut short|not a file of engram|damaged")
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        at = int(rng.integers(len(whole)))
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << int(rng.integers(8))]) + whole[at + 1 :])
+        refused(path, "tree")
+    refused(tmp_path / "nothing", "there is no file")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("first_child", -5),
+        ("first_child", 10**6),
+        ("num_children", 60_000),
+        ("num_visited", 50),
+        ("action", 7),
+        ("value", 2.0),
+        ("value", np.nan),
+        ("in_flight", 1),
+    ],
+)
+def test_a_whole_file_that_is_no_tree_is_refused(field, value, tmp_path):
+    path = tmp_path / "tree"
+    search = Search(CONNECT_FOUR)
+    search.run(CONNECT_FOUR.initial_state(), Limit(simulations=300))
+    search.save(path)
+    about, arrays = durable.load(path, "tree")
+    arrays["nodes"][3][field] = value
+    durable.save(path, "tree", about, arrays)
+    refused(path, "not sound")
+
+
+def test_another_format_is_refused(tmp_path):
+    path = tmp_path / "tree"
+    search = Search(CONNECT_FOUR)
+    search.run(CONNECT_FOUR.initial_state(), Limit(simulations=300))
+    search.save(path)
+    about, arrays = durable.load(path, "tree")
+    durable.save(path, "tree", about | {"format": 99}, arrays)
+    refused(path, "format 99")
+    del arrays["rng"]
+    durable.save(path, "tree", about, arrays)
+    refused(path, "its rng differ")
+
+
+def test_what_cannot_be_saved_says_so(tmp_path):
+    with pytest.raises(InvalidState, match="nothing to save"):
+        Search(CONNECT_FOUR).save(tmp_path / "tree")
+    plain = PythonGame("pick", PickPosition, num_actions=9, max_moves=9)
+    search = Search(plain)
+    search.run(plain.initial_state(), Limit(simulations=10))
+    with pytest.raises(InvalidParameter, match="Python objects"):
+        search.save(tmp_path / "tree")
+    search = Search(CONNECT_FOUR, "memory_uct")
+    search.run(CONNECT_FOUR.initial_state(), Limit(simulations=10))
+    with pytest.raises(InvalidParameter, match="memory"):
+        search.save(tmp_path / "tree")
+
+
+def test_comparison_says_which_moves_gained_and_lost(tmp_path):
+    trees = []
+    search = Search(CONNECT_FOUR)
+    for name in ("a", "b"):
+        search.run(CONNECT_FOUR.initial_state(), Limit(simulations=2000), seed=None if name == "b" else 0)
+        search.save(tmp_path / name)
+        trees.append(SavedTree.read(tmp_path / name))
+    levels = compare(*trees, depth=3)
+    assert [len(change.line) for level in levels for change in level[:1]] == [1, 2, 3]
+    root = levels[0]
+    # The first simulation of the whole search looks at the root alone.
+    assert sum(change.visits_before for change in root) == 1999
+    assert sum(change.visits_after for change in root) == 3999
+    assert abs(sum(change.share_change for change in root)) < 1e-12
+    children = {int(child["action"]): child for child in search.tree.children()}
+    for change in root:
+        child = children[CONNECT_FOUR.parse_action(change.line[0])]
+        assert change.visits_after == child["visit_count"] and change.value_after == child["value"]
+        assert change.visits_after >= change.visits_before
+    # One ply deeper the other player moves, and values are for that player.
+    follow = levels[1][0]
+    assert follow.line[0] == root[0].line[0]
+    same = compare(trees[0], trees[0])
+    assert all(change.value_change == 0.0 and change.share_change == 0.0 for level in same for change in level)
+
+
+def test_trees_of_different_positions_are_not_compared(tmp_path):
+    for name, moves in (("a", ""), ("b", "4")):
+        search = Search(CONNECT_FOUR)
+        search.run(CONNECT_FOUR.play_moves(moves), Limit(simulations=10))
+        search.save(tmp_path / name)
+    with pytest.raises(InvalidFile, match="different positions"):
+        compare(SavedTree.read(tmp_path / "a"), SavedTree.read(tmp_path / "b"))
