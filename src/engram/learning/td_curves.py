@@ -15,12 +15,8 @@ from typing import Any
 import numpy as np
 
 from engram.arena.statistics import NORMAL_95
-from engram.errors import EngramError, InvalidFile
+from engram.errors import InvalidFile, MissingPackage
 from engram.learning.td_results import Point
-
-
-class MissingLibrary(EngramError, RuntimeError):
-    """A library of an optional extra is not installed."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +70,7 @@ def draw(path: str | Path, title: str, points: Sequence[Point]) -> None:
       path: `.png`, or `.html` for a page that holds the picture and all numbers.
 
     Raises:
-      MissingLibrary: Matplotlib is not installed. InvalidFile: the file cannot be written.
+      MissingPackage: Matplotlib is not installed. InvalidFile: the file cannot be written.
     """
     pyplot = _pyplot()
     opponents = sorted({point.opponent for point in points if point.games})
@@ -108,7 +104,7 @@ def draw_small_multiples(
       path: `.png` or `.html`. panels: parameter to value to points (of one opponent).
 
     Raises:
-      MissingLibrary, InvalidFile: see `draw`.
+      MissingPackage, InvalidFile: see `draw`.
     """
     pyplot = _pyplot()
     rows = math.ceil(len(panels) / columns)
@@ -184,7 +180,7 @@ def _pyplot() -> Any:
     try:
         import matplotlib
     except ImportError:
-        raise MissingLibrary("curves need Matplotlib: pip install 'engram[plots]'") from None
+        raise MissingPackage("curves need Matplotlib: pip install 'engram[plots]'") from None
     matplotlib.use("Agg")
     from matplotlib import pyplot
 

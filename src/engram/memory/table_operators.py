@@ -127,8 +127,11 @@ def recognise_children(tree, node, state, parameters):
         # Visited children stand first: it changes places with the first that is not.
         known = first + np.int64(nodes[node].num_visited)
         action = nodes[known].action
+        prior = nodes[known].prior
         nodes[known].action = nodes[at].action
+        nodes[known].prior = nodes[at].prior
         nodes[at].action = action
+        nodes[at].prior = prior
         if call(positions.to_play, (positions.scratch,)) != 0:
             nodes[known].flags |= np.uint8(PLAYER_1)
         nodes[known].value = np.float64(entries[slot].value)
