@@ -25,6 +25,7 @@ from engram.interfaces.command import (
     print_json,
 )
 from engram.interfaces.memory_command import memory_app
+from engram.interfaces.tune_command import tune
 
 app = typer.Typer(
     name="engram",
@@ -36,6 +37,7 @@ app = typer.Typer(
 
 
 app.add_typer(memory_app, name="memory")
+app.command()(tune)
 
 
 @app.command()
