@@ -21,7 +21,7 @@ from scipy.stats import norm, qmc
 
 from engram.rng import derive_seed
 from engram.tuning.space import Space
-from engram.tuning.surrogate import Surrogate
+from engram.tuning.surrogate import Knots, Surrogate
 
 SCORE, VARIANCE, GAMES = "engram:score", "engram:variance", "engram:games"
 _GAME_VARIANCE = 0.25  # of a game of two equal players; only compares the worth of games with each other
@@ -76,10 +76,15 @@ def observations(space: Space, trials: Sequence[FrozenTrial]) -> list[Observatio
     ]  # fmt: skip
 
 
-def surrogate_of(seen: Sequence[Observation], seed: int = 0) -> Surrogate:
+def surrogate_of(space: Space, seen: Sequence[Observation], seed: int = 0) -> Surrogate:
     """The posterior given observations, at least one."""
+    first = space.tunables[0]
     return Surrogate(
-        np.array([one.point for one in seen]), [one.score for one in seen], [one.variance for one in seen], seed
+        np.array([one.point for one in seen]),
+        [one.score for one in seen],
+        [one.variance for one in seen],
+        knots=Knots(space.num_knots, first.low, first.high) if space.num_knots else None,
+        seed=seed,
     )
 
 
@@ -116,7 +121,8 @@ class NoisySampler(BaseSampler):
     """Bayesian optimisation of a noisy score in an Optuna study; trials must be told by `observe`.
 
     Begins with `num_initial` points of a scrambled Sobol sequence; then each new trial is where noisy expected
-    improvement is greatest, or a point tried before where more games pay more (`gain_per_game`). Trials
+    improvement is greatest, at the summit of the posterior mean, or at a point tried before: where a game pays most
+    (`gain_per_game`). Trials
     that other processes play at the moment are pending: their points are fantasised.
 
     Args:
@@ -181,18 +187,18 @@ class NoisySampler(BaseSampler):
         """Where a trial would begin now, what a game there is worth, and the posterior that says so."""
         trials = study.get_trials(deepcopy=False)
         seen = observations(self._space, trials)
-        surrogate = surrogate_of(seen, derive_seed(self._seed, "surrogate", number))
+        surrogate = surrogate_of(self._space, seen, derive_seed(self._seed, "surrogate", number))
         pending = [
             self._space.units(one.params)
             for one in trials
             if one.state == TrialState.RUNNING and one.number != number and set(self._space.names) <= set(one.params)
         ]
-        new = surrogate.propose(np.array(pending) if pending else None)
-        points = np.array([*(one.point for one in seen), new])
+        new = [surrogate.propose(np.array(pending) if pending else None), surrogate.summit()]
+        points = np.array([*(one.point for one in seen), *new])
         mean, covariance = surrogate.joint(points)
         # Of the points tried, only the best few can gain by more games.
         spread = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
-        hopeful = [*np.argsort(-(mean + spread)[:-1])[:5], len(points) - 1]
+        hopeful = [*np.argsort(-(mean + spread)[: len(seen)])[:5], len(seen), len(seen) + 1]
         worth = [gain_per_game(mean, covariance, place, self._sizes(self._most)) for place in hopeful]
         chosen = int(np.argmax(worth))
         return points[hopeful[chosen]], worth[chosen], surrogate

@@ -63,7 +63,7 @@ def findings(space: Space, seen: Sequence[Observation], seed: int = 0) -> Findin
 
     Cost: some seconds, mostly the posteriors of `progress`.
     """
-    surrogate = surrogate_of(seen, seed)
+    surrogate = surrogate_of(space, seen, seed)
     best, mean, deviation = best_of(surrogate, seen)
     points = np.array([one.point for one in seen])
     means, covariance = surrogate.joint(points)
@@ -76,7 +76,7 @@ def findings(space: Space, seen: Sequence[Observation], seed: int = 0) -> Findin
         deviation=deviation,
         values=space.values(best.point),
         band=_band(space, surrogate, points, best, seed) if space.num_knots else None,
-        progress=_progress(seen, seed),
+        progress=_progress(space, seen, seed),
         importance=importance(space, surrogate.mean, seed),
         slices={name: _slice(space, surrogate, best, name) for name in names},
         top=[(seen[place], float(means[place]), float(spread[place])) for place in order[:10]],
@@ -119,11 +119,11 @@ def _profile_at(space: Space, point: np.ndarray, u: np.ndarray) -> np.ndarray:
     return profile(space.rule, [values[name] for name in space.names if name.startswith("backup.knots[")], u)
 
 
-def _progress(seen: Sequence[Observation], seed: int) -> list[tuple[int, float, float]]:
+def _progress(space: Space, seen: Sequence[Observation], seed: int) -> list[tuple[int, float, float]]:
     spent = np.cumsum([one.games for one in seen])
     rows = []
     for count in sorted({max(2, round(part)) for part in np.linspace(2, len(seen), _STEPS)} & {*range(len(seen) + 1)}):
-        _, mean, deviation = best_of(surrogate_of(seen[:count], seed), seen[:count])
+        _, mean, deviation = best_of(surrogate_of(space, seen[:count], seed), seen[:count])
         rows.append((int(spent[count - 1]), mean, deviation))
     return rows
 

@@ -150,7 +150,7 @@ class Study:
         seen = self.observations()
         if not seen:
             raise InvalidParameter("this study has played no games yet")
-        return best_of(surrogate_of(seen, self.objective.seed), seen)
+        return best_of(surrogate_of(self.space, seen, self.objective.seed), seen)
 
     def standing(self) -> Progress:
         """Where the study stands."""
@@ -158,7 +158,7 @@ class Study:
         trials = len(self.trials())
         if not seen:
             return Progress(0, self.search_games, trials, None, 0.5, 0.5)
-        best, mean, deviation = best_of(surrogate_of(seen, self.objective.seed), seen)
+        best, mean, deviation = best_of(surrogate_of(self.space, seen, self.objective.seed), seen)
         text = self.space.specification(self.space.values(best.point))
         return Progress(sum(one.games for one in seen), self.search_games, trials, text, mean, deviation)
 
