@@ -287,7 +287,9 @@ def softmax(temperature: Callable[[int], float]) -> Callable[[Node], float]:
         if not children:
             return node.mean
         tau = temperature(node.visit_count)
-        highest = max([mean] + [q for _, q in children])
+        if tau == 0.0:
+            return node.sign * mean
+        highest = max([mean] + [q for _, q in children]) if tau > 300.0 else mean
         bottom = count * math.exp(tau * (mean - highest))
         top = bottom * own
         for n, q in children:

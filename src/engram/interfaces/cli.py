@@ -26,6 +26,7 @@ from engram.interfaces.command import (
 )
 from engram.interfaces.memory_command import memory_app
 from engram.interfaces.train_command import train_app
+from engram.interfaces.tune_command import tune
 
 app = typer.Typer(
     name="engram",
@@ -38,6 +39,7 @@ app = typer.Typer(
 
 app.add_typer(memory_app, name="memory")
 app.add_typer(train_app, name="train")
+app.command()(tune)
 
 
 @app.command()

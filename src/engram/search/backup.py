@@ -44,15 +44,16 @@ def best_child_value(nodes, node, taken, taken_before):
     """
     parent = nodes[node]
     sign = sign_of(parent)
-    best = math.nan
+    # Selected without a branch, which nobody could predict; the child taken comes last, with its value before.
+    best = -math.inf
     first = np.uint64(parent.first_child)
     for child in range(first, first + np.uint64(parent.num_visited)):
-        is_taken = child == np.uint64(taken)
-        value = taken_before if is_taken else nodes[child].value
-        known = is_taken or nodes[child].visit_count > 0
-        if known and not math.isnan(value) and (math.isnan(best) or sign * value > sign * best):
-            best = value
-    return best
+        counts = (nodes[child].visit_count > 0) & (child != np.uint64(taken))
+        value = sign * nodes[child].value if counts else -math.inf
+        best = value if value > best else best
+    value = sign * taken_before
+    best = value if value > best else best
+    return sign * best if best > -math.inf else math.nan
 
 
 @compiled

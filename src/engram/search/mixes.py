@@ -61,24 +61,28 @@ def softmax(tree, node, mean, parameters):
     parent = nodes[node]
     if parent.num_visited == 0:
         return mean
-    own, own_value, _, middle = mean_of_children(tree, nodes, node)
     temperatures = table_at(parameters.temperature, parameters.temperature_size)
     tau = temperatures[min(np.int64(parent.visit_count), parameters.temperature_size) - 1]
+    own, own_value, _, middle = mean_of_children(tree, nodes, node)
+    if tau == 0.0:
+        return sign_of(parent) * middle
     sign = sign_of(parent)
     first = np.uint64(parent.first_child)
     last = first + np.uint64(parent.num_visited)
-    # Only differences of exponents matter: against the highest, nothing overflows.
+    # Only differences of exponents matter: against the highest, nothing overflows. Where none can, the mean will do.
     highest = middle
-    for child in range(first, last):
-        if nodes[child].visit_count > 0:
-            highest = max(highest, sign * nodes[child].value)
+    if tau > 300.0:
+        for child in range(first, last):
+            if nodes[child].visit_count > 0:
+                highest = max(highest, sign * nodes[child].value)
     weight = own * math.exp(tau * (middle - highest))
     total = weight
     value = weight * own_value
     for child in range(first, last):
-        if nodes[child].visit_count > 0:
+        visits = np.float64(nodes[child].visit_count)
+        if visits > 0.0:
             quality = sign * nodes[child].value
-            weight = np.float64(nodes[child].visit_count) * math.exp(tau * (quality - highest))
+            weight = visits * math.exp(tau * (quality - highest))
             total += weight
             value += weight * quality
     if not total > 0.0:

@@ -1,0 +1,140 @@
+"""What a study has found, as numbers: the learned function and its band, progress, importance, the best trials."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import qmc
+
+from engram.search.schedules import ExpIntegral
+from engram.tuning.bayesian import Observation, best_of, surrogate_of
+from engram.tuning.space import Space
+from engram.tuning.surrogate import Surrogate
+
+_DRAWS = 200
+_SCATTER = 9  # 2⁹ points of the cube, besides those tried
+_STEPS = 24
+
+
+@dataclass(frozen=True)
+class Band:
+    """A function of u = n/B, and where it may lie.
+
+    Attributes:
+      u: places. best: at the recommended point. low, high: 80 % of the optima of functions drawn from the posterior.
+    """
+
+    u: np.ndarray
+    best: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All that the report shows.
+
+    Attributes:
+      best: the recommended observation. mean, deviation: of its true score, by the posterior.
+      values: of its numbers.
+      band: the learned function; None where no knots were tuned.
+      progress: (games spent, highest posterior mean, its deviation), of the trials in their order.
+      importance: by name: share of the variance of the posterior mean over the space that goes when a number is known
+        (total effect; they may sum to more than 1).
+      slices: by name of a scalar: (values, means, deviations) through the recommended point.
+      top: observations by posterior mean, each with mean and deviation.
+    """
+
+    best: Observation
+    mean: float
+    deviation: float
+    values: dict[str, float]
+    band: Band | None
+    progress: list[tuple[int, float, float]]
+    importance: dict[str, float]
+    slices: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]
+    top: list[tuple[Observation, float, float]]
+
+
+def findings(space: Space, seen: Sequence[Observation], seed: int = 0) -> Findings:
+    """What the observations of a study say; at least one.
+
+    Cost: some seconds, mostly the posteriors of `progress`.
+    """
+    surrogate = surrogate_of(space, seen, seed)
+    best, mean, deviation = best_of(surrogate, seen)
+    points = np.array([one.point for one in seen])
+    means, covariance = surrogate.joint(points)
+    spread = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
+    order = np.argsort(-means)
+    names = [name for name in space.names if not name.startswith("backup.knots[")]
+    return Findings(
+        best=best,
+        mean=mean,
+        deviation=deviation,
+        values=space.values(best.point),
+        band=_band(space, surrogate, points, best, seed) if space.num_knots else None,
+        progress=_progress(space, seen, seed),
+        importance=importance(space, surrogate.mean, seed),
+        slices={name: _slice(space, surrogate, best, name) for name in names},
+        top=[(seen[place], float(means[place]), float(spread[place])) for place in order[:10]],
+    )
+
+
+def profile(rule: str | None, knots: Sequence[float], u: np.ndarray) -> np.ndarray:
+    """The function that a rule makes of its knots: Softmax's temperature, Monotone's weight, ∫ e^h of any other."""
+    return ExpIntegral(tuple(float(knot) for knot in knots), base=1.0 if rule == "monotone" else 0.0).at(u)
+
+
+def importance(space: Space, mean: Callable[[np.ndarray], np.ndarray], seed: int) -> dict[str, float]:
+    """Total effect of each number on a function over the unit cube (Jansen's estimator on Sobol points)."""
+    dimensions = len(space.tunables)
+    cube = qmc.Sobol(2 * dimensions, seed=seed % (1 << 31)).random(512)
+    one, other = cube[:, :dimensions], cube[:, dimensions:]
+    base = mean(one)
+    variance = float(np.var(base))
+    found = {}
+    for place, name in enumerate(space.names):
+        changed = one.copy()
+        changed[:, place] = other[:, place]
+        found[name] = float(np.mean((base - mean(changed)) ** 2) / 2.0 / variance) if variance > 0.0 else 0.0
+    return found
+
+
+def _band(space: Space, surrogate: Surrogate, points: np.ndarray, best: Observation, seed: int) -> Band:
+    """The functions of the places where functions drawn from the posterior are greatest."""
+    scatter = qmc.Sobol(len(space.tunables), seed=seed % (1 << 31)).random(1 << _SCATTER)
+    places = np.unique(np.concatenate([points, scatter]), axis=0)
+    winners = places[np.argmax(surrogate.draws(places, _DRAWS), axis=1)]
+    u = np.linspace(0.0, 1.0, 101)
+    drawn = np.array([_profile_at(space, winner, u) for winner in winners])
+    low, high = np.quantile(drawn, [0.1, 0.9], axis=0)
+    return Band(u, _profile_at(space, np.array(best.point), u), low, high)
+
+
+def _profile_at(space: Space, point: np.ndarray, u: np.ndarray) -> np.ndarray:
+    values = space.values([float(part) for part in point])
+    return profile(space.rule, [values[name] for name in space.names if name.startswith("backup.knots[")], u)
+
+
+def _progress(space: Space, seen: Sequence[Observation], seed: int) -> list[tuple[int, float, float]]:
+    spent = np.cumsum([one.games for one in seen])
+    rows = []
+    for count in sorted({max(2, round(part)) for part in np.linspace(2, len(seen), _STEPS)} & {*range(len(seen) + 1)}):
+        _, mean, deviation = best_of(surrogate_of(space, seen[:count], seed), seen[:count])
+        rows.append((int(spent[count - 1]), mean, deviation))
+    return rows
+
+
+def _slice(
+    space: Space, surrogate: Surrogate, best: Observation, name: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    place = space.names.index(name)
+    units = np.linspace(0.0, 1.0, 61)
+    points = np.tile(best.point, (len(units), 1))
+    points[:, place] = units
+    mean, covariance = surrogate.joint(points)
+    values = np.array([space.tunables[place].value(float(unit)) for unit in units])
+    return values, mean, np.sqrt(np.maximum(covariance.diagonal(), 0.0))

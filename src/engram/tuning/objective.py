@@ -1,0 +1,120 @@
+"""What is maximised: the score of paired games of the search with its open numbers filled in, against a fixed player.
+
+Each trial is a match of its own (its seed holds the trial's number), recorded game by game in the results
+database. A trial that goes on is the same match with more games, so after any interruption it continues at
+the game that is missing, and none is counted twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from engram.arena.configuration import MatchConfiguration, configure
+from engram.arena.match import match
+from engram.arena.record import configuration_key
+from engram.arena.report import MatchResult
+from engram.arena.statistics import NORMAL_95
+from engram.errors import InvalidParameter
+from engram.rng import derive_seed
+from engram.tuning.space import Space
+
+CONFIRMATION = "confirmation"
+
+
+@dataclass(frozen=True)
+class MatchObjective:
+    """Matches against one player.
+
+    Attributes:
+      game: specification.
+      space: the search to tune.
+      against: the fixed player.
+      simulations, seconds: budget a move of both; one of them or both.
+      opening_moves: random moves that begin each pair; None: the match's default.
+      seed: of the whole study.
+      database: where games are recorded, a file or URL.
+    """
+
+    game: str
+    space: Space
+    against: str
+    simulations: int | None
+    seconds: float | None
+    opening_moves: int | None
+    seed: int
+    database: str
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """All that decides the course of its games and the meaning of its trials; canonical."""
+        middle = self.space.values([0.5] * len(self.space.tunables))
+        configuration = self._configuration(middle).to_json()
+        kept = ("game", "b", "a_simulations", "a_seconds", "opening_moves", "max_moves", "seed", "sources", "version")
+        return {
+            **{name: configuration[name] for name in kept},
+            "search": self.space.specification(middle),
+            "tunables": [asdict(one) for one in self.space.tunables],
+        }
+
+    @property
+    def key(self) -> str:
+        """Hash of the identity, by which a study is found again."""
+        return configuration_key(self.identity)
+
+    def check(self) -> None:
+        """Makes the search at both ends and in the middle of every range.
+
+        Raises:
+          EngramError: a player that cannot be made, with the sentence that says why.
+        """
+        middle = self.space.values([0.5] * len(self.space.tunables))
+        for one in self.space.tunables:
+            for value in (one.low, one.high):
+                self._configuration({**middle, one.name: value})
+
+    def play(
+        self,
+        values: Mapping[str, float],
+        name: int | str,
+        games: int,
+        *,
+        workers: int = 1,
+        progress: Callable[[MatchResult], None] | None = None,
+    ) -> MatchResult:
+        """The match of a trial, or of the confirmation, up to so many games; only what is missing is played.
+
+        Args:
+          values: of all numbers of the space.
+          name: the trial's number, or `CONFIRMATION`: different names have different openings.
+          games: in all, even.
+        """
+        return match(
+            self.game, self.space.specification(values), self.against, games=games, simulations=self.simulations,
+            seconds=self.seconds, seed=self._seed(name), opening_moves=self.opening_moves, workers=workers,
+            database=self.database, progress=progress,
+        )  # fmt: skip
+
+    def _configuration(self, values: Mapping[str, float]) -> MatchConfiguration:
+        return configure(
+            self.game, self.space.specification(values), self.against, games=2, simulations=self.simulations,
+            seconds=self.seconds, a_simulations=None, a_seconds=None, b_simulations=None, b_seconds=None,
+            seed=self.seed, opening_moves=self.opening_moves, max_moves=None, sprt=None,
+        )  # fmt: skip
+
+    def _seed(self, name: int | str) -> int:
+        return derive_seed(self.seed, "tune", name)
+
+
+def score_and_variance(result: MatchResult) -> tuple[float, float]:
+    """A match's score for A and the variance of it, by pairs.
+
+    The variance is the one behind the match's own 95 % interval; near 0 and 1, where an end is clipped, the longer half
+    counts.
+    """
+    standing = result.standing
+    if not standing.games:
+        raise InvalidParameter("a match without games has no score")
+    half = max(standing.score_high - standing.score, standing.score - standing.score_low)
+    return standing.score, (half / NORMAL_95) ** 2

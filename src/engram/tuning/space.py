@@ -1,0 +1,186 @@
+"""What is tuned: numbers inside a search's specification, named by their place in it.
+
+    exploration            an option of the search itself
+    backup.step            an option of one of its parts
+    backup.knots[2]        one of the knots of a backup rule's function h
+
+A space turns values into the text of a search, so whatever a specification can say can be tuned.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from engram.errors import InvalidParameter, InvalidSpecification
+from engram.specification import Specification, Value, parse
+from engram.user_files import is_in_file, load
+
+KNOT_RANGE = (-4.0, 6.0)
+"""Of h. The paper's box is [-1.48, 4.52] in relative form, and its optima touch both ends: wider."""
+_TUNE = re.compile(r"\s*([A-Za-z_][\w.]*)\s*=\s*([^:]+):([^:]+?)(?::(log|int))?\s*")
+_DIGITS = 6
+
+
+@dataclass(frozen=True)
+class Tunable:
+    """One number to tune.
+
+    Args:
+      name: its place in the specification.
+      low, high: its range, low < high.
+      log: spread evenly in the logarithm; low > 0.
+      integer: whole numbers only.
+    """
+
+    name: str
+    low: float
+    high: float
+    log: bool = False
+    integer: bool = False
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise InvalidParameter(f"{self.name}: a range goes from low to high, not {self.low:g}:{self.high:g}")
+        if self.log and self.low <= 0:
+            raise InvalidParameter(f"{self.name}: a logarithmic range begins above 0, not at {self.low:g}")
+        if self.integer and (self.low != int(self.low) or self.high != int(self.high)):
+            raise InvalidParameter(f"{self.name}: a range of whole numbers has whole ends")
+
+    def unit(self, value: float) -> float:
+        """Where a value lies in [0, 1]."""
+        if self.log:
+            return math.log(value / self.low) / math.log(self.high / self.low)
+        return (value - self.low) / (self.high - self.low)
+
+    def value(self, unit: float) -> float:
+        """The value at a place in [0, 1]."""
+        held = min(max(unit, 0.0), 1.0)
+        found = self.low * (self.high / self.low) ** held if self.log else self.low + held * (self.high - self.low)
+        return float(round(found)) if self.integer else float(f"{min(max(found, self.low), self.high):.{_DIGITS}g}")
+
+
+@dataclass(frozen=True)
+class Space:
+    """A search with numbers left open.
+
+    Args:
+      search: its specification.
+      tunables: the numbers, at least one, none named twice.
+    """
+
+    search: str
+    tunables: tuple[Tunable, ...]
+
+    def __post_init__(self) -> None:
+        names = self.names
+        if not names:
+            raise InvalidParameter("nothing to tune: give --knots or --tune")
+        for name in names:
+            if names.count(name) > 1:
+                raise InvalidParameter(f"{name} is to be tuned twice")
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all numbers, in order."""
+        return [one.name for one in self.tunables]
+
+    @property
+    def num_knots(self) -> int:
+        """How many of them are knots."""
+        return sum(name.startswith("backup.knots[") for name in self.names)
+
+    @property
+    def rule(self) -> str | None:
+        """The backup rule whose knots are tuned, or None."""
+        backup = _read(self.search)[1].options.get("backup")
+        return backup.name if self.num_knots and isinstance(backup, Specification) else None
+
+    def specification(self, values: Mapping[str, float]) -> str:
+        """The search with these values in it, as canonical text.
+
+        Raises:
+          InvalidSpecification: a name that leads nowhere.
+        """
+        prefix, found = _read(self.search)
+        knots = [values[one.name] for one in self.tunables if one.name.startswith("backup.knots[")]
+        if knots:
+            found = _with(found, ["backup", "knots"], tuple(knots))
+        for one in self.tunables:
+            if not one.name.startswith("backup.knots["):
+                value = values[one.name]
+                found = _with(found, one.name.split("."), int(value) if one.integer else float(value))
+        return prefix + found.text
+
+    def units(self, values: Mapping[str, float]) -> list[float]:
+        """Values as a point of the unit cube."""
+        return [one.unit(values[one.name]) for one in self.tunables]
+
+    def values(self, units: Sequence[float]) -> dict[str, float]:
+        """The values at a point of the unit cube."""
+        return {one.name: one.value(unit) for one, unit in zip(self.tunables, units, strict=True)}
+
+
+def space(
+    search: str,
+    *,
+    knots: int | None = None,
+    knot_range: tuple[float, float] = KNOT_RANGE,
+    tune: Sequence[str] = (),
+) -> Space:
+    """A space from what people write.
+
+    Args:
+      search: such as `uct(backup=softmax)`.
+      knots: how many knots of the backup rule's h, 1 to 32; None: none.
+      knot_range: of each knot.
+      tune: scalars such as `exploration=0.2:3:log`, `backup.step=0.01:0.5`, `expand_after=1:8:int`.
+
+    Raises:
+      InvalidSpecification, InvalidParameter: one sentence says what cannot be read or has no place.
+    """
+    tunables = []
+    if knots is not None:
+        if not 1 <= knots <= 32:
+            raise InvalidParameter(f"knots must be 1 to 32, not {knots}")
+        if not isinstance(_read(search)[1].options.get("backup"), Specification):
+            raise InvalidSpecification("knots belong to a backup rule: write it in the search, as uct(backup=softmax)")
+        tunables += [Tunable(f"backup.knots[{index}]", *knot_range) for index in range(knots)]
+    return Space(search, (*tunables, *map(parse_tunable, tune)))
+
+
+def parse_tunable(text: str) -> Tunable:
+    """A number to tune from `name=low:high`, `name=low:high:log` or `name=low:high:int`.
+
+    Raises:
+      InvalidSpecification, InvalidParameter: the text is none of these, or the range is none.
+    """
+    parts = _TUNE.fullmatch(text)
+    try:
+        if parts is None:
+            raise ValueError
+        low, high = float(parts[2]), float(parts[3])
+    except ValueError:
+        raise InvalidSpecification(f"{text!r} is not name=low:high, as in exploration=0.2:3:log") from None
+    return Tunable(parts[1], low, high, log=parts[4] == "log", integer=parts[4] == "int")
+
+
+def _read(search: str) -> tuple[str, Specification]:
+    """The specification, and the file that stands before it, if one does."""
+    if not is_in_file(search):
+        return "", parse(search)
+    _, found, text = load(search)
+    return text.removesuffix(found.text), found
+
+
+def _with(found: Specification, path: list[str], value: Value) -> Specification:
+    """The specification with another value at a place."""
+    name, *rest = path
+    if rest:
+        part = found.options.get(name)
+        if not isinstance(part, Specification):
+            raise InvalidSpecification(f"{found.text} has no part called {name!r} to tune")
+        value = _with(part, rest, value)
+    return replace(found, options={**found.options, name: value})

@@ -1,0 +1,233 @@
+"""A tuning study: trials of few games, extended where that pays, by any number of processes on one database.
+
+Everything that is known stands in the database: Optuna's study, with what each trial has shown so far, and every game.
+A process asks for a trial, plays a slice of it, says what it showed, and lets the posterior decide whether the next
+slice belongs to this trial or to another. The same call again, after a kill or on another machine, joins
+the study: trials that nobody works on any more are taken up where they stand.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import optuna
+from optuna.trial import FrozenTrial, Trial, TrialState
+from sqlalchemy.exc import SQLAlchemyError
+
+from engram.arena.report import MatchResult
+from engram.errors import DatabaseError, InvalidParameter
+from engram.tuning.bayesian import (
+    GAMES,
+    NoisySampler,
+    Observation,
+    best_of,
+    distributions,
+    observations,
+    observe,
+    surrogate_of,
+)
+from engram.tuning.objective import CONFIRMATION, MatchObjective, score_and_variance
+
+CLAIM, TARGET = "engram:claim", "engram:target"
+_LEASE_S = 900.0  # a trial not heard of for so long is nobody's; playing one twice costs time, never counts twice
+_SLICES = 10
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a study stands after a slice.
+
+    Attributes:
+      games: recorded in all trials. budget: for the trials together.
+      trials: begun.
+      best: the search of the highest posterior mean; None before anything was seen.
+      mean, deviation: of its true score, by the posterior.
+    """
+
+    games: int
+    budget: int
+    trials: int
+    best: str | None
+    mean: float
+    deviation: float
+
+
+class Study:
+    """A study by its objective: made, or joined where it exists.
+
+    Args:
+      objective: what is maximised, in which space, recorded where.
+      max_games: of all trials and the confirmation together.
+      confirm_games: fresh games of the best at the end, even; default a fifth of `max_games`.
+      trial_games: most games of one trial; a tenth of it is played at once.
+
+    Raises:
+      InvalidParameter: a budget that allows nothing.
+      DatabaseError: the database cannot be used.
+    """
+
+    def __init__(
+        self,
+        objective: MatchObjective,
+        *,
+        max_games: int = 5000,
+        confirm_games: int | None = None,
+        trial_games: int = 400,
+    ):
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        self.confirm_games = _even(max_games / 5) if confirm_games is None else confirm_games
+        self.search_games = max_games - self.confirm_games
+        if trial_games < 2 * _SLICES:
+            raise InvalidParameter(f"a trial has at least {2 * _SLICES} games, not {trial_games}")
+        if self.confirm_games < 2 or self.confirm_games % 2:
+            raise InvalidParameter(
+                f"the confirmation has an even number of games, at least 2, not {self.confirm_games}"
+            )
+        if self.search_games < 2 * _SLICES:
+            raise InvalidParameter(
+                f"{max_games} games leave {self.search_games} for trials after {self.confirm_games} of the confirmation"
+            )
+        objective.check()
+        self.objective = objective
+        self.space = objective.space
+        self._slice, self._most = _even(trial_games / _SLICES), trial_games - trial_games % 2
+        self._sampler = NoisySampler(self.space, trial_games=self._most, slice_games=self._slice, seed=objective.seed)
+        try:
+            self.optuna = optuna.create_study(
+                study_name=f"engram-{objective.key}",
+                storage=_storage(objective.database),
+                direction="maximize",
+                sampler=self._sampler,
+                load_if_exists=True,
+            )
+            self.optuna.set_user_attr("engram", objective.identity)
+        except (SQLAlchemyError, optuna.exceptions.StorageInternalError, OSError, ImportError) as error:
+            reason = str(error.__cause__ or error).split("\n", maxsplit=1)[0]
+            raise DatabaseError(f"the study cannot be kept in {objective.database}: {reason}") from None
+
+    def trials(self) -> list[FrozenTrial]:
+        """All trials so far, those of other processes included."""
+        return self.optuna.get_trials(deepcopy=False)
+
+    def observations(self) -> list[Observation]:
+        """What they have shown."""
+        return observations(self.space, self.trials())
+
+    def search(self, progress: Callable[[Progress], None] | None = None) -> None:
+        """Plays trials until their games are spent, together with whoever works on the same study.
+
+        Every game is recorded as it ends; after an interruption the same call goes on. Several processes may overshoot
+        the budget by the slice that each has under way.
+        """
+        while self._games_left() > 0 or self._adopt() is not None:
+            trial = self._adopt()
+            adopted = trial is not None
+            if trial is None:
+                trial = self.optuna.ask(distributions(self.space))
+            try:
+                self._play(trial, adopted, progress)
+            except BaseException:
+                trial.set_user_attr(CLAIM, {**_claim(), "time": 0.0})  # whoever comes next may take it up
+                raise
+
+    def confirm(self, *, workers: int = 1, progress: Callable[[MatchResult], None] | None = None) -> MatchResult:
+        """The best of the study against the same player, in fresh games that no trial has seen."""
+        best, _, _ = self.best()
+        values = self.space.values(best.point)
+        return self.objective.play(values, CONFIRMATION, self.confirm_games, workers=workers, progress=progress)
+
+    def best(self) -> tuple[Observation, float, float]:
+        """The tried point of the highest posterior mean, with mean and standard deviation.
+
+        Raises:
+          InvalidParameter: nothing was played yet.
+        """
+        seen = self.observations()
+        if not seen:
+            raise InvalidParameter("this study has played no games yet")
+        return best_of(surrogate_of(self.space, seen, self.objective.seed), seen)
+
+    def standing(self) -> Progress:
+        """Where the study stands."""
+        seen = self.observations()
+        trials = len(self.trials())
+        if not seen:
+            return Progress(0, self.search_games, trials, None, 0.5, 0.5)
+        best, mean, deviation = best_of(surrogate_of(self.space, seen, self.objective.seed), seen)
+        text = self.space.specification(self.space.values(best.point))
+        return Progress(sum(one.games for one in seen), self.search_games, trials, text, mean, deviation)
+
+    def _play(self, trial: Trial, adopted: bool, progress: Callable[[Progress], None] | None) -> None:
+        """Slices of one trial, until more of it does not pay."""
+        played = trial.user_attrs.get(GAMES, 0)
+        # A slice that was cut short by a kill is finished first: its games are recorded already.
+        target = trial.user_attrs.get(TARGET, 0) if adopted else 0
+        while True:
+            if target <= played:
+                target = min(played + min(self._slice, _even(self._games_left())), self._most)
+            trial.set_user_attr(TARGET, target)
+            trial.set_user_attr(CLAIM, _claim())
+            result = self.objective.play(trial.params, trial.number, target)
+            score, variance = score_and_variance(result)
+            observe(trial, score, variance, result.games)
+            if played < target:
+                trial.report(score, target)
+            played = target
+            if progress is not None:
+                progress(self.standing())
+            if played >= self._most:
+                self.optuna.tell(trial, score)
+                return
+            if self._games_left() <= 0 or not self._sampler.pays(self.optuna, trial):
+                # Stopped early: its score stays what it is, an observation with a larger variance.
+                self.optuna.tell(trial, state=TrialState.PRUNED)
+                return
+
+    def _games_left(self) -> int:
+        """What trials may still play; slices under way count as played."""
+        taken = (max(one.user_attrs.get(TARGET, 0), one.user_attrs.get(GAMES, 0)) for one in self.trials())
+        return self.search_games - sum(taken)
+
+    def _adopt(self) -> Trial | None:
+        """A running trial that nobody plays any more."""
+        for one in self.trials():
+            if one.state == TrialState.RUNNING and set(self.space.names) <= set(one.params):
+                begun = one.datetime_start.timestamp() if one.datetime_start is not None else 0.0
+                if _abandoned(one.user_attrs.get(CLAIM, {"host": "", "process": 0, "time": begun})):
+                    return Trial(self.optuna, one._trial_id)
+        return None
+
+
+def _claim() -> dict[str, Any]:
+    return {"host": socket.gethostname(), "process": os.getpid(), "time": time.time()}
+
+
+def _abandoned(claim: dict[str, Any]) -> bool:
+    """Whether the process that played a trial is gone, or has not been heard of for long."""
+    if time.time() - claim["time"] > _LEASE_S or claim["process"] == os.getpid():
+        return True
+    if claim["host"] != socket.gethostname():
+        return False
+    try:
+        os.kill(claim["process"], 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
+
+
+def _storage(database: str) -> optuna.storages.BaseStorage:
+    """Optuna's storage in the same database as the games."""
+    if "://" in database:
+        return optuna.storages.RDBStorage(database)
+    return optuna.storages.RDBStorage(f"sqlite:///{database}", engine_kwargs={"connect_args": {"timeout": 30.0}})
+
+
+def _even(games: float) -> int:
+    return max(2, 2 * round(games / 2))

@@ -1,0 +1,188 @@
+"""What noisy matches say about all points at once: a Gaussian process over the unit cube.
+
+Kernel Matérn-5/2 with a length scale a dimension; the noise of every observation is known (binomial, by
+pairs) and is given, not fitted. Where knots are tuned a second Matérn-5/2 is added over the function that they
+make: a search feels f(u) = ∫₀ᵘ e^h and not h, so knots that are drowned by others cannot matter. The fit weighs the
+two. BoTorch does the work, on one thread.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from botorch.acquisition.analytic import PosteriorMean
+from botorch.acquisition.logei import qLogNoisyExpectedImprovement
+from botorch.fit import fit_gpytorch_mll
+from botorch.models import SingleTaskGP
+from botorch.models.transforms import Standardize
+from botorch.optim import optimize_acqf
+from botorch.sampling import SobolQMCNormalSampler
+from gpytorch.constraints import GreaterThan
+from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
+from gpytorch.mlls import ExactMarginalLogLikelihood
+from gpytorch.priors import GammaPrior, LogNormalPrior
+
+_LEAST_VARIANCE = 1e-6
+_FINE = 8  # parts between two knots
+
+
+@dataclass(frozen=True)
+class Knots:
+    """Which dimensions are knots of h, and their range.
+
+    Attributes:
+      count: the first so many dimensions. low, high: values of h at 0 and 1.
+    """
+
+    count: int
+    low: float
+    high: float
+
+
+class Surrogate:
+    """The posterior over the unit cube, given scores with known variances.
+
+    Args:
+      points: n × d, in the unit cube; the same point may stand there often.
+      scores: n, such as win rates.
+      variances: n, of the scores, ≥ 0.
+      knots: dimensions that make a function; None: there are none.
+      seed: of everything drawn while fitting and proposing.
+
+    Cost: O(n³), some tenths of a second for a hundred points.
+    """
+
+    def __init__(
+        self,
+        points: np.ndarray,
+        scores: Sequence[float],
+        variances: Sequence[float],
+        *,
+        knots: Knots | None = None,
+        seed: int = 0,
+    ):
+        self._points = torch.as_tensor(np.asarray(points, np.float64))
+        self._seed = seed % (1 << 31)
+        num_points, num_dimensions = self._points.shape
+        self._num_dimensions = num_dimensions
+        y = torch.as_tensor(np.asarray(scores, np.float64)).unsqueeze(-1)
+        noise = torch.as_tensor(np.maximum(np.asarray(variances, np.float64), _LEAST_VARIANCE)).unsqueeze(-1)
+        kernel = _matern(num_dimensions)
+        if knots is not None and knots.count > 1:
+            kernel = kernel + _OfFunction(_matern(num_dimensions), knots)
+        with _quiet_and_single(self._seed):
+            # Standardising needs a spread; one observation has none.
+            transform = Standardize(m=1) if num_points > 1 else None
+            self._model = SingleTaskGP(
+                self._points, y, train_Yvar=noise, covar_module=kernel, outcome_transform=transform
+            )
+            fit_gpytorch_mll(ExactMarginalLogLikelihood(self._model.likelihood, self._model))
+        self._model.eval()
+
+    def joint(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean (m) and covariance (m × m) of the true scores at points."""
+        with torch.no_grad(), _quiet_and_single(self._seed):
+            posterior = self._model.posterior(torch.as_tensor(np.asarray(points, np.float64)))
+            return posterior.mean.squeeze(-1).numpy(), posterior.covariance_matrix.numpy()
+
+    def mean(self, points: np.ndarray) -> np.ndarray:
+        """Mean of the true scores at many points."""
+        with torch.no_grad(), _quiet_and_single(self._seed):
+            return self._model.posterior(torch.as_tensor(np.asarray(points, np.float64))).mean.squeeze(-1).numpy()
+
+    def draws(self, points: np.ndarray, count: int) -> np.ndarray:
+        """Functions drawn from the posterior, at points: count × m."""
+        mean, covariance = self.joint(points)
+        root = np.linalg.cholesky(covariance + 1e-9 * np.eye(len(mean)))
+        return mean + np.random.default_rng(self._seed).standard_normal((count, len(mean))) @ root.T
+
+    def propose(self, pending: np.ndarray | None = None) -> np.ndarray:
+        """The point whose match promises most: noisy expected improvement, with what is under way fantasised.
+
+        Args:
+          pending: points of trials that others are playing, k × d.
+
+        Source: Ament et al., "Unexpected improvements to expected improvement", 2023 (qLogNEI).
+        """
+        waiting = None if pending is None or not len(pending) else torch.as_tensor(np.asarray(pending, np.float64))
+        with _quiet_and_single(self._seed):
+            acquisition = qLogNoisyExpectedImprovement(
+                self._model,
+                X_baseline=self._points,
+                X_pending=waiting,
+                sampler=SobolQMCNormalSampler(torch.Size([64]), seed=self._seed),
+            )
+            return self._greatest(acquisition)
+
+    def summit(self) -> np.ndarray:
+        """The point of the highest posterior mean."""
+        with _quiet_and_single(self._seed):
+            return self._greatest(PosteriorMean(self._model))
+
+    def _greatest(self, acquisition: Any) -> np.ndarray:
+        cube = torch.stack([torch.zeros(self._num_dimensions), torch.ones(self._num_dimensions)]).double()
+        found, _ = optimize_acqf(
+            acquisition, cube, q=1, num_restarts=3, raw_samples=64,
+            options={"batch_limit": 3, "maxiter": 40, "seed": self._seed},
+        )  # fmt: skip
+        return found.detach().numpy()[0]
+
+
+class _OfFunction(Kernel):
+    """A kernel over ln f at equally spaced u, in place of the knots that make f; other dimensions stay as they are."""
+
+    def __init__(self, base: Kernel, knots: Knots):
+        super().__init__()
+        self.base = base
+        self._knots = knots
+        # h on a fine grid as a matrix times the knots.
+        grid = np.linspace(0.0, knots.count - 1.0, (knots.count - 1) * _FINE + 1)
+        hats = np.maximum(1.0 - np.abs(grid[:, None] - np.arange(knots.count)), 0.0)
+        self._hats = torch.as_tensor(hats)
+        # One value of f a knot: at u = 0 it is 0 whatever they are, so the places are the middles of equal parts.
+        middles = (np.arange(knots.count) + 0.5) / knots.count * (len(grid) - 1)
+        self._places = torch.as_tensor(np.maximum(np.round(middles), 1).astype(np.int64) - 1)
+
+    def forward(self, x1: Any, x2: Any, diag: bool = False, **options: Any) -> Any:
+        return self.base.forward(self._features(x1), self._features(x2), diag=diag, **options)
+
+    def _features(self, x: Any) -> Any:
+        count, low, high = self._knots.count, self._knots.low, self._knots.high
+        slopes = torch.exp((low + (high - low) * x[..., :count]) @ self._hats.T)
+        parts = 0.5 * (slopes[..., 1:] + slopes[..., :-1]) / (self._hats.shape[0] - 1)
+        function = torch.cumsum(parts, dim=-1)[..., self._places]
+        # Below a hundredth a temperature or a rise of weights is nothing.
+        return torch.cat([torch.log(function + 0.01) / (high - low), x[..., count:]], dim=-1)
+
+
+def _matern(num_dimensions: int) -> Kernel:
+    # Length scales that grow with the dimension, so that the prior does not get rougher with it (Hvarfner 2024).
+    scales = LogNormalPrior(math.sqrt(2.0) + 0.5 * math.log(num_dimensions), math.sqrt(3.0))
+    matern = MaternKernel(
+        nu=2.5,
+        ard_num_dims=num_dimensions,
+        lengthscale_prior=scales,
+        lengthscale_constraint=GreaterThan(0.025, initial_value=math.sqrt(num_dimensions) / 2),
+    )
+    return ScaleKernel(matern, outputscale_prior=GammaPrior(2.0, 1.0))
+
+
+@contextmanager
+def _quiet_and_single(seed: int) -> Iterator[None]:
+    """One thread (games need the others), generators as they were afterwards, and no advice for experts."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.manual_seed(seed)
+            yield
+    finally:
+        torch.set_num_threads(threads)

@@ -1,0 +1,121 @@
+"""The sampler: it knows how noisy trials are, keeps those that stopped early, and finds a known optimum."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+optuna = pytest.importorskip("optuna")
+pytest.importorskip("botorch")
+
+from engram.tuning.bayesian import (  # noqa: E402
+    NoisySampler,
+    best_of,
+    distributions,
+    gain_per_game,
+    observations,
+    observe,
+    surrogate_of,
+)
+from engram.tuning.findings import importance, profile  # noqa: E402
+from engram.tuning.report import paper_profiles  # noqa: E402
+from engram.tuning.space import space  # noqa: E402
+from engram.tuning.surrogate import Surrogate  # noqa: E402
+
+WHERE = space("uct", tune=["exploration=0:1", "first_play_urgency=0:1"])
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+
+def told(study, score, variance, games, **values):
+    study.enqueue_trial(values)
+    trial = study.ask(distributions(WHERE))
+    observe(trial, score, variance, games)
+    return trial
+
+
+def test_the_posterior_heeds_the_known_noise():
+    points = np.array([[0.0], [0.5], [1.0]])
+    scores = [0.5, 0.7, 0.5]
+    sure = Surrogate(points, scores, [1e-5] * 3)
+    unsure = Surrogate(points, scores, [1e-5, 0.05, 1e-5])
+    assert sure.mean(points)[1] == pytest.approx(0.7, abs=0.02)
+    assert unsure.mean(points)[1] < 0.62
+    deviations = [math.sqrt(one.joint(points)[1][1, 1]) for one in (sure, unsure)]
+    assert deviations[1] > 4 * deviations[0]
+
+
+def test_more_games_pay_where_they_can_change_the_choice():
+    mean = np.array([0.55, 0.54, 0.30])
+    unsure_second = np.diag([0.01, 0.05, 0.05]) ** 2
+    worth = [gain_per_game(mean, unsure_second, place, [40, 80]) for place in range(3)]
+    assert worth[1] > worth[0]
+    assert worth[1] > 100 * worth[2]  # far behind: nothing that it may show changes the choice
+    assert gain_per_game(mean, np.zeros((3, 3)), 0, [40]) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_trials_of_every_state_count_as_what_they_are():
+    study = optuna.create_study(direction="maximize")
+    running = told(study, 0.4, 0.01, 20, exploration=0.1, first_play_urgency=0.2)
+    stopped = told(study, 0.3, 0.02, 10, exploration=0.3, first_play_urgency=0.2)
+    study.tell(stopped, state=optuna.trial.TrialState.PRUNED)
+    full = told(study, 0.6, 0.001, 400, exploration=0.9, first_play_urgency=0.2)
+    study.tell(full, 0.6)
+    study.ask(distributions(WHERE))  # nothing seen of it yet
+    observe(running, 0.45, 0.005, 40)
+    seen = observations(WHERE, study.get_trials())
+    assert [(one.score, one.variance, one.games) for one in seen] == [
+        (0.45, 0.005, 40),
+        (0.3, 0.02, 10),
+        (0.6, 0.001, 400),
+    ]
+    assert seen[1].point == pytest.approx((0.3, 0.2))
+    best, _, deviation = best_of(surrogate_of(WHERE, seen), seen)
+    assert best.number == 2
+    assert deviation < 0.05
+
+
+def test_a_known_optimum_is_found_with_few_noisy_trials():
+    generator = np.random.default_rng(3)
+    study = optuna.create_study(
+        direction="maximize", sampler=NoisySampler(WHERE, trial_games=400, slice_games=400, seed=4)
+    )
+
+    def truth(values):
+        return 0.6 - 0.5 * ((values["exploration"] - 0.7) ** 2 + (values["first_play_urgency"] - 0.2) ** 2)
+
+    for _ in range(14):
+        trial = study.ask(distributions(WHERE))
+        score = generator.binomial(400, truth(trial.params)) / 400
+        observe(trial, score, 0.25 / 400, 400)
+        study.tell(trial, score)
+    seen = observations(WHERE, study.get_trials())
+    best, _, _ = best_of(surrogate_of(WHERE, seen), seen)
+    assert truth(WHERE.values(best.point)) > 0.58
+
+
+def test_a_hopeless_trial_is_not_extended_and_a_hopeful_one_is():
+    sampler = NoisySampler(WHERE, trial_games=200, slice_games=20, num_initial=3, seed=1)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    for place in np.linspace(0.0, 1.0, 5):
+        for other in np.linspace(0.0, 1.0, 4):
+            score = 0.6 - 0.4 * abs(place - 0.5)
+            study.tell(told(study, score, 0.25 / 200, 200, exploration=place, first_play_urgency=other), score)
+    hopeless = told(study, 0.1, 0.09 / 20, 20, exploration=0.02, first_play_urgency=0.5)
+    assert not sampler.pays(study, hopeless)
+    whole = told(study, 0.6, 0.25 / 200, 200, exploration=0.5, first_play_urgency=0.5)
+    assert not sampler.pays(study, whole)
+
+
+def test_profiles_and_importance():
+    u = np.array([0.0, 0.5, 1.0])
+    assert profile("monotone", [math.log(9.0)] * 2, u) == pytest.approx([1.0, 5.5, 10.0])
+    assert paper_profiles("softmax", u)["S2"][-1] == pytest.approx(3.57, abs=0.01)  # docs/methods/backup.md
+    shares = importance(WHERE, lambda points: 3.0 * points[:, 0] + 0.0 * points[:, 1], 1)
+    assert shares["exploration"] == pytest.approx(1.0, abs=0.1)
+    assert shares["first_play_urgency"] == pytest.approx(0.0, abs=1e-9)

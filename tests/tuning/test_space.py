@@ -1,0 +1,69 @@
+"""Spaces: what can be tuned, how values become a search, and what is said of nonsense."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engram.errors import EngramError, InvalidParameter, InvalidSpecification
+from engram.search.presets import preset
+from engram.tuning.space import Tunable, parse_tunable, space
+
+
+def test_values_become_a_search_that_can_be_made():
+    where = space("uct(backup=softmax(budget=100))", knots=3, tune=["exploration=0.2:3:log", "expand_after=1:8:int"])
+    values = where.values([0.0, 0.5, 1.0, 0.0, 1.0])
+    text = where.specification(values)
+    assert text == "uct(backup=softmax(budget=100, knots=[-4.0, 1.0, 6.0]), expand_after=8, exploration=0.2)"
+    assert preset(text).text == text
+    assert where.rule == "softmax"
+    assert where.num_knots == 3
+    assert where.units(values) == pytest.approx([0.0, 0.5, 1.0, 0.0, 1.0])
+
+
+def test_numbers_of_parts_and_of_files(tmp_path):
+    assert space("uct(backup=erwa)", tune=["backup.step=0.01:0.5:log"]).specification({"backup.step": 0.1}) == (
+        "uct(backup=erwa(step=0.1))"
+    )
+    file = tmp_path / "mine.py"
+    file.write_text("import engram\ndef mine(c=1.0):\n    return engram.presets.uct(exploration=c)\n")
+    assert space(f"{file}:mine", tune=["c=0:2"]).specification({"c": 0.5}) == f"{file}:mine(c=0.5)"
+
+
+@given(st.floats(0.0, 1.0), st.booleans())
+def test_values_come_back(unit, log):
+    one = Tunable("x", 0.01, 50.0, log=log)
+    assert 0.01 <= one.value(unit) <= 50.0
+    assert one.unit(one.value(unit)) == pytest.approx(unit, abs=1e-4)
+
+
+@pytest.mark.parametrize("text", ["exploration", "exploration=1", "=1:2", "x=a:b", "x=1:2:cubic", "x=1:2:log:int"])
+def test_what_is_no_range(text):
+    with pytest.raises(InvalidSpecification, match="name=low:high"):
+        parse_tunable(text)
+
+
+@pytest.mark.parametrize("text", ["x=2:1", "x=0:1:log", "x=0.5:2:int", "x=1:inf", "x=nan:1"])
+def test_ranges_that_are_none(text):
+    with pytest.raises(InvalidParameter):
+        parse_tunable(text)
+
+
+@pytest.mark.parametrize(
+    ("search", "options", "sentence"),
+    [
+        ("uct", {}, "nothing to tune"),
+        ("uct", {"knots": 3}, "belong to a backup rule"),
+        ("uct(backup=softmax)", {"knots": 0}, "1 to 32"),
+        ("uct", {"tune": ["exploration=1:2", "exploration=1:3"]}, "twice"),
+    ],
+)
+def test_spaces_that_are_none(search, options, sentence):
+    with pytest.raises(EngramError, match=sentence):
+        space(search, **options)
+
+
+def test_a_part_that_is_not_there():
+    with pytest.raises(InvalidSpecification, match="no part called 'backup'"):
+        space("uct", tune=["backup.step=0:1"]).specification({"backup.step": 0.5})

@@ -1,0 +1,148 @@
+"""Studies: resumed after a kill with the same games, joined, confirmed, reported, and refused in one sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import pytest
+from typer.testing import CliRunner
+
+pytest.importorskip("optuna")
+pytest.importorskip("botorch")
+
+from engram.arena.results import Results
+from engram.interfaces.cli import app
+from engram.tuning.bayesian import GAMES, distributions
+from engram.tuning.objective import MatchObjective
+from engram.tuning.space import space
+from engram.tuning.study import CLAIM, Study
+
+WHERE = space("uct", tune=["exploration=0.2:3:log"])
+
+
+def objective(file, seed=1):
+    return MatchObjective("tic_tac_toe", WHERE, "random", 20, None, None, seed, str(file))
+
+
+def study(file, seed=1):
+    return Study(objective(file, seed), max_games=100, confirm_games=20, trial_games=100)
+
+
+def games_by_match(file):
+    with Results(file, must_exist=True) as results:
+        return {one.id: [game.moves for game in results.games(one.id)] for one in results.matches()}
+
+
+def test_a_study_spends_its_games_and_confirms_on_fresh_ones(tmp_path):
+    file = tmp_path / "s.sqlite"
+    told = []
+    one = study(file)
+    one.search(told.append)
+    assert told[-1].games == 80
+    assert sum(seen.games for seen in one.observations()) == 80
+    result = one.confirm()
+    assert result.games == 20
+    assert result.score > 0.7
+    played = games_by_match(file)
+    assert sum(map(len, played.values())) == 100
+    again = study(file)
+    again.search(lambda progress: pytest.fail("nothing was left to play"))
+    assert again.confirm().match_id == result.match_id
+    assert games_by_match(file) == played
+
+
+def test_a_trial_left_behind_is_taken_up_and_nothing_counts_twice(tmp_path):
+    file = tmp_path / "s.sqlite"
+    one = study(file)
+    slices = []
+
+    def stop(progress):
+        slices.append(progress)
+        if len(slices) == 3:
+            raise RuntimeError("power cut")
+
+    with pytest.raises(RuntimeError, match="power cut"):
+        one.search(stop)
+    before = games_by_match(file)
+    study(file).search()
+    after = games_by_match(file)
+    assert all(after[match][: len(moves)] == moves for match, moves in before.items())
+    assert sum(map(len, after.values())) == 80
+    assert {trial.state.name for trial in one.trials()} <= {"COMPLETE", "PRUNED"}
+    assert sum(trial.user_attrs[GAMES] for trial in one.trials()) == 80
+
+
+def test_others_trials_are_left_alone(tmp_path):
+    file = tmp_path / "s.sqlite"
+    one = study(file)
+    trial = one.optuna.ask(distributions(WHERE))
+    trial.set_user_attr(CLAIM, {"host": "another", "process": 1, "time": time.time()})
+    assert one._adopt() is None
+    trial.set_user_attr(CLAIM, {"host": "another", "process": 1, "time": time.time() - 10_000})
+    assert one._adopt() is not None
+
+
+ARGUMENTS = [
+    "tune", "-g", "tic_tac_toe", "-s", "uct", "--against", "random", "--tune", "exploration=0.2:3:log", "-n", "200",
+    "--max-games", "140", "--confirm-games", "20", "--trial-games", "200", "--seed", "5",
+]  # fmt: skip
+
+
+def test_killed_and_resumed_from_the_command_line(tmp_path):
+    file = tmp_path / "s.sqlite"
+    command = [sys.executable, "-m", "engram.interfaces.cli", *ARGUMENTS, "--storage", str(file)]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 200
+    while time.monotonic() < deadline and (not file.exists() or _count(file) < 30):
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    before = games_by_match(file)
+    assert 30 <= sum(map(len, before.values())) < 140
+    found = CliRunner().invoke(app, [*ARGUMENTS, "--storage", str(file), "--report", str(tmp_path / "r"), "--json"])
+    assert found.exit_code == 0, found.output
+    after = games_by_match(file)
+    assert all(after[match][: len(moves)] == moves for match, moves in before.items())
+    assert Counter(map(len, after.values())).total() == len(after)
+    assert sum(map(len, after.values())) == 140
+    shown = json.loads(found.stdout)
+    assert shown["games"] == 120
+    assert shown["confirmation"]["games"] == 20
+    page = (tmp_path / "r" / "index.html").read_text()
+    assert shown["best"] in page
+    assert (tmp_path / "r" / "tuning.png").stat().st_size > 10_000
+
+
+def _count(file):
+    try:
+        return sum(map(len, games_by_match(file).values()))
+    except Exception:
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["-s", "uct"], "nothing to tune"),
+        (["-s", "uct", "--tune", "explore=0.1:1"], "no option 'explore'"),
+        (["-s", "uct(backup=softmax)", "--knots", "3", "--knot-range", "x"], "low:high"),
+        (["-s", "uct", "--tune", "exploration=1:2", "--max-games", "10"], "for trials"),
+        (["-s", "uct", "--tune", "exploration=1:2", "--confirm-games", "3"], "even number"),
+        (["-s", "uct", "--tune", "exploration=1:2", "--storage", "nowhere://x"], "cannot be kept|not the URL"),
+        (["-s", "uct", "--tune", "exploration=1:2", "--against", "nobody"], "nobody"),
+    ],
+)
+def test_bad_input_is_one_sentence(arguments, sentence, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["tune", *arguments])
+    assert result.exit_code == 2, result.output
+    lines = result.stderr.strip().splitlines()
+    assert len(lines) == 1
+    assert re.search(sentence, lines[0])
