@@ -19,6 +19,7 @@ from engram.games import line_wide
 from engram.games.game import Game
 from engram.games.line_text import action_names, parser, renderer
 from engram.games.line_threats import winning_cells
+from engram.games.moves import note, nowhere
 from engram.games.symmetry import board_symmetries, mirror_symmetries
 from engram.rng import mix, random_below
 
@@ -127,7 +128,21 @@ def position_hash(state):
     return mix(mix(state.mine + np.uint64(0x9E3779B97F4A7C15)) ^ state.stones)
 
 
-def rollout(state, rng):
+@compiled(inline=True)
+def _action_at(stone, state):
+    """The action that puts this stone, a word of one bit."""
+    rows, columns = _rows_columns(state)
+    bit = np.int64(popcount(stone - _1))
+    column = bit // (rows + 1)
+    if state.bottom != _0:
+        return column
+    return (rows - 1 - bit + column * (rows + 1)) * columns + column
+
+
+@compiled(inline=True)
+def _uniform(state, rng, moves, writes):
+    room = np.int64(moves[0]) if writes else 0
+    count = np.int64(0)
     mine = state.mine
     stones = state.stones
     bottom = state.bottom
@@ -139,17 +154,33 @@ def rollout(state, rng):
     while True:
         free = playable(stones, bottom, flip, cells)
         if free == _0:
-            return 0.0
-        mover = mine | pick_bit(free, random_below(rng, popcount(free)))
+            break
+        stone = pick_bit(free, random_below(rng, popcount(free)))
+        if writes:
+            count = note(moves, count, room, _action_at(stone, state), value < 0.0)
+        mover = mine | stone
         mine ^= stones
         stones = mine | mover
         if has_run(mover, height, run):
-            return value
+            break
         value = -value
+    if writes:
+        moves[0] = count
+    return value if free != _0 else 0.0
 
 
-def heavy_rollout(state, rng):
-    """Takes a win, else stops a loss, else plays uniformly."""
+def rollout(state, rng):
+    return _uniform(state, rng, nowhere(), False)
+
+
+def rollout_moves(state, rng, moves):
+    return _uniform(state, rng, moves, True)
+
+
+@compiled(inline=True)
+def _heavy(state, rng, moves, writes):
+    room = np.int64(moves[0]) if writes else 0
+    count = np.int64(0)
     mine = state.mine
     stones = state.stones
     bottom = state.bottom
@@ -161,15 +192,33 @@ def heavy_rollout(state, rng):
     while True:
         free = playable(stones, bottom, flip, cells)
         if free == _0:
-            return 0.0
-        if winning_cells(mine, height, run) & free != _0:
-            return value
+            break
+        wins = winning_cells(mine, height, run) & free
+        if wins != _0:
+            if writes:
+                count = note(moves, count, room, _action_at(wins & (~wins + _1), state), value < 0.0)
+            break
         stops = winning_cells(mine ^ stones, height, run) & free
         options = stops if stops != _0 else free
-        mover = mine | pick_bit(options, random_below(rng, popcount(options)))
+        stone = pick_bit(options, random_below(rng, popcount(options)))
+        if writes:
+            count = note(moves, count, room, _action_at(stone, state), value < 0.0)
+        mover = mine | stone
         mine ^= stones
         stones = mine | mover
         value = -value
+    if writes:
+        moves[0] = count
+    return value if free != _0 else 0.0
+
+
+def heavy_rollout(state, rng):
+    """Takes a win, else stops a loss, else plays uniformly."""
+    return _heavy(state, rng, nowhere(), False)
+
+
+def heavy_rollout_moves(state, rng, moves):
+    return _heavy(state, rng, moves, True)
 
 
 def encode(state, planes):
@@ -232,6 +281,8 @@ def line(rows: int, columns: int, run: int, gravity: bool = False, name: str | N
         hash=code["position_hash"],
         rollout=code["rollout"],
         heavy_rollout=code.get("heavy_rollout"),
+        rollout_moves=code["rollout_moves"],
+        heavy_rollout_moves=code.get("heavy_rollout_moves"),
         encode=code["encode"],
         copy=code.get("copy"),
         constants=("cells", "bottom", "run") if one_word else ("rows", "columns", "run", "gravity"),

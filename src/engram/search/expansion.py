@@ -11,7 +11,7 @@ from engram.compile import call, compiled, pointer_at
 from engram.errors import InvalidParameter
 from engram.games.game import SLACK
 from engram.rng import random_below
-from engram.search.tree import EXPAND, PRIORS, entering, memory_of, nodes_of, own_of
+from engram.search.tree import EXPAND, PRIORS, amaf_of, entering, memory_of, nodes_of, own_of
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,11 @@ def make_children(program, slot, tree, index):
         own = own_of(tree)
         for k in range(first, first + count):
             own[k].mean = 0.0
+    if tree.amaf != 0:
+        amaf = amaf_of(tree)
+        for k in range(first, first + count):
+            amaf[k].mean = 0.0
+            amaf[k].count = np.uint32(0)
     tree.num_nodes = first + count
     nodes[index].first_child = np.int32(first)
     nodes[index].num_children = np.uint16(count)
@@ -82,18 +87,26 @@ def actions_of(program, slot):
 
 
 @compiled(inline=True)
-def _swap(nodes, one, other):
-    # Nobody has visited either: they differ in action and prior alone.
+def _swap(tree, nodes, one, other):
+    # Nobody has visited either: they differ in action, prior and AMAF alone.
     action = nodes[one].action
     prior = nodes[one].prior
     nodes[one].action = nodes[other].action
     nodes[one].prior = nodes[other].prior
     nodes[other].action = action
     nodes[other].prior = prior
+    if tree.amaf != 0:
+        amaf = amaf_of(tree)
+        mean = amaf[one].mean
+        count = amaf[one].count
+        amaf[one].mean = amaf[other].mean
+        amaf[one].count = amaf[other].count
+        amaf[other].mean = mean
+        amaf[other].count = count
 
 
 @compiled(inline=True)
-def enter_child(program, nodes, index, wanted, rng):
+def enter_child(program, tree, nodes, index, wanted, rng):
     """Index of the next child to visit, now counted as visited.
 
     It is the one that `wanted` says (`entering`), else (EXPAND) the first of those sorted, else drawn at random.
@@ -103,9 +116,9 @@ def enter_child(program, nodes, index, wanted, rng):
     visited = np.int64(node.num_visited)
     chosen = first + visited
     if wanted != EXPAND:
-        _swap(nodes, chosen, entering(wanted))
+        _swap(tree, nodes, chosen, entering(wanted))
     elif program.sorted_children == 0 and not node.flags & PRIORS and np.int64(node.num_children) - visited > 1:
-        _swap(nodes, chosen, chosen + np.int64(random_below(rng, np.int64(node.num_children) - visited)))
+        _swap(tree, nodes, chosen, chosen + np.int64(random_below(rng, np.int64(node.num_children) - visited)))
     node.num_visited = np.uint16(visited + 1)
     return chosen
 

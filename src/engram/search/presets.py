@@ -277,6 +277,56 @@ def uct_prior(
 
 
 @register
+def rave(
+    *,
+    exploration: float = 0.0,
+    equivalence: float = 1000.0,
+    bias: float = math.nan,
+    first_play_urgency: float = math.inf,
+    strength: float = 0.0,
+    first_nodes: int = 100,
+    evaluator: Evaluator | None = None,
+    prior: Callable[..., int] | None = None,
+    backup: Operator | None = None,
+    rollout: str = "uniform",
+    expand_after: int = 1,
+    decision: str = "robust",
+    num_leaves: int = 1,
+    reuse_tree: bool = True,
+    solver: bool = False,
+) -> Preset:
+    """UCT with RAVE: moves are valued by all simulations in which they were played later, too.
+
+    Args:
+      exploration, equivalence, bias, first_play_urgency: as in `engram.search.selection.rave`.
+      strength, first_nodes, evaluator, prior: priors as starting visits, as in `uct_prior`; strength 0: none.
+      backup, rollout, expand_after, decision, reuse_tree, solver: as in `uct`. num_leaves: as in `puct`.
+
+    Source: Gelly and Silver, "Monte-Carlo tree search and rapid action value estimation in computer Go", 2011.
+    """
+    return Preset(
+        selection=selections.rave(
+            exploration=exploration,
+            equivalence=equivalence,
+            bias=bias,
+            strength=strength,
+            first_play_urgency=first_play_urgency,
+        ),
+        backup=backup or backups.average(),
+        rollout=rollout,
+        expansion=Expansion(after=expand_after),
+        decision=decision,
+        evaluator=evaluator,
+        rollout_values=evaluator is not None,
+        prior=prior,
+        first_nodes=first_nodes,
+        num_leaves=num_leaves,
+        reuse_tree=reuse_tree,
+        solver=solver,
+    )
+
+
+@register
 def td_uct(
     *,
     exploration: float = 1.0,

@@ -13,7 +13,9 @@ import numpy as np
 from numba import carray
 
 from engram.compile import call, call_float, compiled, pointer_at, record_at
+from engram.games.moves import note
 from engram.rng import random_below, rng_dtype
+from engram.search.amaf import update_amaf
 from engram.search.expansion import actions_of, ask_prior, enter_child, make_children, set_priors
 from engram.search.program import COLLISION, FAILED, FINISHED, GROW, LEAF, OVER, WAITS, WAITS_FOR_PRIORS
 from engram.search.proof import carry_proofs
@@ -137,7 +139,7 @@ def descend(program, slot):
         if entered:
             if node.num_visited >= node.num_children:
                 return FAILED
-            child = enter_child(program, nodes, index, child, rng)
+            child = enter_child(program, tree, nodes, index, child, rng)
             if forced:
                 slot.replay = depth + 1 if node.num_visited < node.num_children else 0
         depth += 1
@@ -158,12 +160,20 @@ def rollout(program, slot):
     """A uniformly random game from the slot's state to its end, through the game's functions; nan on failure."""
     rng = record_at(slot.rng, rng_dtype)
     actions = actions_of(program, slot)
+    moves = pointer_at(slot.moves, np.int32)
+    room = slot.max_depth if slot.moves != 0 else np.int64(0)
+    written = np.int64(0)
     for _ in range(slot.max_depth):  # a game that does not end within its own bound is faulty
         count = call(program.legal_actions, (slot.state, slot.actions))
         if count <= 0 or count > program.num_actions:
             return math.nan
-        over = call(program.play, (slot.state, np.int64(actions[np.int64(random_below(rng, count))])))
+        action = np.int64(actions[np.int64(random_below(rng, count))])
+        if written < room:
+            written = note(moves, written, room, action, call(program.to_play, (slot.state,)))
+        over = call(program.play, (slot.state, action))
         if over != 0:
+            if room > 0:
+                moves[0] = written
             return call_float(program.outcome, (slot.state,)) if over > 0 else math.nan
     return math.nan
 
@@ -171,6 +181,9 @@ def rollout(program, slot):
 @compiled(inline=True)
 def evaluate(program, slot):
     """Value of the slot's state for player 0, by the evaluation operator or a rollout; uses the state up."""
+    if program.evaluation_writes != 0:
+        pointer_at(slot.moves, np.int32)[0] = slot.max_depth
+        return call_float(program.evaluation, (slot.state, slot.rng, slot.moves))
     if program.evaluation != 0:
         return call_float(program.evaluation, (slot.state, slot.rng))
     return rollout(program, slot)
@@ -182,6 +195,8 @@ def finish(program, slot, value):
     status = call(program.backup, (slot.tree, slot.path, slot.depth, value, program.backup_parameters))
     if program.remember != 0 and status >= 0:
         status = call(program.remember, (slot.tree, slot.path, slot.depth, value, program.remember_parameters))
+    if tree_of(slot).amaf != 0:
+        update_amaf(program, slot, tree_of(slot), path_of(slot), value)
     if program.solver != 0:
         carry_proofs(tree_of(slot), path_of(slot), slot.depth)
     slot.done += 1

@@ -45,11 +45,22 @@ own_dtype = np.dtype(
         ("first", np.float64),  # the node's own first evaluation, for player 0
     ]
 )
+amaf_dtype = np.dtype(
+    [
+        (
+            "mean",
+            np.float64,
+        ),  # value for player 0 of simulations in which its move was played later
+        ("count", np.uint32),  # how many
+        ("unused", np.uint32),
+    ]
+)
 tree_dtype = np.dtype(
     [
         ("nodes", np.int64),  # address of `capacity` nodes
         ("memory", np.int64),  # address of as many `memory_dtype`, or 0
         ("own", np.int64),  # address of as many `own_dtype`, or 0
+        ("amaf", np.int64),  # address of as many `amaf_dtype`, or 0
         ("capacity", np.int64),
         ("num_nodes", np.int64),
         ("max_nodes", np.int64),
@@ -89,6 +100,12 @@ def memory_of(tree):
 def own_of(tree):
     """The column of own means of a tree that has one."""
     return carray(pointer_at(tree.own, own_dtype), (tree.capacity,))
+
+
+@compiled(inline=True)
+def amaf_of(tree):
+    """The AMAF column of a tree that has one."""
+    return carray(pointer_at(tree.amaf, amaf_dtype), (tree.capacity,))
 
 
 @compiled(inline=True)
@@ -198,6 +215,7 @@ class Tree:
       max_nodes: bound on the nodes, ≥ 1 + num_actions.
       memory: keep the memory column (24 bytes a node more), weighed by `equivalence` k, or by `bias` b if ≥ 0.
       own: keep the column of means that a mixing backup needs (16 bytes a node more).
+      amaf: keep the AMAF column that RAVE needs (16 bytes a node more).
     """
 
     def __init__(
@@ -207,6 +225,7 @@ class Tree:
         *,
         memory: bool = False,
         own: bool = False,
+        amaf: bool = False,
         equivalence: float = 0.0,
         bias: float = -1.0,
     ):
@@ -221,6 +240,7 @@ class Tree:
         self.nodes = np.zeros(capacity, node_dtype)
         self.memory = np.zeros(capacity, memory_dtype) if memory else None
         self.own = np.zeros(capacity, own_dtype) if own else None
+        self.amaf = np.zeros(capacity, amaf_dtype) if amaf else None
         self._publish()
         self.clear()
 
@@ -235,14 +255,15 @@ class Tree:
         return bool(self.header["full"][0])
 
     @staticmethod
-    def bytes_a_node(memory: bool = False, own: bool = False) -> int:
+    def bytes_a_node(memory: bool = False, own: bool = False, amaf: bool = False) -> int:
         """Memory that a node takes."""
-        return node_dtype.itemsize + memory * memory_dtype.itemsize + own * own_dtype.itemsize
+        columns = memory * memory_dtype.itemsize + own * own_dtype.itemsize + amaf * amaf_dtype.itemsize
+        return node_dtype.itemsize + columns
 
     def clear(self) -> None:
         """Forgets everything but the room."""
         self.nodes[0] = np.zeros((), node_dtype)
-        for column in (self.memory, self.own):
+        for column in (self.memory, self.own, self.amaf):
             if column is not None:
                 column[0] = np.zeros((), column.dtype)
         self.header["num_nodes"] = 1
@@ -251,7 +272,7 @@ class Tree:
     def grow(self) -> None:
         """Doubles the room, up to the bound."""
         capacity = min(self.max_nodes, 2 * len(self.nodes))
-        for name in ("nodes", "memory", "own"):
+        for name in ("nodes", "memory", "own", "amaf"):
             if getattr(self, name) is not None:
                 self._resize(name, capacity)
         self._publish()
@@ -272,7 +293,7 @@ class Tree:
         capacity = min(self.max_nodes, max(2 * size, 1024, 4 * (int(self.nodes[0]["num_children"]) + 1)))
         kept = np.zeros(capacity, node_dtype)
         keep_subtree(self.nodes, child, kept)
-        for name in ("memory", "own"):
+        for name in ("memory", "own", "amaf"):
             column = getattr(self, name)
             if column is not None:
                 moved = np.zeros(capacity, column.dtype)
@@ -297,4 +318,5 @@ class Tree:
         self.header["nodes"] = self.nodes.ctypes.data
         self.header["memory"] = 0 if self.memory is None else self.memory.ctypes.data
         self.header["own"] = 0 if self.own is None else self.own.ctypes.data
+        self.header["amaf"] = 0 if self.amaf is None else self.amaf.ctypes.data
         self.header["capacity"] = len(self.nodes)
