@@ -119,6 +119,9 @@ class LinePosition(Position):
         if any(all(self.board[other] == player for other in cells) for cells in self.runs[cell]):
             self.winner = player
 
+    def key(self) -> Any:
+        return tuple(self.board)
+
     def outcome(self) -> float:
         return {-1: 0.0, 0: 1.0, 1: -1.0}[self.winner]
 
@@ -148,6 +151,7 @@ class Node:
     num_visited: int = 0
     children: list[Node] = field(default_factory=list)
     own_returns: list[float] = field(default_factory=list)  # its own evaluations, for player 0
+    key: Any = None  # of its position, where transpositions share
     amaf_returns: list[float] = field(default_factory=list)  # for player 0
     memory_value: float = 0.0
     memory_count: float = 0.0
@@ -380,6 +384,7 @@ class ReferenceSearch:
     equivalence: float = 0.0  # k of the memory's weight sqrt(k / (3N + k))
     solver: bool = False
     amaf: bool = False
+    transpositions: bool = False
     bias: float | None = None  # b of the memory's other weight, N_M / (N + N_M + 4·N·N_M·b²)
 
     def __post_init__(self) -> None:
@@ -387,6 +392,7 @@ class ReferenceSearch:
 
     def reset(self, position: Any) -> None:
         self.position, self.full = position.copy(), False
+        self.positions: dict[Any, list[float]] = {}  # Σ N·V for player 0 and Σ N over the nodes of a position
         self.root = Node(player=position.to_play())
         self.num_nodes = 1
 
@@ -397,6 +403,10 @@ class ReferenceSearch:
         self.reset(self.position)
         if kept:
             self.root, self.num_nodes = kept[0], kept[0].size()
+            self.root.key, row = None, [self.root]
+            while row:
+                self.add(row, 1.0)
+                row = [child for node in row for child in node.children]
 
     def run(self, simulations: int, seed: int) -> Node:
         rng, self.replayed, self.priors_left = Rng(seed), None, self.first_nodes
@@ -410,6 +420,9 @@ class ReferenceSearch:
         value = node.sign * child.value
         if child.proven:
             return -math.inf if value <= -1.0 else value
+        if child.key is not None:
+            total, count = self.positions[child.key]
+            value = node.sign * (total / count)
         if child.memory_count > 0.0:
             n, m = child.visit_count, child.memory_count
             weight = math.sqrt(self.equivalence / (3.0 * n + self.equivalence))
@@ -445,6 +458,7 @@ class ReferenceSearch:
         if self.recall is not None and not (leaf.terminal or leaf.proven):
             self.recall(path, position)
         value = self.evaluate(leaf, position, rng)
+        self.add(path, -1.0)
         self.backup(path, value)
         if self.remember is not None:
             self.remember(path, value)
@@ -453,6 +467,14 @@ class ReferenceSearch:
         if self.solver:
             for node in reversed(path):
                 self.prove(node)
+        self.add(path, 1.0)
+
+    def add(self, nodes: list[Node], factor: float) -> None:
+        for node in nodes:
+            if node.key is not None:
+                sums = self.positions.setdefault(node.key, [0.0, 0.0])
+                sums[0] += factor * (node.visit_count * node.value)
+                sums[1] += factor * node.visit_count
 
     @staticmethod
     def learn_moves(path: list[Node], rolled: Sequence[tuple[int, int]], value: float) -> None:
@@ -508,6 +530,8 @@ class ReferenceSearch:
         child = node.children[first]
         position.play(child.action)
         child.player, child.terminal = position.to_play(), not position.legal_actions()
+        if self.transpositions and not child.terminal:
+            child.key = position.key()
         return child
 
     def evaluate(self, leaf: Node, position: Any, rng: Rng) -> float:

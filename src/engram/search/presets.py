@@ -68,6 +68,7 @@ class Preset:
       first_nodes: only so many nodes of a search, the first, are given priors; None: all.
       memory: what similar positions say, or None; a function of the game makes one for each search.
       solver: carry proven values up the tree, and end the search when the root's is proven.
+      transpositions: nodes of the same position share their value in selection.
       num_leaves: simulations of one tree in flight for an evaluator, 1 to 1024.
       reuse_tree: keep what is below the moves played.
       text: the specification that makes it again.
@@ -85,6 +86,7 @@ class Preset:
     first_nodes: int | None = None
     memory: Memory | Callable[[Game], Memory] | None = None
     solver: bool = False
+    transpositions: bool = False
     num_leaves: int = 1
     reuse_tree: bool = True
     text: str = "custom"
@@ -167,6 +169,7 @@ def uct(
     reuse_tree: bool = True,
     selection: Operator | None = None,
     solver: bool = False,
+    transpositions: bool = False,
 ) -> Preset:
     """UCT: UCB1 selection, uniform rollouts, the mean backed up.
 
@@ -181,6 +184,7 @@ def uct(
       reuse_tree: keep the tree from move to move.
       selection: a selection operator instead of UCB1; exploration and first_play_urgency are then its own.
       solver: carry proven wins, losses and draws up the tree.
+      transpositions: nodes of the same position share their value in selection.
     """
     given = {"exploration": exploration, "first_play_urgency": first_play_urgency}
     given = {key: value for key, value in given.items() if value is not None}
@@ -195,6 +199,7 @@ def uct(
         decision=decision,
         reuse_tree=reuse_tree,
         solver=solver,
+        transpositions=transpositions,
     )
 
 
@@ -210,13 +215,14 @@ def puct(
     num_leaves: int = 1,
     reuse_tree: bool = True,
     solver: bool = False,
+    transpositions: bool = False,
 ) -> Preset:
     """PUCT: priors guide, an evaluator (or rollouts with uniform priors) values.
 
     Args:
       exploration: c ≥ 0.
       first_play_urgency, reduction: value of a child that nobody has visited; default the node's own.
-      backup, decision, reuse_tree, solver: as in `uct`.
+      backup, decision, reuse_tree, solver, transpositions: as in `uct`.
       evaluator: answers batches with policy and value; None: uniform priors and rollouts.
       num_leaves: leaves of one tree that wait together.
     """
@@ -228,6 +234,7 @@ def puct(
         num_leaves=num_leaves,
         reuse_tree=reuse_tree,
         solver=solver,
+        transpositions=transpositions,
     )
 
 
@@ -245,6 +252,7 @@ def uct_prior(
     num_leaves: int = 1,
     reuse_tree: bool = True,
     solver: bool = False,
+    transpositions: bool = False,
 ) -> Preset:
     """UCT with priors as starting visits: a move predictor seeds new children, rollouts value them.
 
@@ -256,7 +264,7 @@ def uct_prior(
       first_nodes: the predictor is asked about so many nodes of a search, the first.
       evaluator: a network, whose values are not used. prior: a compiled function instead (see `Preset`).
         Without either nobody gives priors, and this is `uct`.
-      backup, rollout, decision, reuse_tree, solver: as in `uct`. num_leaves: as in `puct`.
+      backup, rollout, decision, reuse_tree, solver, transpositions: as in `uct`. num_leaves: as in `puct`.
 
     Source: the baseline of Xiao, Mei and Müller, "Memory-augmented Monte-Carlo tree search", AAAI 2018 (Fuego with a
     network): strength 200, 100 nodes. Deviation: UCB1, whose N(s) counts real visits, and no RAVE.
@@ -273,6 +281,7 @@ def uct_prior(
         num_leaves=num_leaves,
         reuse_tree=reuse_tree,
         solver=solver,
+        transpositions=transpositions,
     )
 
 
@@ -294,13 +303,15 @@ def rave(
     num_leaves: int = 1,
     reuse_tree: bool = True,
     solver: bool = False,
+    transpositions: bool = False,
 ) -> Preset:
     """UCT with RAVE: moves are valued by all simulations in which they were played later, too.
 
     Args:
       exploration, equivalence, bias, first_play_urgency: as in `engram.search.selection.rave`.
       strength, first_nodes, evaluator, prior: priors as starting visits, as in `uct_prior`; strength 0: none.
-      backup, rollout, expand_after, decision, reuse_tree, solver: as in `uct`. num_leaves: as in `puct`.
+      backup, rollout, expand_after, decision, reuse_tree, solver, transpositions: as in `uct`.
+      num_leaves: as in `puct`.
 
     Source: Gelly and Silver, "Monte-Carlo tree search and rapid action value estimation in computer Go", 2011.
     """
@@ -323,6 +334,7 @@ def rave(
         num_leaves=num_leaves,
         reuse_tree=reuse_tree,
         solver=solver,
+        transpositions=transpositions,
     )
 
 

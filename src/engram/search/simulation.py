@@ -19,6 +19,7 @@ from engram.search.amaf import update_amaf
 from engram.search.expansion import actions_of, ask_prior, enter_child, make_children, set_priors
 from engram.search.program import COLLISION, FAILED, FINISHED, GROW, LEAF, OVER, WAITS, WAITS_FOR_PRIORS
 from engram.search.proof import carry_proofs
+from engram.search.transpositions import add_path, rebuild, share
 from engram.search.tree import EXPAND, PLAYER_1, PROVEN, TERMINAL, entering, nodes_of, tree_dtype
 
 DECISION_PERIOD = 64
@@ -93,6 +94,8 @@ def descend(program, slot):
         return GROW
     if copy_state(program, slot.state, slot.root_state) < 0:
         return FAILED
+    if tree.shared != 0 and tree.stale != 0:
+        rebuild(tree)
     word_0 = rng.word[0]
     word_1 = rng.word[1]
     depth = 0
@@ -151,7 +154,10 @@ def descend(program, slot):
             slot.depth = depth
             if over != 0:
                 nodes[child].flags |= np.uint8(TERMINAL)
-            return arrive(program, slot, nodes[child])
+            status = arrive(program, slot, nodes[child])
+            if tree.shared != 0 and status == LEAF:
+                share(tree, child, np.uint64(call(program.hash, (slot.state,))))
+            return status
         index = child
 
 
@@ -192,6 +198,9 @@ def evaluate(program, slot):
 @compiled(inline=True)
 def finish(program, slot, value):
     """Backup: takes the value for player 0 of the slot's leaf up its path. Returns FAILED if the rule did."""
+    shares = tree_of(slot).shared != 0
+    if shares:
+        add_path(tree_of(slot), path_of(slot), slot.depth, -1.0)
     status = call(program.backup, (slot.tree, slot.path, slot.depth, value, program.backup_parameters))
     if program.remember != 0 and status >= 0:
         status = call(program.remember, (slot.tree, slot.path, slot.depth, value, program.remember_parameters))
@@ -199,6 +208,8 @@ def finish(program, slot, value):
         update_amaf(program, slot, tree_of(slot), path_of(slot), value)
     if program.solver != 0:
         carry_proofs(tree_of(slot), path_of(slot), slot.depth)
+    if shares:
+        add_path(tree_of(slot), path_of(slot), slot.depth, 1.0)
     slot.done += 1
     sound = -VALUE_BOUND <= nodes_of(tree_of(slot))[0].value <= VALUE_BOUND
     return 0 if status >= 0 and sound else FAILED

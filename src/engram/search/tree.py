@@ -55,12 +55,23 @@ amaf_dtype = np.dtype(
         ("unused", np.uint32),
     ]
 )
+shared_dtype = np.dtype(
+    [
+        ("key", np.uint64),  # hash of the node's position
+        ("total", np.float64),  # at its home: Σ N·V for player 0 over all nodes of the position
+        ("count", np.float64),  # at its home: Σ N
+        ("home", np.int32),  # node that keeps the sums of its position; 0: it shares with nobody
+        ("bucket", np.int32),  # a place of the table from key to node, nothing to do with this node; 0: empty
+    ]
+)
 tree_dtype = np.dtype(
     [
         ("nodes", np.int64),  # address of `capacity` nodes
         ("memory", np.int64),  # address of as many `memory_dtype`, or 0
         ("own", np.int64),  # address of as many `own_dtype`, or 0
         ("amaf", np.int64),  # address of as many `amaf_dtype`, or 0
+        ("shared", np.int64),  # address of as many `shared_dtype`, or 0
+        ("stale", np.int64),  # 0, or GROWN or MOVED: its table is not right any more
         ("capacity", np.int64),
         ("num_nodes", np.int64),
         ("max_nodes", np.int64),
@@ -74,6 +85,8 @@ PLAYER_1 = 1
 TERMINAL = 2
 PROVEN = 4
 PRIORS = 8  # somebody gave its children their priors
+GROWN = 1
+MOVED = 2
 EXPAND = -1
 """What a selection rule returns to enter the next child that nobody has visited."""
 
@@ -109,6 +122,12 @@ def amaf_of(tree):
 
 
 @compiled(inline=True)
+def shared_of(tree):
+    """The column of transpositions of a tree that has one."""
+    return carray(pointer_at(tree.shared, shared_dtype), (tree.capacity,))
+
+
+@compiled(inline=True)
 def sign_of(node):
     """+1.0 where player 0 moves at a node, -1.0 where player 1 does."""
     return 1.0 - 2.0 * np.float64(node.flags & PLAYER_1)
@@ -127,19 +146,25 @@ def statistics(tree, nodes, child, sign):
     """(visits, Q) of a visited child for the player whose sign is given.
 
     Simulations in flight count as visits that were lost (virtual loss), so that a batch spreads; a
-    memory's value is blended in where it knows something. A proven loss is worth -inf: no rule enters it
-    while there is another move.
+    memory's value is blended in where it knows something; with transpositions Q is that of the position.
+    A proven loss is worth -inf: no rule enters it while there is another move.
     """
     visits = np.float64(nodes[child].visit_count)
     value = sign * nodes[child].value
     if nodes[child].flags & PROVEN:
         if value <= -1.0:
             value = -math.inf
-    elif tree.memory != 0:
-        entry = memory_of(tree)[child]
-        if entry.count > 0.0:
-            weight = memory_weight(tree, visits, entry.count)
-            value = (1.0 - weight) * value + weight * sign * entry.value
+    else:
+        if tree.shared != 0:
+            column = shared_of(tree)
+            home = column[column[child].home]
+            if column[child].home != 0 and home.count > 0.0:
+                value = sign * (home.total / home.count)
+        if tree.memory != 0:
+            entry = memory_of(tree)[child]
+            if entry.count > 0.0:
+                weight = memory_weight(tree, visits, entry.count)
+                value = (1.0 - weight) * value + weight * sign * entry.value
     if nodes[child].in_flight != 0:
         waiting = np.float64(nodes[child].in_flight)
         value = (value * visits - waiting) / (visits + waiting)
@@ -216,6 +241,7 @@ class Tree:
       memory: keep the memory column (24 bytes a node more), weighed by `equivalence` k, or by `bias` b if ≥ 0.
       own: keep the column of means that a mixing backup needs (16 bytes a node more).
       amaf: keep the AMAF column that RAVE needs (16 bytes a node more).
+      shared: keep the column of transpositions (32 bytes a node more).
     """
 
     def __init__(
@@ -226,6 +252,7 @@ class Tree:
         memory: bool = False,
         own: bool = False,
         amaf: bool = False,
+        shared: bool = False,
         equivalence: float = 0.0,
         bias: float = -1.0,
     ):
@@ -241,6 +268,7 @@ class Tree:
         self.memory = np.zeros(capacity, memory_dtype) if memory else None
         self.own = np.zeros(capacity, own_dtype) if own else None
         self.amaf = np.zeros(capacity, amaf_dtype) if amaf else None
+        self.shared = np.zeros(capacity, shared_dtype) if shared else None
         self._publish()
         self.clear()
 
@@ -255,10 +283,10 @@ class Tree:
         return bool(self.header["full"][0])
 
     @staticmethod
-    def bytes_a_node(memory: bool = False, own: bool = False, amaf: bool = False) -> int:
+    def bytes_a_node(memory: bool = False, own: bool = False, amaf: bool = False, shared: bool = False) -> int:
         """Memory that a node takes."""
         columns = memory * memory_dtype.itemsize + own * own_dtype.itemsize + amaf * amaf_dtype.itemsize
-        return node_dtype.itemsize + columns
+        return node_dtype.itemsize + columns + shared * shared_dtype.itemsize
 
     def clear(self) -> None:
         """Forgets everything but the room."""
@@ -266,15 +294,20 @@ class Tree:
         for column in (self.memory, self.own, self.amaf):
             if column is not None:
                 column[0] = np.zeros((), column.dtype)
+        if self.shared is not None:
+            self.shared = np.zeros(len(self.nodes), shared_dtype)  # its table lies all over it
+            self._publish()
+        self.header["stale"] = 0
         self.header["num_nodes"] = 1
         self.header["full"] = 0
 
     def grow(self) -> None:
         """Doubles the room, up to the bound."""
         capacity = min(self.max_nodes, 2 * len(self.nodes))
-        for name in ("nodes", "memory", "own", "amaf"):
+        for name in ("nodes", "memory", "own", "amaf", "shared"):
             if getattr(self, name) is not None:
                 self._resize(name, capacity)
+        self.header["stale"] = max(GROWN, int(self.header["stale"][0]))
         self._publish()
 
     def children(self, node: int = 0) -> np.ndarray:
@@ -293,13 +326,14 @@ class Tree:
         capacity = min(self.max_nodes, max(2 * size, 1024, 4 * (int(self.nodes[0]["num_children"]) + 1)))
         kept = np.zeros(capacity, node_dtype)
         keep_subtree(self.nodes, child, kept)
-        for name in ("memory", "own", "amaf"):
+        for name in ("memory", "own", "amaf", "shared"):
             column = getattr(self, name)
             if column is not None:
                 moved = np.zeros(capacity, column.dtype)
                 keep_column(self.nodes, child, column, moved[:size])
                 setattr(self, name, moved)
         self.nodes = kept
+        self.header["stale"] = MOVED
         self.header["num_nodes"] = size
         self.header["full"] = 0
         self._publish()
@@ -318,5 +352,6 @@ class Tree:
         self.header["nodes"] = self.nodes.ctypes.data
         self.header["memory"] = 0 if self.memory is None else self.memory.ctypes.data
         self.header["own"] = 0 if self.own is None else self.own.ctypes.data
+        self.header["shared"] = 0 if self.shared is None else self.shared.ctypes.data
         self.header["amaf"] = 0 if self.amaf is None else self.amaf.ctypes.data
         self.header["capacity"] = len(self.nodes)

@@ -64,7 +64,7 @@ class Workspace:
         needs_own = preset.backup.values.get("mix") is not None
         self.memory = preset.memory(game) if callable(preset.memory) else preset.memory
         needs_amaf = "amaf" in preset.selection.definition.needs
-        bytes_a_node = Tree.bytes_a_node(self.memory is not None, needs_own, needs_amaf)
+        bytes_a_node = Tree.bytes_a_node(self.memory is not None, needs_own, needs_amaf, preset.transpositions)
         bound = min(max_bytes // bytes_a_node, 2**31 - 1)
         bound = bound if max_nodes is None else min(bound, max_nodes)
         if bound < 1 + game.num_actions:
@@ -82,6 +82,7 @@ class Workspace:
                 memory=self.memory is not None,
                 own=needs_own,
                 amaf=needs_amaf,
+                shared=preset.transpositions,
                 equivalence=self.memory.equivalence if self.memory else 0.0,
                 bias=self.memory.bias if self.memory and self.memory.bias is not None else -1.0,
             )
@@ -293,7 +294,7 @@ class Workspace:
     def _make_program(self) -> np.ndarray:
         game, preset = self.game, self.preset
         program = np.zeros(1, program_dtype)
-        for name in ("legal_actions", "play", "outcome", "to_play", "copy"):
+        for name in ("legal_actions", "play", "outcome", "to_play", "copy", "hash"):
             program[name] = game.address(name)
         program["state_words"] = game.state_bytes // 8
         program["num_actions"] = game.num_actions
