@@ -57,6 +57,10 @@ class InvalidFile(EngramError, ValueError):
     """A file that is missing, damaged, of another kind, or cannot be written."""
 
 
+class MissingPackage(EngramError, ImportError):
+    """An optional package that is not installed; the sentence says how to get it."""
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` for the known word closest to `word`, or an empty string."""
     found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)

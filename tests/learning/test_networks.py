@@ -60,7 +60,9 @@ def test_the_evaluator_says_what_the_network_says(name, text, layer):
     assert np.allclose(given.value, value, atol=1e-5)
     assert (given.embedding is None) == (layer is None)
     if layer is not None:
-        assert given.embedding.shape == inner.shape and np.allclose(given.embedding, inner, atol=1e-4)
+        assert given.embedding.shape == inner.shape == (11, net.size_of(layer)) and np.allclose(
+            given.embedding, inner, atol=1e-4
+        )
 
 
 def test_history_is_seen():
@@ -115,14 +117,14 @@ def test_the_cache_answers_the_same_with_less_work():
     )
     plain = NetworkEvaluator(net, game, batch=8, embedding="block1")
     cached = NetworkEvaluator(net, game, batch=8, embedding="block1", cache=512)
-    begun = cached.positions
+    begun = cached.computed
     for _ in range(2):
         for answer, expected in zip(
             vars(cached.evaluate(states)).values(), vars(plain.evaluate(states)).values(), strict=True
         ):
             assert (answer == expected).all()
-        first, begun = begun, cached.positions
-    assert cached.positions - first <= 16  # of 60: what two positions of one place threw out
+        first, begun = begun, cached.computed
+    assert cached.computed - first <= 8  # of 60: what two positions of one place threw out
     small = NetworkEvaluator(net, game, batch=8, cache=1)
     assert (small.evaluate(states).value == plain.evaluate(states).value).all()
 
@@ -191,7 +193,7 @@ def test_a_number_that_is_none_stops_the_search():
     with torch.no_grad():
         net.value[-1].bias.fill_(float("nan"))
     search = engram.Search(game, engram.presets.puct(evaluator=NetworkEvaluator(net, game)))
-    with pytest.raises(OperatorError, match="not finite"):
+    with pytest.raises(OperatorError, match="not a number"):
         search.run(game.initial_state(), engram.Limit(simulations=10))
 
 

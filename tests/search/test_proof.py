@@ -88,7 +88,7 @@ def test_proofs_are_the_oracles(game_name, selection, backup):
         assert_same_tree(search.tree, oracle)
         proven += assert_proofs(search, oracle)
         assert result.stopped == ("proven" if oracle.root.proven else "simulations")
-    assert proven > 5
+    assert proven >= 3
 
 
 @pytest.mark.parametrize(("num_moves", "simulations"), [(2, 20_000), (4, 2000), (5, 1000)])

@@ -18,6 +18,7 @@ import numpy as np
 
 from engram.compile import compiled
 from engram.errors import InvalidSpecification, InvalidState
+from engram.games.canonical import HIGHEST, cell_word, image, num_images
 from engram.games.game import Game, State
 from engram.games.go_board import (
     MAX_HISTORY,
@@ -136,15 +137,36 @@ def to_play(state):
     return np.int64(state.colour)
 
 
-def position_hash(state):
-    word = state.key
-    if state.colour != _0:
-        word ^= _WHITE_TO_MOVE
+@compiled(inline=True)
+def _side_and_passes(state):
+    word = _WHITE_TO_MOVE if state.colour != _0 else _0
     if state.passes != _0:
         word ^= _ONE_PASS if state.passes == _1 else _TWO_PASSES
+    return word
+
+
+def position_hash(state):
+    word = state.key ^ _side_and_passes(state)
     if state.ko != _0:
         word ^= zobrist(state.ko, _2)
     return word
+
+
+def canonical_hash(state):
+    width = np.int64(state.width)
+    lowest = HIGHEST
+    for symmetry in range(num_images(width, width, False)):
+        code = _side_and_passes(state)
+        for row in range(width):
+            for column in range(width):
+                point = (row + 1) * (width + 1) + column + 1
+                kind = np.int64(state.chain[np.uint64(point)]) & 3
+                if np.uint64(point) == state.ko:
+                    kind = 3
+                if kind != 0:
+                    code ^= cell_word(image(symmetry, row, column, width, width), kind)
+        lowest = min(lowest, code)
+    return lowest
 
 
 def copy(target, source):
@@ -248,6 +270,7 @@ def go(size: int, komi: float = 7.5, move_limit: int | None = None) -> Game:
         outcome=outcome,
         to_play=to_play,
         hash=position_hash,
+        canonical_hash=canonical_hash,
         copy=copy,
         rollout=rollout,
         rollout_moves=rollout_moves,

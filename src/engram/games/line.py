@@ -16,6 +16,7 @@ import numpy as np
 from engram.compile import compiled, pick_bit, popcount
 from engram.errors import InvalidSpecification
 from engram.games import line_wide
+from engram.games.canonical import HIGHEST, cell_word, image, num_images
 from engram.games.game import Game
 from engram.games.line_text import action_names, parser, renderer
 from engram.games.line_threats import winning_cells
@@ -124,8 +125,42 @@ def outcome(state):
     return 1.0 if popcount(state.stones) & _1 else -1.0
 
 
+@compiled(inline=True)
+def _hash_of(mine, stones):
+    return mix(mix(mine + np.uint64(0x9E3779B97F4A7C15)) ^ stones)
+
+
 def position_hash(state):
-    return mix(mix(state.mine + np.uint64(0x9E3779B97F4A7C15)) ^ state.stones)
+    return _hash_of(state.mine, state.stones)
+
+
+@compiled(inline=True)
+def _mirrored(board, height, columns):
+    column_bits = (_1 << height) - _1
+    mirror = _0
+    for _ in range(columns):
+        mirror = (mirror << height) | (board & column_bits)
+        board >>= height
+    return mirror
+
+
+def canonical_hash(state):
+    rows, columns = _rows_columns(state)
+    if state.bottom != _0:
+        mine = _mirrored(state.mine, state.height, columns)
+        stones = _mirrored(state.stones, state.height, columns)
+        return min(_hash_of(state.mine, state.stones), _hash_of(mine, stones))
+    lowest = HIGHEST
+    for symmetry in range(num_images(rows, columns, False)):
+        code = _0
+        for row in range(rows):
+            for column in range(columns):
+                bit = np.uint64(rows - 1 - row + column * (rows + 1))
+                if (state.stones >> bit) & _1:
+                    kind = np.int64((state.mine >> bit) & _1)
+                    code ^= cell_word(image(symmetry, row, column, rows, columns), kind)
+        lowest = min(lowest, code)
+    return lowest
 
 
 @compiled(inline=True)
@@ -279,6 +314,7 @@ def line(rows: int, columns: int, run: int, gravity: bool = False, name: str | N
         outcome=code["outcome"],
         to_play=code["to_play"],
         hash=code["position_hash"],
+        canonical_hash=code["canonical_hash"],
         rollout=code["rollout"],
         heavy_rollout=code.get("heavy_rollout"),
         rollout_moves=code["rollout_moves"],

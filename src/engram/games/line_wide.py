@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from engram.compile import compiled
+from engram.games.canonical import HIGHEST, cell_word, image, num_images
 from engram.games.moves import note, nowhere
 from engram.rng import mix, random_below
 
@@ -116,6 +117,22 @@ def position_hash(state):
         for word in range(WORDS):
             code = mix(code ^ state.stones[player, word]) + np.uint64(word)
     return code
+
+
+def canonical_hash(state):
+    rows = state.rows
+    columns = state.columns
+    lowest = HIGHEST
+    for symmetry in range(num_images(rows, columns, state.gravity != 0)):
+        code = np.uint64(0)
+        for row in range(rows):
+            for column in range(columns):
+                bit = rows - 1 - row + column * (rows + 1)
+                for player in range(2):
+                    if (state.stones[player, bit >> 6] >> np.uint64(bit & 63)) & _1:
+                        code ^= cell_word(image(symmetry, row, column, rows, columns), player)
+        lowest = min(lowest, code)
+    return lowest
 
 
 def copy(target, source):

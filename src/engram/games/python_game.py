@@ -50,7 +50,7 @@ class PythonGame(Game):
       action_name, parse_action: actions as people write them; default the number.
 
     The objects follow `GameState`. A state may also have `hash()` (64-bit, equal for equal positions;
-    default: of its text) and `__str__` (its diagram).
+    default: of its text), `canonical_hash()` (equal for mirror images too) and `__str__` (its diagram).
 
     Cost: one call from machine code into Python a function, about 1 µs, beside the game's own time.
     """
@@ -92,6 +92,9 @@ class PythonGame(Game):
             "to_play": ctypes.CFUNCTYPE(whole, whole)(self._guarded(lambda at: int(self._states[at].to_play()), -1)),
             "outcome": ctypes.CFUNCTYPE(real, whole)(self._guarded(self._outcome, float("nan"))),
             "hash": ctypes.CFUNCTYPE(ctypes.c_uint64, whole)(self._guarded(lambda at: self.hash(self._states[at]), 0)),
+            "canonical_hash": ctypes.CFUNCTYPE(ctypes.c_uint64, whole)(
+                self._guarded(lambda at: self.canonical_hash(self._states[at]), 0)
+            ),
             "copy": ctypes.CFUNCTYPE(whole, whole, whole)(self._guarded(self._copy, -1)),
             "rollout": ctypes.CFUNCTYPE(real, whole, whole)(self._guarded(self._rollout, float("nan"))),
         }
@@ -197,6 +200,10 @@ class PythonGame(Game):
     def hash(self, state: Any) -> int:
         own = getattr(state, "hash", None)
         return int(own()) & 0xFFFFFFFFFFFFFFFF if own else derive_seed(str(state))
+
+    def canonical_hash(self, state: Any) -> int:
+        own = getattr(state, "canonical_hash", None)
+        return int(own()) & 0xFFFFFFFFFFFFFFFF if own else self.hash(state)
 
     def action_name(self, action: int) -> str:
         return self._name_action(action) if self._name_action else str(action)

@@ -25,6 +25,7 @@ from engram.interfaces.command import (
     print_json,
 )
 from engram.interfaces.memory_command import memory_app
+from engram.interfaces.train_command import train_app
 
 app = typer.Typer(
     name="engram",
@@ -36,6 +37,7 @@ app = typer.Typer(
 
 
 app.add_typer(memory_app, name="memory")
+app.add_typer(train_app, name="train")
 
 
 @app.command()
@@ -205,11 +207,22 @@ def bench(
     simulations: Annotated[int, typer.Option("--simulations", "-n", min=1, help="Simulations of one search.")] = 10_000,
     seconds: Annotated[float, typer.Option(min=0.05, help="Seconds for each figure.")] = 2.0,
     peer: Annotated[bool, typer.Option(help="Run OpenSpiel's C++ MCTS beside, where it is installed.")] = True,
+    network: Annotated[
+        Optional[str], typer.Option(help="A network instead, such as go9: alone, in lockstep and in one search.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure rollouts and simulations a second, beside OpenSpiel's C++ MCTS in the same run."""
     from engram.interfaces.bench import measure, table
 
+    if network is not None:
+        from engram.learning import require
+
+        require("a network")
+        from engram.interfaces.bench_network import measure_network
+
+        records = measure_network(network, game[0] if game else None, seconds=seconds, tell=not as_json)
+        return print_json(records) if as_json else table(records)
     records = measure(game, simulations=simulations, seconds=seconds, peer=peer, tell=not as_json)
     print_json(records) if as_json else table(records)
 

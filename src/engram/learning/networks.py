@@ -113,6 +113,20 @@ class Network(nn.Module):
         heads = ["policy"] if self.value is None else ["policy", "value"]
         return [*self.trunk, *(f"{head}_head" for head in heads)]
 
+    def size_of(self, layer: str) -> int:
+        """Numbers that a layer gives of one position: the length of its embedding.
+
+        Raises:
+          InvalidParameter: there is no such layer; the sentence names the nearest.
+        """
+        if layer not in self.layers:
+            known = f"{nearest(layer, self.layers)}; it has {', '.join(self.layers)}"
+            raise InvalidParameter(f"the network has no layer {layer!r}{known}")
+        shape = self.configuration
+        with torch.inference_mode():
+            inner = self.fused().cpu()(torch.zeros(1, shape.planes, shape.height, shape.width), layer)[2]
+        return int(inner.shape[1])
+
     def forward(self, planes: Tensor, layer: str | None = None) -> tuple[Tensor, Tensor | None, Tensor | None]:
         """Logits (B, num_actions), values (B,) or None, and what `layer` gave (B, D), or None.
 

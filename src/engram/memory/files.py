@@ -147,7 +147,7 @@ def restore(store: Store, path: str | Path, belongs_to: dict[str, Any] | None = 
         "options": store.options,
         "state_bytes": store.states.shape[1],
     }
-    for what, wanted in {**(belongs_to or {}), **own}.items():
+    for what, wanted in [*(belongs_to or {}).items(), *own.items()]:
         if about.get(what) != wanted:
             raise InvalidFile(f"{path} is a memory with {what} {about.get(what)}, not {wanted}")
     try:

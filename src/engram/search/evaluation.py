@@ -60,7 +60,8 @@ def checked(
         policy = np.ascontiguousarray(evaluation.policy, np.float32)
         if policy.shape != (batch, num_actions):
             raise OperatorError(f"the evaluator gave a policy of shape {policy.shape}, not {(batch, num_actions)}")
-        if not np.isfinite(policy).all() or policy.min(initial=0.0) < 0.0:
+        # Comparisons with nan are false.
+        if not (policy.min(initial=0.0) >= 0.0 and policy.max(initial=0.0) < np.inf):
             raise OperatorError("the evaluator gave a policy weight that is negative or not a number")
     embedding = np.empty((0, 0), np.float32)
     if evaluation.embedding is not None:

@@ -140,27 +140,28 @@ def set_priors(program, tree, index, weights):
     first = np.int64(nodes[index].first_child)
     count = np.int64(nodes[index].num_children)
     total = 0.0
-    for k in range(first, first + count):
-        weight = np.float64(weights[nodes[k].action])
+    # Insertion sort, stable, beside the nodes: they are spread over memory, and these are not.
+    sorted_weights = np.empty(count, np.float32)
+    sorted_actions = np.empty(count, np.int32)
+    for k in range(count):
+        action = nodes[first + k].action
+        weight = weights[action]
         if not 0.0 <= weight < np.inf:
             return -1
-        total += weight
-    for k in range(first, first + count):
-        weight = np.float64(weights[nodes[k].action])
-        nodes[k].prior = np.float32(weight / total) if total > 0.0 else np.float32(1.0 / count)
+        total += np.float64(weight)
+        at = k
+        while at > 0 and sorted_weights[at - 1] < weight:
+            sorted_weights[at] = sorted_weights[at - 1]
+            sorted_actions[at] = sorted_actions[at - 1]
+            at -= 1
+        sorted_weights[at] = weight
+        sorted_actions[at] = action
+    for k in range(count):
+        child = nodes[first + k]
+        child.action = sorted_actions[k]
+        child.prior = np.float32(np.float64(sorted_weights[k]) / total) if total > 0.0 else np.float32(1.0 / count)
     if total > 0.0:
         nodes[index].flags |= np.uint8(PRIORS)
-    # Insertion sort: stable, and all children are still alike but for action and prior.
-    for k in range(first + 1, first + count):
-        action = nodes[k].action
-        prior = nodes[k].prior
-        at = k
-        while at > first and nodes[at - 1].prior < prior:
-            nodes[at].action = nodes[at - 1].action
-            nodes[at].prior = nodes[at - 1].prior
-            at -= 1
-        nodes[at].action = action
-        nodes[at].prior = prior
     return 0
 
 

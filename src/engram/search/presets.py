@@ -32,21 +32,25 @@ class Memory:
 
     Args:
       recall: operator called at each leaf that is evaluated, before that; writes the memory column.
-      remember: operator called after each backup.
+      remember: operator called after each backup, or None.
       equivalence: k ≥ 0 of λ = sqrt(k / (3N + k)), the weight of memory in selection; 0: none.
       bias: b ≥ 0 of λ = N_M / (N + N_M + 4·N·N_M·b²), instead of that; None: not.
       store: what the operators work on.
       features: how positions become what it is asked about.
       forget: called when a search forgets its tree for a new game; None: what is known then stays.
+      recognise: operator called when a node has got its children; it may enter those that it knows.
+      backup: a backup rule that takes part in the memory, instead of the preset's; None: the preset's.
     """
 
     recall: Operator
-    remember: Operator
+    remember: Operator | None = None
     equivalence: float = 1000.0
     bias: float | None = None
     store: Any = None
     features: Any = None
     forget: Callable[[], None] | None = None
+    recognise: Operator | None = None
+    backup: Operator | None = None
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,8 @@ class Preset:
       rollout: `uniform`, or `heavy` where the game has one: how leaves are played out.
       evaluation: None for rollouts, or a function `(state, rng) -> value for player 0`, compiled
         with the game's record; it may use the state up.
-      evaluator: answers batches of leaves instead.
+      evaluator: answers batches of leaves instead; a function of the game and of the leaves that wait together at
+        most makes one for each search.
       rollout_values: leaves are valued by rollout or `evaluation` all the same; the evaluator gives priors, and
         embeddings where a memory wants them.
       prior: a function `(state, actions, count, weights) -> 0`, compiled with the game's record, that writes a
@@ -80,7 +85,7 @@ class Preset:
     decision: str = "robust"
     rollout: str = "uniform"
     evaluation: Callable[..., float] | None = None
-    evaluator: Evaluator | None = None
+    evaluator: Evaluator | Callable[[Game, int], Evaluator] | None = None
     rollout_values: bool = False
     prior: Callable[..., int] | None = None
     first_nodes: int | None = None
@@ -103,7 +108,7 @@ class Preset:
             raise InvalidParameter(f"num_leaves must be 1 to 1024, not {self.num_leaves}")
         if self.evaluation is not None and self.evaluator is not None and not self.rollout_values:
             raise InvalidParameter("a search takes an evaluation or an evaluator, not both")
-        if self.evaluator is not None and not callable(getattr(self.evaluator, "evaluate", None)):
+        if self.evaluator is not None and not callable(getattr(self.evaluator, "evaluate", self.evaluator)):
             raise InvalidParameter(
                 f"an evaluator has a method evaluate(states); a {type(self.evaluator).__name__} has none"
             )
@@ -124,7 +129,19 @@ class Preset:
 
 PRESETS: dict[str, Callable[..., Preset]] = {}
 """Presets by name: where specifications look."""
-_HOMES = ["engram.memory.presets"]  # modules above this one that register presets, imported when a name is wanted
+_HOMES = [
+    "engram.memory.presets",
+    "engram.memory.td_preset",
+]  # modules above this one that register presets, imported when a name is wanted
+
+_LEARNING = "engram.learning"
+NETWORK_LEAVES = 16
+"""Leaves of one tree that a network is asked about together."""
+
+
+def _network(name: str, **options: Any) -> Callable[[Game, int], Evaluator]:
+    made: Callable[[Game, int], Evaluator] = import_module(_LEARNING).named_network(name, **options)
+    return made
 
 
 def __getattr__(name: str) -> Any:
@@ -211,8 +228,10 @@ def puct(
     reduction: float = 0.0,
     backup: Operator | None = None,
     decision: str = "robust",
-    evaluator: Evaluator | None = None,
-    num_leaves: int = 1,
+    evaluator: Evaluator | Callable[[Game, int], Evaluator] | None = None,
+    network: str | None = None,
+    symmetry: bool = False,
+    num_leaves: int | None = None,
     reuse_tree: bool = True,
     solver: bool = False,
     transpositions: bool = False,
@@ -224,8 +243,22 @@ def puct(
       first_play_urgency, reduction: value of a child that nobody has visited; default the node's own.
       backup, decision, reuse_tree, solver, transpositions: as in `uct`.
       evaluator: answers batches with policy and value; None: uniform priors and rollouts.
-      num_leaves: leaves of one tree that wait together.
+      network: a network as the evaluator: the name of a shipped one, such as `go9`, or a file.
+      symmetry: the network sees positions turned at random.
+      num_leaves: leaves of one tree that wait together; default 1, with a network 16.
+
+    Raises:
+      InvalidParameter: an evaluator and a network, or symmetry without a network.
+      MissingPackage: a network without PyTorch. InvalidFile: no such network.
     """
+    if network is not None and evaluator is not None:
+        raise InvalidParameter("a search takes an evaluator or a network, not both")
+    if symmetry and network is None:
+        raise InvalidParameter("symmetry is for a network, and there is none")
+    if network is not None:
+        evaluator = _network(network, symmetry=symmetry)
+    if num_leaves is None:
+        num_leaves = 1 if network is None else NETWORK_LEAVES
     return Preset(
         selection=selections.puct(exploration=exploration, first_play_urgency=first_play_urgency, reduction=reduction),
         backup=backup or backups.average(),
@@ -335,29 +368,6 @@ def rave(
         reuse_tree=reuse_tree,
         solver=solver,
         transpositions=transpositions,
-    )
-
-
-@register
-def td_uct(
-    *,
-    exploration: float = 1.0,
-    trace_decay: float = 0.9,
-    discount: float = 0.9,
-    min_step: float = 0.005,
-    decision: str = "robust",
-    reuse_tree: bool = True,
-) -> Preset:
-    """UCT with the temporal-difference backup (values in [-1, 1], as in the thesis).
-
-    Args:
-      exploration: c ≥ 0. trace_decay: λ. discount: γ a ply. min_step: floor of α.
-    """
-    return Preset(
-        selection=selections.ucb1(exploration=exploration),
-        backup=backups.td(trace_decay=trace_decay, discount=discount, min_step=min_step),
-        decision=decision,
-        reuse_tree=reuse_tree,
     )
 
 

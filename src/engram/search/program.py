@@ -31,6 +31,8 @@ program_dtype = np.dtype(
         ("recall_parameters", np.int64),
         ("remember", np.int64),
         ("remember_parameters", np.int64),
+        ("recognise", np.int64),
+        ("recognise_parameters", np.int64),
         # expansion
         ("expand_after", np.int64),
         ("expand_all", np.int64),

@@ -126,7 +126,10 @@ def descend(program, slot):
                 return LEAF
             if make_children(program, slot, tree, index) <= 0 or ask_prior(program, slot, tree, index) < 0:
                 return FAILED
-            forced = program.expand_all != 0
+            if program.recognise != 0:
+                if call(program.recognise, (slot.tree, index, slot.state, program.recognise_parameters)) < 0:
+                    return FAILED
+            forced = program.expand_all != 0 and node.num_visited < node.num_children
         child = np.int64(EXPAND)
         if not forced:
             child = call(program.selection, (slot.tree, index, slot.rng, program.selection_parameters))

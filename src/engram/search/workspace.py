@@ -20,7 +20,7 @@ from engram.games.game import SLACK, Game, State
 from engram.games.python_game import PythonGame
 from engram.rng import rng_dtype, seed_rng
 from engram.search import simulation
-from engram.search.evaluation import checked
+from engram.search.evaluation import Evaluator, checked
 from engram.search.presets import Preset
 from engram.search.program import FAILED, FINISHED, GROW, WAITS, WAITS_FOR_PRIORS, program_dtype, slot_dtype
 from engram.search.tree import PLAYER_1, PROVEN, Tree
@@ -91,6 +91,7 @@ class Workspace:
         self._prior = self._compiled_function(preset.prior, int64, (_ACTIONS, int64, _WEIGHTS))
         self.num_leaves = preset.num_leaves if preset.evaluator else 1
         num_slots = num_trees * self.num_leaves
+        self.evaluator = _evaluator(preset, game, num_slots)
         words = game.state_bytes // 8
         depth = game.max_moves + 1
         self.root_states = np.zeros((num_trees, words), np.uint64)
@@ -257,13 +258,9 @@ class Workspace:
             waiting = self._waiting[:count]
             try:
                 states = self._waiting_states(count)
-                assert self.preset.evaluator is not None
-                answer = checked(
-                    self.preset.evaluator.evaluate(states),
-                    count,
-                    self.game.num_actions,
-                    valued=not self.preset.rollout_values,
-                )
+                assert self.evaluator is not None
+                valued = not self.preset.rollout_values
+                answer = checked(self.evaluator.evaluate(states), count, self.game.num_actions, valued=valued)
             except BaseException:
                 simulation.withdraw_all(self.slots, waiting)
                 raise
@@ -279,8 +276,8 @@ class Workspace:
 
     def _see_to_statuses(self) -> None:
         statuses = self.slots["status"]
+        self.game.raise_pending()
         if (statuses == FAILED).any():
-            self.game.raise_pending()
             raise OperatorError(
                 f"while searching {self.game.name}: {self._suspects()} failed, or gave a value that is not in [-1, 1] "
                 "or a child that is not there; run with NUMBA_BOUNDSCHECK=1 to see where"
@@ -300,7 +297,10 @@ class Workspace:
         program["num_actions"] = game.num_actions
         phases = {"selection": preset.selection, "backup": preset.backup}
         if self.memory is not None:
-            phases |= {"recall": self.memory.recall, "remember": self.memory.remember}
+            if self.memory.recognise is not None and preset.evaluator is not None:
+                raise InvalidParameter("a memory that recognises children does not go with an evaluator")
+            parts = {name: getattr(self.memory, name) for name in ("backup", "recall", "remember", "recognise")}
+            phases |= {name: operator for name, operator in parts.items() if operator is not None}
         for name, operator in phases.items():
             program[name] = operator.address
         self._operators = phases
@@ -347,6 +347,12 @@ class Workspace:
                 f"{self.game.name} is a plain Python game: give an evaluator, not a compiled function"
             )
         return Callback(function, returns, (numba.from_dtype(self.game.state_dtype), *more))
+
+
+def _evaluator(preset: Preset, game: Game, num_slots: int) -> Evaluator | None:
+    chosen: Any = preset.evaluator
+    made: Evaluator | None = chosen if chosen is None or hasattr(chosen, "evaluate") else chosen(game, num_slots)
+    return made
 
 
 def _release(game: PythonGame, addresses: list[int]) -> None:

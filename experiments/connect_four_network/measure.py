@@ -1,0 +1,84 @@
+"""How often a search's move keeps the game-theoretic result, where some move would spoil it, on solved Connect-4.
+
+    python experiments/connect_four_network/measure.py --data FOLDER "puct(network='connect_four')" uct random
+
+FOLDER holds Test_L1_R1, Test_L2_R1, Test_L3_R1: lines of columns 1-7 played, then the score for the player to move.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+
+from engram.arena.solver import ILLEGAL, Solver
+from engram.arena.truth import _wilson
+from engram.games.registry import game as game_of
+from engram.rng import derive_seed
+from engram.search.limit import Limit
+from engram.search.lockstep import Lockstep
+
+SIDE_BY_SIDE = 64
+
+
+def positions(file: Path) -> list[tuple[object, set[int]]]:
+    """States where a mistake is possible, each with the actions that keep its result."""
+    game, solver = game_of("connect_four"), Solver(6, 7, 4, True)
+    found = []
+    for line in file.read_text(encoding="ascii").splitlines():
+        state = game.play_moves(line.split()[0])
+        scores = solver.action_scores(int(state["mine"]), int(state["stones"]))
+        values = np.where(scores == ILLEGAL, -2, np.sign(scores))
+        keeping = set(np.flatnonzero(values == values.max()).tolist())
+        if (values[values > -2] < values.max()).any():
+            found.append((state, keeping))
+    return found
+
+
+def kept(search: str, simulations: int, chosen: list[tuple[object, set[int]]], seed: int) -> int:
+    """How many of the positions' moves keep the result."""
+    game = game_of("connect_four")
+    if search == "random":
+        rng = np.random.default_rng(seed)
+        return sum(int(rng.choice(game.legal_actions(state))) in keeping for state, keeping in chosen)
+    together, count = Lockstep(game, search, SIDE_BY_SIDE), 0
+    for first in range(0, len(chosen), SIDE_BY_SIDE):
+        part = chosen[first : first + SIDE_BY_SIDE]
+        for tree in range(SIDE_BY_SIDE):
+            together.clear(tree)
+        seeds = [derive_seed(seed, first + k) for k in range(len(part))]
+        found = together.run([state for state, _ in part], Limit(simulations=simulations), seeds)
+        count += sum(one.action in keeping for one, (_, keeping) in zip(found, part, strict=True))
+    return count
+
+
+def main() -> None:
+    """Prints a line a search and set, and writes them as JSON where asked."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("searches", nargs="+")
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--simulations", type=int, default=400)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--output", type=Path)
+    asked = parser.parse_args()
+    sets = {name: positions(asked.data / f"Test_{name}_R1") for name in ("L1", "L2", "L3")}
+    rows = []
+    for search in asked.searches:
+        whole, right = 0, 0
+        for name, chosen in [*sets.items(), ("all", [])]:
+            good = kept(search, asked.simulations, chosen, asked.seed) if chosen else right
+            count = len(chosen) or whole
+            whole, right = whole + len(chosen), right + (good if chosen else 0)
+            low, high = _wilson(good, count)
+            row = {"search": search, "simulations": asked.simulations, "set": name, "positions": count, "kept": good}
+            rows.append({**row, "share": good / count, "low": low, "high": high})
+            share = f"{100 * good / count:.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
+            print(f"{search:45} {name:4} {good:5} of {count:5}: {share}", flush=True)
+    if asked.output:
+        asked.output.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

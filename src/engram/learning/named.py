@@ -1,0 +1,76 @@
+"""Networks by name: those shipped with the package, and files of one's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from engram.errors import InvalidFile, nearest
+from engram.games.game import Game
+from engram.learning.evaluator import NetworkEvaluator
+from engram.learning.networks import Network, load_network
+
+WEIGHTS = Path(__file__).parent / "weights"
+MOST_AT_ONCE = 256
+
+
+def shipped() -> list[str]:
+    """Names of the networks that come with the package."""
+    return sorted(path.stem for path in WEIGHTS.glob("*.safetensors"))
+
+
+def find(name: str) -> Path:
+    """The file of a shipped network, of a path, or of a training's folder.
+
+    Raises:
+      InvalidFile: there is none; the sentence names the nearest.
+    """
+    if name in shipped():
+        return WEIGHTS / f"{name}.safetensors"
+    path = Path(name).expanduser()
+    path = path / "network.safetensors" if path.is_dir() else path
+    if not path.is_file():
+        known = ", ".join(shipped()) or "none"
+        raise InvalidFile(f"there is no network {name!r}{nearest(name, shipped())}; shipped: {known}; or give a file")
+    return path
+
+
+@lru_cache(maxsize=8)
+def _load(path: Path, changed_ns: int) -> Network:
+    return load_network(path)
+
+
+@dataclass(frozen=True)
+class NamedNetwork:
+    """A network for whatever game it fits: call it with a game and a batch, and it makes an evaluator.
+
+    Args:
+      name: of a shipped network, or a file. embedding, symmetry, cache, precision: as in `NetworkEvaluator`.
+    """
+
+    name: str
+    embedding: str | None = None
+    symmetry: bool = False
+    cache: int = 0
+    precision: str = "auto"
+
+    def __post_init__(self) -> None:
+        _ = self.network
+
+    @property
+    def network(self) -> Network:
+        """The network, read once for each state of its file."""
+        path = find(self.name)
+        return _load(path, path.stat().st_mtime_ns)
+
+    def __call__(self, game: Game, batch: int) -> NetworkEvaluator:
+        return NetworkEvaluator(
+            self.network,
+            game,
+            batch=min(batch, MOST_AT_ONCE),
+            embedding=self.embedding,
+            symmetry=self.symmetry,
+            cache=self.cache,
+            precision=self.precision,
+        )

@@ -1,0 +1,157 @@
+"""Records of games: what is read, what is left out, and that a drawn position is the one that was played."""
+
+from __future__ import annotations
+
+import lzma
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+from engram.errors import InvalidFile, InvalidParameter
+from engram.games.registry import game as game_of
+from engram.learning.records import Drawing, read, strength, value_of
+
+DATA = Path(os.environ.get("ENGRAM_DATA", Path(__file__).parents[3] / "shared" / "data"))
+
+
+def letters(actions, size):
+    return "".join("zz" if a == size**2 else chr(97 + a % size) + chr(97 + a // size) for a in actions)
+
+
+def random_games(size, number, seed=0, moves=30):
+    game, rng = game_of(f"go:{size}"), np.random.default_rng(seed)
+    played = []
+    for _ in range(number):
+        state, actions = game.initial_state(), []
+        while len(actions) < moves and (legal := game.legal_actions(state)):
+            actions.append(int(rng.choice(legal)))
+            state = game.play(state, actions[-1])
+        played.append(actions)
+    return played
+
+
+def row(actions, size=5, komi="7.5", result="B+3.5", black="3d", white="1k", source="here"):
+    return "\t".join([str(size), komi, result, black, white, source, letters(actions, size)])
+
+
+def write(path, rows):
+    text = "".join(line + "\n" for line in rows)
+    path.write_bytes(lzma.compress(text.encode()) if path.suffix == ".xz" else text.encode())
+    return path
+
+
+@pytest.fixture
+def games():
+    return random_games(5, 12)
+
+
+def test_positions_are_those_that_were_played(tmp_path, games):
+    results = ["B+3.5", "W+R", "0", "W+T"]
+    komis = ["7.5", "6.5", "?", "7.5", "2"]
+    file = write(
+        tmp_path / "games.tsv.xz",
+        [row(played, komi=komis[k % 5], result=results[k % 4]) for k, played in enumerate(games)],
+    )
+    game = game_of("go:5,komi=7.5")
+    records = read(game, [file])
+    assert len(records) == 12 and records.positions == sum(map(len, games)) and records.left_out == 0
+    drawing = Drawing(records, 4)
+    at = 0
+    for k, played in enumerate(games):
+        komi = 7.5 if komis[k % 5] == "?" else float(komis[k % 5])
+        one = game_of(f"go:5,komi={komi}")
+        state = one.initial_state()
+        wanted = {"B+3.5": 1.0, "W+R": -1.0, "0": 0.0, "W+T": math.nan}[results[k % 4]]
+        wanted = math.nan if komis[k % 5] in ("?", "2") else wanted
+        for number, action in enumerate(played):
+            for turned in (0, 1 + (at % 7)):
+                found = drawing.at(np.array([at]), np.array([turned]))
+                planes = np.zeros((11, 5, 5), np.float32)
+                one.callbacks["encode_history"].from_python(state.ctypes.data, planes.ctypes.data, 4)
+                expected = np.empty((11, 25), np.float32)
+                expected[:, one.symmetries[turned].cells] = planes.reshape(11, 25)
+                assert (found.planes[0].reshape(11, 25) == expected).all()
+                assert found.action[0] == one.symmetries[turned].actions[action]
+                mover = wanted if number % 2 == 0 else -wanted
+                assert found.value[0] == mover or (math.isnan(mover) and math.isnan(found.value[0]))
+            state = one.play(state, action)
+            at += 1
+
+
+def test_drawing_is_uniform_and_a_function_of_seed_and_number(tmp_path, games):
+    records = read(game_of("go:5"), [write(tmp_path / "games.tsv", [row(played) for played in games])])
+    drawing = Drawing(records, 4)
+    one, again, other = drawing.draw(500, 3, 7), drawing.draw(500, 3, 7), drawing.draw(500, 3, 8)
+    assert (one.planes == again.planes).all() and (one.action == again.action).all()
+    assert (one.planes != other.planes).any() and (one.action != drawing.draw(500, 4, 7).action).any()
+    # Stones on the board say how far the game had gone: early and late positions come alike.
+    stones = drawing.draw(4000, 0, 0).planes[:, :2].sum((1, 2, 3))
+    true = drawing.at(np.arange(records.positions)).planes[:, :2].sum((1, 2, 3))
+    assert stones.mean() == pytest.approx(true.mean(), abs=0.3)
+
+
+def test_the_split_is_by_game_and_does_not_change_with_the_files(tmp_path):
+    games = random_games(5, 200, seed=1)
+    whole = write(tmp_path / "whole.tsv", [row(played) for played in games])
+    half = write(tmp_path / "half.tsv", [row(played) for played in games[::2]])
+    train, held_out = read(game_of("go:5"), [whole]).split(0.25)
+    assert 25 <= len(held_out) <= 75 and len(train) + len(held_out) == 200
+    moves = lambda part: {part.actions[a:b].tobytes() for a, b in zip(part.offset, part.offset[1:], strict=False)}  # noqa: E731
+    assert not moves(train) & moves(held_out)
+    assert moves(read(game_of("go:5"), [half]).split(0.25)[1]) == moves(held_out) & {
+        np.array(played, np.uint16).tobytes() for played in games[::2]
+    }
+    assert Drawing(train, 0).records.positions == train.positions == len(train.actions)
+
+
+def test_ranks_results_and_boards_are_filtered(tmp_path, games):
+    rows = [row(games[0], black="2k", white="4d"), row(games[1], black="?", white="9d"), row(games[2], black="9p")]
+    rows += [row(games[3], size=6), row([0, 1, 0]), row([0, 1, 25, 25, 2], black="1d", white="1d")]
+    file = write(tmp_path / "games.tsv", rows)
+    every = read(game_of("go:5"), [file])
+    assert len(every) == 4 and every.left_out == 1  # a stone on a stone
+    assert every.offset[-1] - every.offset[-2] == 4  # two passes end a game
+    kept = {rank: len(read(game_of("go:5"), [f"{file}:{rank}"])) for rank in ("2k", "1k", "1d")}
+    assert kept == {"2k": 3, "1k": 2, "1d": 1}
+    with pytest.raises(InvalidParameter, match="no game of go:5"):
+        read(game_of("go:5"), [f"{file}:9d"])
+    assert [strength(rank) for rank in ("20k", "1k", "1d", "9d", "1p", "q2100", "?")] == [-19, 0, 1, 9, 10, None, None]
+    assert value_of(6.5, "W+12.5") == -1.0 and value_of(6.5, "B+R") == 1.0 and value_of(7.0, "0") == 0.0
+    assert all(math.isnan(value_of(*pair)) for pair in [(6.5, "B+T"), (6.5, "W+F"), (0.5, "B+R"), (math.nan, "B+R")])
+
+
+def test_sgf_folders(tmp_path, games):
+    (tmp_path / "sub").mkdir()
+    body = "".join(f";{'BW'[k % 2]}[{'' if a == 25 else letters([a], 5)}]" for k, a in enumerate(games[0]))
+    (tmp_path / "sub" / "one.sgf").write_text(f"(;GM[1]FF[4]SZ[5]KM[6.5]RE[W+2.5]BR[1d]WR[2d]{body})")
+    (tmp_path / "other.sgf").write_text(f"(;GM[1]SZ[5]KM[6.5]RE[W+2.5]AB[aa]{body})")
+    records = read(game_of("go:5"), [tmp_path])
+    assert len(records) == 1 and records.actions.tolist() == games[0] and records.value.tolist() == [-1.0]
+    assert float(records.starts[0]["komi"]) == 6.5
+    (tmp_path / "bad.sgf").write_text("not sgf")
+    with pytest.raises(InvalidFile, match=r"bad\.sgf"):
+        read(game_of("go:5"), [tmp_path])
+
+
+def test_what_is_no_record_is_refused(tmp_path):
+    with pytest.raises(InvalidFile, match="cannot be read"):
+        read(game_of("go:5"), [tmp_path / "none.tsv.xz"])
+    (tmp_path / "bad.tsv.xz").write_bytes(b"no xz")
+    with pytest.raises(InvalidFile, match="cannot be read"):
+        read(game_of("go:5"), [tmp_path / "bad.tsv.xz"])
+    with pytest.raises(InvalidFile, match="line 1"):
+        read(game_of("go:5"), [write(tmp_path / "bad.tsv", ["what is this"])])
+    with pytest.raises(InvalidParameter, match="of Go"):
+        read(game_of("connect_four"), [])
+
+
+@pytest.mark.skipif(not (DATA / "go9_strong.tsv.xz").is_file(), reason="the strong 9×9 games are not here")
+def test_the_strong_games_are_read_whole():
+    records = read(game_of("go:9"), [DATA / "go9_strong.tsv.xz"])
+    assert len(records) + records.left_out == 12_192 and records.left_out < 200
+    assert records.positions > 700_000 and np.isfinite(records.value).mean() > 0.9

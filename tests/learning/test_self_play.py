@@ -1,0 +1,188 @@
+"""Self-play: what is learnt is what was searched and what came of it; a killed training goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from engram.errors import InvalidFile, InvalidParameter
+from engram.games.registry import game as game_of
+from engram.search.evaluation import Evaluation
+from engram.search.presets import puct
+
+torch = pytest.importorskip("torch")
+
+from engram.learning.duel import duel  # noqa: E402
+from engram.learning.networks import load_network  # noqa: E402
+from engram.learning.replay import Examples, Replay  # noqa: E402
+from engram.learning.self_play import SelfPlay, SelfPlayOptions  # noqa: E402
+from engram.learning.train_self_play import NETWORK, SelfPlayPlan, train_self_play  # noqa: E402
+
+TIC_TAC_TOE = game_of("tic_tac_toe")
+OPTIONS = SelfPlayOptions(num_games=8, simulations=24, fast_simulations=8, full_share=0.5)
+
+
+class Flat:
+    """Knows nothing: every move alike, every position drawn."""
+
+    def evaluate(self, states):
+        return Evaluation(np.zeros(len(states)), np.ones((len(states), TIC_TAC_TOE.num_actions)))
+
+
+def games(seed=1, **options):
+    chosen = SelfPlayOptions(**{**OPTIONS.__dict__, **options})
+    return SelfPlay(TIC_TAC_TOE, Flat(), None, (2, 3, 3), chosen, seed)
+
+
+def played(under_way, rounds):
+    parts = [under_way.play_round() for _ in range(rounds)]
+    return Examples(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def test_positions_carry_the_result_for_their_mover():
+    found = played(games(full_share=1.0), 40)
+    assert len(found.value) > 100
+    assert np.allclose(found.policy.sum(1), 1.0, atol=1e-5)
+    # The planes are the mover's stones and the other's; nothing was searched where a stone lies.
+    assert not (found.policy.reshape(-1, 3, 3) * found.planes.sum(1)).any()
+    assert np.isin(found.value, (-1.0, 0.0, 1.0)).all()
+    # One empty cell left: the game ends with this move, and the rules say how.
+    last = found.planes.sum((1, 2, 3)) == 8
+    for planes, value in zip(found.planes[last], found.value[last], strict=True):
+        full = planes[0] + (planes.sum(0) == 0)
+        lines = [*full, *full.T, np.diag(full), np.diag(full[::-1])]
+        assert value == (1.0 if any(line.sum() == 3 for line in lines) else 0.0)
+
+
+def test_fast_searches_are_not_learnt():
+    everything, some = games(full_share=1.0), games(full_share=0.3)
+    assert 0 < len(played(some, 60).value) < 0.7 * len(played(everything, 60).value)
+
+
+def test_games_go_on_from_a_checkpoint():
+    whole, parts = games(), games()
+    expected = [whole.play_round() for _ in range(30)]
+    for _ in range(11):
+        parts.play_round()
+    about, arrays = parts.checkpoint()
+    again = games()
+    again.restore(about, arrays)
+    for wanted in expected[11:]:
+        for one, other in zip(wanted, again.play_round(), strict=True):
+            assert np.array_equal(one, other)
+    assert again.finished == whole.finished and (again.outcomes == whole.outcomes).all()
+
+
+def test_games_that_are_all_alike_are_named():
+    same = games(full_share=1.0, noise_share=0.0, temperature_moves=0, num_games=4)
+    played(same, 1000)
+    assert any("again and again" in said for said in same.why_not_learning())
+    assert not any("again and again" in said for said in _long(games(temperature_moves=9)).why_not_learning())
+
+
+def _long(under_way):
+    played(under_way, 250)
+    return under_way
+
+
+def test_the_window_keeps_the_newest_and_turns_them():
+    replay = Replay(TIC_TAC_TOE, (2, 3, 3), 50)
+    rng = np.random.default_rng(0)
+
+    def some(first, count):
+        planes = np.zeros((count, 2, 3, 3), np.float16)
+        policy = np.zeros((count, 9), np.float32)
+        # The mover has a stone where the policy is: symmetries must take both to the same cell.
+        cells = rng.integers(0, 9, count)
+        planes.reshape(count, 2, 9)[np.arange(count), 0, cells] = 1
+        policy[np.arange(count), cells] = 1
+        return Examples(planes, policy, np.arange(first, first + count, dtype=np.float32))
+
+    for first in range(0, 120, 30):
+        replay.add(some(first, 30))
+    assert len(replay) == 50
+    drawn = replay.draw(400, np.random.default_rng(1))
+    assert drawn.value.min() >= 70 and set(drawn.value) == set(range(70, 120))
+    assert np.array_equal(drawn.planes[:, 0].reshape(-1, 9), drawn.policy)
+    assert len(np.unique(drawn.planes.reshape(400, -1)[drawn.value == 100], axis=0)) > 1
+    other = Replay(TIC_TAC_TOE, (2, 3, 3), 50)
+    other.restore(replay.arrays(), replay.added)
+    for one, two in zip(
+        replay.draw(64, np.random.default_rng(2)), other.draw(64, np.random.default_rng(2)), strict=True
+    ):
+        assert np.array_equal(one, two)
+
+
+class Knows:
+    """Values positions by a short search of its own: a strong player among those that know nothing."""
+
+    def evaluate(self, states):
+        values = np.zeros(len(states))
+        for row, state in enumerate(states):
+            for action in TIC_TAC_TOE.legal_actions(state):
+                after = TIC_TAC_TOE.play(state, action)
+                if TIC_TAC_TOE.is_over(after) and TIC_TAC_TOE.outcome(after):
+                    values[row] = 1.0
+        return Evaluation(values, np.ones((len(states), 9)))
+
+
+def test_a_duel_counts_pairs_and_repeats():
+    sides = puct(evaluator=Knows()), puct(evaluator=Flat())
+    options = {"simulations": 12, "pairs": 20, "side_by_side": 16, "opening_moves": 1}
+    found = duel(TIC_TAC_TOE, *sides, **options, seed=3)
+    assert found.games == 40 and found.score > 0.55
+    assert found == duel(TIC_TAC_TOE, *sides, **{**options, "side_by_side": 6}, seed=3)
+    turned = duel(TIC_TAC_TOE, *sides[::-1], **options, seed=3)
+    assert (turned.wins, turned.losses) == (found.losses, found.wins)
+
+
+def plan(**changed):
+    return SelfPlayPlan(**{
+        "game": "tic_tac_toe", "network": "residual(blocks=1,filters=8,hidden=8)", "steps": 30, "batch": 32,
+        "first": 60, "refresh": 10, "window": 500, "options": OPTIONS, "seed": 4, **changed,
+    })  # fmt: skip
+
+
+def test_training_in_parts_is_training_at_once(tmp_path):
+    whole = train_self_play(plan(gate_pairs=4, gate_simulations=8), tmp_path / "whole")
+    for stop in (7, 20, 30):
+        parts = train_self_play(plan(gate_pairs=4, gate_simulations=8), tmp_path / "parts", stop_at=stop)
+        assert parts.done == stop
+    assert (parts.positions, parts.games, parts.networks, parts.refused) == (
+        whole.positions, whole.games, whole.networks, whole.refused,
+    )  # fmt: skip
+    nets = [load_network(tmp_path / name / NETWORK) for name in ("whole", "parts")]
+    for one, other in zip(nets[0].state_dict().values(), nets[1].state_dict().values(), strict=True):
+        assert torch.equal(one, other)
+    with pytest.raises(InvalidFile, match="another plan"):
+        train_self_play(plan(seed=5), tmp_path / "whole")
+
+
+def test_killed_training_goes_on(tmp_path):
+    code = (
+        "from engram.learning.train_self_play import *\nfrom engram.learning.self_play import SelfPlayOptions\n"
+        f"train_self_play({plan(steps=100_000)!r}, {str(tmp_path / 'net')!r}, checkpoint_s=0.2)"
+    )
+    child = subprocess.Popen([sys.executable, "-c", code])
+    end = time.monotonic() + 120
+    while not list(tmp_path.glob("net/checkpoint-*/playing")) and time.monotonic() < end:
+        time.sleep(0.05)
+    time.sleep(0.5)
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    found = train_self_play(plan(steps=100_000), tmp_path / "net", stop_at=1)
+    assert found.positions > 0
+
+
+@pytest.mark.parametrize("changed", [{"steps": 0}, {"reuse": 0.0}, {"learning_rate": -1.0}, {"gate_pairs": -1}])
+def test_plans_that_make_no_sense(changed):
+    with pytest.raises(InvalidParameter):
+        plan(**changed)
+    with pytest.raises(InvalidParameter):
+        SelfPlayOptions(full_share=0.0)

@@ -1,0 +1,309 @@
+"""Training by temporal differences: it learns, resumes exactly, says why it does not learn, and draws."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import engram
+from engram.errors import EngramError, InvalidFile, InvalidParameter
+from engram.interfaces.cli import app
+from engram.learning.td import Learner, episode_dtype
+from engram.learning.td_configuration import EvaluationPlan, Opponent, TdConfiguration, parse_opponents
+from engram.learning.td_curves import band, draw, draw_small_multiples, sparkline, wilson
+from engram.learning.td_diagnosis import diagnose
+from engram.learning.td_results import Point, TrainingResults
+from engram.learning.td_train import seed_file, train
+from engram.memory import table_files
+
+SMALL = TdConfiguration("tic_tac_toe", simulations=30, capacity=2000, epsilon=0.2, replay=0.3, opening_moves=2)
+PLAN = EvaluationPlan((Opponent("uct", 30), Opponent("alpha_beta(depth=2)", opening_moves=0)), every=4, games=4)
+
+
+def content(path):
+    table, about, arrays = table_files.load(path)
+    return table.entries.tobytes(), about, {name: array.tobytes() for name, array in arrays.items()}
+
+
+def test_it_learns_tic_tac_toe():
+    configuration = TdConfiguration("tic_tac_toe", simulations=100, capacity=2000)
+    learner = Learner(configuration)
+    for _ in range(40):
+        learner.episode()
+    history = learner.history
+    assert (history["played_states"] <= history["plain_states"]).all()
+    assert 400 < history["searched_states"][-1] <= 627  # 765 positions up to symmetry, 138 of them over
+    against = {}
+    for name, player in (("trained", configuration.preset(learner.table, learn=False)), ("plain", "td_uct")):
+        played = engram.match("tic_tac_toe", player, "alpha_beta(depth=9)", games=60, simulations=20, seed=2,
+                              database=":memory:")  # fmt: skip
+        against[name] = played.losses
+    assert against["trained"] < against["plain"] / 2
+
+
+@pytest.mark.parametrize("opponent", [None, "random"])
+def test_an_episode_resumed_is_the_episode_undisturbed(tmp_path, opponent):
+    configuration = replace(SMALL, opponent=opponent)
+    whole, first, path = Learner(configuration, 3), Learner(configuration, 3), tmp_path / "a.table"
+    for _ in range(12):
+        whole.episode()
+    for _ in range(5):
+        first.episode()
+    first.save(path)
+    second = Learner(configuration, 3)
+    second.load(path)
+    for _ in range(7):
+        second.episode()
+    assert second.table.entries.tobytes() == whole.table.entries.tobytes()
+    assert second.history.tobytes() == whole.history.tobytes()
+    other = Learner(configuration, 4)
+    with pytest.raises(InvalidFile, match="seed 3, not 4"):
+        other.load(path)
+    with pytest.raises(InvalidFile, match=r"epsilon 0.2, not 0.5"):
+        Learner(replace(configuration, epsilon=0.5), 3).load(path)
+
+
+def test_training_in_pieces_equals_training_at_once(tmp_path):
+    once = train(SMALL, tmp_path / "once.table", episodes=10, seeds=(0, 1), plan=PLAN, database=tmp_path / "a.sqlite")
+    for episodes in (3, 4, 10):
+        pieces = train(SMALL, tmp_path / "pieces.table", episodes=episodes, seeds=(0, 1), plan=PLAN,
+                       database=tmp_path / "b.sqlite")  # fmt: skip
+    assert [p for p in pieces if p.episode != 3] == once
+    assert {p.episode for p in once} == {0, 4, 8, 10} and len(once) == 2 * 2 * 4
+    for seed in (0, 1):
+        assert content(seed_file(tmp_path / "once.table", seed)) == content(seed_file(tmp_path / "pieces.table", seed))
+    joined, about, _ = table_files.load(tmp_path / "once.table", {"game": "tic_tac_toe", "seeds": 2})
+    parts = [table_files.load(seed_file(tmp_path / "once.table", seed))[0] for seed in (0, 1)]
+    assert joined.entries["visit_count"].sum() == sum(part.entries["visit_count"].sum() for part in parts)
+    # And it plays.
+    engram.Search("tic_tac_toe", f"td_uct(table='{tmp_path / 'once.table'}')")
+    assert about["episodes"] == 10
+
+
+def test_a_training_killed_goes_on_as_if_nothing_had_happened(tmp_path):
+    configuration = TdConfiguration("tic_tac_toe", simulations=60, capacity=2000, epsilon=0.1)
+    plan = EvaluationPlan((Opponent("uct", 20),), every=40, games=4)
+    command = [sys.executable, "-m", "engram.interfaces.cli", "train", "td", "-g", "tic_tac_toe", "-n", "60",
+               "--capacity", "2000", "--epsilon", "0.1", "--every", "40", "--games", "4", "--seeds", "2",
+               "--evaluate", "uct(simulations=20)", "--workers", "2", "--episodes", "100000",
+               "-o", str(tmp_path / "killed.table"), "-d", str(tmp_path / "killed.sqlite")]  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    files = [seed_file(tmp_path / "killed.table", seed) for seed in (0, 1)]
+    until = time.monotonic() + 120
+    while time.monotonic() < until and process.poll() is None:
+        if all(file.exists() and table_files.about(file)["episodes"] >= 40 for file in files):
+            break
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    # The workers notice at the end of their episode, save, and go: then nobody writes any more.
+    standing = None
+    while standing != (standing := [(file.stat().st_mtime_ns, table_files.about(file)["episodes"]) for file in files]):
+        time.sleep(1.5)
+    episodes = max(number for _, number in standing) + 25
+    found = {}
+    for name in ("killed", "whole"):
+        found[name] = train(configuration, tmp_path / f"{name}.table", episodes=episodes, seeds=(0, 1), plan=plan,
+                            database=tmp_path / f"{name}.sqlite")  # fmt: skip
+    assert found["killed"] == found["whole"]
+    for name in ("killed", "killed.seed0", "killed.seed1"):
+        assert content(tmp_path / f"{name}.table") == content(tmp_path / f"{name.replace('killed', 'whole')}.table")
+
+
+def test_points_are_recorded_once(tmp_path):
+    point = Point(0, 4, "uct", 4, 1, 2, 1, 4, 10, 100, {"mistakes": 0.25}, ("exploration collapsed: …",))
+    with TrainingResults(tmp_path / "x.sqlite") as results:
+        for _ in range(2):
+            results.add_point("key", {"game": "go:9"}, point)
+        results.add_point("other", {"game": "go:9"}, point)
+        assert results.points("key") == [point] and point.score == 0.5
+
+
+def test_opponents_are_read_with_what_belongs_to_the_match():
+    game = engram.game("connect_four")
+    found = parse_opponents("alpha_beta(depth=4,opening_moves=0),uct(exploration=0.5,simulations=100)", game)
+    assert found[0] == Opponent("alpha_beta(depth=4, heuristic=naive)", None, 0)
+    assert found[1] == Opponent("uct(exploration=0.5)", 100) and parse_opponents("", game) == ()
+    assert found[1].name == "uct(exploration=0.5), 100 simulations"
+    for wrong in ("uct(simulations=0)", "uct(simulations=many)", "uct(opening_moves=-1)", "utc"):
+        with pytest.raises(EngramError):
+            parse_opponents(wrong, game)
+
+
+@pytest.mark.parametrize("change", [{"epsilon": 1.5}, {"replay": -0.1}, {"simulations": 0}, {"discount": 2.0},
+                                    {"game": "chess"}, {"opponent": "nobody"}, {"bootstrap": "worst"},
+                                    {"capacity": 0}, {"opening_moves": -1}])  # fmt: skip
+def test_a_configuration_out_of_range_is_refused(change):
+    with pytest.raises(EngramError):
+        TdConfiguration(**{"game": "tic_tac_toe", **change})
+    for plan in ({"every": 0}, {"games": 3}):
+        with pytest.raises(InvalidParameter):
+            EvaluationPlan(**plan)
+
+
+# -------------------------------------------------------------------------- why isn't it learning?
+
+
+def healthy(count=100):
+    history = np.zeros(count, episode_dtype)
+    history["outcome"], history["moves"] = np.resize([1, -1], count), 9
+    history["game"] = np.arange(count)
+    history["played_states"], history["plain_states"] = np.arange(count) * 20, np.arange(count) * 38
+    history["concentration"], history["visits"] = 0.6, 500
+    history["largest"] = 0.9
+    return history
+
+
+@pytest.mark.parametrize(
+    ("changes", "options", "words"),
+    [
+        ({}, {}, None),
+        ({"outcome": 0, "largest": 0}, {}, "reward never reached"),
+        ({"outcome": 0}, {}, None),  # draws between good players are no fault
+        ({"visits": 50_000}, {"min_step": 0.0}, "step size vanished"),
+        ({"visits": 50_000}, {}, None),
+        ({"concentration": 0.995}, {}, "exploration collapsed"),
+        ({"game": 7}, {}, "the same game again and again: only 1 different"),
+        ({}, {"symmetric": False}, "symmetric positions not shared: 8"),
+        ({"played_states": 4000, "plain_states": 4000}, {}, "symmetric positions not shared"),
+    ],
+)
+def test_each_cause_is_named(changes, options, words):
+    history = healthy()
+    for name, value in changes.items():
+        history[name] = value
+    found = diagnose(replace(SMALL, **options), engram.game("tic_tac_toe"), history)
+    assert (found == []) if words is None else (len(found) == 1 and words in found[0]), found
+    assert diagnose(SMALL, engram.game("tic_tac_toe"), history[:10]) == []
+
+
+def trained(game_text, episodes=30, **options):
+    learner = Learner(TdConfiguration(game_text, **{"simulations": 60, "capacity": 5000, **options}))
+    for _ in range(episodes):
+        learner.episode()
+    return diagnose(learner.configuration, learner.game, learner.history)
+
+
+DRAWN = """
+import numpy as np
+from engram import Game
+board = np.zeros(1, np.dtype([("left", np.int64), ("player", np.int64)]))
+board["left"] = 15
+def legal_actions(state, actions):
+    count = min(state.left, 3)
+    for action in range(count):
+        actions[action] = action
+    return count
+def play(state, action):
+    state.left -= action + 1
+    state.player = 1 - state.player
+    return np.int64(state.left == 0)
+def outcome(state):
+    return 1.0 if state.player == 1 else -1.0
+def to_play(state):
+    return state.player
+def position_hash(state):
+    return np.uint64(state.left * 2 + state.player)
+def never(state):
+    return 0.0
+def nothing(state, rng):
+    return 0.0
+drawn = Game("drawn", state=board, num_actions=3, max_moves=15, legal_actions=legal_actions, play=play,
+             outcome=never, to_play=to_play, hash=position_hash, rollout=nothing)
+"""
+
+TURNED = """
+import engram
+from engram.compile import compiled
+from engram.games import line
+right = compiled(line.rollout)
+def rollout(state, rng):
+    return -right(state, rng)
+turned = engram.Game("turned", state=line.line(4, 4, 3).initial_state(), num_actions=16, max_moves=16,
+    legal_actions=line.legal_actions, play=line.play, outcome=line.outcome, to_play=line.to_play,
+    hash=line.position_hash, rollout=rollout)
+"""
+
+
+def test_causes_are_found_in_real_trainings(tmp_path):
+    files = {name: tmp_path / f"{name}.py" for name in ("drawn", "turned")}
+    files["drawn"].write_text(DRAWN)
+    files["turned"].write_text(TURNED)
+    assert any("reward never reached" in finding for finding in trained(f"{files['drawn']}:drawn"))
+    assert any("sign of view" in finding for finding in trained(f"{files['turned']}:turned"))
+    right = trained("line:rows=4,columns=4,run=3", epsilon=0.2)
+    assert not any("sign of view" in finding for finding in right)
+    collapsed = trained("tic_tac_toe", exploration=0.0, simulations=300)
+    assert any("the same game again" in finding or "exploration collapsed" in finding for finding in collapsed)
+    assert any("symmetric positions" in finding for finding in trained("tic_tac_toe", symmetric=False))
+
+
+# ------------------------------------------------------------------------------------------ curves
+
+
+def points():
+    return [
+        Point(seed, episode, "uct", 100, 40 + 5 * seed + episode // 10, 10, 0, 90, 10 * episode, 1000 * episode)
+        for seed in range(3)
+        for episode in (0, 100, 200)
+    ]
+
+
+def test_a_band_is_student_s_interval_over_seeds():
+    found = band(points())
+    assert found.episodes.tolist() == [0, 100, 200] and found.seeds.tolist() == [3, 3, 3]
+    assert found.mean[0] == pytest.approx(0.5)
+    half = 4.302653 * 0.05 / np.sqrt(3)  # t of 2 degrees of freedom; scores 0.45, 0.50, 0.55
+    assert (found.low[0], found.high[0]) == pytest.approx((0.5 - half, 0.5 + half))
+    alone = band(points()[:1])
+    assert (alone.low[0], alone.high[0]) == pytest.approx(wilson(0.45, 100))
+    assert wilson(0.5, 100) == pytest.approx((0.403832, 0.596168), abs=1e-6)
+    assert len(band([]).episodes) == 0 and sparkline([0.0, 0.5, 1.0]) == "▁▅█"
+
+
+def test_curves_are_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    draw(tmp_path / "a.png", "title", points())
+    draw(tmp_path / "a.html", "a < b", points())
+    draw_small_multiples(tmp_path / "b.png", "title", {"min_step": {"0.1": points()}, "λ": {"1": points()}})
+    assert (tmp_path / "a.png").read_bytes()[:4] == (tmp_path / "b.png").read_bytes()[:4] == b"\x89PNG"
+    page = (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert "a &lt; b" in page and page.count("<tr>") == 10
+    with pytest.raises(InvalidFile, match="cannot be written"):
+        draw(tmp_path / "none" / "a.png", "title", points())
+
+
+# ---------------------------------------------------------------------------------------- the command
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["-g", "conect_four"], "did you mean 'connect_four'"),
+        (["--evaluate", "alpha_bet(depth=4)"], "did you mean 'alpha_beta'"),
+        (["--bootstrap", "worst"], "'taken' or 'best'"),
+        (["--epsilon", "2"], "epsilon must be in [0, 1]"),
+        (["--games", "3"], "games must be even"),
+        (["--rollout", "wild"], "rollout is 'uniform' or 'heavy'"),
+        (["-d", "/no/such/folder/x.sqlite"], "cannot be opened"),
+    ],
+)
+def test_bad_input_gets_one_sentence(tmp_path, arguments, words):
+    result = CliRunner().invoke(app, ["train", "td", "-o", str(tmp_path / "x.table"), "--episodes", "0", *arguments])
+    assert result.exit_code == 2 and words in result.output and "Traceback" not in result.output
+
+
+def test_a_file_of_another_training_is_refused(tmp_path):
+    common = ["train", "td", "-o", str(tmp_path / "x.table"), "-d", str(tmp_path / "x.sqlite"), "--episodes", "1",
+              "-g", "tic_tac_toe", "-n", "10", "--capacity", "2000"]  # fmt: skip
+    assert CliRunner().invoke(app, common).exit_code == 0
+    other = CliRunner().invoke(app, [*common, "--discount", "0.5"])
+    assert other.exit_code == 2 and "discount 0.9, not 0.5" in other.output

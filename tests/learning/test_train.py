@@ -1,0 +1,151 @@
+"""Training: it learns, resumes as if undisturbed, and says why it does not learn."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("tensorboard")
+
+from typer.testing import CliRunner  # noqa: E402
+
+from engram.errors import InvalidFile, InvalidParameter, OperatorError  # noqa: E402
+from engram.games.registry import game as game_of  # noqa: E402
+from engram.interfaces.cli import app  # noqa: E402
+from engram.learning.learner import Learner  # noqa: E402
+from engram.learning.named import NamedNetwork  # noqa: E402
+from engram.learning.networks import load_network, network  # noqa: E402
+from engram.learning.records import Records, read  # noqa: E402
+from engram.learning.train import Plan, train_records  # noqa: E402
+from engram.learning.validation import Validation, why_nothing_is_learnt, why_records_cannot_teach  # noqa: E402
+
+SIZE = 4
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Games where White plays opposite of Black, who wins by beginning in a corner or the centre."""
+    rng, rows = np.random.default_rng(0), []
+    for _ in range(150):
+        game = game_of(f"go:{SIZE}")
+        state, moves = game.initial_state(), []
+        for number in range(10):
+            legal = game.legal_actions(state)
+            opposite = SIZE**2 - 1 - moves[-1] if number % 2 else -1
+            action = opposite if opposite in legal else int(rng.choice(legal[:-1]))
+            moves.append(action)
+            state = game.play(state, action)
+        first = divmod(moves[0], SIZE)
+        wins = (first[0] in (1, 2)) == (first[1] in (1, 2))
+        text = "".join(chr(97 + a % SIZE) + chr(97 + a // SIZE) for a in moves)
+        rows.append(f"{SIZE}\t7.5\t{'B' if wins else 'W'}+R\t1d\t1d\there\t{text}\n")
+    file = tmp_path_factory.mktemp("data") / "games.tsv"
+    file.write_text("".join(rows))
+    return file
+
+
+def plan_for(data, **changes):
+    plan = Plan(f"go:{SIZE}", "residual(blocks=1,filters=8)", (str(data),), 30, batch=32, validation=0.2)
+    return replace(plan, **changes)
+
+
+def weights(folder):
+    return load_network(folder / "network.safetensors").state_dict()
+
+
+def test_it_learns_and_logs(data, tmp_path):
+    plan = plan_for(data, steps=300, learning_rate=0.01)
+    said = []
+    done = train_records(plan, tmp_path / "run", progress=said.append)
+    assert done.done == 300 and done.warnings == ()
+    assert done.validation.accuracy > 0.4 and done.validation.value_sign > 0.75  # at chance 0.06 and 0.5
+    assert said[-1] == done and done.losses.policy < said[0].losses.policy
+    lines = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    assert lines[-1]["step"] == 300 and lines[-1]["positions"] == 9600
+    assert list((tmp_path / "run" / "tensorboard").rglob("events*"))
+    evaluator = NamedNetwork(str(tmp_path / "run"))(game_of(f"go:{SIZE}"), 4)
+    assert evaluator.evaluate(game_of(f"go:{SIZE}").initial_state().reshape(1)).policy.shape == (1, 17)
+
+
+def test_a_stopped_training_goes_on_as_if_undisturbed(data, tmp_path):
+    plan = plan_for(data)
+    train_records(plan, tmp_path / "whole")
+    for stop in (7, 20, None):
+        train_records(plan, tmp_path / "parts", stop_at=stop)
+    one, other = weights(tmp_path / "whole"), weights(tmp_path / "parts")
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    again = train_records(plan, tmp_path / "parts")  # nothing left to do
+    assert again.done == 30
+    with pytest.raises(InvalidFile, match=r"another plan .*seed 0 to 1"):
+        train_records(replace(plan, seed=1), tmp_path / "parts")
+
+
+def test_results_of_time_and_distributions_as_targets(data):
+    torch.manual_seed(0)
+    net = network("residual(blocks=1,filters=8)", game_of("go:4"))
+    learner = Learner(net, 100)
+    rng = np.random.default_rng(0)
+    planes, shares = rng.random((8, 11, 4, 4)).astype(np.float32), np.full((8, 17), 1 / 17, np.float32)
+    before = net.value[-1].weight.detach().clone()
+    losses = learner.step(planes, shares, np.full(8, np.nan, np.float32))
+    assert np.isnan(losses.value) and losses.policy == pytest.approx(np.log(17), abs=0.5)
+    learner_decay = before * (1 - learner.rate(0) * 1e-4)
+    assert torch.allclose(net.value[-1].weight, learner_decay)  # nothing was learnt of values
+    with pytest.raises(OperatorError, match="not finite"):
+        learner.step(planes * np.nan, shares, np.zeros(8, np.float32))
+    assert all(torch.isfinite(part).all() for part in net.parameters())
+
+
+def test_rates_rise_and_fall_to_zero():
+    learner = Learner(network("residual(blocks=1,filters=4)", game_of("go:4")), 1000, learning_rate=0.01)
+    rates = [learner.rate(step) for step in range(1001)]
+    assert rates[0] < 0.001 and max(rates) == pytest.approx(0.01, rel=0.02) and rates[1000] == pytest.approx(0)
+    assert np.argmax(rates) < 60 and rates[60:] == sorted(rates[60:], reverse=True)
+
+
+def test_why_a_run_does_not_learn(data):
+    records = read(game_of("go:4"), [data])
+    assert why_records_cannot_teach(records) == []
+    same = records.part(np.arange(len(records)) == 0)
+    alike = replace(
+        same, start=np.repeat(same.start, 100), offset=np.arange(101) * 10, actions=np.tile(same.actions, 100),
+        value=np.repeat(same.value, 100), held_out=np.repeat(same.held_out, 100),
+    )  # fmt: skip
+    assert isinstance(alike, Records)
+    said = " ".join(why_records_cannot_teach(alike))
+    assert "all games are alike" in said and "ends alike" in said
+    nothing = replace(records, value=np.full(len(records), np.nan))
+    assert "no game has a result" in why_records_cannot_teach(nothing)[0]
+    good = Validation(100, 1.0, 0.5, 0.5, 0.7, 0.5)
+    assert why_nothing_is_learnt(good, records) == []
+    for change, said in (
+        ({"accuracy": 0.05}, "at chance"),
+        ({"value_spread": 0.0}, "constant"),
+        ({"value_sign": 0.3}, "wrong sign"),
+    ):
+        (found,) = why_nothing_is_learnt(replace(good, **change), records)
+        assert said in found
+
+
+def test_the_command_trains_and_fails_in_one_sentence(data, tmp_path):
+    run = lambda *more: CliRunner().invoke(app, ["train", "records", "--game", "go:4", *more])  # noqa: E731
+    common = ["--data", str(data), "--output", str(tmp_path / "net"), "--steps", "5", "--batch", "8"]
+    done = run(*common, "--network", "residual(blocks=1,filters=4)", "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["done"] == 5
+    done = run(*common, "--network", "predictor", "--output", str(tmp_path / "moves"), "--json")
+    assert json.loads(done.stdout, parse_constant=pytest.fail)["validation"]["value_sign"] is None
+    for wrong, said in (
+        (["--network", "residual(blocks=2,filters=4)"], "another"),
+        (["--network", "residul"], "did you mean"),
+        (["--learning-rate", "0"], "learning rate"),
+        (["--data", str(tmp_path / "none.tsv"), "--output", str(tmp_path / "other")], "cannot be read"),
+    ):
+        failed = run(*common, *wrong)
+        assert failed.exit_code == 2 and said in failed.stderr and failed.stderr.count("\n") <= 2, failed.output
+    with pytest.raises(InvalidParameter, match="steps"):
+        plan_for(data, steps=0)
