@@ -32,7 +32,7 @@ from tests.search.test_reference import (
 
 def assert_sums(tree) -> int:
     """Each position's sums are those of its nodes; returns how many nodes share with another."""
-    column, nodes = tree.shared[: tree.num_nodes], tree.nodes[: tree.num_nodes]
+    column, nodes = tree.pooled[: tree.num_nodes], tree.nodes[: tree.num_nodes]
     assert column["home"][0] == 0
     by_key = defaultdict(list)
     for index in np.flatnonzero(column["home"]):
@@ -112,7 +112,7 @@ def test_shared_values_survive_moves_and_growth(game_name):
         state = game.play(state, action)
         search.advance(action)
         oracle.advance(action)
-    assert len(search.tree.shared) == len(search.tree.nodes)
+    assert len(search.tree.pooled) == len(search.tree.nodes)
     search.clear()
     search.run(game.initial_state(), Limit(simulations=100))
     assert_sums(search.tree)
@@ -154,7 +154,7 @@ def test_memory_uct_takes_transpositions_in_a_specification():
     game = GAMES["tic_tac_toe"][0]
     search = Search(game, preset("memory_uct(transpositions=true, solver=true, capacity=300)"))
     search.run(game.initial_state(), Limit(simulations=400))
-    assert search.tree.shared is not None
+    assert search.tree.pooled is not None
     assert search.tree.memory is not None
     assert_sums(search.tree)
 

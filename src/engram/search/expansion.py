@@ -11,7 +11,7 @@ from engram.compile import call, compiled, pointer_at
 from engram.errors import InvalidParameter
 from engram.games.game import SLACK
 from engram.rng import random_below
-from engram.search.tree import EXPAND, PRIORS, amaf_of, entering, memory_of, nodes_of, own_of, shared_of
+from engram.search.tree import EXPAND, PRIORS, amaf_of, entering, memory_of, nodes_of, own_of, pooled_of
 
 
 @dataclass(frozen=True)
@@ -68,13 +68,13 @@ def make_children(program, slot, tree, index):
         own = own_of(tree)
         for k in range(first, first + count):
             own[k].mean = 0.0
-    if tree.shared != 0:
-        shared = shared_of(tree)
+    if tree.pooled != 0:
+        pooled = pooled_of(tree)
         for k in range(first, first + count):
-            shared[k].key = np.uint64(0)
-            shared[k].total = 0.0
-            shared[k].count = 0.0
-            shared[k].home = 0
+            pooled[k].key = np.uint64(0)
+            pooled[k].total = 0.0
+            pooled[k].count = 0.0
+            pooled[k].home = 0
     if tree.amaf != 0:
         amaf = amaf_of(tree)
         for k in range(first, first + count):

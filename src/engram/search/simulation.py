@@ -94,7 +94,7 @@ def descend(program, slot):
         return GROW
     if copy_state(program, slot.state, slot.root_state) < 0:
         return FAILED
-    if tree.shared != 0 and tree.stale != 0:
+    if tree.pooled != 0 and tree.stale != 0:
         rebuild(tree)
     word_0 = rng.word[0]
     word_1 = rng.word[1]
@@ -158,7 +158,7 @@ def descend(program, slot):
             if over != 0:
                 nodes[child].flags |= np.uint8(TERMINAL)
             status = arrive(program, slot, nodes[child])
-            if tree.shared != 0 and status == LEAF:
+            if tree.pooled != 0 and status == LEAF:
                 share(tree, child, np.uint64(call(program.hash, (slot.state,))))
             return status
         index = child
@@ -201,7 +201,7 @@ def evaluate(program, slot):
 @compiled(inline=True)
 def finish(program, slot, value):
     """Backup: takes the value for player 0 of the slot's leaf up its path. Returns FAILED if the rule did."""
-    shares = tree_of(slot).shared != 0
+    shares = tree_of(slot).pooled != 0
     if shares:
         add_path(tree_of(slot), path_of(slot), slot.depth, -1.0)
     status = call(program.backup, (slot.tree, slot.path, slot.depth, value, program.backup_parameters))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from engram.compile import compiled
-from engram.search.tree import MOVED, nodes_of, shared_of
+from engram.search.tree import MOVED, nodes_of, pooled_of
 
 PROBES = 64  # places looked at before a node is left to share with nobody
 
@@ -18,7 +18,7 @@ PROBES = 64  # places looked at before a node is left to share with nobody
 @compiled
 def share(tree, index, key):
     """Finds the node that keeps the sums of this position, or makes `index` the one."""
-    column = shared_of(tree)
+    column = pooled_of(tree)
     column[index].key = key
     column[index].home = np.int32(index)
     place = np.int64(key % np.uint64(tree.capacity))
@@ -39,7 +39,7 @@ def share(tree, index, key):
 def add_path(tree, path, depth, factor):
     """Adds what the nodes of a path hold to the sums of their positions; factor -1 takes it out, before they change."""
     nodes = nodes_of(tree)
-    column = shared_of(tree)
+    column = pooled_of(tree)
     for at in range(1, depth + 1):
         index = np.int64(path[at])
         home = np.int64(column[index].home)
@@ -53,7 +53,7 @@ def add_path(tree, path, depth, factor):
 def rebuild(tree):
     """Makes the table again after the nodes' room has grown, and the sums too after they have moved."""
     nodes = nodes_of(tree)
-    column = shared_of(tree)
+    column = pooled_of(tree)
     recount = tree.stale == MOVED
     tree.stale = 0
     for k in range(tree.capacity):

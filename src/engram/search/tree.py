@@ -55,7 +55,7 @@ amaf_dtype = np.dtype(
         ("unused", np.uint32),
     ]
 )
-shared_dtype = np.dtype(
+pooled_dtype = np.dtype(
     [
         ("key", np.uint64),  # hash of the node's position
         ("total", np.float64),  # at its home: Σ N·V for player 0 over all nodes of the position
@@ -70,7 +70,7 @@ tree_dtype = np.dtype(
         ("memory", np.int64),  # address of as many `memory_dtype`, or 0
         ("own", np.int64),  # address of as many `own_dtype`, or 0
         ("amaf", np.int64),  # address of as many `amaf_dtype`, or 0
-        ("shared", np.int64),  # address of as many `shared_dtype`, or 0
+        ("pooled", np.int64),  # address of as many `pooled_dtype`, or 0
         ("stale", np.int64),  # 0, or GROWN or MOVED: its table is not right any more
         ("capacity", np.int64),
         ("num_nodes", np.int64),
@@ -122,9 +122,9 @@ def amaf_of(tree):
 
 
 @compiled(inline=True)
-def shared_of(tree):
+def pooled_of(tree):
     """The column of transpositions of a tree that has one."""
-    return carray(pointer_at(tree.shared, shared_dtype), (tree.capacity,))
+    return carray(pointer_at(tree.pooled, pooled_dtype), (tree.capacity,))
 
 
 @compiled(inline=True)
@@ -155,8 +155,8 @@ def statistics(tree, nodes, child, sign):
         if value <= -1.0:
             value = -math.inf
     else:
-        if tree.shared != 0:
-            column = shared_of(tree)
+        if tree.pooled != 0:
+            column = pooled_of(tree)
             home = column[column[child].home]
             if column[child].home != 0 and home.count > 0.0:
                 value = sign * (home.total / home.count)
@@ -241,7 +241,7 @@ class Tree:
       memory: keep the memory column (24 bytes a node more), weighed by `equivalence` k, or by `bias` b if ≥ 0.
       own: keep the column of means that a mixing backup needs (16 bytes a node more).
       amaf: keep the AMAF column that RAVE needs (16 bytes a node more).
-      shared: keep the column of transpositions (32 bytes a node more).
+      pooled: keep the column of transpositions (32 bytes a node more).
     """
 
     def __init__(
@@ -252,7 +252,7 @@ class Tree:
         memory: bool = False,
         own: bool = False,
         amaf: bool = False,
-        shared: bool = False,
+        pooled: bool = False,
         equivalence: float = 0.0,
         bias: float = -1.0,
     ):
@@ -268,7 +268,7 @@ class Tree:
         self.memory = np.zeros(capacity, memory_dtype) if memory else None
         self.own = np.zeros(capacity, own_dtype) if own else None
         self.amaf = np.zeros(capacity, amaf_dtype) if amaf else None
-        self.shared = np.zeros(capacity, shared_dtype) if shared else None
+        self.pooled = np.zeros(capacity, pooled_dtype) if pooled else None
         self._publish()
         self.clear()
 
@@ -283,10 +283,10 @@ class Tree:
         return bool(self.header["full"][0])
 
     @staticmethod
-    def bytes_a_node(memory: bool = False, own: bool = False, amaf: bool = False, shared: bool = False) -> int:
+    def bytes_a_node(memory: bool = False, own: bool = False, amaf: bool = False, pooled: bool = False) -> int:
         """Memory that a node takes."""
         columns = memory * memory_dtype.itemsize + own * own_dtype.itemsize + amaf * amaf_dtype.itemsize
-        return node_dtype.itemsize + columns + shared * shared_dtype.itemsize
+        return node_dtype.itemsize + columns + pooled * pooled_dtype.itemsize
 
     def clear(self) -> None:
         """Forgets everything but the room."""
@@ -294,8 +294,8 @@ class Tree:
         for column in (self.memory, self.own, self.amaf):
             if column is not None:
                 column[0] = np.zeros((), column.dtype)
-        if self.shared is not None:
-            self.shared = np.zeros(len(self.nodes), shared_dtype)  # its table lies all over it
+        if self.pooled is not None:
+            self.pooled = np.zeros(len(self.nodes), pooled_dtype)  # its table lies all over it
             self._publish()
         self.header["stale"] = 0
         self.header["num_nodes"] = 1
@@ -304,7 +304,7 @@ class Tree:
     def grow(self) -> None:
         """Doubles the room, up to the bound."""
         capacity = min(self.max_nodes, 2 * len(self.nodes))
-        for name in ("nodes", "memory", "own", "amaf", "shared"):
+        for name in ("nodes", "memory", "own", "amaf", "pooled"):
             if getattr(self, name) is not None:
                 self._resize(name, capacity)
         self.header["stale"] = max(GROWN, int(self.header["stale"][0]))
@@ -326,7 +326,7 @@ class Tree:
         capacity = min(self.max_nodes, max(2 * size, 1024, 4 * (int(self.nodes[0]["num_children"]) + 1)))
         kept = np.zeros(capacity, node_dtype)
         keep_subtree(self.nodes, child, kept)
-        for name in ("memory", "own", "amaf", "shared"):
+        for name in ("memory", "own", "amaf", "pooled"):
             column = getattr(self, name)
             if column is not None:
                 moved = np.zeros(capacity, column.dtype)
@@ -352,6 +352,6 @@ class Tree:
         self.header["nodes"] = self.nodes.ctypes.data
         self.header["memory"] = 0 if self.memory is None else self.memory.ctypes.data
         self.header["own"] = 0 if self.own is None else self.own.ctypes.data
-        self.header["shared"] = 0 if self.shared is None else self.shared.ctypes.data
+        self.header["pooled"] = 0 if self.pooled is None else self.pooled.ctypes.data
         self.header["amaf"] = 0 if self.amaf is None else self.amaf.ctypes.data
         self.header["capacity"] = len(self.nodes)

@@ -82,7 +82,7 @@ class Workspace:
                 memory=self.memory is not None,
                 own=needs_own,
                 amaf=needs_amaf,
-                shared=preset.transpositions,
+                pooled=preset.transpositions,
                 equivalence=self.memory.equivalence if self.memory else 0.0,
                 bias=self.memory.bias if self.memory and self.memory.bias is not None else -1.0,
             )
