@@ -93,6 +93,9 @@ class PickPosition(Position):
     def to_play(self) -> int:
         return self.player
 
+    def key(self) -> tuple[int, ...]:
+        return (*self.free, -1, *self.scores, self.player)
+
     def outcome(self) -> float:
         return (self.scores[0] - self.scores[1]) / 36
 

@@ -56,12 +56,17 @@ class Rng:
 class Position:
     """A position has `legal_actions()`, `play(action)` in place, `to_play()` and `outcome()` for player 0."""
 
+    rolled: Sequence[tuple[int, int]] = ()  # (action, player) of the last rollout
+
     def copy(self) -> Any:
         return copy.deepcopy(self)
 
     def rollout(self, rng: Rng) -> float:
+        self.rolled = rolled = []
         while actions := self.legal_actions():
-            self.play(actions[rng.below(len(actions))])
+            action = actions[rng.below(len(actions))]
+            rolled.append((action, self.to_play()))
+            self.play(action)
         return self.outcome()
 
 
@@ -114,12 +119,18 @@ class LinePosition(Position):
         if any(all(self.board[other] == player for other in cells) for cells in self.runs[cell]):
             self.winner = player
 
+    def key(self) -> Any:
+        return tuple(self.board)
+
     def outcome(self) -> float:
         return {-1: 0.0, 0: 1.0, 1: -1.0}[self.winner]
 
     def rollout(self, rng: Rng) -> float:
+        self.rolled = rolled = []
         while cells := self.playable():
-            self.put(cells[rng.below(len(cells))])
+            cell = cells[rng.below(len(cells))]
+            rolled.append((cell % self.columns if self.gravity else cell, self.to_play()))
+            self.put(cell)
         return self.outcome()
 
 
@@ -140,6 +151,8 @@ class Node:
     num_visited: int = 0
     children: list[Node] = field(default_factory=list)
     own_returns: list[float] = field(default_factory=list)  # its own evaluations, for player 0
+    key: Any = None  # of its position, where transpositions share
+    amaf_returns: list[float] = field(default_factory=list)  # for player 0
     memory_value: float = 0.0
     memory_count: float = 0.0
 
@@ -202,6 +215,45 @@ def ucb1_prior(exploration: float = 1.0, strength: float = 200.0) -> Selection:
             value = (known + strength * share * share) / n if n else 0.0
             bounds.append(value + exploration * math.sqrt(math.log(max(node.visit_count, 1))) / math.sqrt(max(n, 1.0)))
         return bounds.index(max(bounds))
+
+    return select
+
+
+def rave(
+    exploration: float = 0.0,
+    equivalence: float = 1000.0,
+    bias: float | None = None,
+    strength: float = 0.0,
+    first_play_urgency: float = math.inf,
+) -> Selection:
+    def select(node: Node, rng: Rng, q: Quality) -> int:
+        best, highest, unknown = EXPAND, -math.inf, []
+        seeds = strength > 0.0 and node.has_priors
+        likeliest = max(child.prior for child in node.children)
+        for index, child in enumerate(node.children):
+            n, value = (float(child.visit_count), q(node, child)) if index < node.num_visited else (0.0, 0.0)
+            if seeds:
+                share = child.prior / likeliest
+                total = n + strength * share
+                n, value = total, (n * value + strength * share * share) / total if total else 0.0
+            m = len(child.amaf_returns)
+            if not m and not n:
+                unknown.append(index)
+                continue
+            if m and value > -math.inf:
+                beta = math.sqrt(equivalence / (3.0 * n + equivalence)) if n else 1.0
+                if bias is not None and n:
+                    beta = m / (n + m + 4.0 * n * m * bias * bias)
+                mean = 0.0
+                for number, given in enumerate(child.amaf_returns, 1):
+                    mean += (given - mean) / number
+                value += beta * (node.sign * mean - value)
+            bound = value + exploration * math.sqrt(math.log(max(node.visit_count, 1))) / math.sqrt(n + 1.0)
+            if bound > highest:
+                best, highest = index, bound
+        if unknown and first_play_urgency > highest:
+            return unknown[rng.below(len(unknown)) if len(unknown) > 1 else 0]
+        return best
 
     return select
 
@@ -333,6 +385,8 @@ class ReferenceSearch:
     remember: Callable[[list[Node], float], None] | None = None  # what it keeps after a backup
     equivalence: float = 0.0  # k of the memory's weight sqrt(k / (3N + k))
     solver: bool = False
+    amaf: bool = False
+    transpositions: bool = False
     bias: float | None = None  # b of the memory's other weight, N_M / (N + N_M + 4·N·N_M·b²)
 
     def __post_init__(self) -> None:
@@ -340,6 +394,7 @@ class ReferenceSearch:
 
     def reset(self, position: Any) -> None:
         self.position, self.full = position.copy(), False
+        self.positions: dict[Any, list[float]] = {}  # Σ N·V for player 0 and Σ N over the nodes of a position
         self.root = Node(player=position.to_play())
         self.num_nodes = 1
 
@@ -350,6 +405,10 @@ class ReferenceSearch:
         self.reset(self.position)
         if kept:
             self.root, self.num_nodes = kept[0], kept[0].size()
+            self.root.key, row = None, [self.root]
+            while row:
+                self.add(row, 1.0)
+                row = [child for node in row for child in node.children]
 
     def run(self, simulations: int, seed: int) -> Node:
         rng, self.replayed, self.priors_left = Rng(seed), None, self.first_nodes
@@ -363,6 +422,9 @@ class ReferenceSearch:
         value = node.sign * child.value
         if child.proven:
             return -math.inf if value <= -1.0 else value
+        if child.key is not None:
+            total, count = self.positions[child.key]
+            value = node.sign * (total / count)
         if child.memory_count > 0.0:
             n, m = child.visit_count, child.memory_count
             weight = math.sqrt(self.equivalence / (3.0 * n + self.equivalence))
@@ -394,15 +456,39 @@ class ReferenceSearch:
             path.append(child)
             position.play(child.action)
         leaf = path[-1]
+        position.rolled = ()
         if self.recall is not None and not (leaf.terminal or leaf.proven):
             self.recall(path, position)
         value = self.evaluate(leaf, position, rng)
+        self.add(path, -1.0)
         self.backup(path, value)
         if self.remember is not None:
             self.remember(path, value)
+        if self.amaf:
+            self.learn_moves(path, position.rolled, value)
         if self.solver:
             for node in reversed(path):
                 self.prove(node)
+        self.add(path, 1.0)
+
+    def add(self, nodes: list[Node], factor: float) -> None:
+        for node in nodes:
+            if node.key is not None:
+                sums = self.positions.setdefault(node.key, [0.0, 0.0])
+                sums[0] += factor * (node.visit_count * node.value)
+                sums[1] += factor * node.visit_count
+
+    @staticmethod
+    def learn_moves(path: list[Node], rolled: Sequence[tuple[int, int]], value: float) -> None:
+        """Children whose action their player was the first to play from the node on learn the value."""
+        for depth, node in enumerate(path):
+            later = [(child.action, parent.player) for parent, child in itertools.pairwise(path[depth:])] + [*rolled]
+            first: dict[int, int] = {}
+            for action, player in later:
+                first.setdefault(action, player)
+            for child in node.children if depth < len(path) - 1 else []:
+                if first.get(child.action) == node.player:
+                    child.amaf_returns.append(value)
 
     @staticmethod
     def prove(node: Node) -> None:
@@ -446,6 +532,8 @@ class ReferenceSearch:
         child = node.children[first]
         position.play(child.action)
         child.player, child.terminal = position.to_play(), not position.legal_actions()
+        if self.transpositions and not child.terminal:
+            child.key = position.key()
         return child
 
     def evaluate(self, leaf: Node, position: Any, rng: Rng) -> float:

@@ -692,7 +692,7 @@ def _first_moves(start, state, rng, counts, kos):
         draw = random_word(rng[0]) >> np.uint64(32)
         a = random_word(rng[0])
         b = random_word(rng[0])
-        gain, _, ko, _, _, _ = _turn(board, board.colour, stride, empty, board.ko, draw, a, b)
+        gain, _, ko, _, _, _, _ = _turn(board, board.colour, stride, empty, board.ko, draw, a, b)
         if gain == 0:
             counts[0] += 1
             continue

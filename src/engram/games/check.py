@@ -52,6 +52,11 @@ def _value_2(address, first, second):
     return call_float(address, (first, second))
 
 
+@compiled
+def _value_3(address, first, second, third):
+    return call_float(address, (first, second, third))
+
+
 def check_game(game: Game, games: int = 50, seed: int = 0) -> CheckReport:
     """Plays random games through every function of a game and checks what a search relies on.
 
@@ -150,9 +155,24 @@ def _one_game(
         for policy in ("rollout", "heavy_rollout"):
             if game.address(policy):
                 copy_again()
+                before_rng = np.array(rng)
                 value = _value_2(game.address(policy), copied.ctypes.data, rng.ctypes.data)
                 must(-1.0 <= value <= 1.0, f"{policy} gave {value}, not a value in [-1, 1]")
                 must(game.hash(game.read(buffer)) == game.hash(state), f"a {policy} on a copy changed the original")
+            if game.address(policy + "_moves"):
+                copy_again()
+                twin, moves = before_rng, np.full(game.max_moves + SLACK, -7, np.int32)
+                moves[0] = game.max_moves
+                again = _value_3(
+                    game.address(policy + "_moves"), copied.ctypes.data, twin.ctypes.data, moves.ctypes.data
+                )
+                written = moves[1 : 1 + max(0, min(int(moves[0]), game.max_moves))]
+                must(again == value and (twin == rng).all(), f"{policy}_moves plays another game than {policy}")
+                must((moves[1 + game.max_moves :] == -7).all(), f"{policy}_moves wrote behind its buffer")
+                must(
+                    bool(((written >= 0) & (written < 2 * game.num_actions)).all()),
+                    f"{policy}_moves wrote what is no move",
+                )
         action = chosen.choice(legal)
         name = game.action_name(action)
         must(game.parse_action(name) == action, f"the action written {name!r} is read as another one")

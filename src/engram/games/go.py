@@ -42,7 +42,7 @@ from engram.games.go_board import (
     zobrist,
 )
 from engram.games.go_history import copy_boards, encode_history, flip_stone, keep_board
-from engram.games.go_rollout import rollout, value_of
+from engram.games.go_rollout import rollout, rollout_moves, value_of
 from engram.games.symmetry import board_symmetries
 
 _0 = np.uint64(0)
@@ -273,6 +273,7 @@ def go(size: int, komi: float = 7.5, move_limit: int | None = None) -> Game:
         canonical_hash=canonical_hash,
         copy=copy,
         rollout=rollout,
+        rollout_moves=rollout_moves,
         encode=encode,
         planes_shape=(4, size, size),
         encode_history=encode_history,

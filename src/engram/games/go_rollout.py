@@ -21,6 +21,7 @@ from engram.games.go_board import (
     reset_neutral,
     safe,
 )
+from engram.games.moves import note, nowhere
 
 _0 = np.uint64(0)
 _1 = np.uint64(1)
@@ -40,7 +41,7 @@ def _next_word(a, b):
 
 @compiled(inline=True)
 def _turn(board, colour, stride, num_empty, ko, draw, a, b):
-    """One move of `colour`; its gain is the stone and those taken, 0 where it has to pass.
+    """One move of `colour`; its gain is the stone and those taken, 0 where it has to pass. The point comes last.
 
     The next draw is made before the outcome of this one is known: after a branch that the processor
     guessed wrongly it is already there.
@@ -67,8 +68,8 @@ def _turn(board, colour, stride, num_empty, ko, draw, a, b):
         ko = _0
         if num_empty == rest + _1 and theirs == ONES:
             ko = np.uint64(board.listed[rest])
-        return num_empty - rest + _1, num_empty, ko, draw, a, b
-    return _0, num_empty, _0, draw, a, b
+        return num_empty - rest + _1, num_empty, ko, draw, a, b, point
+    return _0, num_empty, _0, draw, a, b, _0
 
 
 @compiled(inline=True)
@@ -92,18 +93,25 @@ def _settled_balance(board, stride, num_empty):
 
 
 @compiled(inline=True)
+def action_of(point, width):
+    """The action that plays on a point."""
+    row = point // (width + 1) - 1
+    return point - (row + 1) * (width + 1) - 1 + row * width
+
+
+@compiled(inline=True)
 def value_of(balance, komi):
     """Value for Black of an area balance."""
     margin = np.float64(balance) - komi
     return 1.0 if margin > 0.0 else (-1.0 if margin < 0.0 else 0.0)
 
 
-def rollout(board, rng):
-    """Plays uniformly to two passes in a row or 3·width² moves; returns the value for Black.
-
-    Leaves a board that is over. Its stones, balance and number of moves are right; the key and the
-    past positions are not continued.
-    """
+@compiled(inline=True)
+def _uniform(board, rng, moves, writes):
+    room = np.int64(moves[0]) if writes else 0
+    written = np.int64(0)
+    if writes:
+        moves[0] = 0
     stride = board.width + _1
     passes = board.passes
     if passes >= _2 or board.num_moves >= board.move_limit:
@@ -117,26 +125,48 @@ def rollout(board, rng):
     colour = board.colour
     balance = board.balance
     limit = _3 * board.width * board.width
-    moves = _0
-    while passes < _2 and moves < limit:
+    played = _0
+    while passes < _2 and played < limit:
         if colour == _0:
-            gain, num_empty, ko, draw, a, b = _turn(board, _0, stride, num_empty, ko, draw, a, b)
+            gain, num_empty, ko, draw, a, b, point = _turn(board, _0, stride, num_empty, ko, draw, a, b)
             balance += np.int64(gain)
+            if writes and gain:
+                written = note(moves, written, room, np.int64(point), 0)
             passes = _0 if gain else passes + _1
-            moves += _1
-            if passes == _2 or moves == limit:
+            played += _1
+            if passes == _2 or played == limit:
                 break
         colour = _0
-        gain, num_empty, ko, draw, a, b = _turn(board, _1, stride, num_empty, ko, draw, a, b)
+        gain, num_empty, ko, draw, a, b, point = _turn(board, _1, stride, num_empty, ko, draw, a, b)
         balance -= np.int64(gain)
+        if writes and gain:
+            written = note(moves, written, room, np.int64(point), 1)
         passes = _0 if gain else passes + _1
-        moves += _1
+        played += _1
     rng.word[0] = a
     rng.word[1] = b
-    board.colour = (board.colour + moves) & _1
-    board.num_moves += moves
+    board.colour = (board.colour + played) & _1
+    board.num_moves += played
     board.balance = balance
     board.ko = _0
     board.passes = _2
+    if writes:
+        for k in range(1, written + 1):
+            moves[k] = np.int32(2 * action_of(moves[k] >> 1, np.int64(board.width)) + (moves[k] & 1))
+        moves[0] = written
     settled = passes == _2
     return value_of(_settled_balance(board, stride, num_empty) if settled else area_balance(board), board.komi)
+
+
+def rollout(board, rng):
+    """Plays uniformly to two passes in a row or 3·width² moves; returns the value for Black.
+
+    Leaves a board that is over. Its stones, balance and number of moves are right; the key and the
+    past positions are not continued.
+    """
+    return _uniform(board, rng, nowhere(), False)
+
+
+def rollout_moves(board, rng, moves):
+    """`rollout`, which writes its moves down, passes left out."""
+    return _uniform(board, rng, moves, True)

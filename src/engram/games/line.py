@@ -20,6 +20,7 @@ from engram.games.canonical import HIGHEST, cell_word, image, num_images
 from engram.games.game import Game
 from engram.games.line_text import action_names, parser, renderer
 from engram.games.line_threats import winning_cells
+from engram.games.moves import note, nowhere
 from engram.games.symmetry import board_symmetries, mirror_symmetries
 from engram.rng import mix, random_below
 
@@ -162,7 +163,21 @@ def canonical_hash(state):
     return lowest
 
 
-def rollout(state, rng):
+@compiled(inline=True)
+def _action_at(stone, state):
+    """The action that puts this stone, a word of one bit."""
+    rows, columns = _rows_columns(state)
+    bit = np.int64(popcount(stone - _1))
+    column = bit // (rows + 1)
+    if state.bottom != _0:
+        return column
+    return (rows - 1 - bit + column * (rows + 1)) * columns + column
+
+
+@compiled(inline=True)
+def _uniform(state, rng, moves, writes):
+    room = np.int64(moves[0]) if writes else 0
+    count = np.int64(0)
     mine = state.mine
     stones = state.stones
     bottom = state.bottom
@@ -174,17 +189,33 @@ def rollout(state, rng):
     while True:
         free = playable(stones, bottom, flip, cells)
         if free == _0:
-            return 0.0
-        mover = mine | pick_bit(free, random_below(rng, popcount(free)))
+            break
+        stone = pick_bit(free, random_below(rng, popcount(free)))
+        if writes:
+            count = note(moves, count, room, _action_at(stone, state), value < 0.0)
+        mover = mine | stone
         mine ^= stones
         stones = mine | mover
         if has_run(mover, height, run):
-            return value
+            break
         value = -value
+    if writes:
+        moves[0] = count
+    return value if free != _0 else 0.0
 
 
-def heavy_rollout(state, rng):
-    """Takes a win, else stops a loss, else plays uniformly."""
+def rollout(state, rng):
+    return _uniform(state, rng, nowhere(), False)
+
+
+def rollout_moves(state, rng, moves):
+    return _uniform(state, rng, moves, True)
+
+
+@compiled(inline=True)
+def _heavy(state, rng, moves, writes):
+    room = np.int64(moves[0]) if writes else 0
+    count = np.int64(0)
     mine = state.mine
     stones = state.stones
     bottom = state.bottom
@@ -196,15 +227,33 @@ def heavy_rollout(state, rng):
     while True:
         free = playable(stones, bottom, flip, cells)
         if free == _0:
-            return 0.0
-        if winning_cells(mine, height, run) & free != _0:
-            return value
+            break
+        wins = winning_cells(mine, height, run) & free
+        if wins != _0:
+            if writes:
+                count = note(moves, count, room, _action_at(wins & (~wins + _1), state), value < 0.0)
+            break
         stops = winning_cells(mine ^ stones, height, run) & free
         options = stops if stops != _0 else free
-        mover = mine | pick_bit(options, random_below(rng, popcount(options)))
+        stone = pick_bit(options, random_below(rng, popcount(options)))
+        if writes:
+            count = note(moves, count, room, _action_at(stone, state), value < 0.0)
+        mover = mine | stone
         mine ^= stones
         stones = mine | mover
         value = -value
+    if writes:
+        moves[0] = count
+    return value if free != _0 else 0.0
+
+
+def heavy_rollout(state, rng):
+    """Takes a win, else stops a loss, else plays uniformly."""
+    return _heavy(state, rng, nowhere(), False)
+
+
+def heavy_rollout_moves(state, rng, moves):
+    return _heavy(state, rng, moves, True)
 
 
 def encode(state, planes):
@@ -268,6 +317,8 @@ def line(rows: int, columns: int, run: int, gravity: bool = False, name: str | N
         canonical_hash=code["canonical_hash"],
         rollout=code["rollout"],
         heavy_rollout=code.get("heavy_rollout"),
+        rollout_moves=code["rollout_moves"],
+        heavy_rollout_moves=code.get("heavy_rollout_moves"),
         encode=code["encode"],
         copy=code.get("copy"),
         constants=("cells", "bottom", "run") if one_word else ("rows", "columns", "run", "gravity"),

@@ -6,6 +6,7 @@ import numpy as np
 
 from engram.compile import compiled
 from engram.games.canonical import HIGHEST, cell_word, image, num_images
+from engram.games.moves import note, nowhere
 from engram.rng import mix, random_below
 
 _1 = np.uint64(1)
@@ -154,23 +155,38 @@ def _list_free(state):
 legal_actions_helper = compiled(legal_actions)
 
 
-def rollout(state, rng):
+outcome_helper = compiled(outcome)
+
+
+@compiled(inline=True)
+def _uniform(state, rng, moves, writes):
+    room = np.int64(moves[0]) if writes else 0
+    written = np.int64(0)
     free = state.free
     count = _list_free(state)
     while count > 0:
         chosen = np.int64(random_below(rng, count))
         action = np.int64(free[chosen])
         player = state.num_moves & 1
+        if writes:
+            written = note(moves, written, room, action, player)
         if _put(state, action):
             state.winner = player
-            return 1.0 - 2.0 * player
+            break
         if state.gravity == 0 or state.height[action] == state.rows:
             count -= 1
             free[chosen] = free[count]
+    if writes:
+        moves[0] = written
     return outcome_helper(state)
 
 
-outcome_helper = compiled(outcome)
+def rollout(state, rng):
+    return _uniform(state, rng, nowhere(), False)
+
+
+def rollout_moves(state, rng, moves):
+    return _uniform(state, rng, moves, True)
 
 
 def encode(state, planes):

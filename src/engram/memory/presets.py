@@ -145,11 +145,12 @@ def memory_uct(
     reuse_tree: bool = True,
     selection: Operator | None = None,
     solver: bool = False,
+    transpositions: bool = False,
 ) -> Preset:
     """UCT that remembers: leaves ask similar positions what they are worth (M-MCTS).
 
     Args:
-      exploration, backup, expand_after, decision, reuse_tree, selection, solver: as in `uct`.
+      exploration, backup, expand_after, decision, reuse_tree, selection, solver, transpositions: as in `uct`.
       num_neighbours, temperature, capacity, dimension, decay, equivalence, neighbours, bias, every_node, keep_states,
         memory, plane_weight, pattern_weight: as in `remembering`.
       rollout: as in `uct`.
@@ -169,6 +170,7 @@ def memory_uct(
         reuse_tree=reuse_tree,
         selection=selection,
         solver=solver,
+        transpositions=transpositions,
     )
     remembers = remembering(
         num_neighbours=num_neighbours,

@@ -12,7 +12,7 @@ from engram.errors import InvalidParameter
 from engram.games.game import SLACK
 from engram.rng import random_below
 from engram.search.sharing import enter_flight, reserve
-from engram.search.tree import EXPAND, PRIORS, entering, memory_of, nodes_of, own_of
+from engram.search.tree import EXPAND, PRIORS, amaf_of, entering, memory_of, nodes_of, own_of, pooled_of
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,18 @@ def make_children(program, slot, tree, index):
         own = own_of(tree)
         for k in range(first, first + count):
             own[k].mean = 0.0
+    if tree.pooled != 0:
+        pooled = pooled_of(tree)
+        for k in range(first, first + count):
+            pooled[k].key = np.uint64(0)
+            pooled[k].total = 0.0
+            pooled[k].count = 0.0
+            pooled[k].home = 0
+    if tree.amaf != 0:
+        amaf = amaf_of(tree)
+        for k in range(first, first + count):
+            amaf[k].mean = 0.0
+            amaf[k].count = np.uint32(0)
     nodes[index].first_child = np.int32(first)
     nodes[index].num_visited = np.uint16(0)
     if tree.shared != 0:
@@ -89,14 +101,22 @@ def actions_of(program, slot):
 
 
 @compiled(inline=True)
-def _swap(nodes, one, other):
-    # Nobody has visited either: they differ in action and prior alone.
+def _swap(tree, nodes, one, other):
+    # Nobody has visited either: they differ in action, prior and AMAF alone.
     action = nodes[one].action
     prior = nodes[one].prior
     nodes[one].action = nodes[other].action
     nodes[one].prior = nodes[other].prior
     nodes[other].action = action
     nodes[other].prior = prior
+    if tree.amaf != 0:
+        amaf = amaf_of(tree)
+        mean = amaf[one].mean
+        count = amaf[one].count
+        amaf[one].mean = amaf[other].mean
+        amaf[one].count = amaf[other].count
+        amaf[other].mean = mean
+        amaf[other].count = count
 
 
 @compiled(inline=True)
@@ -111,9 +131,9 @@ def enter_child(program, tree, index, wanted, rng):
     visited = np.int64(node.num_visited)
     chosen = first + visited
     if wanted != EXPAND:
-        _swap(nodes, chosen, entering(wanted))
+        _swap(tree, nodes, chosen, entering(wanted))
     elif program.sorted_children == 0 and not node.flags & PRIORS and np.int64(node.num_children) - visited > 1:
-        _swap(nodes, chosen, chosen + np.int64(random_below(rng, np.int64(node.num_children) - visited)))
+        _swap(tree, nodes, chosen, chosen + np.int64(random_below(rng, np.int64(node.num_children) - visited)))
     if tree.shared != 0:
         enter_flight(tree, chosen)
         fence()

@@ -10,7 +10,7 @@ A parameter whose default is an array is a table: `table_at(parameters.steps, pa
 schedule (`schedules.py`) given for it is tabulated when the budget is known.
 One whose default is None is another operator or none: `parameters.mix` is its address (0: none) and
 `parameters.mix_parameters` that of its numbers, for `engram.compile.call`. `check=` may name a function
-of all values that refuses those that do not go together.
+of all values that refuses those that do not go together; `needs=("amaf",)` says which columns of the tree it reads.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ class Definition:
     Attributes:
       kind: the phase it belongs to, `selection`, `backup` or `mix`.
       name: how specifications write it.
+      needs: columns of the tree that searches with it keep for it.
       parameters: name to `Parameter`, to the default table, or to None for an operator.
     """
 
@@ -66,7 +67,9 @@ class Definition:
         leading: tuple[Any, ...],
         parameters: Any,
         check: Check | None = None,
+        needs: tuple[str, ...] = (),
     ):
+        self.needs = needs
         self.check = check
         self.kind = kind
         self.name: str = function.__name__
@@ -192,8 +195,10 @@ OPERATORS: dict[str, dict[str, Definition]] = {}
 
 
 def _kind(kind: str, returns: Any, leading: tuple[Any, ...]) -> Callable[..., Callable[[Any], Definition]]:
-    def with_parameters(check: Check | None = None, **parameters: Any) -> Callable[[Any], Definition]:
-        return lambda function: Definition(kind, function, returns, leading, parameters, check)
+    def with_parameters(
+        check: Check | None = None, needs: tuple[str, ...] = (), **parameters: Any
+    ) -> Callable[[Any], Definition]:
+        return lambda function: Definition(kind, function, returns, leading, parameters, check, needs)
 
     return with_parameters
 

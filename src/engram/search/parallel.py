@@ -38,6 +38,8 @@ def refuse_threads(game: Game, preset: Preset, has_memory: bool) -> None:
     one = "threads on one tree need {}; parallel='root' gives each its own"
     if preset.expansion.all_children:
         raise InvalidParameter(one.format("all_children=False"))
+    if preset.transpositions or "amaf" in preset.selection.definition.needs:
+        raise InvalidParameter(one.format("no transpositions and no RAVE, whose sums one thread adds up"))
     if preset.prior is not None:
         raise InvalidParameter(one.format("no compiled prior"))
     if preset.backup.definition is not backups.trace_step_mix:

@@ -73,6 +73,7 @@ class Preset:
       first_nodes: only so many nodes of a search, the first, are given priors; None: all.
       memory: what similar positions say, or None; a function of the game makes one for each search.
       solver: carry proven values up the tree, and end the search when the root's is proven.
+      transpositions: nodes of the same position share their value in selection.
       num_leaves: simulations of one tree in flight for an evaluator, 1 to 1024.
       threads: of the processor, 1 to 256; parallel: `tree`, all on one, or `root`, a tree each and their roots
         added up. More than one on a tree does not repeat.
@@ -92,6 +93,7 @@ class Preset:
     first_nodes: int | None = None
     memory: Memory | Callable[[Game], Memory] | None = None
     solver: bool = False
+    transpositions: bool = False
     num_leaves: int = 1
     threads: int = 1
     parallel: str = "tree"
@@ -194,6 +196,7 @@ def uct(
     threads: int = 1,
     parallel: str = "tree",
     solver: bool = False,
+    transpositions: bool = False,
 ) -> Preset:
     """UCT: UCB1 selection, uniform rollouts, the mean backed up.
 
@@ -209,6 +212,7 @@ def uct(
       selection: a selection operator instead of UCB1; exploration and first_play_urgency are then its own.
       threads, parallel: see `Preset`.
       solver: carry proven wins, losses and draws up the tree.
+      transpositions: nodes of the same position share their value in selection.
     """
     given = {"exploration": exploration, "first_play_urgency": first_play_urgency}
     given = {key: value for key, value in given.items() if value is not None}
@@ -225,6 +229,7 @@ def uct(
         threads=threads,
         parallel=parallel,
         solver=solver,
+        transpositions=transpositions,
     )
 
 
@@ -242,13 +247,14 @@ def puct(
     num_leaves: int | None = None,
     reuse_tree: bool = True,
     solver: bool = False,
+    transpositions: bool = False,
 ) -> Preset:
     """PUCT: priors guide, an evaluator (or rollouts with uniform priors) values.
 
     Args:
       exploration: c ≥ 0.
       first_play_urgency, reduction: value of a child that nobody has visited; default the node's own.
-      backup, decision, reuse_tree, solver: as in `uct`.
+      backup, decision, reuse_tree, solver, transpositions: as in `uct`.
       evaluator: answers batches with policy and value; None: uniform priors and rollouts.
       network: a network as the evaluator: the name of a shipped one, such as `go9`, or a file.
       symmetry: the network sees positions turned at random.
@@ -274,6 +280,7 @@ def puct(
         num_leaves=num_leaves,
         reuse_tree=reuse_tree,
         solver=solver,
+        transpositions=transpositions,
     )
 
 
@@ -291,6 +298,7 @@ def uct_prior(
     num_leaves: int = 1,
     reuse_tree: bool = True,
     solver: bool = False,
+    transpositions: bool = False,
 ) -> Preset:
     """UCT with priors as starting visits: a move predictor seeds new children, rollouts value them.
 
@@ -302,7 +310,7 @@ def uct_prior(
       first_nodes: the predictor is asked about so many nodes of a search, the first.
       evaluator: a network, whose values are not used. prior: a compiled function instead (see `Preset`).
         Without either nobody gives priors, and this is `uct`.
-      backup, rollout, decision, reuse_tree, solver: as in `uct`. num_leaves: as in `puct`.
+      backup, rollout, decision, reuse_tree, solver, transpositions: as in `uct`. num_leaves: as in `puct`.
 
     Source: the baseline of Xiao, Mei and Müller, "Memory-augmented Monte-Carlo tree search", AAAI 2018 (Fuego with a
     network): strength 200, 100 nodes. Deviation: UCB1, whose N(s) counts real visits, and no RAVE.
@@ -319,6 +327,60 @@ def uct_prior(
         num_leaves=num_leaves,
         reuse_tree=reuse_tree,
         solver=solver,
+        transpositions=transpositions,
+    )
+
+
+@register
+def rave(
+    *,
+    exploration: float = 0.0,
+    equivalence: float = 1000.0,
+    bias: float = math.nan,
+    first_play_urgency: float = math.inf,
+    strength: float = 0.0,
+    first_nodes: int = 100,
+    evaluator: Evaluator | None = None,
+    prior: Callable[..., int] | None = None,
+    backup: Operator | None = None,
+    rollout: str = "uniform",
+    expand_after: int = 1,
+    decision: str = "robust",
+    num_leaves: int = 1,
+    reuse_tree: bool = True,
+    solver: bool = False,
+    transpositions: bool = False,
+) -> Preset:
+    """UCT with RAVE: moves are valued by all simulations in which they were played later, too.
+
+    Args:
+      exploration, equivalence, bias, first_play_urgency: as in `engram.search.selection.rave`.
+      strength, first_nodes, evaluator, prior: priors as starting visits, as in `uct_prior`; strength 0: none.
+      backup, rollout, expand_after, decision, reuse_tree, solver, transpositions: as in `uct`.
+      num_leaves: as in `puct`.
+
+    Source: Gelly and Silver, "Monte-Carlo tree search and rapid action value estimation in computer Go", 2011.
+    """
+    return Preset(
+        selection=selections.rave(
+            exploration=exploration,
+            equivalence=equivalence,
+            bias=bias,
+            strength=strength,
+            first_play_urgency=first_play_urgency,
+        ),
+        backup=backup or backups.average(),
+        rollout=rollout,
+        expansion=Expansion(after=expand_after),
+        decision=decision,
+        evaluator=evaluator,
+        rollout_values=evaluator is not None,
+        prior=prior,
+        first_nodes=first_nodes,
+        num_leaves=num_leaves,
+        reuse_tree=reuse_tree,
+        solver=solver,
+        transpositions=transpositions,
     )
 
 

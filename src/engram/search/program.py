@@ -15,12 +15,14 @@ program_dtype = np.dtype(
         ("outcome", np.int64),
         ("to_play", np.int64),
         ("copy", np.int64),
+        ("hash", np.int64),
         ("state_words", np.int64),  # 8-byte words of a state
         ("num_actions", np.int64),
         # the phases: addresses of operators and of their parameters
         ("selection", np.int64),
         ("selection_parameters", np.int64),
         ("evaluation", np.int64),  # (state, rng) -> value for player 0; 0: a rollout through play
+        ("evaluation_writes", np.int64),  # 1: it takes the slot's `moves` too, and writes its own there
         ("waits", np.int64),  # 0, or WAITS or WAITS_FOR_PRIORS: leaves wait for an evaluator that answers batches
         ("prior", np.int64),  # (state, actions, count, weights): weights of the legal actions; 0: none
         ("backup", np.int64),
@@ -50,6 +52,8 @@ slot_dtype = np.dtype(
         ("path", np.int64),  # address of int32 node indices
         ("actions", np.int64),  # address of int32 legal actions
         ("weights", np.int64),  # address of float32 weights by action, for `prior`; or 0
+        ("moves", np.int64),  # address of int32 moves of the rollout (games/moves.py), `max_depth` at most; or 0
+        ("first_player", np.int64),  # address of uint8 by action, scratch of AMAF; or 0
         ("rng", np.int64),
         ("max_depth", np.int64),
         ("depth", np.int64),  # of the leaf; path[0] is the root

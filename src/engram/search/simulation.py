@@ -13,11 +13,14 @@ import numpy as np
 from numba import carray
 
 from engram.compile import call, call_float, compiled, pointer_at, record_at
+from engram.games.moves import note
 from engram.rng import random_below, rng_dtype
+from engram.search.amaf import update_amaf
 from engram.search.expansion import actions_of, ask_prior, enter_child, make_children, set_priors
 from engram.search.program import COLLISION, FAILED, FINISHED, GROW, LEAF, OVER, WAITS, WAITS_FOR_PRIORS
 from engram.search.proof import carry_proofs
 from engram.search.sharing import claim, enter_flight, leave_flight, release
+from engram.search.transpositions import add_path, rebuild, share
 from engram.search.tree import EXPAND, PLAYER_1, PROVEN, TERMINAL, entering, nodes_of, tree_dtype
 
 DECISION_PERIOD = 64
@@ -92,6 +95,8 @@ def descend(program, slot):
         return GROW
     if copy_state(program, slot.state, slot.root_state) < 0:
         return FAILED
+    if tree.pooled != 0 and tree.stale != 0:
+        rebuild(tree)
     word_0 = rng.word[0]
     word_1 = rng.word[1]
     depth = 0
@@ -176,7 +181,10 @@ def descend(program, slot):
             slot.depth = depth
             if over != 0:
                 nodes[child].flags |= np.uint8(TERMINAL)
-            return arrive(program, slot, nodes[child])
+            status = arrive(program, slot, nodes[child])
+            if tree.pooled != 0 and status == LEAF:
+                share(tree, child, np.uint64(call(program.hash, (slot.state,))))
+            return status
         index = child
 
 
@@ -185,12 +193,20 @@ def rollout(program, slot):
     """A uniformly random game from the slot's state to its end, through the game's functions; nan on failure."""
     rng = record_at(slot.rng, rng_dtype)
     actions = actions_of(program, slot)
+    moves = pointer_at(slot.moves, np.int32)
+    room = slot.max_depth if slot.moves != 0 else np.int64(0)
+    written = np.int64(0)
     for _ in range(slot.max_depth):  # a game that does not end within its own bound is faulty
         count = call(program.legal_actions, (slot.state, slot.actions))
         if count <= 0 or count > program.num_actions:
             return math.nan
-        over = call(program.play, (slot.state, np.int64(actions[np.int64(random_below(rng, count))])))
+        action = np.int64(actions[np.int64(random_below(rng, count))])
+        if written < room:
+            written = note(moves, written, room, action, call(program.to_play, (slot.state,)))
+        over = call(program.play, (slot.state, action))
         if over != 0:
+            if room > 0:
+                moves[0] = written
             return call_float(program.outcome, (slot.state,)) if over > 0 else math.nan
     return math.nan
 
@@ -198,6 +214,9 @@ def rollout(program, slot):
 @compiled(inline=True)
 def evaluate(program, slot):
     """Value of the slot's state for player 0, by the evaluation operator or a rollout; uses the state up."""
+    if program.evaluation_writes != 0:
+        pointer_at(slot.moves, np.int32)[0] = slot.max_depth
+        return call_float(program.evaluation, (slot.state, slot.rng, slot.moves))
     if program.evaluation != 0:
         return call_float(program.evaluation, (slot.state, slot.rng))
     return rollout(program, slot)
@@ -206,11 +225,18 @@ def evaluate(program, slot):
 @compiled(inline=True)
 def finish(program, slot, value):
     """Backup: takes the value for player 0 of the slot's leaf up its path. Returns FAILED if the rule did."""
+    shares = tree_of(slot).pooled != 0
+    if shares:
+        add_path(tree_of(slot), path_of(slot), slot.depth, -1.0)
     status = call(program.backup, (slot.tree, slot.path, slot.depth, value, program.backup_parameters))
     if program.remember != 0 and status >= 0:
         status = call(program.remember, (slot.tree, slot.path, slot.depth, value, program.remember_parameters))
+    if tree_of(slot).amaf != 0:
+        update_amaf(program, slot, tree_of(slot), path_of(slot), value)
     if program.solver != 0:
         carry_proofs(tree_of(slot), path_of(slot), slot.depth)
+    if shares:
+        add_path(tree_of(slot), path_of(slot), slot.depth, 1.0)
     if tree_of(slot).shared != 0:
         leave_flight(tree_of(slot), path_of(slot), slot.depth)
     slot.done += 1

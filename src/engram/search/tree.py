@@ -45,11 +45,33 @@ own_dtype = np.dtype(
         ("first", np.float64),  # the node's own first evaluation, for player 0
     ]
 )
+amaf_dtype = np.dtype(
+    [
+        (
+            "mean",
+            np.float64,
+        ),  # value for player 0 of simulations in which its move was played later
+        ("count", np.uint32),  # how many
+        ("unused", np.uint32),
+    ]
+)
+pooled_dtype = np.dtype(
+    [
+        ("key", np.uint64),  # hash of the node's position
+        ("total", np.float64),  # at its home: Σ N·V for player 0 over all nodes of the position
+        ("count", np.float64),  # at its home: Σ N
+        ("home", np.int32),  # node that keeps the sums of its position; 0: it shares with nobody
+        ("bucket", np.int32),  # a place of the table from key to node, nothing to do with this node; 0: empty
+    ]
+)
 tree_dtype = np.dtype(
     [
         ("nodes", np.int64),  # address of `capacity` nodes
         ("memory", np.int64),  # address of as many `memory_dtype`, or 0
         ("own", np.int64),  # address of as many `own_dtype`, or 0
+        ("amaf", np.int64),  # address of as many `amaf_dtype`, or 0
+        ("pooled", np.int64),  # address of as many `pooled_dtype`, or 0
+        ("stale", np.int64),  # 0, or GROWN or MOVED: its table is not right any more
         ("capacity", np.int64),
         ("num_nodes", np.int64),
         ("max_nodes", np.int64),
@@ -64,6 +86,8 @@ PLAYER_1 = 1
 TERMINAL = 2
 PROVEN = 4
 PRIORS = 8  # somebody gave its children their priors
+GROWN = 1
+MOVED = 2
 EXPAND = -1
 """What a selection rule returns to enter the next child that nobody has visited."""
 
@@ -93,6 +117,18 @@ def own_of(tree):
 
 
 @compiled(inline=True)
+def amaf_of(tree):
+    """The AMAF column of a tree that has one."""
+    return carray(pointer_at(tree.amaf, amaf_dtype), (tree.capacity,))
+
+
+@compiled(inline=True)
+def pooled_of(tree):
+    """The column of transpositions of a tree that has one."""
+    return carray(pointer_at(tree.pooled, pooled_dtype), (tree.capacity,))
+
+
+@compiled(inline=True)
 def sign_of(node):
     """+1.0 where player 0 moves at a node, -1.0 where player 1 does."""
     return 1.0 - 2.0 * np.float64(node.flags & PLAYER_1)
@@ -111,19 +147,25 @@ def statistics(tree, nodes, child, sign):
     """(visits, Q) of a visited child for the player whose sign is given.
 
     Simulations in flight count as visits that were lost (virtual loss), so that a batch spreads; a
-    memory's value is blended in where it knows something. A proven loss is worth -inf: no rule enters it
-    while there is another move.
+    memory's value is blended in where it knows something; with transpositions Q is that of the position.
+    A proven loss is worth -inf: no rule enters it while there is another move.
     """
     visits = np.float64(nodes[child].visit_count)
     value = sign * nodes[child].value
     if nodes[child].flags & PROVEN:
         if value <= -1.0:
             value = -math.inf
-    elif tree.memory != 0:
-        entry = memory_of(tree)[child]
-        if entry.count > 0.0:
-            weight = memory_weight(tree, visits, entry.count)
-            value = (1.0 - weight) * value + weight * sign * entry.value
+    else:
+        if tree.pooled != 0:
+            column = pooled_of(tree)
+            home = column[column[child].home]
+            if column[child].home != 0 and home.count > 0.0:
+                value = sign * (home.total / home.count)
+        if tree.memory != 0:
+            entry = memory_of(tree)[child]
+            if entry.count > 0.0:
+                weight = memory_weight(tree, visits, entry.count)
+                value = (1.0 - weight) * value + weight * sign * entry.value
     if nodes[child].in_flight != 0:
         waiting = np.float64(nodes[child].in_flight)
         value = (value * visits - waiting) / (visits + waiting)
@@ -199,6 +241,8 @@ class Tree:
       max_nodes: bound on the nodes, ≥ 1 + num_actions.
       memory: keep the memory column (24 bytes a node more), weighed by `equivalence` k, or by `bias` b if ≥ 0.
       own: keep the column of means that a mixing backup needs (16 bytes a node more).
+      amaf: keep the AMAF column that RAVE needs (16 bytes a node more).
+      pooled: keep the column of transpositions (32 bytes a node more).
     """
 
     def __init__(
@@ -208,6 +252,8 @@ class Tree:
         *,
         memory: bool = False,
         own: bool = False,
+        amaf: bool = False,
+        pooled: bool = False,
         equivalence: float = 0.0,
         bias: float = -1.0,
     ):
@@ -222,6 +268,8 @@ class Tree:
         self.nodes = np.zeros(capacity, node_dtype)
         self.memory = np.zeros(capacity, memory_dtype) if memory else None
         self.own = np.zeros(capacity, own_dtype) if own else None
+        self.amaf = np.zeros(capacity, amaf_dtype) if amaf else None
+        self.pooled = np.zeros(capacity, pooled_dtype) if pooled else None
         self._publish()
         self.clear()
 
@@ -236,29 +284,35 @@ class Tree:
         return bool(self.header["full"][0])
 
     @staticmethod
-    def bytes_a_node(memory: bool = False, own: bool = False) -> int:
+    def bytes_a_node(memory: bool = False, own: bool = False, amaf: bool = False, pooled: bool = False) -> int:
         """Memory that a node takes."""
-        return node_dtype.itemsize + memory * memory_dtype.itemsize + own * own_dtype.itemsize
+        columns = memory * memory_dtype.itemsize + own * own_dtype.itemsize + amaf * amaf_dtype.itemsize
+        return node_dtype.itemsize + columns + pooled * pooled_dtype.itemsize
 
     def clear(self) -> None:
         """Forgets everything but the room."""
         self.nodes[0] = np.zeros((), node_dtype)
-        for column in (self.memory, self.own):
+        for column in (self.memory, self.own, self.amaf):
             if column is not None:
                 column[0] = np.zeros((), column.dtype)
+        if self.pooled is not None:
+            self.pooled = np.zeros(len(self.nodes), pooled_dtype)  # its table lies all over it
+            self._publish()
+        self.header["stale"] = 0
         self.header["num_nodes"] = 1
         self.header["full"] = 0
 
     def columns(self) -> dict[str, np.ndarray]:
         """All arrays by name, one entry a node each: the nodes and the columns that this tree has."""
-        columns = {name: getattr(self, name) for name in ("nodes", "memory", "own")}
+        columns = {name: getattr(self, name) for name in ("nodes", "memory", "own", "amaf", "pooled")}
         return {name: column for name, column in columns.items() if column is not None}
 
     def grow(self) -> None:
         """Doubles the room, up to the bound."""
         capacity = min(self.max_nodes, 2 * len(self.nodes))
-        for name in self.columns():
+        for name in list(self.columns()):  # names alone: a reference held here would make a copy of each
             self._resize(name, capacity)
+        self.header["stale"] = max(GROWN, int(self.header["stale"][0]))
         self._publish()
 
     def children(self, node: int = 0) -> np.ndarray:
@@ -277,13 +331,14 @@ class Tree:
         capacity = min(self.max_nodes, max(2 * size, 1024, 4 * (int(self.nodes[0]["num_children"]) + 1)))
         kept = np.zeros(capacity, node_dtype)
         keep_subtree(self.nodes, child, kept)
-        for name in ("memory", "own"):
+        for name in ("memory", "own", "amaf", "pooled"):
             column = getattr(self, name)
             if column is not None:
                 moved = np.zeros(capacity, column.dtype)
                 keep_column(self.nodes, child, column, moved[:size])
                 setattr(self, name, moved)
         self.nodes = kept
+        self.header["stale"] = MOVED
         self.header["num_nodes"] = size
         self.header["full"] = 0
         self._publish()
@@ -302,4 +357,6 @@ class Tree:
         self.header["nodes"] = self.nodes.ctypes.data
         self.header["memory"] = 0 if self.memory is None else self.memory.ctypes.data
         self.header["own"] = 0 if self.own is None else self.own.ctypes.data
+        self.header["pooled"] = 0 if self.pooled is None else self.pooled.ctypes.data
+        self.header["amaf"] = 0 if self.amaf is None else self.amaf.ctypes.data
         self.header["capacity"] = len(self.nodes)

@@ -13,7 +13,7 @@ import numpy as np
 from engram import durable
 from engram.errors import InvalidFile, InvalidParameter, nearest
 from engram.games.python_game import PythonGame
-from engram.search.tree import PLAYER_1, node_dtype
+from engram.search.tree import MOVED, PLAYER_1, node_dtype
 from engram.search.workspace import Workspace
 
 KIND = "tree"
@@ -107,6 +107,7 @@ def load(path: str | Path, work: Workspace, max_bytes: int) -> None:
         column[:count] = arrays[name]
     tree.header["num_nodes"] = count
     tree.header["full"] = about["full"]
+    tree.header["stale"] = MOVED  # the table of transpositions lies in the order of the room that it had
     work.root_states[0] = buffer
     work.paths[0] = arrays["paths"]
     work.rngs["word"][0] = arrays["rng"]

@@ -66,7 +66,8 @@ class Workspace:
     ):
         needs_own = preset.backup.values.get("mix") is not None
         self.memory = preset.memory(game) if callable(preset.memory) else preset.memory
-        bytes_a_node = Tree.bytes_a_node(self.memory is not None, needs_own)
+        needs_amaf = "amaf" in preset.selection.definition.needs
+        bytes_a_node = Tree.bytes_a_node(self.memory is not None, needs_own, needs_amaf, preset.transpositions)
         bound = min(max_bytes // bytes_a_node, 2**31 - 1)
         bound = bound if max_nodes is None else min(bound, max_nodes)
         if bound < 1 + game.num_actions:
@@ -83,6 +84,8 @@ class Workspace:
                 bound,
                 memory=self.memory is not None,
                 own=needs_own,
+                amaf=needs_amaf,
+                pooled=preset.transpositions,
                 equivalence=self.memory.equivalence if self.memory else 0.0,
                 bias=self.memory.bias if self.memory and self.memory.bias is not None else -1.0,
             )
@@ -106,6 +109,8 @@ class Workspace:
         self.paths = np.zeros((num_slots, depth + 1), np.int32)
         self._actions = np.zeros((num_slots, game.num_actions + SLACK), np.int32)
         self._weights = np.zeros((num_slots if preset.prior else 0, game.num_actions), np.float32)
+        self._moves = np.zeros((num_slots if needs_amaf else 0, depth + 1), np.int32)
+        self._first_player = np.zeros((num_slots if needs_amaf else 0, game.num_actions), np.uint8)
         self._waiting = np.zeros(num_slots, np.int64)
         self._batch = np.zeros((num_slots if preset.evaluator else 0, words), np.uint64)
         self.program = self._make_program()
@@ -121,6 +126,8 @@ class Workspace:
             slot["state"] = self._states[number].ctypes.data
             slot["path"] = self.paths[number].ctypes.data
             slot["actions"] = self._actions[number].ctypes.data
+            slot["moves"] = self._moves[number].ctypes.data if needs_amaf else 0
+            slot["first_player"] = self._first_player[number].ctypes.data if needs_amaf else 0
             slot["weights"] = self._weights[number].ctypes.data if preset.prior else 0
             slot["max_depth"] = depth
             slot["sharers"] = self.sharers
@@ -317,7 +324,7 @@ class Workspace:
     def _make_program(self) -> np.ndarray:
         game, preset = self.game, self.preset
         program = np.zeros(1, program_dtype)
-        for name in ("legal_actions", "play", "outcome", "to_play", "copy"):
+        for name in ("legal_actions", "play", "outcome", "to_play", "copy", "hash"):
             program[name] = game.address(name)
         program["state_words"] = game.state_bytes // 8
         program["num_actions"] = game.num_actions
@@ -334,8 +341,17 @@ class Workspace:
         heavy = preset.rollout == "heavy"
         if heavy and not game.address("heavy_rollout"):
             raise InvalidParameter(f"{game.name} has no heavy rollout; leave rollout='heavy' out")
-        policy = game.address("heavy_rollout" if heavy else "rollout")
-        program["evaluation"] = self._evaluation.address if self._evaluation else policy
+        policy = "heavy_rollout" if heavy else "rollout"
+        writes = self.trees[0].amaf is not None and self._evaluation is None
+        if writes and heavy and not game.address("heavy_rollout_moves"):
+            raise InvalidParameter(
+                f"{preset.selection.definition.name} learns from the moves of rollouts, and {game.name} does not tell "
+                "those of its heavy ones; leave rollout='heavy' out"
+            )
+        # Where a game does not write its rollouts' moves down, they are played move by move.
+        address = game.address(policy + "_moves" if writes else policy)
+        program["evaluation"] = self._evaluation.address if self._evaluation else address
+        program["evaluation_writes"] = writes and address != 0
         program["waits"] = 0 if preset.evaluator is None else self._waits()
         program["prior"] = self._prior.address if self._prior else 0
         program["expand_after"] = preset.expansion.after

@@ -1,0 +1,171 @@
+"""Transpositions: the oracle's tree node by node, and sums that are those of the nodes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+from engram.search import backup as backups
+from engram.search.evaluation import Evaluation
+from engram.search.expansion import Expansion
+from engram.search.limit import Limit
+from engram.search.lockstep import Lockstep
+from engram.search.presets import Memory, Preset, preset, puct, uct
+from engram.search.search import Search
+from engram.search.tree import PROVEN
+from tests import reference
+from tests.reference import Backup, ReferenceSearch
+from tests.search.test_reference import (
+    BACKUPS,
+    EXPANSIONS,
+    GAMES,
+    SELECTIONS,
+    assert_same_tree,
+    by_depth,
+    by_depth_reference,
+    nothing,
+    position_after,
+)
+
+
+def assert_sums(tree) -> int:
+    """Each position's sums are those of its nodes; returns how many nodes share with another."""
+    column, nodes = tree.pooled[: tree.num_nodes], tree.nodes[: tree.num_nodes]
+    assert column["home"][0] == 0
+    by_key = defaultdict(list)
+    for index in np.flatnonzero(column["home"]):
+        by_key[int(column["key"][index])].append(index)
+    for members in by_key.values():
+        (home,) = set(column["home"][members].tolist())
+        assert home in members
+        assert column["count"][home] == nodes["visit_count"][members].sum()
+        total = (nodes["visit_count"][members] * nodes["value"][members]).sum()
+        assert column["total"][home] == pytest.approx(total, abs=1e-9)
+    entered = (nodes["visit_count"] > 0) & (nodes["flags"] & 2 == 0)
+    assert entered.sum() == (column["home"] != 0).sum() + 1
+    return sum(len(members) for members in by_key.values() if len(members) > 1)
+
+
+@pytest.mark.parametrize("selection", ["ucb1", "puct with reduction", "epsilon_greedy", "greedy with urgency"])
+@pytest.mark.parametrize("backup", ["average", "td best", "softmax", "table"])
+@pytest.mark.parametrize("game_name", GAMES)
+def test_transpositions_are_the_oracles(game_name, backup, selection):
+    shared = 0
+    for number, (after, all_children) in enumerate(EXPANSIONS[::2]):
+        game, state, position = position_after(game_name, (0, 3, 2)[number], seed=number)
+        search_preset = Preset(
+            selection=SELECTIONS[selection][0],
+            backup=BACKUPS[backup][0],
+            expansion=Expansion(after=after, all_children=all_children),
+            transpositions=True,
+            solver=number == 1,
+        )
+        oracle = ReferenceSearch(
+            position,
+            SELECTIONS[selection][1],
+            BACKUPS[backup][1],
+            expand_after=after,
+            all_children=all_children,
+            transpositions=True,
+            solver=number == 1,
+        )
+        search = Search(game, search_preset)
+        search.run(state, Limit(simulations=300), seed=number)
+        oracle.run(300, number)
+        assert_same_tree(search.tree, oracle)
+        shared += assert_sums(search.tree)
+    assert shared > 3
+
+
+def test_transpositions_with_rave_memory_and_the_solver():
+    game, state, position = position_after("tic_tac_toe", 1, seed=1)
+    rule = {"equivalence": 40.0}
+    memory = Memory(recall=by_depth(), remember=nothing(), equivalence=20.0)
+    rave = preset("rave(equivalence=40)").selection
+    search_preset = Preset(selection=rave, memory=memory, transpositions=True, solver=True)
+    oracle = ReferenceSearch(
+        position, reference.rave(**rule), recall=by_depth_reference, equivalence=20.0, amaf=True, transpositions=True,
+        solver=True,
+    )  # fmt: skip
+    search = Search(game, search_preset)
+    search.run(state, Limit(simulations=500), seed=6)
+    oracle.run(500, 6)
+    assert_same_tree(search.tree, oracle)
+    assert (search.tree.nodes["flags"] & PROVEN).any()
+
+
+@pytest.mark.parametrize("game_name", ["tic_tac_toe", "pick"])
+def test_shared_values_survive_moves_and_growth(game_name):
+    game, twin = GAMES[game_name]
+    search = Search(game, uct(transpositions=True, backup=backups.td()))
+    backup = Backup(trace_decay=0.9, discount=0.9, min_step=0.005)
+    oracle = ReferenceSearch(twin(), reference.ucb1(), backup, transpositions=True)
+    state = game.initial_state()
+    for move, action in enumerate([3, 1, 5]):
+        # The tree begins with room for 1024 nodes.
+        search.run(state, Limit(simulations=1500 if move == 0 else 200), seed=move)
+        oracle.run(1500 if move == 0 else 200, move)
+        assert_same_tree(search.tree, oracle)
+        assert_sums(search.tree)
+        state = game.play(state, action)
+        search.advance(action)
+        oracle.advance(action)
+    assert len(search.tree.pooled) == len(search.tree.nodes)
+    search.clear()
+    search.run(game.initial_state(), Limit(simulations=100))
+    assert_sums(search.tree)
+
+
+def test_a_position_known_by_another_path_is_not_judged_by_one_visit():
+    game, state, _ = position_after("connect_four", 4, seed=7)
+    plain, shared = Search(game, uct()), Search(game, uct(transpositions=True))
+    plain.run(state, Limit(simulations=5000))
+    shared.run(state, Limit(simulations=5000))
+    assert assert_sums(shared.tree) > 1000
+    assert plain.tree.nodes.tobytes() != shared.tree.nodes.tobytes()
+    # Where no two paths meet it is the search without.
+    game = GAMES["tic_tac_toe"][0]
+    trees = []
+    for wanted in (uct(), uct(transpositions=True)):
+        search = Search(game, wanted)
+        search.run(game.play_moves([0, 1, 2, 3, 4, 5]), Limit(simulations=4))
+        trees.append(search.tree.nodes.tobytes())
+    assert trees[0] == trees[1]
+
+
+def test_evaluators_lockstep_and_many_leaves():
+    class Even:
+        def evaluate(self, states):
+            return Evaluation(np.linspace(-0.5, 0.5, len(states)), np.ones((len(states), 7)))
+
+    game = GAMES["connect_four"][0]
+    search = Search(game, puct(evaluator=Even(), num_leaves=8, transpositions=True))
+    search.run(game.initial_state(), Limit(simulations=1000))
+    assert assert_sums(search.tree) > 50
+    together = Lockstep(game, uct(transpositions=True), 3)
+    together.run([game.initial_state()] * 3, Limit(simulations=1000), [1, 2, 3])
+    for tree in together._workspace.trees:
+        assert_sums(tree)
+
+
+def test_memory_uct_takes_transpositions_in_a_specification():
+    game = GAMES["tic_tac_toe"][0]
+    search = Search(game, preset("memory_uct(transpositions=true, solver=true, capacity=300)"))
+    search.run(game.initial_state(), Limit(simulations=400))
+    assert search.tree.pooled is not None
+    assert search.tree.memory is not None
+    assert_sums(search.tree)
+
+
+def test_a_bounded_tree_shares_too():
+    game, state, position = position_after("tic_tac_toe", 2, seed=3)
+    search = Search(game, uct(transpositions=True), max_nodes=60)
+    oracle = ReferenceSearch(
+        position, reference.ucb1(), max_nodes=60, num_actions=game.num_actions, transpositions=True
+    )
+    search.run(state, Limit(simulations=300), seed=1)
+    oracle.run(300, 1)
+    assert_same_tree(search.tree, oracle)
+    assert search.tree.full
