@@ -16,6 +16,7 @@ import numpy as np
 
 from engram.errors import IllegalAction, InvalidGame, InvalidState
 from engram.games.game import ACTIONS_LIMIT, Game
+from engram.games.symmetry import identity
 from engram.rng import derive_seed
 
 
@@ -77,6 +78,8 @@ class PythonGame(Game):
         self.num_actions = num_actions
         self.max_moves = max_moves
         self.planes_shape = None
+        self.max_history = 0
+        self.symmetries = [identity(0, num_actions)]
         self.state_dtype = np.dtype([("state", np.uint64)])
         self._make = initial
         self._kind = type(first)
