@@ -135,6 +135,8 @@ class Node:
     visit_count: int = 0
     player: int = 0
     terminal: bool = False
+    proven: bool = False
+    has_priors: bool = False  # somebody gave its children priors
     num_visited: int = 0
     children: list[Node] = field(default_factory=list)
     own_returns: list[float] = field(default_factory=list)  # its own evaluations, for player 0
@@ -156,7 +158,7 @@ class Node:
 # ------------------------------------------------------------------------------------------- selection
 Quality = Callable[[Node, Node], float]
 Selection = Callable[[Node, Rng, Quality], int]
-"""(node, generator, Q of a child for the mover) -> index of a visited child, or EXPAND."""
+"""(node, generator, Q of a child for the mover) -> index of a child, visited or not, or EXPAND."""
 
 
 def _highest(node: Node, urgency: float, score: Callable[[Node], float]) -> int:
@@ -187,13 +189,33 @@ def puct(exploration: float = 1.25, first_play_urgency: float = math.nan, reduct
     return select
 
 
+def ucb1_prior(exploration: float = 1.0, strength: float = 200.0) -> Selection:
+    def select(node: Node, rng: Rng, q: Quality) -> int:
+        if not node.has_priors:
+            return ucb1(exploration)(node, rng, q)
+        likeliest = max(child.prior for child in node.children)
+        bounds = []
+        for index, child in enumerate(node.children):
+            share = child.prior / likeliest
+            n = child.visit_count + strength * share
+            known = child.visit_count * q(node, child) if index < node.num_visited else 0.0
+            value = (known + strength * share * share) / n if n else 0.0
+            bounds.append(value + exploration * math.sqrt(math.log(max(node.visit_count, 1))) / math.sqrt(max(n, 1.0)))
+        return bounds.index(max(bounds))
+
+    return select
+
+
 def epsilon_greedy(epsilon: float = 0.1, first_play_urgency: float = math.inf) -> Selection:
     def select(node: Node, rng: Rng, q: Quality) -> int:
         if node.num_visited < len(node.children) and first_play_urgency == math.inf:
             return EXPAND
         if epsilon > 0.0 and rng.float() < epsilon:
             drawn = rng.below(len(node.children))
-            return drawn if drawn < node.num_visited else EXPAND
+            if drawn >= node.num_visited:
+                return EXPAND
+            if q(node, node.children[drawn]) > -math.inf:
+                return drawn
         return _highest(node, first_play_urgency, lambda child: q(node, child))
 
     return select
@@ -237,6 +259,8 @@ class Backup:
         path[-1].own_returns.append(value)
         for node, target in zip(path[::-1], self.targets(path, value)[::-1], strict=True):
             node.visit_count += 1
+            if node.proven and self.mix is not None:
+                continue
             node.mean += self.step(node.visit_count) * (target - node.mean)
             node.value = node.mean if self.mix is None else self.mix(node)
 
@@ -300,9 +324,13 @@ class ReferenceSearch:
     max_nodes: float = math.inf  # a node gets no children where `num_actions` more might not fit
     num_actions: int = 0
     evaluator: Callable[[Any], tuple[float, Sequence[float]]] | None = None  # value for the mover, weights by action
+    rollout_values: bool = False  # the evaluator's values are not used
+    prior: Callable[[Any], Sequence[float]] | None = None  # weights by action
+    first_nodes: float = math.inf  # nodes of a run that are given priors
     recall: Callable[[list[Node], Any], None] | None = None  # what a memory writes before a leaf is evaluated
     remember: Callable[[list[Node], float], None] | None = None  # what it keeps after a backup
     equivalence: float = 0.0  # k of the memory's weight sqrt(k / (3N + k))
+    solver: bool = False
     bias: float | None = None  # b of the memory's other weight, N_M / (N + N_M + 4·N·N_M·b²)
 
     def __post_init__(self) -> None:
@@ -322,13 +350,17 @@ class ReferenceSearch:
             self.root, self.num_nodes = kept[0], kept[0].size()
 
     def run(self, simulations: int, seed: int) -> Node:
-        rng, self.replayed = Rng(seed), None
+        rng, self.replayed, self.priors_left = Rng(seed), None, self.first_nodes
         for _ in range(simulations):
+            if self.root.proven:
+                break
             self.simulate(rng)
         return self.root
 
     def q(self, node: Node, child: Node) -> float:
         value = node.sign * child.value
+        if child.proven:
+            return -math.inf if value <= -1.0 else value
         if child.memory_count > 0.0:
             n, m = child.visit_count, child.memory_count
             weight = math.sqrt(self.equivalence / (3.0 * n + self.equivalence))
@@ -340,10 +372,10 @@ class ReferenceSearch:
     def simulate(self, rng: Rng) -> None:
         path, position = [self.root], self.position.copy()
         replayed = self.replayed
-        while not path[-1].terminal:
+        while not (path[-1].terminal or path[-1].proven):
             node, depth = path[-1], len(path) - 1
             if not node.children:
-                if node.visit_count < self.expand_after or self.evaluator or not self.expand(node, position):
+                if node.visit_count < self.expand_after or self.waits() or not self.expand(node, position):
                     break
                 if self.all_children:
                     replayed = self.replayed = path.copy()
@@ -351,8 +383,8 @@ class ReferenceSearch:
                 child = replayed[depth + 1]
             else:
                 index = self.selection(node, rng, self.q) if replayed is None else EXPAND
-                if index == EXPAND:
-                    path.append(self.enter(node, position, rng))
+                if index == EXPAND or index >= node.num_visited:
+                    path.append(self.enter(node, position, rng, index))
                     if replayed is not None and node.num_visited == len(node.children):
                         self.replayed = None
                     break
@@ -360,30 +392,53 @@ class ReferenceSearch:
             path.append(child)
             position.play(child.action)
         leaf = path[-1]
-        if self.recall is not None and not leaf.terminal:
+        if self.recall is not None and not (leaf.terminal or leaf.proven):
             self.recall(path, position)
         value = self.evaluate(leaf, position, rng)
         self.backup(path, value)
         if self.remember is not None:
             self.remember(path, value)
+        if self.solver:
+            for node in reversed(path):
+                self.prove(node)
+
+    @staticmethod
+    def prove(node: Node) -> None:
+        """A node is worth its best proven move if that wins, or if all its legal moves are proven."""
+        known = [node.sign * child.value for child in node.visited if child.proven]
+        complete = len(known) == len(node.children) > 0
+        if complete or max(known, default=-1.0) >= 1.0:
+            node.proven, node.mean = True, node.sign * max(known)
+            node.value = node.mean
+        elif node.terminal:
+            node.proven = True
+
+    def waits(self) -> bool:
+        return self.evaluator is not None and not (self.rollout_values and self.priors_left <= 0)
 
     def expand(self, node: Node, position: Any, weights: Sequence[float] | None = None) -> bool:
         actions = position.legal_actions()
         if self.num_nodes + self.num_actions > self.max_nodes:
             self.full = True
             return False
+        if weights is None and self.prior is not None and self.priors_left > 0:
+            weights = self.prior(position)
+            self.priors_left -= 1
         given = [1.0] * len(actions) if weights is None else [weights[action] for action in actions]
+        node.has_priors = weights is not None and sum(given) > 0
+        given = given if sum(given) > 0 else [1.0] * len(actions)
         priors = [float(np.float32(weight / sum(given))) for weight in given]
         children = [Node(action, prior) for action, prior in zip(actions, priors, strict=True)]
         node.children = sorted(children, key=lambda child: -child.prior)
         self.num_nodes += len(actions)
         return True
 
-    def enter(self, node: Node, position: Any, rng: Rng) -> Node:
+    def enter(self, node: Node, position: Any, rng: Rng, chosen: int) -> Node:
         first = node.num_visited
         unvisited = len(node.children) - first
-        if unvisited > 1 and self.evaluator is None:
-            drawn = first + rng.below(unvisited)
+        ordered = node.has_priors or (self.evaluator is not None and not self.rollout_values)
+        if chosen != EXPAND or (unvisited > 1 and not ordered):
+            drawn = first + rng.below(unvisited) if chosen == EXPAND else chosen
             node.children[first], node.children[drawn] = node.children[drawn], node.children[first]
         node.num_visited += 1
         child = node.children[first]
@@ -392,11 +447,13 @@ class ReferenceSearch:
         return child
 
     def evaluate(self, leaf: Node, position: Any, rng: Rng) -> float:
-        if leaf.terminal:
-            return position.outcome()
-        if self.evaluator is None:
+        if leaf.terminal or leaf.proven:
+            return leaf.value if leaf.proven else position.outcome()
+        if not self.waits():
             return position.rollout(rng)
         value, weights = self.evaluator(position)
         if not leaf.children:
-            self.expand(leaf, position, weights)
+            self.priors_left -= self.expand(leaf, position, weights)
+        if self.rollout_values:
+            return position.rollout(rng)
         return leaf.sign * float(np.float32(value))

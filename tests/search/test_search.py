@@ -138,6 +138,14 @@ def test_decisions_by_hand():
     assert decision_rule("max")(value, visits) == 0
 
 
+def test_lcb_leaves_out_what_was_hardly_looked_at():
+    # Wilson on p = 0.99, n = 14 begins at 0.769, on p = 0.7, n = 100 at 0.604; 15 is 15 % of 100.
+    for visits, expected in ((14, 1), (15, 0)):
+        value, counts = np.array([0.98, 0.4, 1.0]), np.array([visits, 100, 0], np.uint32)
+        assert decision_rule("secure")(value, counts) == 0
+        assert decision_rule("lcb")(value, counts) == expected
+
+
 def test_interval_of_an_unvisited_move_says_nothing():
     low, high = interval(np.array([0.3, 1.0, -1.0]), np.array([0, 5, 5], np.uint32))
     assert (low[0], high[0]) == (-1.0, 1.0)
@@ -167,7 +175,7 @@ def test_max_robust_searches_on_until_both_agree():
 def test_decision_is_applied():
     # After 3 simulations each arm has one visit and none has more: values decide, whatever the order.
     game = arms(-0.4, 0.3, 0.9, 0.1)
-    for decision in ("robust", "max", "secure", "max_robust"):
+    for decision in ("robust", "max", "secure", "lcb", "max_robust"):
         assert run(game, uct(decision=decision), (), 5)[1].action == 2
     with pytest.raises(InvalidSpecification, match="did you mean 'robust'"):
         uct(decision="robsut")

@@ -26,6 +26,8 @@ SIGNATURES: dict[tuple[str, str], tuple[int, ...]] = {
     ("td_uct", "tic_tac_toe"): (1749, 125, 20, 126, 80, 335, 21, 137, 20, 135),
     ("uct", "connect_four"): (1933, 83, 4, 21, 642, 37, 197, 15),
     ("uct", "tic_tac_toe"): (1701, 29, 41, 4, 55, 535, 90, 103, 21, 121),
+    ("uct_prior", "connect_four"): (1933, 83, 4, 21, 642, 37, 197, 15),
+    ("uct_prior", "tic_tac_toe"): (1701, 29, 41, 4, 55, 535, 90, 103, 21, 121),
 }
 
 

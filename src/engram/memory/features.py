@@ -196,6 +196,7 @@ class Features:
             made = f"own={own.__module__}.{own.__qualname__}, num_own={num_own}"
         if embedding_size:
             made = f"embedding={embedding_name or 'unnamed'}, size={embedding_size}"
+        self.embedding_size = embedding_size
         self._text = f"{made}, seed={seed}"
         channels, height, width = shape or (0, 0, 0)
         num_raw = num_own if own is not None else channels * height * width

@@ -144,11 +144,12 @@ def memory_uct(
     decision: str = "robust",
     reuse_tree: bool = True,
     selection: Operator | None = None,
+    solver: bool = False,
 ) -> Preset:
     """UCT that remembers: leaves ask similar positions what they are worth (M-MCTS).
 
     Args:
-      exploration, backup, expand_after, decision, reuse_tree, selection: as in `uct`.
+      exploration, backup, expand_after, decision, reuse_tree, selection, solver: as in `uct`.
       num_neighbours, temperature, capacity, dimension, decay, equivalence, neighbours, bias, every_node, keep_states,
         memory, plane_weight, pattern_weight: as in `remembering`.
       rollout: as in `uct`.
@@ -167,6 +168,7 @@ def memory_uct(
         decision=decision,
         reuse_tree=reuse_tree,
         selection=selection,
+        solver=solver,
     )
     remembers = remembering(
         num_neighbours=num_neighbours,

@@ -32,7 +32,7 @@ from engram.search.schedules import (
     StepsOf,
     knots_of,
 )
-from engram.search.tree import nodes_of, own_of, sign_of
+from engram.search.tree import PROVEN, nodes_of, own_of, sign_of
 
 
 @compiled(inline=True)
@@ -113,7 +113,7 @@ def trace_step_mix(tree, path, depth, value, parameters):
         node.visit_count = np.uint32(visits)
         if not mixes:
             node.value = before + step * (target - before) if visits > 1 else target
-        else:
+        elif not node.flags & PROVEN:
             own = own_of(tree)[index]
             own.mean = own.mean + step * (target - own.mean) if visits > 1 else target
             if at == depth:

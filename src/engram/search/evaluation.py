@@ -16,12 +16,12 @@ class Evaluation:
     """What an evaluator says of B positions.
 
     Attributes:
-      value: (B,) in [-1, 1], for the player to move in each.
+      value: (B,) in [-1, 1], for the player to move in each; None of one that only gives policies.
       policy: (B, num_actions) weights ≥ 0 by action (illegal ones are ignored, the rest normalised), or None.
       embedding: (B, D) numbers that a memory can compare, or None.
     """
 
-    value: np.ndarray
+    value: np.ndarray | None
     policy: np.ndarray | None = None
     embedding: np.ndarray | None = None
 
@@ -33,20 +33,27 @@ class Evaluator(Protocol):
         """Evaluates B states: an array (B,) of the game's record, or a list of a Python game's objects."""
 
 
-def checked(evaluation: Evaluation, batch: int, num_actions: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def checked(
+    evaluation: Evaluation, batch: int, num_actions: int, *, valued: bool = True
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Values, weights and embeddings as the kernel takes them ((0, 0) for what is absent).
+
+    With `valued` False the values are not looked at: nan, which the kernel takes for a rollout.
 
     Raises:
       OperatorError: wrong shapes, or a number that is not finite or out of range.
     """
     if not isinstance(evaluation, Evaluation):
         raise OperatorError(f"the evaluator returned a {type(evaluation).__name__}, not an engram.Evaluation")
-    value = np.ascontiguousarray(evaluation.value, np.float32)
+    if evaluation.value is None and valued:
+        raise OperatorError("the evaluator gave no values, and this search takes them from nobody else")
+    given = evaluation.value if valued else np.full(batch, np.nan)
+    value = np.ascontiguousarray(given, np.float32)
     if value.shape != (batch,):
         raise OperatorError(f"the evaluator gave values of shape {value.shape} for {batch} positions")
-    if not np.isfinite(value).all():
+    if valued and not np.isfinite(value).all():
         raise OperatorError("the evaluator gave a value that is not a number; the search was stopped")
-    if np.abs(value).max(initial=0.0) > 1.0:
+    if valued and np.abs(value).max(initial=0.0) > 1.0:
         raise OperatorError("the evaluator gave a value outside [-1, 1]")
     policy = np.empty((0, 0), np.float32)
     if evaluation.policy is not None:

@@ -11,7 +11,7 @@ from engram.compile import call, compiled, pointer_at
 from engram.errors import InvalidParameter
 from engram.games.game import SLACK
 from engram.rng import random_below
-from engram.search.tree import memory_of, nodes_of, own_of
+from engram.search.tree import EXPAND, PRIORS, entering, memory_of, nodes_of, own_of
 
 
 @dataclass(frozen=True)
@@ -82,17 +82,30 @@ def actions_of(program, slot):
 
 
 @compiled(inline=True)
-def enter_child(program, nodes, index, rng):
-    """Index of the next child to visit, now counted as visited: drawn at random, or the first of those sorted."""
+def _swap(nodes, one, other):
+    # Nobody has visited either: they differ in action and prior alone.
+    action = nodes[one].action
+    prior = nodes[one].prior
+    nodes[one].action = nodes[other].action
+    nodes[one].prior = nodes[other].prior
+    nodes[other].action = action
+    nodes[other].prior = prior
+
+
+@compiled(inline=True)
+def enter_child(program, nodes, index, wanted, rng):
+    """Index of the next child to visit, now counted as visited.
+
+    It is the one that `wanted` says (`entering`), else (EXPAND) the first of those sorted, else drawn at random.
+    """
     node = nodes[index]
     first = np.int64(node.first_child)
     visited = np.int64(node.num_visited)
     chosen = first + visited
-    if program.sorted_children == 0 and np.int64(node.num_children) - visited > 1:
-        drawn = chosen + np.int64(random_below(rng, np.int64(node.num_children) - visited))
-        action = nodes[chosen].action
-        nodes[chosen].action = nodes[drawn].action
-        nodes[drawn].action = action
+    if wanted != EXPAND:
+        _swap(nodes, chosen, entering(wanted))
+    elif program.sorted_children == 0 and not node.flags & PRIORS and np.int64(node.num_children) - visited > 1:
+        _swap(nodes, chosen, chosen + np.int64(random_below(rng, np.int64(node.num_children) - visited)))
     node.num_visited = np.uint16(visited + 1)
     return chosen
 
@@ -127,4 +140,22 @@ def set_priors(program, tree, index, weights):
         child = nodes[first + k]
         child.action = sorted_actions[k]
         child.prior = np.float32(np.float64(sorted_weights[k]) / total) if total > 0.0 else np.float32(1.0 / count)
+    if total > 0.0:
+        nodes[index].flags |= np.uint8(PRIORS)
     return 0
+
+
+@compiled
+def ask_prior(program, slot, tree, index):
+    """Gives the children just made the priors of the compiled prior, if there is one; negative on failure."""
+    if program.prior == 0 or slot.priors_left <= 0:
+        return 0
+    slot.priors_left -= 1
+    count = np.int64(nodes_of(tree)[index].num_children)
+    actions = actions_of(program, slot)
+    weights = carray(pointer_at(slot.weights, np.float32), (program.num_actions,))
+    for k in range(count):
+        weights[actions[k]] = np.float32(0.0)
+    if call(program.prior, (slot.state, slot.actions, count, slot.weights)) < 0:
+        return -1
+    return set_priors(program, tree, index, weights)

@@ -11,7 +11,7 @@ import numpy as np
 from engram.errors import InvalidLimit, InvalidParameter, InvalidState
 from engram.games.game import Game, State
 from engram.games.registry import game as game_of
-from engram.search.decision import decision_rule
+from engram.search.decision import final_move
 from engram.search.limit import Limit
 from engram.search.presets import Preset, preset
 from engram.search.workspace import Workspace
@@ -148,7 +148,7 @@ class Lockstep:
 
     def _statistics(self, number: int) -> RootStatistics:
         moves = self._workspace.root(number)
-        chosen = decision_rule(self.preset.decision)(moves.value, moves.visits)
+        chosen = final_move(self.preset.decision, moves.value, moves.visits, moves.proven)
         return RootStatistics(
             action=int(moves.action[chosen]),
             actions=moves.action,

@@ -21,7 +21,8 @@ program_dtype = np.dtype(
         ("selection", np.int64),
         ("selection_parameters", np.int64),
         ("evaluation", np.int64),  # (state, rng) -> value for player 0; 0: a rollout through play
-        ("waits", np.int64),  # 1: leaves wait for an evaluator that answers batches
+        ("waits", np.int64),  # 0, or WAITS or WAITS_FOR_PRIORS: leaves wait for an evaluator that answers batches
+        ("prior", np.int64),  # (state, actions, count, weights): weights of the legal actions; 0: none
         ("backup", np.int64),
         ("backup_parameters", np.int64),
         ("recall", np.int64),
@@ -31,7 +32,11 @@ program_dtype = np.dtype(
         # expansion
         ("expand_after", np.int64),
         ("expand_all", np.int64),
-        ("sorted_children", np.int64),  # 1: unvisited children are entered in order of prior
+        ("solver", np.int64),  # 1: proven values are carried up
+        (
+            "sorted_children",
+            np.int64,
+        ),  # 1: unvisited children are entered in order; without, only where priors were given
     ]
 )
 
@@ -42,6 +47,7 @@ slot_dtype = np.dtype(
         ("state", np.int64),  # scratch: the state at the end of the path
         ("path", np.int64),  # address of int32 node indices
         ("actions", np.int64),  # address of int32 legal actions
+        ("weights", np.int64),  # address of float32 weights by action, for `prior`; or 0
         ("rng", np.int64),
         ("max_depth", np.int64),
         ("depth", np.int64),  # of the leaf; path[0] is the root
@@ -51,12 +57,16 @@ slot_dtype = np.dtype(
         ("done", np.int64),  # simulations backed up since the search began
         ("budget", np.int64),  # simulations at which the slot's search ends
         ("stop_early", np.int64),
+        ("priors_left", np.int64),  # nodes whose children may still be given priors
     ]
 )
+
+WAITS = 1  # every leaf waits
+WAITS_FOR_PRIORS = 2  # leaves wait while their children may be given priors; values are compiled
 
 LEAF = 0  # the leaf waits for a value
 OVER = 1  # the leaf is the end of a game: its value is known
 GROW = 2  # no room for children; nothing was changed
 COLLISION = 3  # the leaf is being evaluated for another slot; nothing was changed
-FINISHED = 4  # the budget is spent, or nothing can change the choice any more
+FINISHED = 4  # the budget is spent, the root is proven, or nothing can change the choice any more
 FAILED = -1  # an operator reported failure

@@ -16,9 +16,10 @@ class MoveStatistics:
       action: its number. name: as people write it.
       visits: simulations that went through it.
       value: in [-1, 1] for the player to move at the root; 0 without visits.
-      low, high: 95 % interval of the value (Wilson).
+      low, high: 95 % interval of the value (Wilson); the value itself where it is proven.
       prior: P in [0, 1].
       principal_variation: the most visited line from here, this move first, as names.
+      proven: whether the value is game-theoretic, and not an estimate (presets with solver=True).
     """
 
     action: int
@@ -29,6 +30,7 @@ class MoveStatistics:
     high: float
     prior: float
     principal_variation: tuple[str, ...]
+    proven: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class SearchResult:
       simulations: backed up in this search. seconds: it took, without compiling.
       moves: every legal move, most visited first.
       nodes: in the tree now. node_bytes: they take. tree_full: the bound on nodes kept some out.
-      stopped: why it ended: `simulations`, `seconds`, `decided` or `interrupted`.
+      stopped: why it ended: `simulations`, `seconds`, `decided`, `proven` or `interrupted`.
     """
 
     game: str
@@ -82,6 +84,7 @@ class SearchResult:
                     "high": move.high,
                     "prior": move.prior,
                     "principal_variation": list(move.principal_variation),
+                    "proven": move.proven,
                 }
                 for move in self.moves
             ],
@@ -101,7 +104,7 @@ class SearchResult:
         lines.append(f"{'move':>{width}}  {'visits':>10}  {'value':>7}  {'95 % interval':>17}  {'prior':>6}  line")
         shown = [move for move in self.moves if move.visits > 0] or list(self.moves)
         for move in shown[:20]:
-            bounds = f"[{move.low:+.3f}, {move.high:+.3f}]"
+            bounds = "proven" if move.proven else f"[{move.low:+.3f}, {move.high:+.3f}]"
             lines.append(
                 f"{move.name:>{width}}  {move.visits:>10,}  {move.value:>+7.3f}  {bounds:>17}  {move.prior:>6.3f}  "
                 f"{' '.join(move.principal_variation[:8])}"

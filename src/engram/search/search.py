@@ -15,16 +15,15 @@ import numpy as np
 from engram.errors import InvalidLimit, InvalidParameter, InvalidState
 from engram.games.game import Game, State
 from engram.games.registry import game as game_of
-from engram.search.decision import decision_rule, highest_value, interval, most_visited
+from engram.search.decision import final_move, highest_value, interval, most_visited
 from engram.search.limit import Limit
 from engram.search.presets import Memory, Preset, preset
 from engram.search.result import MoveStatistics, SearchResult
 from engram.search.tree import PLAYER_1, Tree
-from engram.search.workspace import DEFAULT_BYTES, Workspace
+from engram.search.workspace import DEFAULT_BYTES, UNBOUNDED, Workspace
 
 SLICE_S = 0.01
 SHORTEST_SLICE_S = 2e-4
-UNBOUNDED = 2**62
 MAX_ROBUST_EXTENSION = 1.0
 
 
@@ -164,6 +163,8 @@ class Search:
             now = time.perf_counter()
             done = work.done(0) - done_before
             if work.has_finished(0):
+                if work.is_proven(0):
+                    return "proven"
                 budget = int(work.slots["budget"].sum())
                 return "simulations" if work.done(0) >= budget else "decided"
             if interrupted.is_set():
@@ -189,7 +190,8 @@ class Search:
         actions, visits, value, prior = found.action, found.visits, found.value, found.prior
         first = int(self.tree.nodes[0]["first_child"])
         low, high = interval(value, visits)
-        chosen = decision_rule(self.preset.decision)(value, visits)
+        low, high = np.where(found.proven, value, low), np.where(found.proven, value, high)
+        chosen = final_move(self.preset.decision, value, visits, found.proven)
         order = np.lexsort((actions, -value, -visits.astype(np.int64)))
         moves = tuple(
             MoveStatistics(
@@ -201,6 +203,7 @@ class Search:
                 high=float(high[k]),
                 prior=float(prior[k]),
                 principal_variation=self._line(first + int(k)) if first else (self.game.action_name(int(actions[k])),),
+                proven=bool(found.proven[k]),
             )
             for k in order
         )

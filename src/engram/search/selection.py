@@ -11,9 +11,10 @@ import math
 
 import numpy as np
 
+from engram.compile import compiled
 from engram.rng import random_below, random_float
 from engram.search.operators import Parameter, selection
-from engram.search.tree import EXPAND, nodes_of, sign_of, statistics
+from engram.search.tree import EXPAND, PRIORS, entering, nodes_of, sign_of, statistics
 
 
 @selection(exploration=Parameter(1.0, low=0.0), first_play_urgency=Parameter(math.inf))
@@ -87,12 +88,78 @@ def puct(tree, node, rng, parameters):
     return best
 
 
+@compiled(inline=True)
+def highest_prior(nodes, parent):
+    """The highest prior among the children of a node, or 0 where nobody gave them priors."""
+    highest = 0.0
+    if parent.flags & PRIORS:
+        first = np.uint64(parent.first_child)
+        for child in range(first, first + np.uint64(parent.num_children)):
+            highest = max(highest, np.float64(nodes[child].prior))
+    return highest
+
+
+@compiled(inline=True)
+def with_starting_visits(visits, value, prior, highest, strength):
+    """(n, Q) of a child that began with strength·P/P_max visits worth P/P_max for the player who moves there.
+
+    They are added when they are read, so that the node's own statistics, and memory's, stay those of real visits.
+    """
+    share = prior / highest
+    given = strength * share
+    total = visits + given
+    return total, (visits * value + given * share) / total if total > 0.0 else 0.0
+
+
+@selection(exploration=Parameter(1.0, low=0.0), strength=Parameter(200.0, low=0.0))
+def ucb1_prior(tree, node, rng, parameters):
+    """UCB1 in which priors are starting visits: the child of the highest Q + c·sqrt(ln N(s) / max(n, 1)), where
+
+        n = N + s·p,   Q = (N·V + s·p·p)/n,   p = P/P_max
+
+    N and V are the child's visits and value. Where nobody gave priors it is UCB1, each child first once.
+
+    Args:
+      exploration: c ≥ 0, for values in [-1, 1]. strength: s ≥ 0, starting visits of the likeliest move.
+
+    Cost: all children are looked at, visited or not.
+    Source: Xiao, Mei and Müller 2018, after Gelly and Silver 2007 (s = 200; win rate (1 + p)/2).
+    Deviation: N(s) counts real visits; a child with less than one visit has the bound of one visit.
+    """
+    nodes = nodes_of(tree)
+    parent = nodes[node]
+    visited = np.uint64(parent.num_visited)
+    number = np.uint64(parent.num_children)
+    likeliest = highest_prior(nodes, parent)
+    if likeliest == 0.0 and visited < number:
+        return EXPAND
+    sign = sign_of(parent)
+    first = np.uint64(parent.first_child)
+    total = np.float64(parent.visit_count) + np.float64(parent.in_flight)
+    scale = parameters.exploration * math.sqrt(math.log(max(total, 1.0)))
+    best = np.int64(EXPAND)
+    highest = -math.inf
+    for child in range(first, first + number):
+        visits = 0.0
+        value = 0.0
+        if child < first + visited:
+            visits, value = statistics(tree, nodes, child, sign)
+        if likeliest > 0.0:
+            prior = np.float64(nodes[child].prior)
+            visits, value = with_starting_visits(visits, value, prior, likeliest, parameters.strength)
+        bound = value + scale / math.sqrt(max(visits, 1.0))
+        if bound > highest:
+            highest = bound
+            best = np.int64(child) if child < first + visited else entering(child)
+    return best
+
+
 @selection(epsilon=Parameter(0.1, low=0.0, high=1.0), first_play_urgency=Parameter(math.inf))
 def epsilon_greedy(tree, node, rng, parameters):
     """With probability ε a child drawn uniformly, else the one of the highest value.
 
     Args:
-      epsilon: ε in [0, 1]; 0 is greedy.
+      epsilon: ε in [0, 1]; 0 is greedy. A proven loss that is drawn is left for the highest value.
       first_play_urgency: value given to children that nobody has visited; inf: each is tried first.
 
     Source: Sutton and Barto 2018, §2.2.
@@ -105,10 +172,13 @@ def epsilon_greedy(tree, node, rng, parameters):
     urgency = parameters.first_play_urgency
     if visited < number and urgency == math.inf:
         return EXPAND
+    sign = sign_of(parent)
     if parameters.epsilon > 0.0 and random_float(rng) < parameters.epsilon:
         drawn = random_below(rng, number)
-        return np.int64(first + drawn) if drawn < visited else EXPAND
-    sign = sign_of(parent)
+        if drawn >= visited:
+            return EXPAND
+        if statistics(tree, nodes, first + drawn, sign)[1] > -math.inf:
+            return np.int64(first + drawn)
     best = np.int64(EXPAND)
     highest = urgency if visited < number else -math.inf
     for child in range(first, first + visited):

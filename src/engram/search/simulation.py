@@ -14,9 +14,10 @@ from numba import carray
 
 from engram.compile import call, call_float, compiled, pointer_at, record_at
 from engram.rng import random_below, rng_dtype
-from engram.search.expansion import actions_of, enter_child, make_children, set_priors
-from engram.search.program import COLLISION, FAILED, FINISHED, GROW, LEAF, OVER
-from engram.search.tree import EXPAND, PLAYER_1, TERMINAL, nodes_of, tree_dtype
+from engram.search.expansion import actions_of, ask_prior, enter_child, make_children, set_priors
+from engram.search.program import COLLISION, FAILED, FINISHED, GROW, LEAF, OVER, WAITS, WAITS_FOR_PRIORS
+from engram.search.proof import carry_proofs
+from engram.search.tree import EXPAND, PLAYER_1, PROVEN, TERMINAL, entering, nodes_of, tree_dtype
 
 DECISION_PERIOD = 64
 VALUE_BOUND = 1.0 + 1e-6  # of the root's value, rounding allowed: what passes it comes from a faulty rule
@@ -68,6 +69,12 @@ def arrive(program, slot, node):
     return LEAF
 
 
+@compiled(inline=True)
+def is_waiting(program, slot):
+    """Whether the slot's next leaf waits for an evaluator."""
+    return program.waits == WAITS or (program.waits == WAITS_FOR_PRIORS and slot.priors_left > 0)
+
+
 @compiled
 def descend(program, slot):
     """Selection and expansion: from the root to a leaf, whose state is then in `slot.state`.
@@ -79,7 +86,8 @@ def descend(program, slot):
     path = path_of(slot)
     rng = record_at(slot.rng, rng_dtype)
     # With an evaluator the leaf gets its children when its value comes: the room must be there by then.
-    if program.waits != 0 and tree.capacity < tree.max_nodes and not has_room(program, tree):
+    waits = is_waiting(program, slot)
+    if waits and tree.capacity < tree.max_nodes and not has_room(program, tree):
         return GROW
     if copy_state(program, slot.state, slot.root_state) < 0:
         return FAILED
@@ -97,12 +105,12 @@ def descend(program, slot):
     while True:
         node = nodes[index]
         slot.depth = depth
-        if node.flags & TERMINAL:
+        if node.flags & (TERMINAL | PROVEN):
             return OVER
         if node.num_children == 0:
             inner = np.int64(node.visit_count) >= program.expand_after and depth < slot.max_depth
             blocked = node.visit_count == 0 and node.in_flight > 0
-            if not blocked and (program.waits != 0 or not inner):
+            if not blocked and (waits or not inner):
                 return LEAF
             if blocked or not has_room(program, tree):
                 if blocked or tree.capacity < tree.max_nodes:
@@ -111,7 +119,7 @@ def descend(program, slot):
                     return COLLISION if blocked else GROW
                 tree.full = 1
                 return LEAF
-            if make_children(program, slot, tree, index) <= 0:
+            if make_children(program, slot, tree, index) <= 0 or ask_prior(program, slot, tree, index) < 0:
                 return FAILED
             forced = program.expand_all != 0
         child = np.int64(EXPAND)
@@ -120,12 +128,16 @@ def descend(program, slot):
         entered = child < 0
         first = np.int64(node.first_child)
         # A rule's answer is an index into memory: it is looked at before it is used.
-        if child >= first + np.int64(node.num_visited) or (child < first and child != EXPAND):
+        unvisited = first + np.int64(node.num_visited)
+        if child < EXPAND:
+            if not unvisited <= entering(child) < first + np.int64(node.num_children):
+                return FAILED
+        elif child >= unvisited or (child < first and child != EXPAND):
             return FAILED
         if entered:
             if node.num_visited >= node.num_children:
                 return FAILED
-            child = enter_child(program, nodes, index, rng)
+            child = enter_child(program, nodes, index, child, rng)
             if forced:
                 slot.replay = depth + 1 if node.num_visited < node.num_children else 0
         depth += 1
@@ -170,6 +182,8 @@ def finish(program, slot, value):
     status = call(program.backup, (slot.tree, slot.path, slot.depth, value, program.backup_parameters))
     if program.remember != 0 and status >= 0:
         status = call(program.remember, (slot.tree, slot.path, slot.depth, value, program.remember_parameters))
+    if program.solver != 0:
+        carry_proofs(tree_of(slot), path_of(slot), slot.depth)
     slot.done += 1
     sound = -VALUE_BOUND <= nodes_of(tree_of(slot))[0].value <= VALUE_BOUND
     return 0 if status >= 0 and sound else FAILED
@@ -181,6 +195,19 @@ def ask_memory(program, slot, embedding):
     if program.recall == 0:
         return 0
     return call(program.recall, (slot.tree, slot.path, slot.depth, slot.state, embedding, program.recall_parameters))
+
+
+@compiled(inline=True)
+def take_up(program, slot, status):
+    """Values the slot's leaf at once and backs it up; returns its status, or FAILED."""
+    if status == OVER:
+        value = nodes_of(tree_of(slot))[np.int64(path_of(slot)[slot.depth])].value
+    else:
+        if ask_memory(program, slot, np.int64(0)) < 0:
+            return FAILED
+        value = evaluate(program, slot)
+    sound = -1.0 <= value <= 1.0 and finish(program, slot, value) >= 0
+    return status if sound else FAILED
 
 
 @compiled
@@ -202,7 +229,7 @@ def is_decided(tree, left):
 
 @compiled(inline=True)
 def has_finished(slot):
-    if slot.done >= slot.budget:
+    if slot.done >= slot.budget or nodes_of(tree_of(slot))[0].flags & PROVEN:
         return True
     if slot.stop_early == 0 or slot.done == 0 or slot.done % DECISION_PERIOD != 0:
         return False
@@ -218,21 +245,13 @@ def simulate(program, slots, count):
     for number in range(len(slots)):
         slot = slots[number]
         slot.status = LEAF
-        value = 0.0
         for _ in range(count):
             if has_finished(slot):
                 slot.status = FINISHED
                 break
             status = descend(program, slot)
-            if status == OVER:
-                value = nodes_of(tree_of(slot))[np.int64(path_of(slot)[slot.depth])].value
-            elif status == LEAF:
-                if ask_memory(program, slot, np.int64(0)) < 0:
-                    status = FAILED
-                value = evaluate(program, slot)
             if status == LEAF or status == OVER:
-                if not -1.0 <= value <= 1.0 or finish(program, slot, value) < 0:
-                    status = FAILED
+                status = take_up(program, slot, status)
             if status != LEAF and status != OVER:
                 slot.status = status
                 break
@@ -259,15 +278,13 @@ def descend_all(program, slots, waiting):
             slot.status = FINISHED
             continue
         status = descend(program, slot)
-        if status == OVER:
-            value = nodes_of(tree_of(slot))[np.int64(path_of(slot)[slot.depth])].value
-            if finish(program, slot, value) < 0:
-                status = FAILED
-        elif status == LEAF:
+        if status == LEAF and is_waiting(program, slot):
             if slot.sharers > 1:
                 _mark_path(slot, 1)
             waiting[count] = number
             count += 1
+        elif status == LEAF or status == OVER:
+            status = take_up(program, slot, status)
         slot.status = status
     return count
 
@@ -278,7 +295,7 @@ def finish_all(program, slots, waiting, values, weights, embeddings):
 
     Args:
       waiting: (B,) numbers of slots.
-      values: (B,) float32 in [-1, 1], for the player to move at the leaf.
+      values: (B,) float32 in [-1, 1], for the player to move at the leaf; nan: by the compiled evaluation.
       weights: (B, num_actions) float32 ≥ 0, the policy by action; (0, 0): none.
       embeddings: (B, D) float32; (0, 0): none.
     """
@@ -298,10 +315,13 @@ def finish_all(program, slots, waiting, values, weights, embeddings):
         if status >= 0 and wanted:
             if tree.num_nodes + program.num_actions <= tree.capacity:
                 status = make_children(program, slot, tree, leaf)
-                if status > 0 and len(weights):
+                if status > 0 and len(weights) and slot.priors_left > 0:
+                    slot.priors_left -= 1
                     status = set_priors(program, tree, leaf, weights[row])
             else:
                 tree.full = 1
+        if math.isnan(value):
+            value = evaluate(program, slot)
         if status < 0 or not -1.0 <= value <= 1.0 or finish(program, slot, value) < 0:
             slot.status = FAILED
 

@@ -27,7 +27,7 @@ node_dtype = np.dtype(
         ("num_children", np.uint16),  # legal actions here, once expanded
         ("num_visited", np.uint16),  # children that have been entered: the first so many
         ("in_flight", np.uint16),  # simulations below that wait for their evaluation
-        ("flags", np.uint8),  # PLAYER_1 and TERMINAL
+        ("flags", np.uint8),  # PLAYER_1, TERMINAL, PROVEN, PRIORS
         ("unused", np.uint8),
     ]
 )
@@ -61,8 +61,16 @@ tree_dtype = np.dtype(
 
 PLAYER_1 = 1
 TERMINAL = 2
+PROVEN = 4
+PRIORS = 8  # somebody gave its children their priors
 EXPAND = -1
 """What a selection rule returns to enter the next child that nobody has visited."""
+
+
+@compiled(inline=True)
+def entering(child):
+    """What a selection rule returns to enter this child of the node, which nobody has visited."""
+    return np.int64(-2) - np.int64(child)
 
 
 @compiled(inline=True)
@@ -102,11 +110,15 @@ def statistics(tree, nodes, child, sign):
     """(visits, Q) of a visited child for the player whose sign is given.
 
     Simulations in flight count as visits that were lost (virtual loss), so that a batch spreads; a
-    memory's value is blended in where it knows something.
+    memory's value is blended in where it knows something. A proven loss is worth -inf: no rule enters it
+    while there is another move.
     """
     visits = np.float64(nodes[child].visit_count)
     value = sign * nodes[child].value
-    if tree.memory != 0:
+    if nodes[child].flags & PROVEN:
+        if value <= -1.0:
+            value = -math.inf
+    elif tree.memory != 0:
         entry = memory_of(tree)[child]
         if entry.count > 0.0:
             weight = memory_weight(tree, visits, entry.count)

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numba
 import numpy as np
-from numba import float64
+from numba import float32, float64, int32, int64, types
 
 from engram.compile import Callback
 from engram.errors import InvalidParameter, OperatorError
@@ -21,20 +22,24 @@ from engram.rng import rng_dtype, seed_rng
 from engram.search import simulation
 from engram.search.evaluation import Evaluator, checked
 from engram.search.presets import Preset
-from engram.search.program import FAILED, FINISHED, GROW, program_dtype, slot_dtype
-from engram.search.tree import PLAYER_1, Tree
+from engram.search.program import FAILED, FINISHED, GROW, WAITS, WAITS_FOR_PRIORS, program_dtype, slot_dtype
+from engram.search.tree import PLAYER_1, PROVEN, Tree
 
 DEFAULT_BYTES = 1 << 30
+UNBOUNDED = 2**62
+_ACTIONS = types.CPointer(int32)
+_WEIGHTS = types.CPointer(float32)
 
 
 @dataclass(frozen=True)
 class RootMoves:
-    """The moves of a root, (A,) each: action, visits, value in [-1, 1] for the player to move, prior."""
+    """The moves of a root, (A,) each: action, visits, value in [-1, 1] for the player to move, prior, proven or not."""
 
     action: np.ndarray
     visits: np.ndarray
     value: np.ndarray
     prior: np.ndarray
+    proven: np.ndarray
 
 
 class Workspace:
@@ -80,6 +85,7 @@ class Workspace:
             )
             for _ in range(num_trees)
         ]
+        self._prior = self._compiled_function(preset.prior, int64, (_ACTIONS, int64, _WEIGHTS))
         self.num_leaves = preset.num_leaves if preset.evaluator else 1
         num_slots = num_trees * self.num_leaves
         self.evaluator = _evaluator(preset, game, num_slots)
@@ -90,6 +96,7 @@ class Workspace:
         self._states = np.zeros((num_slots, words), np.uint64)
         self._paths = np.zeros((num_slots, depth + 1), np.int32)
         self._actions = np.zeros((num_slots, game.num_actions + SLACK), np.int32)
+        self._weights = np.zeros((num_slots if preset.prior else 0, game.num_actions), np.float32)
         self._waiting = np.zeros(num_slots, np.int64)
         self._batch = np.zeros((num_slots if preset.evaluator else 0, words), np.uint64)
         self.program = self._make_program()
@@ -104,6 +111,7 @@ class Workspace:
             slot["state"] = self._states[number].ctypes.data
             slot["path"] = self._paths[number].ctypes.data
             slot["actions"] = self._actions[number].ctypes.data
+            slot["weights"] = self._weights[number].ctypes.data if preset.prior else 0
             slot["max_depth"] = depth
             slot["sharers"] = self.num_leaves
         if isinstance(game, PythonGame):
@@ -144,19 +152,23 @@ class Workspace:
         slots["done"] = 0
         slots["replay"] = 0
         slots["stop_early"] = stop_early
-        slots["status"] = 0
+        first_nodes = self.preset.first_nodes
+        slots["priors_left"] = UNBOUNDED if first_nodes is None else self._shares(first_nodes)
         self.extend(number, budget)
 
     def extend(self, number: int, budget: int) -> None:
         """Sets the simulations, counted from `start`, at which a tree's search ends."""
         slots = self._slots_of(number)
-        share, more = divmod(budget, len(slots))
-        slots["budget"] = share + (np.arange(len(slots)) < more)
+        slots["budget"] = self._shares(budget)
         slots["status"] = 0
 
     def done(self, number: int) -> int:
         """Simulations backed up in a tree since `start`."""
         return int(self._slots_of(number)["done"].sum())
+
+    def is_proven(self, number: int) -> bool:
+        """Whether the value of a tree's root is proven."""
+        return bool(self.trees[number].nodes[0]["flags"] & PROVEN)
 
     def has_finished(self, number: int) -> bool:
         """Whether a tree's search has ended."""
@@ -170,11 +182,13 @@ class Workspace:
             # The first simulation looks at the root alone: its moves are still worth naming.
             actions = np.array(self.game.legal_actions(self.game.read(self.root_states[number])))
             nothing = np.zeros(len(actions))
-            return RootMoves(actions, nothing.astype(np.uint32), nothing, np.full(len(actions), 1 / len(actions)))
+            uniform = np.full(len(actions), 1 / len(actions))
+            return RootMoves(actions, nothing.astype(np.uint32), nothing, uniform, nothing.astype(bool))
         sign = -1.0 if tree.nodes[0]["flags"] & PLAYER_1 else 1.0
         visits = children["visit_count"].copy()
         value = np.where(visits > 0, sign * children["value"], 0.0)
-        return RootMoves(children["action"].copy(), visits, value, children["prior"].astype(np.float64))
+        proven = (children["flags"] & PROVEN) != 0
+        return RootMoves(children["action"].copy(), visits, value, children["prior"].astype(np.float64), proven)
 
     def mix_root_priors(self, number: int, share: float, concentration: float, rng: np.random.Generator) -> None:
         """Mixes Dirichlet noise into the priors of a root whose children nobody has visited."""
@@ -199,7 +213,7 @@ class Workspace:
         Raises:
           OperatorError: an operator or the evaluator failed; a Python game's own exception is raised as it is.
         """
-        if self.preset.evaluator is None:
+        if self.preset.evaluator is None or self._asks_no_more():
             simulation.simulate(self.program[0], self.slots, count)
             self._see_to_statuses()
         elif count > 0:
@@ -224,6 +238,13 @@ class Workspace:
     def _slots_of(self, number: int) -> Any:
         return self.slots[number * self.num_leaves : (number + 1) * self.num_leaves]
 
+    def _shares(self, amount: int) -> Any:
+        share, more = divmod(amount, self.num_leaves)
+        return share + (np.arange(self.num_leaves) < more)
+
+    def _asks_no_more(self) -> bool:
+        return bool(self.program["waits"][0] == WAITS_FOR_PRIORS and (self.slots["priors_left"] <= 0).all())
+
     def _step_batch(self) -> None:
         count = simulation.descend_all(self.program[0], self.slots, self._waiting)
         if count:
@@ -231,7 +252,12 @@ class Workspace:
             try:
                 states = self._waiting_states(count)
                 assert self.evaluator is not None
-                answer = checked(self.evaluator.evaluate(states), count, self.game.num_actions)
+                answer = checked(
+                    self.evaluator.evaluate(states),
+                    count,
+                    self.game.num_actions,
+                    valued=not self.preset.rollout_values,
+                )
             except BaseException:
                 simulation.withdraw_all(self.slots, waiting)
                 raise
@@ -272,31 +298,40 @@ class Workspace:
         for name, operator in phases.items():
             program[name] = operator.address
         self._operators = phases
-        self._evaluation = self._evaluation_callback()
+        self._evaluation = self._compiled_function(preset.evaluation, float64, (numba.from_dtype(rng_dtype),))
         heavy = preset.rollout == "heavy"
         if heavy and not game.address("heavy_rollout"):
             raise InvalidParameter(f"{game.name} has no heavy rollout; leave rollout='heavy' out")
         policy = game.address("heavy_rollout" if heavy else "rollout")
         program["evaluation"] = self._evaluation.address if self._evaluation else policy
-        program["waits"] = preset.evaluator is not None
+        program["waits"] = 0 if preset.evaluator is None else self._waits()
+        program["prior"] = self._prior.address if self._prior else 0
         program["expand_after"] = preset.expansion.after
         program["expand_all"] = preset.expansion.all_children
-        program["sorted_children"] = preset.evaluator is not None
+        program["solver"] = preset.solver
+        program["sorted_children"] = preset.evaluator is not None and not preset.rollout_values
         return program
 
     def _suspects(self) -> str:
         parts = [operator.definition.name for operator in self._operators.values()]
         return f"one of {', '.join(parts)}, the evaluation and the game's own functions"
 
-    def _evaluation_callback(self) -> Callback | None:
-        if self.preset.evaluation is None:
+    def _waits(self) -> int:
+        # Where only the first nodes have priors, the evaluator rests after them, unless a memory wants its embedding.
+        features = getattr(self.memory, "features", None)
+        embeds = features is not None and getattr(features, "embedding_size", 0) > 0
+        return WAITS_FOR_PRIORS if self.preset.rollout_values and not embeds else WAITS
+
+    def _compiled_function(
+        self, function: Callable[..., Any] | None, returns: Any, more: tuple[Any, ...]
+    ) -> Callback | None:
+        if function is None:
             return None
         if isinstance(self.game, PythonGame):
             raise InvalidParameter(
-                f"{self.game.name} is a plain Python game: give an evaluator, not a compiled evaluation"
+                f"{self.game.name} is a plain Python game: give an evaluator, not a compiled function"
             )
-        arguments = (numba.from_dtype(self.game.state_dtype), numba.from_dtype(rng_dtype))
-        return Callback(self.preset.evaluation, float64, arguments)
+        return Callback(function, returns, (numba.from_dtype(self.game.state_dtype), *more))
 
 
 def _evaluator(preset: Preset, game: Game, num_slots: int) -> Evaluator | None:

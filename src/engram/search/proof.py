@@ -1,0 +1,46 @@
+"""Proof: game-theoretic values of nodes, carried up from the ends of games (docs/methods/proof.md).
+
+A node is proven if it ends the game, if a move there leads to a proven win of 1, or if all its legal moves
+are proven; it is then worth the best of its proven moves, and a simulation that reaches it ends there.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from engram.compile import compiled
+from engram.search.tree import PROVEN, TERMINAL, nodes_of, sign_of
+
+
+@compiled
+def carry_proofs(tree, path, depth):
+    """Marks what the end of a game at `path[depth]` proves on the path, and gives proven nodes their exact value.
+
+    It goes to the root always: simulations that were in flight may have been backed up through a proven node.
+
+    Cost: O(depth), and O(visited children) for each node above a proven one.
+    Source: Winands, Björnsson and Saito, "Monte-Carlo tree search solver", 2008.
+    Deviation: draws and any other outcome are proven too, once all moves are.
+    """
+    nodes = nodes_of(tree)
+    below = False
+    for at in range(depth, -1, -1):
+        node = nodes[np.int64(path[at])]
+        if node.flags & TERMINAL:
+            node.flags |= np.uint8(PROVEN)
+        elif below or node.flags & PROVEN:
+            sign = sign_of(node)
+            best = -math.inf
+            complete = node.num_visited == node.num_children
+            first = np.int64(node.first_child)
+            for child in range(first, first + np.int64(node.num_visited)):
+                if nodes[child].flags & PROVEN:
+                    best = max(best, sign * nodes[child].value)
+                else:
+                    complete = False
+            if complete or best >= 1.0:
+                node.flags |= np.uint8(PROVEN)
+                node.value = sign * best
+        below = node.flags & PROVEN != 0

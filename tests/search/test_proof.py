@@ -1,0 +1,195 @@
+"""Proven values: the oracle's node by node, right against a solved game, and used by the final move."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from engram.games.line import line
+from engram.search import selection as selections
+from engram.search.decision import final_move
+from engram.search.evaluation import Evaluation
+from engram.search.expansion import Expansion
+from engram.search.limit import Limit
+from engram.search.lockstep import Lockstep
+from engram.search.presets import Memory, Preset, puct, uct
+from engram.search.search import Search
+from engram.search.tree import PROVEN
+from tests import reference
+from tests.games_for_tests import arms
+from tests.reference import LinePosition, ReferenceSearch
+from tests.search.test_reference import (
+    BACKUPS,
+    EXPANSIONS,
+    SELECTIONS,
+    assert_same_tree,
+    by_depth,
+    by_depth_reference,
+    nothing,
+    position_after,
+)
+
+TIC_TAC_TOE = line(3, 3, 3)
+
+
+def exact(position) -> float:
+    """Value for player 0 by looking at every continuation."""
+    actions = position.legal_actions()
+    if not actions:
+        return position.outcome()
+    values = []
+    for action in actions:
+        after = position.copy()
+        after.play(action)
+        values.append(exact(after))
+    return max(values) if position.to_play() == 0 else min(values)
+
+
+def assert_proofs(search: Search, oracle: ReferenceSearch) -> int:
+    """Both trees mark the same nodes; returns how many."""
+    count = 0
+    waiting = [(0, oracle.root)]
+    while waiting:
+        index, node = waiting.pop()
+        assert bool(search.tree.nodes[index]["flags"] & PROVEN) == node.proven
+        count += node.proven
+        first = int(search.tree.nodes[index]["first_child"])
+        waiting += [(first + k, child) for k, child in enumerate(node.children)]
+    return count
+
+
+@pytest.mark.parametrize("backup", BACKUPS)
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("game_name", ["tic_tac_toe", "pick", "connect_four"])
+def test_proofs_are_the_oracles(game_name, selection, backup):
+    proven = 0
+    moves = {"tic_tac_toe": (2, 3), "pick": (3, 4), "connect_four": (24, 27)}[game_name]
+    for number, (after, all_children) in enumerate(EXPANSIONS[::2]):
+        game, state, position = position_after(game_name, moves[number % 2], seed=number)
+        preset = Preset(
+            selection=SELECTIONS[selection][0],
+            backup=BACKUPS[backup][0],
+            expansion=Expansion(after=after, all_children=all_children),
+            solver=True,
+        )
+        oracle = ReferenceSearch(
+            position,
+            SELECTIONS[selection][1],
+            BACKUPS[backup][1],
+            expand_after=after,
+            all_children=all_children,
+            solver=True,
+        )
+        search = Search(game, preset)
+        result = search.run(state, Limit(simulations=200), seed=number)
+        oracle.run(200, number)
+        assert_same_tree(search.tree, oracle)
+        proven += assert_proofs(search, oracle)
+        assert result.stopped == ("proven" if oracle.root.proven else "simulations")
+    assert proven > 5
+
+
+@pytest.mark.parametrize(("num_moves", "simulations"), [(2, 20_000), (4, 2000), (5, 1000)])
+def test_proven_values_are_the_exact_ones(num_moves, simulations):
+    for seed in range(6):
+        game, state, position = position_after("tic_tac_toe", num_moves, seed=seed)
+        search = Search(game, uct(solver=True))
+        result = search.run(state, Limit(simulations=simulations), seed=seed)
+        truth = exact(position) * (-1 if position.to_play() else 1)
+        if num_moves > 2:
+            assert result.stopped == "proven"
+            assert result.value == truth
+            assert result.simulations < simulations
+        for move in result.moves:
+            if move.proven:
+                after = position.copy()
+                after.play(move.action)
+                assert move.value == exact(after) * (-1 if position.to_play() else 1)
+                assert (move.low, move.high) == (move.value, move.value)
+        if result.stopped == "proven":
+            assert next(move for move in result.moves if move.action == result.action).value == truth
+
+
+def test_a_proven_root_needs_no_more_simulations_and_says_so():
+    state = TIC_TAC_TOE.play_moves([0, 3, 1, 4])  # a win at 2
+    search = Search(TIC_TAC_TOE, uct(solver=True))
+    result = search.run(state, Limit(simulations=100_000))
+    assert (result.action, result.value, result.stopped) == (2, 1.0, "proven")
+    assert "ended by proven" in str(result)
+    assert [move["proven"] for move in result.to_json()["moves"] if move["action_number"] == 2] == [True]
+    again = search.run(state, Limit(simulations=100))
+    assert (again.simulations, again.stopped, again.action) == (0, "proven", 2)
+    (together,) = Lockstep(TIC_TAC_TOE, uct(solver=True), 1).run([state], Limit(simulations=100_000), [0])
+    assert (together.action, together.simulations) == (2, result.simulations)
+
+
+def test_a_proven_loss_is_not_entered_again():
+    # The second move loses: after one visit everything goes to the others, whatever the exploration.
+    game = arms(0.2, -1.0, 0.1)
+    search = Search(game, uct(exploration=100.0, solver=True))
+    result = search.run(game.initial_state(), Limit(simulations=3))
+    assert result.stopped == "simulations"
+    assert search.run(game.initial_state(), Limit(simulations=3)).stopped == "proven"
+    game, state, _ = position_after("connect_four", 20, seed=3)
+    plain, solver = Search(game, uct()), Search(game, uct(solver=True))
+    plain.run(state, Limit(simulations=3000))
+    solver.run(state, Limit(simulations=3000))
+    nodes = solver.tree.nodes[: solver.tree.num_nodes]
+    sign = np.where(nodes["flags"] & 1, -1.0, 1.0)
+    lost = 0
+    for index in np.flatnonzero((nodes["flags"] & PROVEN == 0) & (nodes["num_visited"] > 0)):
+        first = int(nodes["first_child"][index])
+        children = nodes[first : first + int(nodes["num_visited"][index])]
+        bad = (children["flags"] & PROVEN > 0) & (sign[index] * children["value"] == -1.0)
+        ends = bad & (children["num_children"] == 0)
+        assert (children["visit_count"][ends] == 1).all()
+        lost += bad.sum()
+    assert lost > 20
+
+
+def test_final_move_by_hand():
+    value, visits = np.array([0.9, 1.0, -1.0, 0.0]), np.array([90, 3, 500, 40], np.uint32)
+
+    def moves(*proven):
+        return final_move("robust", value, visits, np.array(proven, bool))
+
+    assert moves(0, 0, 0, 0) == 2
+    assert moves(0, 1, 0, 0) == 1  # a proven win, however few its visits
+    assert moves(0, 0, 1, 0) == 0  # not the proven loss
+    assert moves(0, 0, 1, 1) == 0
+    assert final_move("robust", np.array([0.0, -0.5]), np.array([1, 9]), np.array([True, True])) == 0
+    assert final_move("robust", np.array([-1.0, -1.0]), np.array([1, 9]), np.array([True, True])) == 1
+    assert final_move("robust", np.array([-1.0, -0.9]), np.array([9, 0]), np.array([True, False])) == 1
+
+
+def test_memory_does_not_touch_a_proof():
+    game, state, position = position_after("tic_tac_toe", 3, seed=2)
+    memory = Memory(recall=by_depth(), remember=nothing(), equivalence=1000.0)
+    search = Search(game, Preset(selection=selections.ucb1(), memory=memory, solver=True))
+    oracle = ReferenceSearch(position, reference.ucb1(), recall=by_depth_reference, equivalence=1000.0, solver=True)
+    search.run(state, Limit(simulations=300), seed=1)
+    oracle.run(300, 1)
+    assert_same_tree(search.tree, oracle)
+    assert assert_proofs(search, oracle) > 5
+
+
+@pytest.mark.parametrize("num_leaves", [1, 8])
+def test_proofs_with_an_evaluator_and_many_leaves_in_flight(num_leaves):
+    class Even:
+        def evaluate(self, states):
+            return Evaluation(np.zeros(len(states)), np.ones((len(states), 9)))
+
+    for moves in ([0, 3, 1], [4, 0, 8], [0, 1, 2, 4]):
+        state = TIC_TAC_TOE.play_moves(moves)
+        position = LinePosition(3, 3, 3)
+        for action in moves:
+            position.play(action)
+        search = Search(TIC_TAC_TOE, puct(evaluator=Even(), num_leaves=num_leaves, solver=True, exploration=3.0))
+        result = search.run(state, Limit(simulations=20_000))
+        assert result.stopped == "proven"
+        assert result.value == exact(position) * (-1 if position.to_play() else 1)
+        nodes = search.tree.nodes[: search.tree.num_nodes]
+        assert not nodes["in_flight"].any()
+        assert math.isfinite(nodes["value"].sum())
