@@ -5,8 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from engram.errors import InvalidGame
+from engram.games.check import check_game
 from engram.games.go import go, stones
+from engram.games.line import line
 from engram.games.registry import game as game_of
+from engram.games.symmetry import Symmetry
 
 
 def planes_of(game, state, steps):
@@ -75,3 +79,11 @@ def test_a_turned_game_is_the_same_game(name, number):
             expected = np.empty_like(flat)
             expected[:, symmetry.cells] = flat
             assert (expected == seen.reshape(-1, cells)).all()
+
+
+def test_a_symmetry_that_is_none_is_found():
+    made = line(5, 5, 5, gravity=True)
+    assert check_game(made, games=4).games == 4
+    made.symmetries = [made.symmetries[0], Symmetry(made.symmetries[1].cells, made.symmetries[0].actions)]
+    with pytest.raises(InvalidGame, match="a symmetry changes the game"):
+        check_game(made, games=4)

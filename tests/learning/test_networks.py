@@ -157,8 +157,13 @@ def test_the_predictor_has_the_papers_layers_and_no_value():
         (32, 32, 5, 5),
     ]
     assert net.policy[-1].weight.shape == (362, 32 * 361)
-    with pytest.raises(InvalidParameter, match="no value head"):
-        NetworkEvaluator(net, engram.game("go:19"))
+    game = engram.game("go:19")
+    states = game.initial_state().reshape(1)
+    answer = NetworkEvaluator(net, game, batch=1, embedding="layer7", cache=4).evaluate(states)
+    assert answer.value is None and answer.policy.shape == (1, 362) and answer.embedding.shape == (1, 32 * 361)
+    search = engram.Search(game, engram.presets.puct(evaluator=NetworkEvaluator(net, game)))
+    with pytest.raises(OperatorError, match="no value"):
+        search.run(game.initial_state(), engram.Limit(simulations=2))
 
 
 def test_what_does_not_fit_is_refused(tmp_path):

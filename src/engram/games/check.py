@@ -9,7 +9,8 @@ import numpy as np
 
 from engram.compile import call, call_float, compiled
 from engram.errors import InvalidGame
-from engram.games.game import SLACK, Game
+from engram.games.game import SLACK, Game, State
+from engram.games.symmetry import Symmetry
 from engram.rng import derive_seed, new_rng
 
 
@@ -189,4 +190,31 @@ def _one_game(
     must(-1.0 <= outcome <= 1.0, f"outcome is {outcome}, not in [-1, 1]")
     must(game.outcome(state) == outcome, "outcome differs between two equal states")
     must(game.outcome(state, 1) == -outcome, "outcome for player 1 is not the opposite of that for player 0")
+    if len(game.symmetries) > 1:
+        symmetry = chosen.choice(game.symmetries[1:])
+        must(_is_symmetric(game, symmetry, history), "a symmetry changes the game: legal moves, planes or end")
     return len(history), outcome
+
+
+def _is_symmetric(game: Game, symmetry: Symmetry, history: list[int]) -> bool:
+    """Whether a turned game goes on as the game did."""
+    state = turned = game.initial_state()
+    for action in history:
+        if sorted(symmetry.actions[game.legal_actions(state)].tolist()) != game.legal_actions(turned):
+            return False
+        state, turned = game.play(state, action), game.play(turned, int(symmetry.actions[action]))
+        seen = [_planes(game, one) for one in (state, turned)]
+        if not np.array_equal(seen[0], seen[1][:, symmetry.cells]):
+            return False
+    return game.outcome(state) == game.outcome(turned)
+
+
+def _planes(game: Game, state: State) -> np.ndarray:
+    assert game.planes_shape is not None
+    channels, height, width = game.planes_shape
+    planes = np.zeros((channels, height * width), np.float32)
+    if game.address("encode"):
+        buffer = game.new_buffer()
+        game.write(buffer, state)
+        _call_2(game.address("encode"), buffer.ctypes.data, planes.ctypes.data)
+    return planes

@@ -78,6 +78,7 @@ class PythonGame(Game):
         self.num_actions = num_actions
         self.max_moves = max_moves
         self.planes_shape = None
+        self.max_history = 0
         self.symmetries = [identity(0, num_actions)]
         self.state_dtype = np.dtype([("state", np.uint64)])
         self._make = initial

@@ -69,11 +69,12 @@ class NetworkEvaluator:
         equal hash and different history share an answer.
       device: `cpu`, `cuda`, or `auto`.
 
-    Values are for the player to move. torch's computing threads are set to one for the process: many small
+    Values are for the player to move; a network without a value head gives none, and serves presets whose leaves are
+    valued by rollouts. torch's computing threads are set to one for the process: many small
     batches gain nothing from more, and one repeats bit for bit.
 
     Raises:
-      InvalidParameter: a network without a value, of another game, or an option out of range.
+      InvalidParameter: a network of another game, or an option out of range.
     """
 
     def __init__(
@@ -92,8 +93,6 @@ class NetworkEvaluator:
         fit(net.configuration, game, net.configuration.network)
         if batch < 1 or cache < 0:
             raise InvalidParameter(f"batch is 1 or more and cache 0 or more, not {batch} and {cache}")
-        if net.value is None:
-            raise InvalidParameter(f"{net.configuration.network} has no value head: a search needs one")
         self.embedding_size = net.size_of(embedding) if embedding is not None else 0
         if embedding is not None and symmetry:
             raise InvalidParameter("positions seen turned at random have embeddings that cannot be compared")
@@ -108,6 +107,7 @@ class NetworkEvaluator:
         self.batch = batch
         self.precision = chosen
         self.embedding = embedding
+        self._valued = net.value is not None
         self.asked = 0  # positions
         self.computed = 0  # positions that went through the network, those that fill up a batch not counted
         automatic = "cuda" if torch.cuda.is_available() else "cpu"
@@ -163,8 +163,9 @@ class NetworkEvaluator:
                 whole[first : first + len(part)] = answer[: len(part)]
         if self._symmetry:
             fresh[0] = np.take_along_axis(fresh[0], self._actions[turns[rows]], 1)
-        policy, value, *inner = self._with_known(keys, rows, fresh) if self._cache else fresh
-        return Evaluation(value, policy, inner[0] if inner else None)
+        policy, *rest = self._with_known(keys, rows, fresh) if self._cache else fresh
+        value = rest.pop(0) if self._valued else None
+        return Evaluation(value, policy, rest[0] if rest else None)
 
     def forward(self) -> None:
         """The network alone, on a batch that lies ready; what a benchmark compares with."""

@@ -147,9 +147,13 @@ NETWORK_LEAVES = 16
 """Leaves of one tree that a network is asked about together."""
 
 
-def _network(name: str, **options: Any) -> Callable[[Game, int], Evaluator]:
-    made: Callable[[Game, int], Evaluator] = import_module(_LEARNING).named_network(name, **options)
-    return made
+def _asked(evaluator: Any, network: str | None, **options: Any) -> Any:
+    """The evaluator of a preset that takes one, or a network's name, or neither."""
+    if network is None:
+        return evaluator
+    if evaluator is not None:
+        raise InvalidParameter("a search takes an evaluator or a network, not both")
+    return import_module(_LEARNING).named_network(network, **options)
 
 
 def __getattr__(name: str) -> Any:
@@ -264,12 +268,9 @@ def puct(
       InvalidParameter: an evaluator and a network, or symmetry without a network.
       MissingPackage: a network without PyTorch. InvalidFile: no such network.
     """
-    if network is not None and evaluator is not None:
-        raise InvalidParameter("a search takes an evaluator or a network, not both")
     if symmetry and network is None:
         raise InvalidParameter("symmetry is for a network, and there is none")
-    if network is not None:
-        evaluator = _network(network, symmetry=symmetry)
+    evaluator = _asked(evaluator, network, symmetry=symmetry)
     if num_leaves is None:
         num_leaves = 1 if network is None else NETWORK_LEAVES
     return Preset(
@@ -290,7 +291,8 @@ def uct_prior(
     exploration: float = 1.0,
     strength: float = 200.0,
     first_nodes: int = 100,
-    evaluator: Evaluator | None = None,
+    evaluator: Evaluator | Callable[[Game, int], Evaluator] | None = None,
+    network: str | None = None,
     prior: Callable[..., int] | None = None,
     backup: Operator | None = None,
     rollout: str = "uniform",
@@ -308,13 +310,14 @@ def uct_prior(
       exploration: c ≥ 0.
       strength: starting visits of the likeliest move, ≥ 0.
       first_nodes: the predictor is asked about so many nodes of a search, the first.
-      evaluator: a network, whose values are not used. prior: a compiled function instead (see `Preset`).
-        Without either nobody gives priors, and this is `uct`.
+      evaluator: gives policies; its values are not used. network: one by name or file instead, as in `puct`; it needs
+        no value head. prior: a compiled function instead (see `Preset`). With none of them this is `uct`.
       backup, rollout, decision, reuse_tree, solver, transpositions: as in `uct`. num_leaves: as in `puct`.
 
     Source: the baseline of Xiao, Mei and Müller, "Memory-augmented Monte-Carlo tree search", AAAI 2018 (Fuego with a
     network): strength 200, 100 nodes. Deviation: UCB1, whose N(s) counts real visits, and no RAVE.
     """
+    evaluator = _asked(evaluator, network)
     return Preset(
         selection=selections.ucb1_prior(exploration=exploration, strength=strength),
         backup=backup or backups.average(),
