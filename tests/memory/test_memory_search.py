@@ -231,3 +231,18 @@ def test_positions_are_kept_for_who_explains():
     for row in range(len(store)):
         state = store.states[row].view(game.state_dtype).reshape(())
         assert game.hash(state) == store.entries["key"][row]
+
+
+def test_a_network_s_layer_is_what_positions_are_compared_by():
+    pytest.importorskip("torch")
+    game = engram.game("go:9")
+    search = searched(game, "memory_puct(network='go9', dimension=256, capacity=400, num_leaves=4)", 120)
+    store = store_of(search)
+    assert len(store) > 60
+    assert np.allclose(np.linalg.norm(store.features[: len(store)], axis=1), 1.0, atol=1e-4)
+    assert "go9" in search.memory.features.text and "block4" in search.memory.features.text
+    weightless = searched(game, "memory_puct(network='go9', equivalence=0, capacity=50, num_leaves=4)", 120)
+    assert nodes(weightless) == nodes(searched(game, "puct(network='go9', num_leaves=4)", 120))
+    for wrong in ("memory_puct(layer=block4)", "memory_puct(network='go9', layer=block9)"):
+        with pytest.raises(EngramError):
+            preset(wrong)

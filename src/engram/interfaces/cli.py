@@ -7,6 +7,7 @@ imported inside the commands, so that `engram --help` is there at once.
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
@@ -148,12 +149,23 @@ def move(
     result = told.result if told else made.run(state, limit, seed=None if resume else seed)
     if save is not None:
         made.save(save)
+    recalled = _recalled(made, state) if why and made.memory is not None else None
     if as_json:
-        return print_json((told or result).to_json())
+        remembered = {} if recalled is None else {"memory": asdict(recalled)}
+        return print_json((told or result).to_json() | remembered)
     typer.echo(found.render(state))
     typer.echo(str(result))
     if told:
         typer.echo(f"\n{told}")
+    if recalled:
+        typer.echo(f"\n{recalled}")
+
+
+def _recalled(search: Any, state: Any) -> Any:
+    """What the search's memory says of the position; None with a network, whose numbers belong to its evaluations."""
+    from engram.memory.explain import explain
+
+    return None if search.memory.features.embedding_size else explain(search, state)
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -63,6 +64,22 @@ class NamedNetwork:
         """The network, read once for each state of its file."""
         path = find(self.name)
         return _load(path, path.stat().st_mtime_ns)
+
+    @property
+    def identity(self) -> str:
+        """The name and a digest of the file: what numbers of its layers may be compared with."""
+        digest = hashlib.sha256(find(self.name).read_bytes()).hexdigest()[:12]
+        return f"{self.name}, {digest}"
+
+    def layer(self, name: str | None) -> tuple[str, int]:
+        """A layer to compare positions by, default the last before the heads, and how many numbers it gives.
+
+        Raises:
+          InvalidParameter: there is no such layer.
+        """
+        net = self.network
+        chosen = name if name is not None else list(net.trunk)[-1]
+        return chosen, net.size_of(chosen)
 
     def __call__(self, game: Game, batch: int) -> NetworkEvaluator:
         return NetworkEvaluator(

@@ -179,6 +179,7 @@ class Features:
             raise InvalidParameter(f"features need a dimension of 1 or more, not {dimension}")
         self.game = game
         self.dimension = dimension
+        self.embedding_size = embedding_size
         self.header = np.zeros(1, features_dtype)
         shape = game.planes_shape if game.address("encode") else None
         if own is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 from engram.errors import InvalidParameter, InvalidSpecification, nearest
@@ -15,7 +16,7 @@ from engram.memory.neighbours import INDICES
 from engram.memory.operators import as_table, recall_leaf, remember_path
 from engram.memory.store import MAX_CAPACITY, Store
 from engram.search.operators import Operator
-from engram.search.presets import Memory, Preset, register, uct
+from engram.search.presets import Memory, Preset, puct, register, uct
 
 
 def remembering(
@@ -186,5 +187,82 @@ def memory_uct(
         memory=memory,
         plane_weight=plane_weight,
         pattern_weight=pattern_weight,
+    )
+    return replace(base, memory=remembers)
+
+
+@register
+def memory_puct(
+    *,
+    network: str | None = None,
+    layer: str | None = None,
+    exploration: float = 1.25,
+    num_neighbours: int = 50,
+    temperature: float = 0.1,
+    capacity: int = 10_000,
+    dimension: int = 512,
+    decay: float = 2.0,
+    equivalence: float = 1000.0,
+    neighbours: str = "sketch",
+    bias: float | None = None,
+    every_node: bool = False,
+    keep_states: bool = False,
+    memory: str | None = None,
+    backup: Operator | None = None,
+    decision: str = "robust",
+    num_leaves: int | None = None,
+    reuse_tree: bool = True,
+    solver: bool = False,
+    transpositions: bool = False,
+) -> Preset:
+    """PUCT that remembers: positions are compared by a layer of the network, from the same evaluation.
+
+    Args:
+      network: as in `puct`; None: uniform priors, rollouts, and hand-made features.
+      layer: of the network, whose output is hashed to `dimension` numbers; default the last before the heads.
+      exploration, backup, decision, num_leaves, reuse_tree, solver, transpositions: as in `puct`.
+      num_neighbours, temperature, capacity, dimension, decay, equivalence, neighbours, bias, every_node, keep_states,
+        memory: as in `remembering`.
+
+    Source: Xiao, Mei and Müller, "Memory-augmented Monte-Carlo tree search", AAAI 2018. Deviation: on top of a learned
+    value, which the paper leaves open; D = 512 instead of 4096.
+
+    Raises:
+      InvalidParameter: a layer without a network, or one that it does not have. MissingPackage: no PyTorch.
+    """
+    if layer is not None and network is None:
+        raise InvalidParameter("a layer is for a network, and there is none")
+    base = puct(
+        exploration=exploration,
+        network=network,
+        backup=backup,
+        decision=decision,
+        num_leaves=num_leaves,
+        reuse_tree=reuse_tree,
+        solver=solver,
+        transpositions=transpositions,
+    )
+    embedded = None
+    if network is not None:
+        named = import_module("engram.learning").named_network(network)  # by name: learning stands above this package
+        chosen, size = named.layer(layer)
+        base = replace(base, evaluator=replace(named, embedding=chosen))
+
+        def embedded(game: Game) -> Features:
+            return Features(game, dimension, embedding_size=size, embedding_name=f"{named.identity}, {chosen}")
+
+    remembers = remembering(
+        num_neighbours=num_neighbours,
+        temperature=temperature,
+        capacity=capacity,
+        dimension=dimension,
+        decay=decay,
+        equivalence=equivalence,
+        neighbours=neighbours,
+        bias=bias,
+        every_node=every_node,
+        keep_states=keep_states,
+        memory=memory,
+        features=embedded,
     )
     return replace(base, memory=remembers)
