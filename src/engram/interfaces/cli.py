@@ -314,6 +314,21 @@ def truth(
     )  # fmt: skip
 
 
+@app.command()
+@guarded
+def gtp(
+    game: GameOption = "go:9",
+    search: SearchOption = "uct",
+    simulations: SimulationsOption = None,
+    seconds: SecondsOption = None,
+    seed: SeedOption = 0,
+) -> None:
+    """Speak the Go Text Protocol on standard input and output, for boards such as Sabaki and GoGui."""
+    from engram.interfaces.gtp_command import run_gtp
+
+    run_gtp(game, search, simulations=simulations, seconds=seconds, seed=seed)
+
+
 @app.callback(invoke_without_command=True)
 def _main(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
     if version:
