@@ -12,7 +12,7 @@ from engram.errors import EngramError, InvalidSpecification
 from engram.games.game import Game
 from engram.games.go import chains, go, render
 from engram.games.sgf import is_go, read_sgf, result_text, write_sgf
-from engram.interfaces.gtp_analysis import kata_line, lz_line, parse_analysis, stream
+from engram.interfaces.gtp_analysis import Analysis, kata_line, lz_line, parse_analysis, stream
 from engram.interfaces.gtp_clock import Clock
 from engram.interfaces.gtp_position import Position
 from engram.interfaces.gtp_protocol import (
@@ -179,17 +179,16 @@ class GtpEngine:
         return ""
 
     def _make(self, player: int, action: int) -> None:
-        before = self._position.on_move(player)
-        self._position.play(player, action)
         # The tree may stand elsewhere, after an `undo` say: then the next search begins a new one.
         root = self._search.root if self._search else None
-        if self._search and root is not None and self._position.game.same(root, before):
+        follows = root is not None and self._position.game.same(root, self._position.on_move(player))
+        self._position.play(player, action)
+        if self._search and follows:
             self._search.advance(action)
 
     def _make_own(self, player: int, action: int) -> None:
         self._make(player, action)
-        if self._thought:
-            self._comments[len(self._position.moves)] = self._thought
+        self._comments[len(self._position.moves)] = self._thought
 
     def _forget(self, *, all_of_it: bool) -> None:
         self._comments = {}
@@ -221,12 +220,7 @@ class GtpEngine:
         )
 
     def _think(self, player: int, tell: Callable[[SearchResult], None] | None = None, interval_s: float = 1.0) -> int:
-        """The move to play; a pass where the game's move limit leaves nothing else."""
-        position = self._position
-        state = position.on_move(player)
-        self._thought = ""
-        if position.game.is_over(state):
-            return position.pass_action
+        state = self._position.on_move(player)
         begun = time.perf_counter()
         limit, seed = self._limit(player), self._next_seed()
         if tell is None:
@@ -268,22 +262,22 @@ class GtpEngine:
 
     def _analyse(self, words: Words, line: Callable[[SearchResult, int | None], str]) -> None:
         wanted = parse_analysis(words)
-        position = self._position
-        state = position.on_move(position.game.to_play(position.state) if wanted.player is None else wanted.player)
-        if position.game.is_over(state):
-            raise GtpError("the game is over: its move limit is reached")
+        state = self._position.on_move(self._player(wanted))
         stream(
             self._ready(), state, None, seed=self._next_seed(), interval_s=wanted.interval_s,
             tell=lambda result: self._tell(line(result, wanted.max_moves)), stop=self._waiting,
         )  # fmt: skip
 
+    def _player(self, wanted: Analysis) -> int:
+        position = self._position
+        return position.game.to_play(position.state) if wanted.player is None else wanted.player
+
     def _genmove_analyse(self, words: Words) -> None:
         wanted = parse_analysis(words)
-        position = self._position
-        player = position.game.to_play(position.state) if wanted.player is None else wanted.player
+        player = self._player(wanted)
         action = self._think(player, lambda result: self._tell(lz_line(result, wanted.max_moves)), wanted.interval_s)
         self._make_own(player, action)
-        self._tell(f"play {position.game.action_name(action)}")
+        self._tell(f"play {self._position.game.action_name(action)}")
 
     # ---------------------------------------------------------------------------- about the clock
 

@@ -27,10 +27,6 @@ class Position:
     def size(self) -> int:
         return len(stones(self.start))
 
-    @property
-    def pass_action(self) -> int:
-        return self.size**2
-
     def clear(self) -> None:
         """An empty board."""
         self._set(self.game.initial_state(), [])
@@ -50,8 +46,15 @@ class Position:
         self._set(start, self.moves)
 
     def on_move(self, player: int) -> State:
-        """The position with `player` to move."""
-        return on_move(self.game, self.state, player)
+        """The position with `player` to move, to think about.
+
+        Raises:
+          GtpError: the game's move limit is reached.
+        """
+        state = on_move(self.game, self.state, player)
+        if self.game.is_over(state):
+            raise GtpError(f"the game is over: {len(self.moves)} moves were made")
+        return state
 
     def play(self, player: int, action: int) -> None:
         """Makes a move.
