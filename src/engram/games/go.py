@@ -295,6 +295,29 @@ def stones(state: State) -> np.ndarray:
     return (rows[1:, 1:] & 3).astype(np.int8)
 
 
+def chains(state: State) -> list[list[int]]:
+    """The points of every chain of stones, as actions."""
+    found: dict[int, list[int]] = {}
+    width = int(state["width"])
+    for action in range(width * width):
+        word = int(state["chain"][int(point_of(action, width))])
+        if word:
+            found.setdefault(word, []).append(action)
+    return list(found.values())
+
+
+def area(state: State) -> int:
+    """Black area minus White area as the stones lie, without komi; the game need not be over."""
+    return int(area_balance(state.reshape(-1)[0]))
+
+
+def turn_to(state: State, player: int) -> State:
+    """The same stones with `player` to move: nobody has passed, no simple ko stands, superko as before."""
+    turned = state.copy()
+    turned["colour"], turned["passes"], turned["ko"] = player, 0, 0
+    return turned
+
+
 def render(state: State) -> str:
     """Diagram with coordinates, X for Black and O for White, and who is to play."""
     width = int(state["width"])

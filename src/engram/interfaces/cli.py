@@ -89,10 +89,24 @@ def _limit(simulations: int | None, seconds: float | None, default: int) -> Any:
     return Limit(simulations=simulations, seconds=seconds)
 
 
-def _position(game: Any, moves: str, position: str | None) -> Any:
+def _opened(file: Path | None, game: str | None, number: int | None) -> tuple[Any, Any]:
+    """The game and its start, or the position of an SGF file."""
+    from engram.errors import InvalidSpecification
+    from engram.games.registry import game as game_of
+
+    if file is None:
+        if number is not None:
+            raise InvalidSpecification("--move counts the moves of an SGF file, and no file is given")
+        return game_of(game or "connect_four"), None
+    from engram.games.sgf import read_sgf
+
+    given = read_sgf(file, game_of(game) if game else None)
+    return given.game, given.position(number)
+
+
+def _position(game: Any, moves: str, position: str | None, start: Any = None) -> Any:
     from engram.errors import InvalidState
 
-    start = None
     if position is not None:
         if position == "-":
             start = game.parse_state(sys.stdin.read())
@@ -109,7 +123,13 @@ def _position(game: Any, moves: str, position: str | None) -> Any:
 @app.command()
 @guarded
 def move(
-    game: GameOption = "connect_four",
+    file: Annotated[Optional[Path], typer.Argument(help="An SGF file of Go, for its size, komi and moves.")] = None,
+    game: Annotated[
+        Optional[str], typer.Option("--game", "-g", help="Game; default the SGF file's, else connect_four.")
+    ] = None,
+    number: Annotated[
+        Optional[int], typer.Option("--move", help="The position after so many moves of the file; default all.")
+    ] = None,
     search: SearchOption = "uct",
     moves: MovesOption = "",
     position: Annotated[
@@ -131,19 +151,18 @@ def move(
 ) -> None:
     """Find the best move of a position, with a table of all moves."""
     from engram.errors import InvalidState
-    from engram.games.registry import game as game_of
     from engram.search.explain import explain
     from engram.search.search import Search
 
     limit = _limit(simulations, seconds, 10_000)
-    found = game_of(game)
+    found, start = _opened(file, game, number)
     made = Search(found, search, max_nodes=max_nodes, threads=threads, parallel=parallel)
-    given = _position(found, moves, position)
+    given = _position(found, moves, position, start)
     state: Any = given
     if resume is not None:
         made.load(resume)
         state = made.root
-        if (moves or position) and not found.same(state, given):
+        if (moves or position or file) and not found.same(state, given):
             raise InvalidState(f"{resume} goes on from another position than the one given; leave that out")
     told = explain(made, state, limit, seed=None if resume else seed) if why else None
     result = told.result if told else made.run(state, limit, seed=None if resume else seed)
@@ -305,6 +324,21 @@ def truth(
         game, rules, search, simulations, positions=positions, seed=seed, workers=workers, output=output,
         as_json=as_json,
     )  # fmt: skip
+
+
+@app.command()
+@guarded
+def gtp(
+    game: GameOption = "go:9",
+    search: SearchOption = "uct",
+    simulations: SimulationsOption = None,
+    seconds: SecondsOption = None,
+    seed: SeedOption = 0,
+) -> None:
+    """Speak the Go Text Protocol on standard input and output, for boards such as Sabaki and GoGui."""
+    from engram.interfaces.gtp_command import run_gtp
+
+    run_gtp(game, search, simulations=simulations, seconds=seconds, seed=seed)
 
 
 @app.callback(invoke_without_command=True)

@@ -1,0 +1,97 @@
+"""The Go Text Protocol's lines: commands in, answers out.
+
+Source: Gunnar Farnebäck, "Specification of the Go Text Protocol, version 2, draft 2", 2002, §2-3.
+"""
+
+from __future__ import annotations
+
+import queue
+import re
+import threading
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from engram.errors import EngramError
+
+_CONTROL = {code: None for code in (*range(32), 127) if code not in (9, 10)} | {9: " "}
+_NUMBERED = re.compile(r"([0-9]+)(?:\s+|$)(.*)", re.DOTALL)
+
+
+class GtpError(EngramError):
+    """A command that is answered with `?` and this sentence."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command.
+
+    Attributes:
+      number: the digits before it, or nothing; the answer repeats them.
+      name: as written. arguments: the words after it.
+    """
+
+    number: str
+    name: str
+    arguments: tuple[str, ...]
+
+
+def parse_line(line: str) -> Command | None:
+    """The command on a line; None where there is none, as for blanks and comments."""
+    text = line.translate(_CONTROL).partition("#")[0].strip()
+    if not text:
+        return None
+    numbered = _NUMBERED.match(text)
+    number, text = (numbered[1], numbered[2]) if numbered else ("", text)
+    name, *arguments = text.split() or [""]
+    return Command(number, name, tuple(arguments))
+
+
+def success(command: Command, text: str = "") -> str:
+    """The answer of a command that was carried out."""
+    return f"={command.number} {text}".rstrip(" ") + "\n\n"
+
+
+def failure(command: Command, sentence: str) -> str:
+    """The answer of a command that was not."""
+    return f"?{command.number} {' '.join(sentence.split())}\n\n"
+
+
+def parse_colour(word: str) -> int:
+    """0 for Black, 1 for White."""
+    found = {"b": 0, "black": 0, "w": 1, "white": 1}.get(word.lower())
+    if found is None:
+        raise GtpError(f"a colour is b, black, w or white, not {word!r}")
+    return found
+
+
+def parse_count(word: str) -> int:
+    """A whole number ≥ 0."""
+    if not re.fullmatch(r"[0-9]{1,9}", word):
+        raise GtpError(f"a whole number is wanted, not {word!r}")
+    return int(word)
+
+
+class Lines:
+    """The lines of a stream, read by a thread of their own, so that a search can see that one has come.
+
+    Args:
+      stream: of bytes; what is not UTF-8 in it is replaced.
+    """
+
+    def __init__(self, stream: BinaryIO):
+        self._stream = stream
+        self._queue: queue.Queue[str | None] = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def next(self) -> str | None:
+        """The next line, waited for; None at the end of the stream."""
+        return self._queue.get()
+
+    def waiting(self) -> bool:
+        """Whether a line, or the end, has come that nobody has taken yet."""
+        return not self._queue.empty()
+
+    def _read(self) -> None:
+        for line in iter(self._stream.readline, b""):
+            self._queue.put(line.decode("utf-8", errors="replace"))
+        self._queue.put(None)
