@@ -15,7 +15,7 @@ from engram.compile import call, call_float
 from engram.errors import IllegalAction, InvalidSpecification, InvalidState
 from engram.games.go import go, stones
 from engram.games.go_board import MAX_MOVES, point_of
-from engram.games.go_rollout import _list_empty, _turn
+from engram.games.go_rollout import _turn, list_empty
 from engram.rng import new_rng, random_below, random_word
 
 GAMES = {}
@@ -688,7 +688,7 @@ def _first_moves(start, state, rng, counts, kos):
         state[0] = start[0]
         board = state[0]
         stride = board.width + np.uint64(1)
-        empty = _list_empty(board, stride)
+        empty = list_empty(board, stride)
         draw = random_word(rng[0]) >> np.uint64(32)
         a = random_word(rng[0])
         b = random_word(rng[0])

@@ -73,7 +73,7 @@ def _turn(board, colour, stride, num_empty, ko, draw, a, b):
 
 
 @compiled(inline=True)
-def _list_empty(board, stride):
+def list_empty(board, stride):
     """Lists the empty points in the order of the board, so that rollouts depend on the position only."""
     count = _0
     for point in range(stride + _1, stride * stride):
@@ -120,7 +120,7 @@ def _uniform(board, rng, moves, writes):
     a = rng.word[0]
     b = rng.word[1]
     draw, a, b = _next_word(a, b)
-    num_empty = _list_empty(board, stride)
+    num_empty = list_empty(board, stride)
     ko = board.ko
     colour = board.colour
     balance = board.balance

@@ -1,0 +1,144 @@
+"""Heavy Go rollouts: each tactic on boards whose answer is known, patterns against a plain matcher, whole games."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sgfmill.boards import Board
+
+from engram.compile import call_float, compiled
+from engram.games import go_tactics
+from engram.games.go_patterns import PATTERNS, TABLE, code_of, images
+from engram.games.registry import game as game_of
+from engram.rng import new_rng
+
+GO = game_of("go:7")
+LETTERS = "ABCDEFGHJ"
+
+
+def board_of(*rows, colour=0):
+    state = GO.parse_state("\n".join(rows))
+    state["colour"] = colour
+    return np.atleast_1d(state)[0]
+
+
+def point(name):
+    row, column = 7 - int(name[1]), LETTERS.index(name[0])
+    return np.uint64((row + 1) * 8 + column + 1)
+
+
+def name_of(found):
+    return None if found == 0 else f"{LETTERS[int(found) % 8 - 1]}{7 - (int(found) // 8 - 1)}"
+
+
+def ask(tactic, board, last, colour, ko=0):
+    return name_of(tactic(board, point(last), np.uint64(colour), np.uint64(8), np.uint64(ko)))
+
+
+EMPTY = "......."
+
+
+def test_the_last_stone_in_atari_is_taken():
+    board = board_of(EMPTY, EMPTY, "..X....", ".XO....", "..X....", EMPTY, EMPTY)
+    assert ask(go_tactics.capture, board, "C4", 0) == "D4"
+    assert ask(go_tactics.capture, board, "C4", 0, ko=int(point("D4"))) is None
+    assert ask(go_tactics.capture, board, "B4", 1) is None
+
+
+def test_a_chain_in_atari_runs_takes_or_is_given_up():
+    runs = board_of(EMPTY, EMPTY, "..O....", ".OX....", "..O....", EMPTY, EMPTY)
+    assert ask(go_tactics.escape, runs, "B4", 0) == "D4"
+    # Running along the first line into the corner leaves one liberty: no escape.
+    lost = board_of(EMPTY, EMPTY, EMPTY, EMPTY, EMPTY, "OO.....", ".XO....")
+    assert ask(go_tactics.escape, lost, "C1", 0) is None
+    # The stone that gives atari can be taken: better than running where there is nowhere to run.
+    corner = board_of(EMPTY, EMPTY, EMPTY, EMPTY, "XX.....", "OOX....", "X.O....")
+    assert ask(go_tactics.escape, corner, "A2", 0) == "B1"
+
+
+@pytest.mark.parametrize(
+    ("rows", "where", "bad"),
+    [
+        ((EMPTY, EMPTY, EMPTY, EMPTY, "O......", ".O.....", "X......"), "A2", True),
+        ((EMPTY, EMPTY, EMPTY, EMPTY, EMPTY, "O......", "......."), "A1", True),
+        ((EMPTY, EMPTY, EMPTY, EMPTY, EMPTY, ".......", "......."), "A1", False),
+        ((EMPTY, EMPTY, EMPTY, EMPTY, EMPTY, "OX.....", ".OX...."), "A1", False),  # it takes B1
+    ],
+)
+def test_self_atari(rows, where, bad):
+    assert go_tactics.is_self_atari(board_of(*rows), point(where), np.uint64(0), np.uint64(8)) == bad
+
+
+def test_vital_points_of_eyes():
+    three = board_of(EMPTY, EMPTY, EMPTY, EMPTY, EMPTY, "OOOO...", "...O...")
+    assert ask(go_tactics.nakade, three, "D1", 0) == "B1"
+    # A square of four has no vital point; a bulky five has one.
+    square = board_of(EMPTY, EMPTY, EMPTY, EMPTY, "OOO....", "..O....", "..O....")
+    assert ask(go_tactics.nakade, square, "C1", 0) is None
+    bulky = board_of(EMPTY, EMPTY, EMPTY, "OO.....", ".OO....", "..O....", "..O....")
+    assert ask(go_tactics.nakade, bulky, "C1", 0) == "A2"
+    open_ = board_of(EMPTY, EMPTY, EMPTY, EMPTY, EMPTY, "OOO....", "...O...")
+    assert ask(go_tactics.nakade, open_, "D1", 0) == "B1"
+    assert ask(go_tactics.nakade, board_of(*[EMPTY] * 6, "X......"), "A1", 0) is None
+
+
+def fits(surroundings, pattern):
+    means = {"x": ".O ", "o": ".X ", "?": ".XO "}
+    pairs = [(surroundings[r][c], pattern[r][c]) for r in range(3) for c in range(3) if (r, c) != (1, 1)]
+    return all(kind in means.get(wanted, wanted) for kind, wanted in pairs)
+
+
+def test_patterns_are_those_of_a_plain_matcher():
+    rng = np.random.default_rng(4)
+    every = [image for pattern in PATTERNS for image in images(pattern)]
+    hits = 0
+    for _ in range(4000):
+        kinds = rng.choice(list(".XO"), 9, p=[0.4, 0.3, 0.3])
+        rows = ["".join(kinds[3 * r : 3 * r + 3]) for r in range(3)]
+        if rng.random() < 0.4:
+            rows[2] = "   "
+        rows[1] = rows[1][0] + "." + rows[1][2]
+        expected = any(fits(rows, image) for image in every)
+        hits += expected
+        assert TABLE[code_of(tuple(rows))] == expected, rows
+    assert 300 < hits < 3000
+
+
+def test_the_table_knows_no_side_and_no_direction():
+    for pattern in PATTERNS[:3]:
+        assert len(set(images(pattern))) >= 8
+    swap = str.maketrans("XO", "OX")
+    rng = np.random.default_rng(5)
+    for _ in range(500):
+        rows = tuple("".join(rng.choice(list(".XO"), 3)) for _ in range(3))
+        turned = tuple(row[::-1].translate(swap) for row in reversed(rows))
+        assert TABLE[code_of(rows)] == TABLE[code_of(turned)]
+
+
+@compiled
+def play_out(address, state, rng, moves):
+    return call_float(address, (state, rng, moves))
+
+
+@pytest.mark.parametrize("size", [2, 5, 7, 9, 13])
+def test_whole_rollouts_replay_on_an_independent_board(size):
+    game = game_of(f"go:{size}")
+    rng = new_rng(size)
+    captures = 0
+    for number in range(30 if size < 13 else 8):
+        buffer, moves = game.new_buffer(), np.zeros(2000, np.int32)
+        game.write(buffer, game.initial_state())
+        moves[0] = 1999
+        value = play_out(game.address("heavy_rollout_moves"), buffer.ctypes.data, rng.ctypes.data, moves.ctypes.data)
+        assert value in (-1.0, 1.0)
+        board, stones = Board(size), 0
+        for entry in moves[1 : moves[0] + 1].tolist():
+            action, player = entry >> 1, entry & 1
+            row, column = divmod(action, size)
+            board.play(size - 1 - row, column, "bw"[player])  # raises where a stone lies already
+            stones += 1
+            assert board.get(size - 1 - row, column) == "bw"[player], "a suicide"
+        left = len(board.list_occupied_points())
+        captures += stones - left
+        assert value == (1.0 if board.area_score() > 7.5 else -1.0), number
+    assert captures > 20 or size == 2
