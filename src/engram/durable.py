@@ -55,7 +55,10 @@ def save(path: str | Path, kind: str, about: Mapping[str, Any], arrays: Mapping[
     try:
         name = path.with_name(f"{path.name}.{os.getpid()}.part")
         try:
+            name.touch()
+            mode = name.stat().st_mode  # what the user's umask makes of a new file; the writer below is stricter
             save_file(stored, name, metadata)
+            name.chmod(mode)
             with open(name, "rb") as written:
                 os.fsync(written.fileno())
             os.replace(name, path)
