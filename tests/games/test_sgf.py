@@ -27,7 +27,8 @@ def test_the_main_line_with_its_set_up_stones():
 @pytest.mark.parametrize(
     ("raw", "word"),
     [
-        (b"", "no SGF"), (b"(;SZ[9:13])", "9:13"), (b"(;SZ[26])", "26"), (b"(;KM[6.3])", "6.3"), (b"(;GM[2])", r"GM\[2\]"),
+        (b"", "no SGF"), (b"(;SZ[9:13])", "9:13"), (b"(;SZ[26])", "26"), (b"(;KM[6.3])", "6.3"),
+        (b"(;GM[2])", r"GM\[2\]"),
         (b"(;SZ[9];B[aa];W[aa])", "move 2"), (b"(;SZ[9];B[zz])", "malformed"), (b"(;SZ[13])", "13×13, not 9×9"),
         (b"(;SZ[9];B[aa];AW[bb])", "after the root"), (b"(;SZ[2]AB[aa][ab][ba][bb])", "not legal"),
     ],
