@@ -20,7 +20,7 @@ def run_gtp(game: str, search: str, *, simulations: int | None, seconds: float |
         sys.stdout.write(text)
         sys.stdout.flush()
 
-    lines = Lines(sys.stdin.buffer)
+    lines = Lines(sys.stdin.fileno())
     engine = GtpEngine(
         game_of(game), search, simulations=simulations, seconds=seconds, seed=seed, write=write, waiting=lines.waiting
     )

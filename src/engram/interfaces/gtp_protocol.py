@@ -5,11 +5,11 @@ Source: Gunnar Farnebäck, "Specification of the Go Text Protocol, version 2, dr
 
 from __future__ import annotations
 
+import os
 import queue
 import re
 import threading
 from dataclasses import dataclass
-from typing import BinaryIO
 
 from engram.errors import EngramError
 
@@ -47,8 +47,9 @@ def parse_line(line: str) -> Command | None:
 
 
 def success(command: Command, text: str = "") -> str:
-    """The answer of a command that was carried out."""
-    return f"={command.number} {text}".rstrip(" ") + "\n\n"
+    """The answer of a command that was carried out; a text of several lines may begin with a new one."""
+    space = " " if text and not text.startswith("\n") else ""
+    return f"={command.number}{space}{text}\n\n"
 
 
 def failure(command: Command, sentence: str) -> str:
@@ -72,19 +73,20 @@ def parse_count(word: str) -> int:
 
 
 class Lines:
-    """The lines of a stream, read by a thread of their own, so that a search can see that one has come.
+    """The lines of a file, read by a thread of their own, so that a search can see that one has come.
 
     Args:
-      stream: of bytes; what is not UTF-8 in it is replaced.
+      descriptor: of the file. A buffered stream will not do: its lock, held by a thread that waits, would
+        abort the interpreter when it ends.
     """
 
-    def __init__(self, stream: BinaryIO):
-        self._stream = stream
+    def __init__(self, descriptor: int):
+        self._descriptor = descriptor
         self._queue: queue.Queue[str | None] = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
 
     def next(self) -> str | None:
-        """The next line, waited for; None at the end of the stream."""
+        """The next line, waited for; None at the end of the file. What is not UTF-8 in it is replaced."""
         return self._queue.get()
 
     def waiting(self) -> bool:
@@ -92,6 +94,10 @@ class Lines:
         return not self._queue.empty()
 
     def _read(self) -> None:
-        for line in iter(self._stream.readline, b""):
-            self._queue.put(line.decode("utf-8", errors="replace"))
+        rest = b""
+        while chunk := os.read(self._descriptor, 1 << 16):
+            *whole, rest = (rest + chunk).split(b"\n")
+            for line in whole:
+                self._queue.put(line.decode("utf-8", errors="replace"))
+        self._queue.put(rest.decode("utf-8", errors="replace"))
         self._queue.put(None)

@@ -1,0 +1,38 @@
+"""SGF files in and out."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.sgf_fuzz import check_one
+from engram.errors import InvalidFile, InvalidState
+from engram.games.go import go, stones
+from engram.games.sgf import read_sgf
+
+
+def test_random_files_come_back_and_damaged_ones_are_refused_or_right():
+    read = sum(check_one(seed) for seed in range(150))
+    assert 0 < read < 150
+
+
+def test_the_main_line_with_its_set_up_stones():
+    file = read_sgf(b"(;GM[1]SZ[9]KM[6.5]AB[dd][ee]AW[ff];W[cc];B[aa](;B[bb];W[])(;W[hh]))")
+    assert file.game.name == "go:9,komi=6.5"
+    assert file.moves == ((1, 20), (0, 0), (0, 10), (1, 81))
+    assert stones(file.position(2)).sum() == 2 + 2 + 2 + 1
+    with pytest.raises(InvalidState, match="4 moves"):
+        file.position(5)
+
+
+@pytest.mark.parametrize(
+    ("raw", "word"),
+    [
+        (b"", "no SGF"), (b"(;SZ[9:13])", "9:13"), (b"(;SZ[26])", "26"), (b"(;KM[6.3])", "6.3"),
+        (b"(;GM[2])", r"GM\[2\]"),
+        (b"(;SZ[9];B[aa];W[aa])", "move 2"), (b"(;SZ[9];B[zz])", "malformed"), (b"(;SZ[13])", "13×13, not 9×9"),
+        (b"(;SZ[9];B[aa];AW[bb])", "after the root"), (b"(;SZ[2]AB[aa][ab][ba][bb])", "not legal"),
+    ],
+)  # fmt: skip
+def test_what_is_no_game_is_refused(raw, word):
+    with pytest.raises(InvalidFile, match=word):
+        read_sgf(raw, go(9) if b"13]" in raw else None)

@@ -1,0 +1,292 @@
+"""`engram gtp`: scripted sessions, random ones against sgfmill's boards, pipes, and a game against GNU Go."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks.gtp_fuzz import Fuzzer, shown_marks
+from engram.errors import InvalidLimit, InvalidSpecification
+from engram.games.registry import game
+from engram.games.sgf import read_sgf
+from engram.interfaces.gtp_clock import LAG_S, Clock
+from engram.interfaces.gtp_engine import GtpEngine
+
+GNUGO = shutil.which("gnugo") or shutil.which("gnugo", path="/usr/games")
+
+
+class Session:
+    """An engine in this process, asked line by line."""
+
+    def __init__(self, name: str = "go:5", **options):
+        self.written: list[str] = []
+        self.looked = itertools.count()
+        # A line is seen at the third look, so that an analysis goes on for some runs.
+        self.engine = GtpEngine(
+            game(name), **{"simulations": 50} | options, write=self.written.append,
+            waiting=lambda: next(self.looked) % 3 == 2,
+        )  # fmt: skip
+
+    def __call__(self, line: str) -> str:
+        self.written.clear()
+        self.engine.answer(line)
+        return "".join(self.written)
+
+
+def test_a_session_gets_the_expected_answers():
+    ask = Session()
+    for line, answer in (
+        ("1 protocol_version\n", "=1 2\n\n"),
+        ("name", "= engram\n\n"),
+        ("0007\tname # who are you", "=0007 engram\n\n"),
+        ("# only a comment", ""),
+        (" \t\r\n", ""),
+        ("known_command undo", "= true\n\n"),
+        ("known_command cheat", "= false\n\n"),
+        ("known_command", "= false\n\n"),
+        ("12", "?12 unknown command\n\n"),
+        ("3 cheat now", "?3 unknown command\n\n"),
+        ("boardsize 26", "? unacceptable size\n\n"),
+        ("boardsize 3", "=\n\n"),
+        ("komi 0.5", "=\n\n"),
+        ("4 play b b2\r\n", "=4\n\n"),
+        ("play w B2", "? illegal move\n\n"),
+        ("pl\x07ay WHITE A1", "=\n\n"),
+        ("play b i1", "? go:3,komi=0.5: no action is written 'i1'; did you mean 'C1'?\n\n"),
+        ("play c a1", "? a colour is b, black, w or white, not 'c'\n\n"),
+        ("play b", "? play takes a colour and a vertex\n\n"),
+        ("final_score", "= W+0.5\n\n"),
+        ("play b A2", "=\n\n"),
+        ("play b b1", "=\n\n"),
+        ("showboard", "=\n   A B C\n 3 . . . 3\n 2 X X . 2\n 1 . X . 1\n   A B C\nO to play\n\n"),
+        ("final_status_list alive", "= A2 B2 B1\n\n"),
+        ("final_status_list dead", "=\n\n"),
+        ("final_score", "= B+8.5\n\n"),
+        ("play w a1", "? illegal move\n\n"),
+        ("play w resign", "=\n\n"),
+        ("final_score", "= B+R\n\n"),
+        ("undo", "=\n\n"),
+        ("final_status_list alive", "= A2 B2\nA1\n\n"),
+        ("clear_board", "=\n\n"),
+        ("undo", "? cannot undo\n\n"),
+        ("final_score", "= W+0.5\n\n"),
+        ("quit", "=\n\n"),
+    ):
+        assert ask(line) == answer, line
+    assert ask.engine.quitting
+
+
+def test_a_repetition_is_refused_and_undo_forgets_it():
+    ask = Session("go:4")
+    for move in ("b b4", "w c4", "b a3", "w d3", "b b2", "w c2", "b c3", "w b3"):
+        assert ask(f"play {move}") == "=\n\n"
+    assert ask("play b c3") == "? illegal move\n\n"
+    assert ask("play b d4") == "? illegal move\n\n"  # no liberty
+    # A pass, and a move out of turn, leave the repetition forbidden: superko is positional.
+    assert ask("play b pass") == "=\n\n"
+    assert ask("play b c3") == "? illegal move\n\n"
+    for line in ("undo", "undo", "play w b3", "play b d1", "play w a1", "play b c3"):
+        assert ask(line) == "=\n\n", line  # another arrangement by now
+
+
+def test_play_goes_on_after_two_passes_until_the_move_limit():
+    ask = Session("go:3,move_limit=4")
+    for move in ("b pass", "w pass", "w a1"):
+        assert ask(f"play {move}") == "=\n\n"
+    assert re.fullmatch(r"= ([ABC][123]|pass)\n\n", ask("genmove b"))
+    for line in ("genmove w", "reg_genmove b", "lz-analyze 10", "kata-analyze b 10", "lz-genmove_analyze w"):
+        assert ask(line) == "? the game is over: 4 moves were made\n\n"
+    assert ask("play w b2") == "? illegal move\n\n"
+
+
+def test_genmove_repeats_and_keeps_its_tree():
+    def played(*lines: str) -> list[str]:
+        ask = Session("go:5", simulations=400, seed=3)
+        return [ask(line) for line in lines]
+
+    lines = ("genmove b", "play w a1", "genmove b", "reg_genmove w", "showboard")
+    assert played(*lines) == played(*lines)
+    ask = Session("go:3", simulations=3000)
+    ask("genmove b")
+    line = re.findall("order 0 pv ([ABC123pas ]+?) info", ask("lz-analyze w 5"))[-1]
+    ask(f"play w {line.split()[0]}")
+    assert ask.engine._search is not None and ask.engine._search.tree.num_nodes > 10
+    board = shown_marks(ask("showboard"))
+    ask("reg_genmove b")
+    assert shown_marks(ask("showboard")) == board
+    ask("undo")
+    assert re.fullmatch(r"= (\w\d|pass)\n\n", ask("genmove w"))
+
+
+@pytest.mark.parametrize(("name", "share"), [("lz-analyze", r"\d{1,5}"), ("kata-analyze", r"[01]\.\d{6}")])
+def test_analysis_streams_lines_and_plays_nothing(name, share):
+    ask = Session()
+    before = ask("showboard")
+    answer = ask(f"8 {name} b 5")
+    utility = r"( utility -?[01]\.\d{6})" + ("{0}" if name == "lz-analyze" else "")
+    move = rf"info move (\w\d|pass) visits \d+{utility} winrate {share} prior {share} lcb {share} order \d+ pv [\w ]+?"
+    assert re.fullmatch(rf"=8\n({move}( {move})*\n)+\n", answer), answer
+    visits = [sum(map(int, re.findall(r"visits (\d+)", line))) for line in answer.splitlines()[1:-1]]
+    assert len(visits) > 1 and visits == sorted(set(visits))  # one tree, growing
+    assert ask("showboard") == before
+    assert ask(f"{name} interval 5 maxmoves 1 ownership true").count("order 0") >= 1
+    assert "order 1" not in ask(f"{name} interval 5 maxmoves 1")
+    for wrong in ("b b", "interval", "avoid b a1 3", "interval x", "5 5"):
+        assert ask(f"{name} {wrong}").startswith("? ")
+
+
+def test_a_move_can_be_watched():
+    ask = Session(simulations=300)
+    answer = ask("lz-genmove_analyze w 100")
+    assert re.fullmatch(r"=\ninfo move [^\n]*\nplay (\w\d|pass)\n\n", answer), answer
+    assert sum(map(int, re.findall(r"visits (\d+)", answer))) == 299
+    assert "O" in ask("showboard") or "pass" in answer
+
+
+def test_a_share_of_the_clock():
+    clock = Clock(100.0)
+    clock.reset()
+    assert clock.share(50) == pytest.approx(2.0 - LAG_S)
+    assert clock.share(0) == pytest.approx(100 / 8 - LAG_S)
+    clock.spend(99.0)
+    assert clock.share(50) < 1.0
+    spent = 0.0
+    clock = Clock(10.0)
+    clock.reset()
+    for move in range(300):
+        thought = clock.share(30 - move) + LAG_S / 2
+        clock.spend(thought)
+        spent += thought
+    assert clock.share(0) == 0.01 and spent - 300 * (0.01 + LAG_S / 2) < 10.0
+    overtime = Clock(0.0, 30.0, 10)
+    overtime.reset()
+    assert overtime.share(40) == pytest.approx(3.0 - LAG_S)
+    for _ in range(10):
+        overtime.spend(1.0)
+    assert (overtime.left_s, overtime.stones_left) == (30.0, 10)
+    mixed = Clock(4.0, 30.0, 10)
+    mixed.reset()
+    assert mixed.share(100) == pytest.approx(3.0 - LAG_S)  # the overtime to come allows as much
+    mixed.spend(6.0)
+    assert (mixed.left_s, mixed.stones_left) == (28.0, 10)
+    assert Clock(0.0, 1.0, 0).share(10) == math.inf
+
+
+def test_the_clock_bounds_a_move():
+    ask = Session(simulations=10**9)
+    assert ask("time_settings 5 0 0") == "=\n\n"
+    assert ask("time_left b 1 0") == "=\n\n"
+    assert re.fullmatch(r"= (\w\d|pass)\n\n", ask("genmove b"))  # and not 10⁹ simulations
+    assert ask.engine._clocks[0].left_s < 1.0 and ask.engine._clocks[1].left_s == 5.0
+    assert ask("time_settings 0 1 0") == "=\n\n"
+    assert ask("time_settings 1 2").startswith("? ")
+
+
+def test_files_in_and_out(tmp_path):
+    ask = Session(simulations=60)
+    for line in ("komi 6", "play b c3", "genmove w", "play b a1", "play b b1", "play w pass"):
+        assert ask(line)[0] == "=", line
+    board = ask("showboard")
+    path = tmp_path / "game.sgf"
+    assert ask(f"printsgf {path}") == "=\n\n"
+    assert "C[value" in path.read_text() and path.read_text()[:-1] in ask("printsgf").replace("\n\n", "") + "\n"
+    file = read_sgf(path)
+    assert file.game.name == "go:5,komi=6" and len(file.moves) == 5
+    other = Session("go:9")
+    assert other(f"loadsgf {path}") == "=\n\n"
+    assert shown_marks(other("showboard")) == shown_marks(board)
+    assert other(f"loadsgf {path} 2") == "=\n\n"
+    assert sum(row.count("X") for row in shown_marks(other("showboard"))) == 1
+    for line in (f"loadsgf {tmp_path}/none.sgf", f"loadsgf {tmp_path}", "loadsgf", f"loadsgf {path} x"):
+        assert other(line).startswith("? "), line
+    assert sum(row.count("X") for row in shown_marks(other("showboard"))) == 1
+    assert other(f"printsgf {tmp_path}/none/a.sgf").startswith("? ")
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_random_commands_agree_with_sgfmill(seed):
+    counts = Fuzzer(seed).run(3000)
+    assert counts["play"] > 1500 and counts["wrong"] > 100
+
+
+def test_what_is_not_for_go_is_refused():
+    with pytest.raises(InvalidSpecification, match="tic_tac_toe"):
+        Session("tic_tac_toe")
+    with pytest.raises(InvalidLimit, match="simulations"):
+        Session(simulations=0)
+
+
+def test_a_session_through_pipes():
+    with subprocess.Popen(
+        [sys.executable, "-m", "engram.interfaces.cli", "gtp", "--game", "go:5", "--simulations", "40"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    ) as engine:  # fmt: skip
+
+        def send(raw: bytes) -> None:
+            engine.stdin.write(raw)
+            engine.stdin.flush()
+
+        def answer() -> str:
+            return b"".join(iter(engine.stdout.readline, b"\n")).decode()
+
+        send(b"1 genmove b\r\n")
+        assert re.fullmatch(r"=1 (\w\d|pass)\n", answer())
+        send(b"2 lz-analyze 10\n")
+        begin = [engine.stdout.readline().decode() for _ in range(4)]  # it streams while nobody writes
+        assert begin[0] == "=2\n" and all(line.startswith("info move ") for line in begin[1:])
+        send(b"\xff\xfe\x00 garbage\n4 showboard\n")
+        assert all(line.startswith("info move ") for line in answer().splitlines())
+        assert answer() == "? unknown command\n"
+        assert answer().startswith("=4\n   A B C D E\n")
+        send(b"5 quit\n")
+        assert answer() == "=5\n"
+        assert engine.wait(timeout=20) == 0
+    ended = subprocess.run(
+        [sys.executable, "-m", "engram.interfaces.cli", "gtp"], input=b"name\nversion", capture_output=True
+    )
+    assert ended.returncode == 0 and ended.stdout.startswith(b"= engram\n\n= ") and not ended.stderr
+
+
+@pytest.mark.skipif(GNUGO is None, reason="GNU Go is not installed")
+@pytest.mark.parametrize("ours", ["b", "w"])
+def test_a_game_against_gnugo(ours):
+    options = ["--mode", "gtp", "--level", "1", "--chinese-rules", "--positional-superko", "--seed", "1"]
+    with subprocess.Popen([GNUGO, *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+
+        def gnugo(line: str) -> str:
+            other.stdin.write(line + "\n")
+            other.stdin.flush()
+            text = "".join(iter(other.stdout.readline, "\n")).strip()
+            assert text.startswith("="), (line, text)
+            return text[1:].strip()
+
+        def engram(line: str) -> str:
+            text = ask(line)
+            assert text.startswith("="), (line, text)
+            return text[1:].strip()
+
+        ask = Session("go:9", simulations=200, seed=5)
+        for line in ("boardsize 7", "clear_board", "komi 7.5"):
+            gnugo(line)
+            engram(line)
+        passes = 0
+        for colour in itertools.islice(itertools.cycle("bw"), 120):
+            mover, hearer = (engram, gnugo) if colour == ours else (gnugo, engram)
+            vertex = mover(f"genmove {colour}")
+            if vertex.lower() == "resign":
+                break
+            hearer(f"play {colour} {vertex}")
+            passes = passes + 1 if vertex.lower() == "pass" else 0
+            if passes == 2:
+                break
+        for mark, name in (("X", "black"), ("O", "white")):
+            stones = sum(row.count(mark) for row in shown_marks(ask("showboard")))
+            assert stones == len(gnugo(f"list_stones {name}").split())
+        gnugo("quit")
+    assert re.fullmatch(r"[BW]\+[\d.]+", engram("final_score"))
