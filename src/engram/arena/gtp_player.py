@@ -108,7 +108,6 @@ class GtpPlayer:
     def count(self) -> str | None:
         """What the program makes of the final position, such as `B+3.5`; None where it does not say."""
         try:
-            self._tell_pending()
             return self._ask("final_score").split()[0][:20] if self._program and self._placed else None
         except (GtpFailure, GtpRefusal, IndexError):
             return None

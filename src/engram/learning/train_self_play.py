@@ -157,7 +157,7 @@ class _Training:
         self.games = SelfPlay(
             self.game, self._evaluator(self.playing), shape.history, planes_shape, plan.options, plan.seed
         )
-        self.counts = {"networks": 1, "refused": 0, "refreshed": 0}
+        self.counts = {"networks": 1, "refused": 0}
         self.before, self.number = 0.0, 0
         self.losses: list[Losses] = []
         self._resume()
@@ -198,7 +198,6 @@ class _Training:
         """Lets the network that has learnt play, unless a match says that it is weaker."""
         plan = self.plan
         candidate = _snapshot(self.learner.net)
-        self.counts["refreshed"] += 1
         if plan.gate_pairs:
             sides = [
                 puct(exploration=plan.options.exploration, evaluator=self._evaluator(net), reuse_tree=False)

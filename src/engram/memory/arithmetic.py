@@ -54,6 +54,25 @@ def normalise(vector):
     return norm
 
 
+@compiled(inline=True)
+def _sink(scores, rows, count, score, row):
+    """Puts an entry on top of a heap of so many, and lets it down to its place."""
+    at = 0
+    while True:
+        child = 2 * at + 1
+        if child >= count:
+            break
+        if child + 1 < count and scores[child + 1] < scores[child]:
+            child += 1
+        if scores[child] >= score:
+            break
+        scores[at] = scores[child]
+        rows[at] = rows[child]
+        at = child
+    scores[at] = score
+    rows[at] = row
+
+
 @compiled
 def keep_best(scores, rows, count, limit, score, row):
     """Offers (score, row) to a heap of the `limit` highest scores; returns how many it holds now.
@@ -73,20 +92,7 @@ def keep_best(scores, rows, count, limit, score, row):
         rows[at] = row
         return count + 1
     if count > 0 and score > scores[0]:
-        at = 0
-        while True:
-            child = 2 * at + 1
-            if child >= limit:
-                break
-            if child + 1 < limit and scores[child + 1] < scores[child]:
-                child += 1
-            if scores[child] >= score:
-                break
-            scores[at] = scores[child]
-            rows[at] = rows[child]
-            at = child
-        scores[at] = score
-        rows[at] = row
+        _sink(scores, rows, limit, score, row)
     return count
 
 
@@ -99,17 +105,4 @@ def sort_best(scores, rows, count):
         # The lowest that is left goes to the end; what stood there finds its place in a heap one shorter.
         scores[end] = scores[0]
         rows[end] = rows[0]
-        at = 0
-        while True:
-            child = 2 * at + 1
-            if child >= end:
-                break
-            if child + 1 < end and scores[child + 1] < scores[child]:
-                child += 1
-            if scores[child] >= score:
-                break
-            scores[at] = scores[child]
-            rows[at] = rows[child]
-            at = child
-        scores[at] = score
-        rows[at] = row
+        _sink(scores, rows, end, score, row)

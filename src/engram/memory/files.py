@@ -91,16 +91,7 @@ def save(path: str | Path, store: Store, belongs_to: dict[str, Any]) -> None:
       InvalidFile: it cannot be written.
     """
     size = len(store)
-    about = {
-        **belongs_to,
-        "dimension": store.dimension,
-        "capacity": store.capacity,
-        "neighbours": store.neighbours,
-        "seed": store.seed,
-        "options": store.options,
-        "state_bytes": store.states.shape[1],
-        "num_replaced": int(store.header["num_replaced"][0]),
-    }
+    about = {**belongs_to, **store.kind, "num_replaced": int(store.header["num_replaced"][0])}
     arrays = {"entries": np.append(store.entries[:size], store.entries[-1:]), "features": store.features[:size]}
     if store.states.shape[1]:
         arrays["states"] = store.states[:size]
@@ -118,14 +109,7 @@ def load(path: str | Path, belongs_to: dict[str, Any] | None = None) -> Store:
     """
     about = durable.about(path, KIND)
     try:
-        store = Store(
-            about["dimension"],
-            about["capacity"],
-            neighbours=about["neighbours"],
-            seed=about["seed"],
-            state_bytes=about["state_bytes"],
-            **about["options"],
-        )
+        store = Store.of_kind(about)
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidFile(f"{path} is damaged: {error}") from error
     restore(store, path, belongs_to)
@@ -139,15 +123,7 @@ def restore(store: Store, path: str | Path, belongs_to: dict[str, Any] | None = 
       InvalidFile: as `load`; or the store is of another capacity or kind.
     """
     about, arrays = durable.load(path, KIND)
-    own = {
-        "dimension": store.dimension,
-        "capacity": store.capacity,
-        "neighbours": store.neighbours,
-        "seed": store.seed,
-        "options": store.options,
-        "state_bytes": store.states.shape[1],
-    }
-    for what, wanted in [*(belongs_to or {}).items(), *own.items()]:
+    for what, wanted in [*(belongs_to or {}).items(), *store.kind.items()]:
         if about.get(what) != wanted:
             raise InvalidFile(f"{path} is a memory with {what} {about.get(what)}, not {wanted}")
     try:
@@ -177,14 +153,7 @@ def restore(store: Store, path: str | Path, belongs_to: dict[str, Any] | None = 
 
 def like(store: Store, capacity: int | None = None) -> Store:
     """An empty store of the same kind, perhaps with other room."""
-    return Store(
-        store.dimension,
-        capacity or store.capacity,
-        neighbours=store.neighbours,
-        seed=store.seed,
-        state_bytes=store.states.shape[1],
-        **store.options,
-    )
+    return Store.of_kind({**store.kind, "capacity": capacity or store.capacity})
 
 
 def merge(stores: Sequence[Store], capacity: int | None = None) -> Store:

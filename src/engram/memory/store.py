@@ -7,6 +7,7 @@ its address; `Store` is the same from Python. Every value is for player 0.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -269,6 +270,24 @@ class Store:
         for name, callback in self.index.functions.items():
             self.header[name] = callback.address
         self.clear()
+
+    @property
+    def kind(self) -> dict[str, Any]:
+        """What it was made with, as plain data; `of_kind` makes an empty one like it."""
+        return {
+            "dimension": self.dimension,
+            "capacity": self.capacity,
+            "neighbours": self.neighbours,
+            "seed": self.seed,
+            "state_bytes": self.states.shape[1],
+            "options": self.options,
+        }
+
+    @classmethod
+    def of_kind(cls, kind: Mapping[str, Any]) -> Store:
+        """An empty store with these of `kind`; what else is there is passed over."""
+        named = {name: kind[name] for name in ("neighbours", "seed", "state_bytes")}
+        return cls(kind["dimension"], kind["capacity"], **named, **kind["options"])
 
     def __len__(self) -> int:
         return int(self.header["size"][0])

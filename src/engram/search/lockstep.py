@@ -130,7 +130,7 @@ class Lockstep:
             root = self._roots[number]
             if root is None or noise is not None or not self.game.same(root, state):
                 work.set_root(number, state)
-        self._roots = [None if number in set(numbers) else root for number, root in enumerate(self._roots)]
+            self._roots[number] = None  # an exception leaves a tree that nobody must use again
         first = simulations if noise is None else 1
         for number, seed in zip(numbers, seeds, strict=True):
             work.start(number, first, seed, limit.stop_early and noise is None)
