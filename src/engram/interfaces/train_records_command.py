@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
 
 from engram.interfaces.command import GameOption, JsonOption, SeedOption, guarded, print_json
+from engram.interfaces.training_live import training_live
 
 DataOption = Annotated[
     list[str],
@@ -42,26 +42,13 @@ def records(
     from engram.learning import require
 
     require("training")
-    from rich.console import Console
-    from rich.live import Live
-
-    from engram.learning.train import Plan, Progress, train_records
+    from engram.learning.train import Plan, train_records
 
     plan = Plan(
         game, network, tuple(data), steps, batch=batch, learning_rate=learning_rate, value_weight=value_weight,
         validation=validation, seed=seed,
     )  # fmt: skip
-    said: set[str] = set()
-    with Live(console=Console(stderr=True), auto_refresh=False) as live:
-
-        def shown(now: Progress) -> None:
-            for warning in now.warnings:
-                if warning not in said:
-                    live.console.print(f"warning: {warning}")
-                    said.add(warning)
-            if not as_json and sys.stderr.isatty():
-                live.update(_line(now, plan), refresh=True)
-
+    with training_live(lambda now: _line(now, plan), quiet=as_json) as shown:
         done = train_records(plan, output, checkpoint_s=checkpoint_s, stop_at=stop_at, progress=shown)
     if as_json:
         return print_json({"folder": str(output), **done.to_json()})

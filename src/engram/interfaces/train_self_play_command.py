@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -10,6 +9,7 @@ from typing import Annotated, Any, Optional
 import typer
 
 from engram.interfaces.command import GameOption, JsonOption, SeedOption, guarded, print_json
+from engram.interfaces.training_live import training_live
 
 
 @guarded
@@ -41,11 +41,8 @@ def selfplay(
     from engram.learning import require
 
     require("training")
-    from rich.console import Console
-    from rich.live import Live
-
     from engram.learning.self_play import SelfPlayOptions
-    from engram.learning.train_self_play import Progress, SelfPlayPlan, train_self_play
+    from engram.learning.train_self_play import SelfPlayPlan, train_self_play
 
     options = SelfPlayOptions(
         num_games=num_games, simulations=simulations, fast_simulations=fast_simulations, full_share=full_share,
@@ -55,17 +52,7 @@ def selfplay(
         game, network, steps, batch=batch, reuse=reuse, window=window, refresh=refresh, gate_pairs=gate,
         learning_rate=learning_rate, seed=seed, options=options,
     )  # fmt: skip
-    said: set[str] = set()
-    with Live(console=Console(stderr=True), auto_refresh=False) as live:
-
-        def shown(now: Progress) -> None:
-            for warning in now.warnings:
-                if warning not in said:
-                    live.console.print(f"warning: {warning}")
-                    said.add(warning)
-            if not as_json and sys.stderr.isatty():
-                live.update(_line(now, plan), refresh=True)
-
+    with training_live(lambda now: _line(now, plan), quiet=as_json) as shown:
         done = train_self_play(plan, output, checkpoint_s=checkpoint_s, stop_at=stop_at, progress=shown)
     if as_json:
         return print_json({"folder": str(output), **asdict(done)})
