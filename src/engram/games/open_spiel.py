@@ -117,6 +117,9 @@ class OpenSpielGame(PythonGame):
             lambda: OpenSpielState(self, spiel.new_initial_state()),
             num_actions=spiel.num_distinct_actions(),
             max_moves=spiel.max_game_length() + 1,  # Hex with a swap is one longer than OpenSpiel says
+            is_over=OpenSpielState.is_over,
+            rollout=OpenSpielState.rollout,
+            encode=OpenSpielState.encode,
             planes_shape=_planes_shape(spiel),
         )
         self.first = spiel.new_initial_state().current_player()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import math
 import random
+from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -54,13 +55,14 @@ class PythonGame(Game):
       num_actions: actions are the integers 0 … num_actions-1; at most 65,535.
       max_moves: upper bound of the moves in a game.
       action_name, parse_action: actions as people write them; default the number.
-      planes_shape: (channels, height, width) of what `encode` gives.
+      is_over: whether a state is over; default: it has no legal actions.
+      rollout: from (state, seed), a uniformly random game to the end, which may use the state up, and its outcome
+        for player 0; default: one played through `legal_actions` and `play`.
+      encode, planes_shape: feature planes of a state for the player to move, of this (channels, height, width);
+        memories compare positions by them.
 
     The objects follow `GameState`. A state may also have `hash()` (64-bit, equal for equal positions;
-    default: of its text), `canonical_hash()` (equal for mirror images too), `__str__` (its diagram), and
-    `encode()` (feature planes for the player to move, for memories; it needs `planes_shape`). Two more save
-    time: `is_over()` (default: it has no legal actions) and `rollout(seed)` (plays uniformly to the end, in place
-    if it likes; outcome for player 0).
+    default: of its text), `canonical_hash()` (equal for mirror images too) and `__str__` (its diagram).
 
     Cost: one call from machine code into Python a function, about 1 µs, beside the game's own time.
     """
@@ -76,13 +78,15 @@ class PythonGame(Game):
         max_moves: int,
         action_name: Callable[[int], str] | None = None,
         parse_action: Callable[[str], int] | None = None,
+        is_over: Callable[[Any], bool] | None = None,
+        rollout: Callable[[Any, int], float] | None = None,
+        encode: Callable[[Any], Any] | None = None,
         planes_shape: tuple[int, int, int] | None = None,
     ):
         if not 1 <= num_actions <= ACTIONS_LIMIT:
             raise InvalidGame(f"{name}: num_actions is {num_actions}, it must be 1 to {ACTIONS_LIMIT}")
         first = initial()
-        wanted = ["legal_actions", "play", "to_play", "outcome", "copy"] + ["encode"] * (planes_shape is not None)
-        lacking = [part for part in wanted if not hasattr(first, part)]
+        lacking = [part for part in ("legal_actions", "play", "to_play", "outcome", "copy") if not hasattr(first, part)]
         if lacking:
             raise InvalidGame(f"{name}: its states have no method {', '.join(lacking)}")
         self.name = name
@@ -100,10 +104,8 @@ class PythonGame(Game):
         self._pending: BaseException | None = None
         self._random = random.Random(0)
         self._draw = _RANDOM_WORD.from_python
-        self._is_over: Callable[[Any], Any] = getattr(
-            self._kind, "is_over", lambda state: not len(state.legal_actions())
-        )
-        self._own_rollout = getattr(self._kind, "rollout", None)
+        self._is_over = is_over or (lambda state: not len(state.legal_actions()))
+        self._own_rollout, self._own_encode = rollout, encode
         whole, real = ctypes.c_int64, ctypes.c_double
         self._pointers = {
             "legal_actions": ctypes.CFUNCTYPE(whole, whole, whole)(self._guarded(self._write_actions, -1)),
@@ -117,7 +119,7 @@ class PythonGame(Game):
             "copy": ctypes.CFUNCTYPE(whole, whole, whole)(self._guarded(self._copy, -1)),
             "rollout": ctypes.CFUNCTYPE(real, whole, whole)(self._guarded(self._rollout, float("nan"))),
         }
-        if planes_shape is not None:
+        if encode is not None and planes_shape is not None:
             self._pointers["encode"] = ctypes.CFUNCTYPE(whole, whole, whole)(self._guarded(self._encode, -1))
         self._addresses = {key: ctypes.cast(value, ctypes.c_void_p).value or 0 for key, value in self._pointers.items()}
 
@@ -138,7 +140,8 @@ class PythonGame(Game):
         legal = self._states[at].legal_actions()
         if len(legal) > self.num_actions:
             raise InvalidGame(f"{self.name}: {len(legal)} legal actions, but num_actions is {self.num_actions}")
-        ctypes.memmove(actions, (ctypes.c_int32 * len(legal))(*legal), 4 * len(legal))
+        numbers = array("i", legal)  # held by its name until it is copied
+        ctypes.memmove(actions, numbers.buffer_info()[0], 4 * len(legal))
         return len(legal)
 
     def _play(self, at: int, action: int) -> int:
@@ -156,7 +159,8 @@ class PythonGame(Game):
         return value
 
     def _encode(self, at: int, planes: int) -> int:
-        values = np.ascontiguousarray(self._states[at].encode(), np.float32)
+        assert self._own_encode is not None
+        values = np.ascontiguousarray(self._own_encode(self._states[at]), np.float32)
         if values.size != math.prod(self.planes_shape or ()):
             raise InvalidGame(f"{self.name}: encode gave {values.size} numbers for planes of {self.planes_shape}")
         ctypes.memmove(planes, values.ctypes.data, values.nbytes)
