@@ -55,8 +55,9 @@ def play_game(
         elif word == "hint":
             say(str(Search(game, "uct").run(state, limit, seed=seed)))
         elif word == "undo":
-            if len(moves) >= 2:
-                del moves[-2:]
+            own = [k for k in range(len(moves)) if game.to_play(game.play_moves(moves[:k])) == human_player]
+            if own:
+                del moves[own[-1] :]
                 rival.new_game(derive_seed(seed, "play"))
                 for action in moves:
                     rival.played(action)
