@@ -21,10 +21,10 @@ import numpy as np
 import torch
 
 from engram import durable
+from engram.arena.match import match
 from engram.arena.statistics import Sprt
 from engram.errors import InvalidFile, InvalidParameter
 from engram.games.registry import game as game_of
-from engram.learning.duel import duel
 from engram.learning.evaluator import NetworkEvaluator
 from engram.learning.learner import Learner, Losses
 from engram.learning.networks import Network, load_network, network, save_network
@@ -203,12 +203,11 @@ class _Training:
                 puct(exploration=plan.options.exploration, evaluator=self._evaluator(net), reuse_tree=False)
                 for net in (candidate, self.playing)
             ]
-            found = duel(
-                self.game, *sides, simulations=plan.gate_simulations, pairs=plan.gate_pairs, sprt=plan.gate,
-                side_by_side=max(2, plan.options.num_games // 2 * 2),
-                seed=derive_seed(plan.seed, "gate", self.learner.done),
+            found = match(
+                self.game, *sides, simulations=plan.gate_simulations, games=2 * plan.gate_pairs, sprt=plan.gate,
+                seed=derive_seed(plan.seed, "gate", self.learner.done), workers=1,
             )  # fmt: skip
-            if found.score < 0.5:
+            if found.standing.score < 0.5:
                 self.counts["refused"] += 1
                 return
         self.playing = candidate
