@@ -151,6 +151,7 @@ def test_moves_are_written_as_open_spiel_does_and_read_back():
     line = nim.move_names([nim.parse_action("pile:2, take:1;", nim.initial_state()), 0])
     assert line == ["pile:2, take:1;", "pile:1, take:1;"]
     assert nim.render(nim.play_moves(" ".join(line))) == nim.render(nim.play_moves(", ".join(line)))
+    assert nim.move_names([nim.parse_action(line[0], nim.initial_state()), 5, 0]) == [line[0], "5", "0"]
     with pytest.raises(IllegalAction, match="over"):
         nim.play_moves("pile:2, take:2; pile:1, take:1; pile:1, take:1;")
 
@@ -159,8 +160,12 @@ def test_capitals_matter_only_where_they_tell_moves_apart():
     game = game_of("openspiel:connect_four")
     assert game.play_moves("X3 o3").state.history() == [3, 3]
     chess = game_of("openspiel:chess")
-    both = chess.parse_state("4k3/8/8/2p5/1P6/B7/8/4K3 w - - 0 1")  # b4 and Bb4 are near, bxc5 is the pawn's
-    assert chess.play(both, chess.parse_action("bxc5", both)).state.history() == [chess.parse_action("bxc5", both)]
+    both = chess.parse_state("4k3/8/8/2p5/1P6/4B3/8/4K3 w - - 0 1")
+    pawn, bishop = chess.parse_action("bxc5", both), chess.parse_action("Bxc5", both)
+    assert pawn != bishop
+    assert chess.render(chess.play(both, pawn)).startswith("4k3/8/8/2P5/8/4B3/")
+    with pytest.raises(IllegalAction, match="no legal move"):
+        chess.parse_action("BXC5", both)
 
 
 def test_positions_are_read_only_where_open_spiel_reads_them():
@@ -255,7 +260,7 @@ def test_without_open_spiel_a_sentence_says_how_to_get_it(monkeypatch):
 
 
 def test_the_games_that_are_listed_can_be_made():
-    listed = open_spiel.names()
+    listed = open_spiel.playable()
     assert {"breakthrough", "hex", "chess", "amazons"} <= set(listed)
     assert not {"kuhn_poker", "pig", "misere", "goofspiel", "2048"} & set(listed)
     assert "breakthrough" in run("games").output

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import os
 import re
-import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import ModuleType
@@ -145,9 +145,12 @@ class OpenSpielGame(PythonGame):
         return _name(state, action)
 
     def move_names(self, actions: Sequence[int], state: Any = None) -> list[str]:
-        current, names = (self.initial_state() if state is None else state.copy()), []
-        for action in actions:
-            names.append(self.action_name(action, current))
+        current = self.initial_state() if state is None else state.copy()
+        names: list[str] = []
+        for number, action in enumerate(actions):
+            if action not in current.legal_actions():  # another OpenSpiel had other rules, or numbers
+                return names + [str(rest) for rest in actions[number:]]
+            names.append(_name(current, action))
             current.play(action)
         return names
 
@@ -187,7 +190,7 @@ class OpenSpielGame(PythonGame):
             except (RuntimeError, ValueError):
                 continue
             # Some games make their usual start of whatever they are given.
-            if str(state).strip() == text and not state.is_terminal():
+            if str(state).strip() == text:
                 return OpenSpielState(self, state)
         raise InvalidState(f"{self.name}: OpenSpiel reads no position in this text; give the moves instead")
 
@@ -196,13 +199,12 @@ class OpenSpielGame(PythonGame):
 
     def _first_move(self, text: str, state: OpenSpielState) -> tuple[int, int]:
         """The legal move that a text begins with, and how many characters of it. Names may hold spaces and commas."""
-        names = {_name(state, action): action for action in state.legal_actions()}
-        numbers = {str(action): action for action in names.values()}
-        for known, given in (
-            (names, text),
-            ({name.lower(): names[name] for name in names}, text.lower()),
-            (numbers, text),
-        ):
+        legal = state.legal_actions()
+        names = {_name(state, action): action for action in legal}
+        counts = Counter(map(str.lower, names))  # bxc5 is the pawn's, Bxc5 the bishop's
+        lowered = {name.lower(): action for name, action in names.items() if counts[name.lower()] == 1}
+        numbers = {str(action): action for action in legal}
+        for known, given in ((names, text), (lowered, text.lower()), (numbers, text)):
             fits = [name for name in known if given.startswith(name) and given[len(name) :][:1] in ("", *_SEPARATORS)]
             if fits:
                 longest = max(fits, key=len)
@@ -238,7 +240,7 @@ def open_spiel(game: Specification | str | None) -> OpenSpielGame:
         raise InvalidSpecification(f"OpenSpiel cannot make {specification.text}: {_sentence(error)}") from None
 
 
-def names() -> list[str]:
+def playable() -> list[str]:
     """OpenSpiel's games that engram plays, by name; those that others are made from, such as `misere`, left out.
 
     Raises:
@@ -329,18 +331,13 @@ def _listed(reasons: list[str]) -> str:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keeps what OpenSpiel's C++ says of an error off the terminal, since the exception says it too."""
-    sys.stderr.flush()
     with tempfile.TemporaryFile() as heard:
         kept = os.dup(2)
         os.dup2(heard.fileno(), 2)
         try:
             yield
-        except BaseException:
-            os.dup2(kept, 2)
-            raise
-        else:
-            os.dup2(kept, 2)
-            heard.seek(0)
-            os.write(2, heard.read())  # a warning, not an error
         finally:
+            os.dup2(kept, 2)
             os.close(kept)
+        heard.seek(0)
+        os.write(2, heard.read())  # nothing failed: it is a warning

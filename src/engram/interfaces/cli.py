@@ -49,7 +49,7 @@ app.command()(tune)
 def games(as_json: JsonOption = False) -> None:
     """List the games that can be named."""
     from engram.errors import MissingPackage
-    from engram.games.open_spiel import names
+    from engram.games.open_spiel import playable
     from engram.games.registry import GAMES
 
     rows: list[dict[str, Any]] = [
@@ -67,7 +67,7 @@ def games(as_json: JsonOption = False) -> None:
         table.add_row(row["game"], given, row["about"])
     console().print(table)
     with suppress(MissingPackage):
-        typer.echo(f"Games of OpenSpiel: {', '.join(names())}")
+        typer.echo(f"Games of OpenSpiel: {', '.join(playable())}")
     typer.echo("A game of your own: path/to/file.py:name")
 
 
