@@ -34,11 +34,12 @@ def run(*arguments: str, **options):
         "othello",  # a player may have to pass
         "dots_and_boxes(utility_margin=true)",  # the same player moves again; outcomes of several boxes
         "mancala",
+        "nim(pile_sizes='4')",  # a text that is a number
         "nim(pile_sizes='1;2;3')",  # names hold commas, semicolons and spaces
         "ultimate_tic_tac_toe",
         "clobber(rows=3,columns=4)",
         "go(board_size=3,komi=2)",
-        "misere(game=tic_tac_toe)",
+        "misere(game=hex(board_size=3))",
         "start_at(game=tic_tac_toe,history='4;0')",
         "python_tic_tac_toe",
     ],
@@ -156,6 +157,12 @@ def test_moves_are_written_as_open_spiel_does_and_read_back():
         nim.play_moves("pile:2, take:2; pile:1, take:1; pile:1, take:1;")
 
 
+def test_a_move_without_a_readable_name_has_its_number():
+    large = game_of("openspiel:hex(board_size=40)")
+    assert large.action_name(39, large.initial_state()) == "39"
+    assert large.parse_action("39", large.initial_state()) == 39
+
+
 def test_capitals_matter_only_where_they_tell_moves_apart():
     game = game_of("openspiel:connect_four")
     assert game.play_moves("X3 o3").state.history() == [3, 3]
@@ -238,6 +245,7 @@ def test_planes_say_who_moves():
         ("openspiel:chinese_checkers(players=3)", "is for 3 players"),
         ("openspiel:morpion_solitaire", "is for 1 player "),
         ("openspiel:hex(board_size=999)", "num_actions"),
+        ("openspiel:y(board_size=60)", "draw"),
     ],
 )
 def test_what_cannot_be_played_is_refused_in_one_sentence(text, words, capfd):

@@ -21,7 +21,7 @@ import numpy as np
 from engram.errors import IllegalAction, InvalidGame, InvalidSpecification, InvalidState, MissingPackage, nearest
 from engram.games.python_game import PythonGame
 from engram.rng import derive_seed
-from engram.specification import Specification, Value
+from engram.specification import Specification
 
 PREFIX = "openspiel"
 _SEPARATORS = " ,\t\r\n"
@@ -93,7 +93,7 @@ class OpenSpielGame(PythonGame):
 
     Raises:
       InvalidSpecification: not a zero-sum game of two players in turn, without chance and with all in sight.
-      InvalidGame: more actions than a search can number, or a start that is an end.
+      InvalidGame: more actions than a search can number, a start that is an end, or a board too large to draw.
 
     Cost: about ten calls into Python a simulation, 1 µs each, beside OpenSpiel's own time.
     """
@@ -122,9 +122,14 @@ class OpenSpielGame(PythonGame):
             encode=OpenSpielState.encode,
             planes_shape=_planes_shape(spiel),
         )
-        self.first = spiel.new_initial_state().current_player()
+        start = spiel.new_initial_state()
+        self.first = start.current_player()
         if self.first not in (0, 1):
             raise InvalidGame(f"{name}: its initial state is already over")
+        try:
+            str(start)
+        except UnicodeDecodeError:  # columns behind the letter z
+            raise InvalidGame(f"{name}: OpenSpiel cannot draw a board so large") from None
 
     def state(self, spiel_state: Any) -> OpenSpielState:
         """A position made of a `pyspiel.State` of this game, which is copied.
@@ -232,10 +237,10 @@ def open_spiel(game: Specification | str | None) -> OpenSpielGame:
         raise InvalidSpecification(f"{PREFIX} needs the name of a game, such as {PREFIX}:hex(board_size=7)")
     name = f"{PREFIX}:{specification.text}"
     spiel = _pyspiel(name)
-    text = _as_open_spiel_writes(specification)
+    short_name, parameters = _as_open_spiel_takes_it(specification)
     try:
         with _quiet():
-            return OpenSpielGame(spiel.load_game(text), name)
+            return OpenSpielGame(spiel.load_game(short_name, parameters), name)
     except spiel.SpielError as error:
         raise InvalidSpecification(f"OpenSpiel cannot make {specification.text}: {_sentence(error)}") from None
 
@@ -256,7 +261,10 @@ def playable() -> list[str]:
 
 
 def _name(state: OpenSpielState, action: int) -> str:
-    return state.state.action_to_string(state.state.current_player(), action)
+    try:
+        return state.state.action_to_string(state.state.current_player(), action)
+    except UnicodeDecodeError:  # as above, in games that draw no letters
+        return str(action)
 
 
 def _pyspiel(what: str = PREFIX) -> ModuleType:
@@ -294,12 +302,11 @@ def _planes_shape(spiel: Any) -> tuple[int, int, int] | None:
     return (channels + 1, height, width) if channels * height * width == math.prod(shape) else None
 
 
-def _as_open_spiel_writes(specification: Specification) -> str:
-    """The specification with its parameters checked, in OpenSpiel's own spelling."""
-    spiel = _pyspiel()
+def _as_open_spiel_takes_it(specification: Specification) -> tuple[str, dict[str, Any]]:
+    """Name and parameters, these checked; a game among them is a dictionary that holds its name as well."""
     if specification.name.startswith("python_"):
         import open_spiel.python.games  # noqa: F401 - which registers them
-    kinds = {kind.short_name: kind for kind in spiel.registered_games()}
+    kinds = {kind.short_name: kind for kind in _pyspiel().registered_games()}
     if specification.name not in kinds:
         raise InvalidSpecification(
             f"OpenSpiel has no game {specification.name!r}{nearest(specification.name, kinds)}; "
@@ -309,15 +316,15 @@ def _as_open_spiel_writes(specification: Specification) -> str:
     bound = specification.bind({key: None if isinstance(value, dict) else value for key, value in defaults.items()})
     # Only what was given: some of OpenSpiel's defaults follow from other parameters.
     given = set(list(defaults)[: len(specification.positional)]) | set(specification.options)
-    for key in given:
+    parameters = {key: bound[key] for key in defaults if key in given}
+    for key, value in parameters.items():
+        if isinstance(value, Specification):
+            inner, more = _as_open_spiel_takes_it(value)
+            parameters[key] = {"name": inner, **more}
         least = min(1, defaults[key]) if type(defaults[key]) is int else -math.inf
-        if type(bound[key]) is int and bound[key] < least:  # boards without points end the whole program there
-            raise InvalidSpecification(f"{specification.name}: {key} must be {least} or more, not {bound[key]}")
-    return f"{specification.name}({','.join(f'{key}={_written(bound[key])}' for key in defaults if key in given)})"
-
-
-def _written(value: Value) -> str:
-    return _as_open_spiel_writes(value) if isinstance(value, Specification) else str(value)
+        if type(value) is int and value < least:  # boards without points end the whole program there
+            raise InvalidSpecification(f"{specification.name}: {key} must be {least} or more, not {value}")
+    return specification.name, parameters
 
 
 def _sentence(error: Exception) -> str:
