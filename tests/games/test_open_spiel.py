@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 import engram
 from engram.errors import IllegalAction, InvalidGame, InvalidSpecification, InvalidState, MissingPackage
-from engram.games import open_spiel
+from engram.games.open_spiel import OpenSpielGame, open_spiel
+from engram.games.open_spiel_kinds import playable
 from engram.games.registry import game as game_of
 from engram.interfaces.cli import app
 
@@ -146,8 +147,9 @@ def test_moves_are_written_as_open_spiel_does_and_read_back():
     assert chess.parse_action(str(bishop)) == chess.parse_action(str(bishop), state) == bishop
     with pytest.raises(IllegalAction, match=r"'Nf9'.*did you mean 'Nf\d'.*move 3"):
         chess.play_moves("e4 e5 Nf9")
-    with pytest.raises(IllegalAction, match="no legal move"):
-        chess.parse_action("Bb5 a6", state)
+    for text in ("Bb5 a6", "", ",", "-1"):
+        with pytest.raises(IllegalAction, match="no legal move"):
+            chess.parse_action(text, state)
     nim = game_of("openspiel:nim(pile_sizes='1;2')")
     line = nim.move_names([nim.parse_action("pile:2, take:1;", nim.initial_state()), 0])
     assert line == ["pile:2, take:1;", "pile:1, take:1;"]
@@ -261,14 +263,14 @@ def test_what_cannot_be_played_is_refused_in_one_sentence(text, words, capfd):
 def test_without_open_spiel_a_sentence_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyspiel", None)
     with pytest.raises(MissingPackage, match=r"pip install 'engram\[openspiel\]'"):
-        open_spiel.open_spiel("hex")
+        open_spiel("hex")
     listed = run("games")
     assert listed.exit_code == 0
     assert "amazons" not in listed.output
 
 
 def test_the_games_that_are_listed_can_be_made():
-    listed = open_spiel.playable()
+    listed = playable()
     assert {"breakthrough", "hex", "chess", "amazons"} <= set(listed)
     assert not {"kuhn_poker", "pig", "misere", "goofspiel", "2048"} & set(listed)
     assert "breakthrough" in run("games").output
@@ -278,7 +280,7 @@ def test_the_games_that_are_listed_can_be_made():
 
 def test_an_exception_in_a_rollout_arrives_as_it_is():
     game = game_of("openspiel:tic_tac_toe")
-    broken = open_spiel.OpenSpielGame(game.spiel, "broken")
+    broken = OpenSpielGame(game.spiel, "broken")
     broken.new_evaluator = None
     with pytest.raises(TypeError, match="NoneType"):
         engram.Search(broken, "uct").run(broken.initial_state(), engram.Limit(simulations=5))

@@ -7,23 +7,18 @@ diagrams are OpenSpiel's. The search stays compiled, and a rollout is one call t
 from __future__ import annotations
 
 import math
-import os
-import re
-import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from types import ModuleType
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from engram.errors import IllegalAction, InvalidGame, InvalidSpecification, InvalidState, MissingPackage, nearest
+from engram.errors import IllegalAction, InvalidGame, InvalidSpecification, InvalidState, nearest
+from engram.games.open_spiel_kinds import PREFIX, package, parameters_of, quiet, refusal, sentence
 from engram.games.python_game import PythonGame
 from engram.rng import derive_seed
 from engram.specification import Specification
 
-PREFIX = "openspiel"
 _SEPARATORS = " ,\t\r\n"
 
 
@@ -99,17 +94,17 @@ class OpenSpielGame(PythonGame):
     """
 
     def __init__(self, spiel: Any, name: str):
-        reasons = _reasons_against(spiel)
-        if reasons:
+        refused = refusal(spiel)
+        if refused:
             raise InvalidSpecification(
-                f"{name} {_listed(reasons)}; engram plays zero-sum games of two players in turn, "
+                f"{name} {refused}; engram plays zero-sum games of two players in turn, "
                 "without chance and with nothing hidden"
             )
         self.spiel = spiel
         self.scale = max(abs(spiel.min_utility()), abs(spiel.max_utility()))
         if not 0.0 < self.scale < math.inf:
             raise InvalidSpecification(f"{name} does not say how much can be won in it")
-        module = _pyspiel(name)
+        module = package(name)
         self.new_evaluator, self.new_bot = module.RandomRolloutEvaluator, module.MCTSBot
         self.first = 0
         super().__init__(
@@ -190,7 +185,7 @@ class OpenSpielGame(PythonGame):
         """
         for text in (diagram.strip(), "/".join(diagram.split("\n")).strip()):  # a command line's '/' came as a new line
             try:
-                with _quiet():
+                with quiet():
                     state = self.spiel.new_initial_state(text)
             except (RuntimeError, ValueError):
                 continue
@@ -216,7 +211,7 @@ class OpenSpielGame(PythonGame):
                 return known[longest], len(longest)
         if state.is_over():
             raise IllegalAction(f"{self.name}: the game is over")
-        word = text.split(maxsplit=1)[0].strip(_SEPARATORS)
+        word = text.partition(" ")[0].strip(_SEPARATORS)
         raise IllegalAction(f"{self.name}: no legal move is written {word!r}{nearest(word, names)}")
 
     def _checked_object(self, state: Any) -> Any:
@@ -236,25 +231,13 @@ def open_spiel(game: Specification | str | None) -> OpenSpielGame:
     if not isinstance(specification, Specification):
         raise InvalidSpecification(f"{PREFIX} needs the name of a game, such as {PREFIX}:hex(board_size=7)")
     name = f"{PREFIX}:{specification.text}"
-    spiel = _pyspiel(name)
-    short_name, parameters = _as_open_spiel_takes_it(specification)
+    spiel = package(name)
+    short_name, parameters = parameters_of(specification)
     try:
-        with _quiet():
+        with quiet():
             return OpenSpielGame(spiel.load_game(short_name, parameters), name)
     except spiel.SpielError as error:
-        raise InvalidSpecification(f"OpenSpiel cannot make {specification.text}: {_sentence(error)}") from None
-
-
-def playable() -> list[str]:
-    """OpenSpiel's games that engram plays, by name; those that others are made from, such as `misere`, left out.
-
-    Raises:
-      MissingPackage: OpenSpiel is not installed.
-    """
-    kinds = [kind for kind in _pyspiel().registered_games() if kind.default_loadable]
-    return [
-        kind.short_name for kind in kinds if not _reasons(kind) and kind.min_num_players <= 2 <= kind.max_num_players
-    ]
+        raise InvalidSpecification(f"OpenSpiel cannot make {specification.text}: {sentence(error)}") from None
 
 
 # ------------------------------------------------------------------------------------- inner parts
@@ -267,32 +250,6 @@ def _name(state: OpenSpielState, action: int) -> str:
         return str(action)
 
 
-def _pyspiel(what: str = PREFIX) -> ModuleType:
-    try:
-        import pyspiel
-    except ImportError:
-        raise MissingPackage(f"{what} needs OpenSpiel: pip install 'engram[openspiel]'") from None
-    return pyspiel
-
-
-def _reasons(kind: Any) -> list[str]:
-    """What keeps a kind of game from being searched."""
-    dynamics, chance, information = kind.Dynamics, kind.ChanceMode, kind.Information
-    reasons = {
-        "is not played in turns": kind.dynamics != dynamics.SEQUENTIAL,
-        "has chance in it": kind.chance_mode != chance.DETERMINISTIC,
-        "hides something from the players": kind.information != information.PERFECT_INFORMATION,
-        "is not zero-sum": kind.utility != kind.Utility.ZERO_SUM,
-    }
-    return [reason for reason, holds in reasons.items() if holds]
-
-
-def _reasons_against(spiel: Any) -> list[str]:
-    players = spiel.num_players()
-    number = [] if players == 2 else [f"is for {players} player{'s' * (players > 1)}"]
-    return number + _reasons(spiel.get_type())
-
-
 def _planes_shape(spiel: Any) -> tuple[int, int, int] | None:
     """Shape of the observation tensor as planes, and one for who moves; None without such a tensor."""
     if not spiel.get_type().provides_observation_tensor:
@@ -300,51 +257,3 @@ def _planes_shape(spiel: Any) -> tuple[int, int, int] | None:
     shape = list(spiel.observation_tensor_shape())
     channels, height, width = {1: [1, 1, *shape], 2: [shape[0], 1, shape[-1]]}.get(len(shape), shape[:3])
     return (channels + 1, height, width) if channels * height * width == math.prod(shape) else None
-
-
-def _as_open_spiel_takes_it(specification: Specification) -> tuple[str, dict[str, Any]]:
-    """Name and parameters, these checked; a game among them is a dictionary that holds its name as well."""
-    if specification.name.startswith("python_"):
-        import open_spiel.python.games  # noqa: F401 - which registers them
-    kinds = {kind.short_name: kind for kind in _pyspiel().registered_games()}
-    if specification.name not in kinds:
-        raise InvalidSpecification(
-            f"OpenSpiel has no game {specification.name!r}{nearest(specification.name, kinds)}; "
-            "`engram games` lists those that engram plays"
-        )
-    defaults: Mapping[str, Any] = kinds[specification.name].parameter_specification
-    bound = specification.bind({key: None if isinstance(value, dict) else value for key, value in defaults.items()})
-    # Only what was given: some of OpenSpiel's defaults follow from other parameters.
-    given = set(list(defaults)[: len(specification.positional)]) | set(specification.options)
-    parameters = {key: bound[key] for key in defaults if key in given}
-    for key, value in parameters.items():
-        if isinstance(value, Specification):
-            inner, more = _as_open_spiel_takes_it(value)
-            parameters[key] = {"name": inner, **more}
-        least = min(1, defaults[key]) if type(defaults[key]) is int else -math.inf
-        if type(value) is int and value < least:  # boards without points end the whole program there
-            raise InvalidSpecification(f"{specification.name}: {key} must be {least} or more, not {value}")
-    return specification.name, parameters
-
-
-def _sentence(error: Exception) -> str:
-    return re.sub(r"^\S+\.cc:\d+ ", "", str(error).strip().splitlines()[0])
-
-
-def _listed(reasons: list[str]) -> str:
-    return " and ".join([", ".join(reasons[:-1]), reasons[-1]] if len(reasons) > 1 else reasons)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keeps what OpenSpiel's C++ says of an error off the terminal, since the exception says it too."""
-    with tempfile.TemporaryFile() as heard:
-        kept = os.dup(2)
-        os.dup2(heard.fileno(), 2)
-        try:
-            yield
-        finally:
-            os.dup2(kept, 2)
-            os.close(kept)
-        heard.seek(0)
-        os.write(2, heard.read())  # nothing failed: it is a warning

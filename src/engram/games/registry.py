@@ -10,7 +10,8 @@ from engram.errors import InvalidSpecification, nearest
 from engram.games.game import Game
 from engram.games.go import go
 from engram.games.line import line
-from engram.games.open_spiel import PREFIX, open_spiel
+from engram.games.open_spiel import open_spiel
+from engram.games.open_spiel_kinds import PREFIX
 from engram.specification import Specification, parse
 from engram.user_files import is_in_file, load
 

@@ -49,7 +49,7 @@ app.command()(tune)
 def games(as_json: JsonOption = False) -> None:
     """List the games that can be named."""
     from engram.errors import MissingPackage
-    from engram.games.open_spiel import playable
+    from engram.games.open_spiel_kinds import playable
     from engram.games.registry import GAMES
 
     rows: list[dict[str, Any]] = [
