@@ -10,7 +10,7 @@ import copy
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -254,6 +254,16 @@ def rave(
         if unknown and first_play_urgency > highest:
             return unknown[rng.below(len(unknown)) if len(unknown) > 1 else 0]
         return best
+
+    return select
+
+
+def widening(selection: Selection, coefficient: float = 1.0, exponent: float = 0.5) -> Selection:
+    def select(node: Node, rng: Rng, q: Quality) -> int:
+        limit = max(1, math.ceil(coefficient * node.visit_count**exponent))
+        if node.has_priors or node.num_visited >= limit:
+            node = replace(node, children=node.children[: max(limit, node.num_visited)])
+        return selection(node, rng, q)
 
     return select
 

@@ -343,7 +343,8 @@ def rave(
     first_play_urgency: float = math.inf,
     strength: float = 0.0,
     first_nodes: int = 100,
-    evaluator: Evaluator | None = None,
+    evaluator: Evaluator | Callable[[Game, int], Evaluator] | None = None,
+    network: str | None = None,
     prior: Callable[..., int] | None = None,
     backup: Operator | None = None,
     rollout: str = "uniform",
@@ -358,12 +359,18 @@ def rave(
 
     Args:
       exploration, equivalence, bias, first_play_urgency: as in `engram.search.selection.rave`.
-      strength, first_nodes, evaluator, prior: priors as starting visits, as in `uct_prior`; strength 0: none.
+      strength, first_nodes, evaluator, network, prior: priors as starting visits, as in `uct_prior`; strength 0: none.
       backup, rollout, expand_after, decision, reuse_tree, solver, transpositions: as in `uct`.
       num_leaves: as in `puct`.
 
+    Raises:
+      InvalidParameter: an evaluator and a network, or a network and strength 0, which leaves its priors unused.
+
     Source: Gelly and Silver, "Monte-Carlo tree search and rapid action value estimation in computer Go", 2011.
     """
+    evaluator = _asked(evaluator, network)
+    if network is not None and strength == 0.0:
+        raise InvalidParameter("rave's network gives starting visits: say how many, as in strength=50")
     return Preset(
         selection=selections.rave(
             exploration=exploration,
@@ -447,7 +454,11 @@ def _value(key: str, value: Any, annotation: Any) -> Any:
             raise InvalidSpecification(f"{key} must be a {key} rule such as average, not {value!r}")
         if value.positional:
             raise InvalidSpecification(f"{value.name} takes options by name only, as in {value.name}(x=1)")
-        value = Specification(value.name, (), {name: _plain(given) for name, given in value.options.items()})
+        options = {
+            name: _value(name, given, "") if name in OPERATORS else _plain(given)
+            for name, given in value.options.items()
+        }
+        value = Specification(value.name, (), options)
         if key == "backup" and value.name in backups.RULES:
             try:
                 return backups.RULES[value.name](**value.options)

@@ -66,7 +66,7 @@ class Workspace:
     ):
         needs_own = preset.backup.values.get("mix") is not None
         self.memory = preset.memory(game) if callable(preset.memory) else preset.memory
-        needs_amaf = "amaf" in preset.selection.definition.needs
+        needs_amaf = "amaf" in preset.selection.needs
         bytes_a_node = Tree.bytes_a_node(self.memory is not None, needs_own, needs_amaf, preset.transpositions)
         bound = min(max_bytes // bytes_a_node, 2**31 - 1)
         bound = bound if max_nodes is None else min(bound, max_nodes)
