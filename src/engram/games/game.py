@@ -16,6 +16,7 @@ and, where the game has them,
     rollout_moves(state, rng, moves), heavy_rollout_moves: the same rollouts, which write their moves down (`moves.py`)
     encode(state, planes)                 writes float32 feature planes of shape `planes_shape`, for the player to move
     canonical_hash(state) -> uint64       the same for all images of a position under the game's symmetries
+    local_pattern(state, action) -> uint64  what lies around the action just played
     encode_history(state, planes, steps)  planes of the position and `steps` ones before it; returns their number
 
 The functions trust their arguments; the methods of `Game` check them. `engram.games.check.check_game`
@@ -54,7 +55,7 @@ class Game:
       num_actions: actions are the integers 0 … num_actions-1; at most 65,535.
       max_moves: upper bound of the moves in a game, from any state.
       legal_actions, play, outcome, to_play, hash, copy, rollout, heavy_rollout, rollout_moves, heavy_rollout_moves,
-        encode, canonical_hash: see the module's text.
+        encode, canonical_hash, local_pattern: see the module's text.
       planes_shape: (channels, height, width) written by `encode`.
       encode_history, max_history: planes with up to so many earlier positions, of the same height and width.
       symmetries: ways to turn the board that change nothing, the identity first; default it alone.
@@ -92,6 +93,7 @@ class Game:
         heavy_rollout_moves: Callable[..., Any] | None = None,
         encode: Callable[..., Any] | None = None,
         canonical_hash: Callable[..., Any] | None = None,
+        local_pattern: Callable[..., Any] | None = None,
         planes_shape: tuple[int, int, int] | None = None,
         encode_history: Callable[..., Any] | None = None,
         max_history: int = 0,
@@ -142,6 +144,7 @@ class Game:
             "rollout_moves": (rollout_moves, real, (record, rng, actions)),
             "heavy_rollout_moves": (heavy_rollout_moves, real, (record, rng, actions)),
             "canonical_hash": (canonical_hash, word, (record,)),
+            "local_pattern": (local_pattern, word, (record, whole)),
             "encode": (encode, whole, (record, planes)),
             "encode_history": (encode_history, whole, (record, planes, whole)),
         }

@@ -41,6 +41,8 @@ def refuse_threads(game: Game, preset: Preset, has_memory: bool) -> None:
         raise InvalidParameter(one.format("all_children=False"))
     if preset.transpositions or "amaf" in preset.selection.needs:
         raise InvalidParameter(one.format("no transpositions and no RAVE, whose sums one thread adds up"))
+    if "errors" in preset.backup.needs:
+        raise InvalidParameter(one.format("no bias correction, whose buckets one thread adds up"))
     if preset.selection.definition is widening:
         raise InvalidParameter(one.format("no widening, which hides children from a rule for a moment"))
     if preset.prior is not None:
