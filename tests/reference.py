@@ -405,18 +405,26 @@ class BiasCorrection:
         count = len(node.own_returns)
         return (count * own + below) / (count + visits)
 
-    def keep(self, root: Node) -> None:
-        """Other nodes than those below the root are gone, and 0.8 of what they gave with them."""
+    def keep(self, root: Node, kept: Node) -> None:
+        """Of the nodes below the root those below another are kept; 0.8 of what the others gave goes with them."""
+        self.give(self.below(root), -0.8)
+        kept.bucket = None
+        self.give(self.below(kept), 0.8)
+        left = {node.bucket for node in self.below(kept)}
+        self.sums = {bucket: sums for bucket, sums in self.sums.items() if bucket in left}
+
+    def give(self, nodes: list[Node], share: float) -> None:
+        for node in nodes:
+            if node.bucket is not None:
+                sums = self.sums[node.bucket]
+                self.sums[node.bucket] = [sums[0] + share * node.error, sums[1] + share * node.weight]
+
+    @staticmethod
+    def below(root: Node) -> list[Node]:
         row = [root]
         for node in row:
             row += node.children
-        root.bucket = None
-        kept = {node.bucket: [0.2 * part for part in self.sums[node.bucket]] for node in row if node.bucket is not None}
-        for node in row:
-            if node.bucket is not None:
-                kept[node.bucket][0] += 0.8 * node.error
-                kept[node.bucket][1] += 0.8 * node.weight
-        self.sums = kept
+        return row
 
 
 # ---------------------------------------------------------------------------------------------- search
@@ -459,12 +467,12 @@ class ReferenceSearch:
         """Plays a move and keeps what was found below it."""
         self.position.play(action)
         kept = [child for child in self.root.visited if child.action == action]
-        correction = self.backup.mix
+        correction, root = self.backup.mix, self.root
         sums = correction.sums if isinstance(correction, BiasCorrection) else {}
         self.reset(self.position)
         if kept and isinstance(correction, BiasCorrection):
             correction.sums = sums
-            correction.keep(kept[0])
+            correction.keep(root, kept[0])
         if kept:
             self.root, self.num_nodes = kept[0], kept[0].size()
             self.root.key, row = None, [self.root]

@@ -14,10 +14,7 @@ from engram.compile import call, compiled
 from engram.rng import mix as mix_bits
 from engram.search.operators import Parameter, mix
 from engram.search.transpositions import share
-from engram.search.tree import MOVED, PLAYER_1, errors_of, nodes_of, own_of
-
-FREED = 0.8
-"""Share of a bucket's sums that goes when the nodes that they come from go."""
+from engram.search.tree import PLAYER_1, errors_of, nodes_of, own_of
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
@@ -38,25 +35,14 @@ def bucket_key(program, slot, nodes, path, depth):
 
 @compiled
 def rebuild_errors(tree):
-    """Makes the table again after the nodes' room has grown; after a move, the sums of those that stayed too."""
+    """Makes the table from keys to homes again after the nodes' room has grown, or they have moved."""
     column = errors_of(tree)
-    moved = tree.stale == MOVED
     for k in range(tree.capacity):
         column[k].bucket = 0
-    column[0].home = 0
-    for k in range(tree.num_nodes):
-        if column[k].home == 0 or not (moved or column[k].home == k):
-            continue
-        share(column, k, column[k].key)
-        if not moved:
-            column[k].home = np.int32(k)  # its sums stand here, listed or not
-            continue
-        home = column[np.int64(column[k].home)]
+    for k in range(1, tree.num_nodes):
         if column[k].home == k:
-            home.total *= 1.0 - FREED
-            home.count *= 1.0 - FREED
-        home.total += FREED * column[k].error
-        home.count += FREED * column[k].weight
+            share(column, k, column[k].key)
+            column[k].home = np.int32(k)  # its sums stand here, listed or not
 
 
 @mix(needs=("errors",), strength=Parameter(0.35, low=0.0, high=1.0), exponent=Parameter(0.85, low=0.0, high=1.0))

@@ -16,6 +16,7 @@ from numba import carray
 
 from engram.compile import compiled, pointer_at
 from engram.errors import InvalidParameter
+from engram.search.buckets import put_back, take_out
 
 node_dtype = np.dtype(
     [
@@ -359,16 +360,15 @@ class Tree:
         kept = np.zeros(capacity, node_dtype)
         keep_subtree(self.nodes, child, kept)
         if self.errors is not None:
-            # Whoever stays knows the sums of its bucket, whether their home stays or not.
-            homes = self.errors["home"]
-            for field in ("total", "count"):
-                self.errors[field] = np.where(homes > 0, self.errors[field][homes], 0.0)
+            take_out(self.errors[: self.num_nodes])
         for name in _COLUMNS:
             column = getattr(self, name)
             if column is not None:
                 moved = np.zeros(capacity, column.dtype)
                 keep_column(self.nodes, child, column, moved[:size])
                 setattr(self, name, moved)
+        if self.errors is not None:
+            put_back(self.errors[:size])
         self.nodes = kept
         self.header["stale"] = MOVED
         self.header["num_nodes"] = size

@@ -13,7 +13,7 @@ import numpy as np
 from engram import durable
 from engram.errors import InvalidFile, InvalidParameter, nearest
 from engram.games.python_game import PythonGame
-from engram.search.tree import GROWN, PLAYER_1, node_dtype
+from engram.search.tree import MOVED, PLAYER_1, error_dtype, node_dtype
 from engram.search.workspace import Workspace
 
 KIND = "tree"
@@ -107,7 +107,7 @@ def load(path: str | Path, work: Workspace, max_bytes: int) -> None:
         column[:count] = arrays[name]
     tree.header["num_nodes"] = count
     tree.header["full"] = about["full"]
-    tree.header["stale"] = GROWN  # tables from key to node lie in the order of the room that they had
+    tree.header["stale"] = MOVED  # the table of transpositions lies in the order of the room that it had
     work.root_states[0] = buffer
     work.paths[0] = arrays["paths"]
     work.rngs["word"][0] = arrays["rng"]
@@ -147,10 +147,9 @@ def _fault(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str | 
         return "it has an action that the game has not"
     if not (np.abs(nodes["value"]) <= 1.0 + 1e-6).all() or nodes["in_flight"].any() or nodes["claim"].any():
         return "a value is not in [-1, 1], or a simulation is still in flight"
-    for name in ("pooled", "errors"):
-        homes = arrays[name]["home"] if name in arrays else np.zeros(0)
-        if not ((homes >= 0) & (homes < len(nodes))).all():
-            return f"its {name} are kept by a node that is not there"
+    errors = arrays.get("errors", np.zeros(0, error_dtype))
+    if errors.dtype != error_dtype or not ((errors["home"] >= 0) & (errors["home"] < len(nodes))).all():
+        return "its buckets are kept by a node that is not there"
     if len(paths) and not ((paths >= 0) & (paths < math.inf)).all():
         return "its last path is not one"
     return None
