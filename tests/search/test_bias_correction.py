@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import engram
-from engram.errors import InvalidParameter
+from engram.errors import InvalidGame, InvalidParameter
+from engram.games.check import check_game
 from engram.games.game import Game
 from engram.search import backup as backups
 from engram.search.check import check_backup
@@ -174,6 +175,23 @@ def test_a_games_own_pattern_is_part_of_the_bucket():
     oracle.run(1000, 2)
     assert_same_tree(search.tree, oracle)
     assert assert_same_buckets(search.tree, oracle) > 20
+
+
+def puts_a_stone(state, action):
+    state.stones |= np.uint64(1)
+    state.mine |= np.uint64(1)
+    return np.uint64(0)
+
+
+def test_check_game_looks_at_the_pattern():
+    kept = GAMES["tic_tac_toe"][0]
+    names = ("legal_actions", "play", "outcome", "to_play", "hash")
+    functions = {name: kept.callbacks[name].function for name in names}
+    state = kept.initial_state()
+    game = Game("wrong", state=state, num_actions=9, max_moves=9, local_pattern=puts_a_stone, **functions)
+    with pytest.raises(InvalidGame, match="local_pattern changes the state"):
+        check_game(game, games=2)
+    assert check_game(engram.game("go:4"), games=2)
 
 
 def pattern(moves: str, size: int = 9) -> int:
