@@ -53,7 +53,7 @@ def test_lockstep_fills_its_batch(file):
 @pytest.mark.parametrize("seeded", ["uct_prior", "rave"])
 def test_starting_visits_ask_the_network_about_the_first_nodes_only(file, seeded):
     game = engram.game("connect_four")
-    search = engram.Search(game, f'{seeded}(network="{file}", strength=200, first_nodes=20)')
+    search = engram.Search(game, f'{seeded}(network="{file}", first_nodes=20)')
     result = search.run(game.initial_state(), engram.Limit(simulations=500))
     assert result.simulations == 500 and search._workspace.evaluator.asked == 20
     assert len({round(move.prior, 6) for move in result.moves}) > 1
@@ -72,7 +72,6 @@ def test_what_is_wrong_is_said_in_one_sentence(file, monkeypatch):
     for text, kind, said in (
         ('puct(network="go99")', InvalidFile, "no network 'go99'"),
         ("puct(symmetry=true)", InvalidParameter, "symmetry is for a network"),
-        (f'rave(network="{file}")', InvalidParameter, "say how many, as in strength=50"),
         ("puct(network=3)", InvalidSpecification, "network must be str"),
     ):
         with pytest.raises(kind, match=said):

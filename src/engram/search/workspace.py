@@ -53,6 +53,7 @@ class Workspace:
       num_trees: games side by side.
       max_nodes: bound on the nodes of each tree, or None: what `max_bytes` holds.
       max_bytes: bound on the bytes of each tree's nodes.
+      at_once: trees searched together at most, None: all; the evaluator's batch is their leaves.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Workspace:
         *,
         max_nodes: int | None = None,
         max_bytes: int = DEFAULT_BYTES,
+        at_once: int | None = None,
     ):
         needs_own = preset.backup.values.get("mix") is not None
         self.memory = preset.memory(game) if callable(preset.memory) else preset.memory
@@ -101,9 +103,12 @@ class Workspace:
         # Slots of one tree: leaves that wait for an evaluator, or threads.
         self.sharers = self.threads if shared else preset.num_leaves if preset.evaluator else 1
         self._pool: ThreadPoolExecutor | None = None
-        self._prior = self._compiled_function(preset.prior, int64, (_ACTIONS, int64, _WEIGHTS))
+        if isinstance(preset.prior, str) and not game.address("prior"):
+            raise InvalidParameter(f"{game.name} has no prior of its own; leave prior='game' out")
+        given = preset.prior if callable(preset.prior) else None
+        self._prior = self._compiled_function(given, int64, (_ACTIONS, int64, _WEIGHTS))
         num_slots = num_trees * self.sharers
-        self.evaluator = _evaluator(preset, game, num_slots)
+        self.evaluator = _evaluator(preset, game, (at_once or num_trees) * self.sharers)
         words = game.state_bytes // 8
         depth = game.max_moves + 1
         self.root_states = np.zeros((num_trees, words), np.uint64)
@@ -357,7 +362,7 @@ class Workspace:
         program["evaluation"] = self._evaluation.address if self._evaluation else address
         program["evaluation_writes"] = writes and address != 0
         program["waits"] = 0 if preset.evaluator is None else self._waits()
-        program["prior"] = self._prior.address if self._prior else 0
+        program["prior"] = self._prior.address if self._prior else game.address("prior") if preset.prior else 0
         program["expand_after"] = preset.expansion.after
         program["expand_all"] = preset.expansion.all_children
         program["solver"] = preset.solver
