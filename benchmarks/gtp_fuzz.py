@@ -106,7 +106,7 @@ class Fuzzer:
         kinds = {
             self.play: 700, self.undo: 60, self.showboard: 40, self.score: 20, self.genmove: 20, self.analyse: 3,
             self.komi: 8, self.boardsize: 3, self.clear_board: 4, self.clock: 3, self.wrong: 70, self.garbage: 50,
-            self.blank: 20, self.printsgf: 2, self.resign: 5,
+            self.blank: 20, self.printsgf: 2, self.resign: 5, self.handicap: 4,
         }  # fmt: skip
         chosen = self.random.choices(list(kinds), list(kinds.values()), k=commands)
         for number, kind in enumerate(chosen):
@@ -208,7 +208,28 @@ class Fuzzer:
 
     def clear_board(self) -> None:
         self.expect("clear_board", True)
-        self.oracle.boards = self.oracle.boards[:1]
+        self.oracle = Oracle(self.oracle.size, self.oracle.komi)
+
+    def handicap(self) -> None:
+        empty = self.oracle.board.is_empty()
+        if self.random.random() < 0.8 and not empty:
+            self.clear_board()
+            empty = True
+        size = self.oracle.size
+        number = self.random.randrange(1, min(size * size, 12) + 1)
+        legal = empty and 2 <= number < size * size
+        points = self.random.sample(range(size * size), number)
+        vertices = [f"{LETTERS[point % size]}{1 + point // size}" for point in points]
+        if self.random.random() < 0.5:
+            self.expect(f"set_free_handicap {' '.join(vertices)}", legal)
+        else:
+            vertices = self.expect(f"place_free_handicap {number}", legal).split()
+            assert not legal or len(set(vertices)) == number
+        if legal:
+            board = boards.Board(size)
+            board.apply_setup([(int(name[1:]) - 1, LETTERS.index(name[0])) for name in vertices], [], [])
+            self.oracle.boards = [board]
+            self.colour = "w"
 
     def clock(self) -> None:
         self.expect(self.random.choice(("time_settings 0 1 0", "time_left b 3 0", "time_left w 1 2")), True)

@@ -10,7 +10,7 @@ import copy
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -153,6 +153,9 @@ class Node:
     own_returns: list[float] = field(default_factory=list)  # its own evaluations, for player 0
     key: Any = None  # of its position, where transpositions share
     amaf_returns: list[float] = field(default_factory=list)  # for player 0
+    bucket: Any = None  # of nodes whose evaluations err alike
+    error: float = 0.0  # its part of its bucket's weighted errors, for player 0
+    weight: float = 0.0
     memory_value: float = 0.0
     memory_count: float = 0.0
 
@@ -254,6 +257,16 @@ def rave(
         if unknown and first_play_urgency > highest:
             return unknown[rng.below(len(unknown)) if len(unknown) > 1 else 0]
         return best
+
+    return select
+
+
+def widening(selection: Selection, coefficient: float = 1.0, exponent: float = 0.5) -> Selection:
+    def select(node: Node, rng: Rng, q: Quality) -> int:
+        limit = max(1, math.ceil(coefficient * node.visit_count**exponent))
+        if node.has_priors or node.num_visited >= limit:
+            node = replace(node, children=node.children[: max(limit, node.num_visited)])
+        return selection(node, rng, q)
 
     return select
 
@@ -365,6 +378,55 @@ def coulom(mean_weight: float, growth: float, points: float) -> Callable[[Node],
     return value
 
 
+class BiasCorrection:
+    """A mix: the mean of a node's evaluations, less λ times what its bucket errs by, and its children's values."""
+
+    def __init__(self, strength: float = 0.35, exponent: float = 0.85):
+        self.strength, self.exponent = strength, exponent
+        self.sums: dict[Any, list[float]] = {}  # of errors and of weights by bucket
+
+    def __call__(self, node: Node) -> float:
+        visits, below, own = 0.0, 0.0, 0.0
+        for number, value in enumerate(node.own_returns, 1):
+            own += (value - own) / number
+        for child in node.visited:
+            visits += child.visit_count
+            below += child.visit_count * child.value
+        if node.bucket is not None:
+            sums = self.sums.setdefault(node.bucket, [0.0, 0.0])
+            if visits:
+                weight = visits**self.exponent
+                error = weight * (own - below / visits)
+                sums[0] += error - node.error
+                sums[1] += weight - node.weight
+                node.error, node.weight = error, weight
+            if sums[1] > 0.0:
+                own = min(max(own - self.strength * (sums[0] / sums[1]), -1.0), 1.0)
+        count = len(node.own_returns)
+        return (count * own + below) / (count + visits)
+
+    def keep(self, root: Node, kept: Node) -> None:
+        """Of the nodes below the root those below another are kept; 0.8 of what the others gave goes with them."""
+        self.give(self.below(root), -0.8)
+        kept.bucket = None
+        self.give(self.below(kept), 0.8)
+        left = {node.bucket for node in self.below(kept)}
+        self.sums = {bucket: sums for bucket, sums in self.sums.items() if bucket in left}
+
+    def give(self, nodes: list[Node], share: float) -> None:
+        for node in nodes:
+            if node.bucket is not None:
+                sums = self.sums[node.bucket]
+                self.sums[node.bucket] = [sums[0] + share * node.error, sums[1] + share * node.weight]
+
+    @staticmethod
+    def below(root: Node) -> list[Node]:
+        row = [root]
+        for node in row:
+            row += node.children
+        return row
+
+
 # ---------------------------------------------------------------------------------------------- search
 @dataclass
 class ReferenceSearch:
@@ -388,6 +450,7 @@ class ReferenceSearch:
     amaf: bool = False
     transpositions: bool = False
     bias: float | None = None  # b of the memory's other weight, N_M / (N + N_M + 4·N·N_M·b²)
+    local_pattern: Callable[[Any, int], Any] | None = None  # what lies around a move just made, for bias correction
 
     def __post_init__(self) -> None:
         self.reset(self.position)
@@ -395,6 +458,8 @@ class ReferenceSearch:
     def reset(self, position: Any) -> None:
         self.position, self.full = position.copy(), False
         self.positions: dict[Any, list[float]] = {}  # Σ N·V for player 0 and Σ N over the nodes of a position
+        if isinstance(self.backup.mix, BiasCorrection):
+            self.backup.mix.sums = {}
         self.root = Node(player=position.to_play())
         self.num_nodes = 1
 
@@ -402,7 +467,12 @@ class ReferenceSearch:
         """Plays a move and keeps what was found below it."""
         self.position.play(action)
         kept = [child for child in self.root.visited if child.action == action]
+        correction, root = self.backup.mix, self.root
+        sums = correction.sums if isinstance(correction, BiasCorrection) else {}
         self.reset(self.position)
+        if kept and isinstance(correction, BiasCorrection):
+            correction.sums = sums
+            correction.keep(root, kept[0])
         if kept:
             self.root, self.num_nodes = kept[0], kept[0].size()
             self.root.key, row = None, [self.root]
@@ -534,6 +604,10 @@ class ReferenceSearch:
         child.player, child.terminal = position.to_play(), not position.legal_actions()
         if self.transpositions and not child.terminal:
             child.key = position.key()
+        if isinstance(self.backup.mix, BiasCorrection) and not child.terminal:
+            before = None if node is self.root else node.action
+            around = self.local_pattern(position, child.action) if self.local_pattern else None
+            child.bucket = node.player, child.action, before, around
         return child
 
     def evaluate(self, leaf: Node, position: Any, rng: Rng) -> float:

@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numba
 import numpy as np
@@ -222,34 +222,40 @@ class Callback:
       returns: Numba type of the result (`int64` or `float64`).
       arguments: Numba types of the arguments.
 
-    Compiling (or loading from the cache) happens when `address` is first asked for. An exception
-    inside cannot leave a C function: operators report failure by their result.
+    Compiling (or loading from the cache) happens when `address` is first asked for, once in a process for a
+    function and its types: Numba never gives machine code back, and games of every size and komi are made from the
+    same functions. An exception inside cannot leave a C function: operators report failure by their result.
     """
+
+    _made: ClassVar[dict[Any, CFunc]] = {}
 
     def __init__(self, function: Callable[..., Any], returns: Any, arguments: tuple[Any, ...]):
         self.function = getattr(function, "py_func", function)
         self.returns = returns
         self.arguments = arguments
         self._address: int = 0
-        self._keep: Any = None
 
     @property
     def address(self) -> int:
         """Address of the machine code, for `call`."""
         if not self._address:
-            with _lock, _caching(self.function) as cached:
-                callback = CFunc(
-                    self.function, (self.arguments, self.returns), {}, {"nogil": True, "error_model": "numpy"}
-                )
-                if cached:
-                    callback.enable_caching()
-                try:
-                    callback.compile()
-                except (NumbaError, KeyError, TypeError, NameError, AttributeError, NotImplementedError) as error:
-                    raise CompileError(self._reason(error)) from error
-                self._keep = callback
-                self._address = int(callback.address or 0)
+            key = (self.function, self.returns, self.arguments)
+            with _lock:
+                if key not in self._made:
+                    self._made[key] = self._compile()
+                self._address = int(self._made[key].address or 0)
         return self._address
+
+    def _compile(self) -> CFunc:
+        with _caching(self.function) as cached:
+            callback = CFunc(self.function, (self.arguments, self.returns), {}, {"nogil": True, "error_model": "numpy"})
+            if cached:
+                callback.enable_caching()
+            try:
+                callback.compile()
+            except (NumbaError, KeyError, TypeError, NameError, AttributeError, NotImplementedError) as error:
+                raise CompileError(self._reason(error)) from error
+            return callback
 
     def _reason(self, error: Exception) -> str:
         code = self.function.__code__

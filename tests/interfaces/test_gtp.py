@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import math
 import re
@@ -10,13 +11,16 @@ import subprocess
 import sys
 
 import pytest
+from llvmlite.binding import ModuleRef
 
 from benchmarks.gtp_fuzz import Fuzzer, shown_marks
 from engram.errors import InvalidLimit, InvalidSpecification
+from engram.games.game import Game
 from engram.games.registry import game
 from engram.games.sgf import read_sgf
 from engram.interfaces.gtp_clock import LAG_S, Clock
 from engram.interfaces.gtp_engine import GtpEngine
+from engram.search.workspace import Workspace
 
 GNUGO = shutil.which("gnugo") or shutil.which("gnugo", path="/usr/games")
 
@@ -105,6 +109,82 @@ def test_play_goes_on_after_two_passes_until_the_move_limit():
     assert ask("play w b2") == "? illegal move\n\n"
 
 
+# The places of GNU Go, whose author wrote the protocol; on 12×12, where it leaves its text, those of the text.
+FIXED = {
+    (19, 2): "D4 Q16", (19, 3): "D4 D16 Q16", (19, 4): "D4 D16 Q4 Q16", (19, 5): "D4 D16 K10 Q4 Q16",
+    (19, 6): "D4 D10 D16 Q4 Q10 Q16", (19, 7): "D4 D10 D16 K10 Q4 Q10 Q16", (19, 8): "D4 D10 D16 K4 K16 Q4 Q10 Q16",
+    (13, 9): "D4 D7 D10 G4 G7 G10 K4 K7 K10", (12, 4): "C3 C10 K3 K10", (9, 9): "C3 C5 C7 E3 E5 E7 G3 G5 G7",
+    (8, 4): "C3 C6 F3 F6", (7, 4): "C3 C5 E3 E5",
+}  # fmt: skip
+
+
+def test_fixed_handicap_is_the_protocols():
+    ask = Session("go:9")
+    for (size, number), places in FIXED.items():
+        ask(f"boardsize {size}")
+        assert sorted(ask(f"fixed_handicap {number}")[2:].split()) == sorted(places.split()), (size, number)
+    for size, number in ((19, 1), (19, 10), (18, 5), (7, 5), (6, 2), (9, 0)):
+        ask(f"boardsize {size}")
+        assert ask(f"fixed_handicap {number}") == "? invalid number of stones\n\n"
+
+
+def stones_of(shown: str) -> int:
+    return "".join(shown_marks(shown)).count("X")
+
+
+def test_handicap_stones_are_a_start_and_no_moves(tmp_path):
+    ask = Session("go:7", simulations=20)
+    assert {"fixed_handicap", "place_free_handicap", "set_free_handicap"} <= set(ask("list_commands")[2:].split())
+    for line in ("", " a1", " a1 a1", " a1 pass", " a1 z9", " a1 b2 resign"):
+        assert ask("set_free_handicap" + line) == "? bad vertex list\n\n"
+    assert ask("set_free_handicap B2 c6") == "=\n\n"
+    assert ask("showboard").endswith("O to play\n\n") and stones_of(ask("showboard")) == 2
+    for line in ("set_free_handicap a1 a2", "fixed_handicap 2", "place_free_handicap 2"):
+        assert ask(line) == "? board not empty\n\n"
+    assert ask("undo") == "? cannot undo\n\n"
+    assert ask("play w b2") == "? illegal move\n\n"
+    assert ask("genmove w").startswith("= ")
+    assert ask("komi 0.5") == "=\n\n" and stones_of(ask("showboard")) == 2
+    assert ask("undo") == "=\n\n" and ask("final_score") == "= B+48.5\n\n"
+    assert ask(f"printsgf {tmp_path}/handicap.sgf") == "=\n\n"
+    file = read_sgf(tmp_path / "handicap.sgf")
+    assert "HA[2]" in (tmp_path / "handicap.sgf").read_text() and file.game.to_play(file.start) == 1
+    assert ask(f"loadsgf {tmp_path}/handicap.sgf") == "=\n\n" and stones_of(ask("showboard")) == 2
+    assert ask("clear_board") == "=\n\n" and stones_of(ask("showboard")) == 0
+
+
+@pytest.mark.parametrize(("size", "number"), [(2, 3), (5, 2), (5, 24), (7, 6), (9, 12), (19, 60)])
+def test_free_handicap_places_what_is_asked_for(size, number):
+    ask = Session("go:9")
+    ask(f"boardsize {size}")
+    placed = ask(f"place_free_handicap {number}")[2:].split()
+    assert len(placed) == len(set(placed)) == number
+    assert stones_of(ask("showboard")) == number
+    ask("clear_board")
+    for wrong in (0, 1, size * size):
+        assert ask(f"place_free_handicap {wrong}") == "? invalid number of stones\n\n"
+    # What it would place itself it accepts from others.
+    assert ask(f"set_free_handicap {' '.join(placed)}") == "=\n\n"
+
+
+def test_setting_the_game_anew_keeps_nothing_of_the_old_one():
+    def alive(kind: type) -> int:
+        gc.collect()
+        return sum(issubclass(type(found), kind) for found in gc.get_objects())
+
+    ask = Session("go:4", simulations=4)
+
+    def reset() -> None:
+        for line in ("boardsize 3", "komi 1.5", "genmove b", "boardsize 4", "komi 0.5", "genmove b", "final_score"):
+            assert ask(line).startswith("="), line
+
+    reset()
+    before = [alive(kind) for kind in (Game, Workspace, ModuleRef)]
+    for _ in range(5):
+        reset()
+    assert [alive(kind) for kind in (Game, Workspace, ModuleRef)] == before
+
+
 def test_genmove_repeats_and_keeps_its_tree():
     def played(*lines: str) -> list[str]:
         ask = Session("go:5", simulations=400, seed=3)
@@ -116,7 +196,7 @@ def test_genmove_repeats_and_keeps_its_tree():
     ask("genmove b")
     line = re.findall("order 0 pv ([ABC123pas ]+?) info", ask("lz-analyze w 5"))[-1]
     ask(f"play w {line.split()[0]}")
-    assert ask.engine._search is not None and ask.engine._search.tree.num_nodes > 10
+    assert ask.engine.session.search is not None and ask.engine.session.search.tree.num_nodes > 10
     board = shown_marks(ask("showboard"))
     ask("reg_genmove b")
     assert shown_marks(ask("showboard")) == board
@@ -183,7 +263,7 @@ def test_the_clock_bounds_a_move():
     assert ask("time_settings 5 0 0") == "=\n\n"
     assert ask("time_left b 1 0") == "=\n\n"
     assert re.fullmatch(r"= (\w\d|pass)\n\n", ask("genmove b"))  # and not 10⁹ simulations
-    assert ask.engine._clocks[0].left_s < 1.0 and ask.engine._clocks[1].left_s == 5.0
+    assert ask.engine.session.clocks[0].left_s < 1.0 and ask.engine.session.clocks[1].left_s == 5.0
     assert ask("time_settings 0 1 0") == "=\n\n"
     assert ask("time_settings 1 2").startswith("? ")
 

@@ -50,9 +50,10 @@ def test_lockstep_fills_its_batch(file):
     assert (one.visits == found[0].visits).all() and one.root_value == found[0].root_value
 
 
-def test_uct_prior_asks_the_network_about_the_first_nodes_only(file):
+@pytest.mark.parametrize("seeded", ["uct_prior", "rave"])
+def test_starting_visits_ask_the_network_about_the_first_nodes_only(file, seeded):
     game = engram.game("connect_four")
-    search = engram.Search(game, f'uct_prior(network="{file}", first_nodes=20)')
+    search = engram.Search(game, f'{seeded}(network="{file}", first_nodes=20)')
     result = search.run(game.initial_state(), engram.Limit(simulations=500))
     assert result.simulations == 500 and search._workspace.evaluator.asked == 20
     assert len({round(move.prior, 6) for move in result.moves}) > 1

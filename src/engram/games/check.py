@@ -148,6 +148,11 @@ def _one_game(
             game.legal_actions(state) == legal_before,
             "a copy shares something with its original: playing on it changed both",
         )
+        if game.address("local_pattern"):
+            after = game.hash(game.read(copied))
+            around = {_call_2(game.address("local_pattern"), copied.ctypes.data, legal[0]) for _ in range(2)}
+            must(len(around) == 1, "local_pattern differs from call to call")
+            must(game.hash(game.read(copied)) == after, "local_pattern changes the state")
         seen.add(game.render(state))
         must(
             len(hashes) * 10 >= len(seen),

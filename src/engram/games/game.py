@@ -17,6 +17,7 @@ and, where the game has them,
     prior(state, actions, count, weights) writes a weight ≥ 0 for each of `count` legal actions, by action; returns 0
     encode(state, planes)                 writes float32 feature planes of shape `planes_shape`, for the player to move
     canonical_hash(state) -> uint64       the same for all images of a position under the game's symmetries
+    local_pattern(state, action) -> uint64  what lies around the action just played
     encode_history(state, planes, steps)  planes of the position and `steps` ones before it; returns their number
 
 The functions trust their arguments; the methods of `Game` check them. `engram.games.check.check_game`
@@ -55,7 +56,7 @@ class Game:
       num_actions: actions are the integers 0 … num_actions-1; at most 65,535.
       max_moves: upper bound of the moves in a game, from any state.
       legal_actions, play, outcome, to_play, hash, copy, rollout, heavy_rollout, rollout_moves, heavy_rollout_moves,
-        prior, encode, canonical_hash: see the module's text.
+        prior, encode, canonical_hash, local_pattern: see the module's text.
       planes_shape: (channels, height, width) written by `encode`.
       encode_history, max_history: planes with up to so many earlier positions, of the same height and width.
       symmetries: ways to turn the board that change nothing, the identity first; default it alone.
@@ -94,6 +95,7 @@ class Game:
         prior: Callable[..., Any] | None = None,
         encode: Callable[..., Any] | None = None,
         canonical_hash: Callable[..., Any] | None = None,
+        local_pattern: Callable[..., Any] | None = None,
         planes_shape: tuple[int, int, int] | None = None,
         encode_history: Callable[..., Any] | None = None,
         max_history: int = 0,
@@ -145,6 +147,7 @@ class Game:
             "heavy_rollout_moves": (heavy_rollout_moves, real, (record, rng, actions)),
             "prior": (prior, whole, (record, actions, whole, planes)),
             "canonical_hash": (canonical_hash, word, (record,)),
+            "local_pattern": (local_pattern, word, (record, whole)),
             "encode": (encode, whole, (record, planes)),
             "encode_history": (encode_history, whole, (record, planes, whole)),
         }

@@ -43,6 +43,7 @@ from engram.games.go_board import (
 )
 from engram.games.go_heavy import heavy_rollout, heavy_rollout_moves
 from engram.games.go_history import copy_boards, encode_history, flip_stone, keep_board
+from engram.games.go_local import local_pattern
 from engram.games.go_prior import prior
 from engram.games.go_rollout import rollout, rollout_moves, value_of
 from engram.games.symmetry import board_symmetries
@@ -273,6 +274,7 @@ def go(size: int, komi: float = 7.5, move_limit: int | None = None) -> Game:
         to_play=to_play,
         hash=position_hash,
         canonical_hash=canonical_hash,
+        local_pattern=local_pattern,
         copy=copy,
         rollout=rollout,
         rollout_moves=rollout_moves,

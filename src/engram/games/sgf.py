@@ -152,6 +152,8 @@ def write_sgf(
         root.set_setup_stones(black, white)
     if game.to_play(start) != 0:
         root.set("PL", "w")
+        if len(black) > 1 and not white:
+            root.set("HA", len(black))
     if result is not None:
         root.set("RE", result)
     if players is not None:

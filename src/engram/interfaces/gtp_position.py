@@ -31,6 +31,20 @@ class Position:
         """An empty board."""
         self._set(self.game.initial_state(), [])
 
+    def place(self, actions: list[int]) -> None:
+        """Handicap stones on an empty board, White to move; they are no moves, which `undo` could take back.
+
+        Raises:
+          GtpError: the board is not empty.
+        """
+        if stones(self.state).any():
+            raise GtpError("board not empty")
+        marks = ["."] * self.size**2
+        for action in actions:
+            marks[action] = "X"
+        rows = ["".join(marks[row : row + self.size]) for row in range(0, self.size**2, self.size)]
+        self._set(self.game.parse_state("\n".join([*rows, "O to play"])), [])
+
     def load(self, file: GameFile, number: int) -> None:
         """The position of a file after so many moves, its size and komi too."""
         file.position(number)

@@ -17,6 +17,10 @@ _CONTROL = {code: None for code in (*range(32), 127) if code not in (9, 10)} | {
 _NUMBERED = re.compile(r"([0-9]+)(?:\s+|$)(.*)", re.DOTALL)
 
 
+Words = tuple[str, ...]
+"""The arguments of a command."""
+
+
 class GtpError(EngramError):
     """A command that is answered with `?` and this sentence."""
 
@@ -32,7 +36,7 @@ class Command:
 
     number: str
     name: str
-    arguments: tuple[str, ...]
+    arguments: Words
 
 
 def parse_line(line: str) -> Command | None:
@@ -70,6 +74,13 @@ def parse_count(word: str) -> int:
     if not re.fullmatch(r"[0-9]{1,9}", word):
         raise GtpError(f"a whole number is wanted, not {word!r}")
     return int(word)
+
+
+def only(words: Words, wanted: str) -> str:
+    """The one argument of a command that takes one; `wanted` says which it is."""
+    if len(words) != 1:
+        raise GtpError(wanted)
+    return words[0]
 
 
 class Lines:

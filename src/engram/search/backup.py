@@ -22,6 +22,7 @@ import numpy as np
 from engram.compile import address_of, call_float, compiled
 from engram.errors import InvalidParameter
 from engram.search import mixes
+from engram.search.bias_correction import corrected
 from engram.search.operators import Operator, Parameter, backup, table_at
 from engram.search.schedules import (
     Constant,
@@ -221,6 +222,15 @@ def coulom(mean_weight: float = 2.0, growth: float = 16.0, points: float = 81.0)
     return trace_step_mix(mix=mixes.coulom(mean_weight=mean_weight, growth=growth, points=points))
 
 
+def bias_correction(strength: float = 0.35, exponent: float = 0.85) -> Operator:
+    """The mean, each node's own evaluation corrected by what its like turned out to be wrong by (KataGo's baseline).
+
+    Args:
+      strength: λ in [0, 1]; 0 is `average`, to rounding. exponent: α in [0, 1]; see `bias_correction.corrected`.
+    """
+    return trace_step_mix(mix=corrected(strength=strength, exponent=exponent))
+
+
 def max_mcts(trace_decay: float = 0.5) -> Operator:
     """MaxMCTS(λ): a λ-return that bootstraps from the best visited child, γ = 1, α_n = 1/n.
 
@@ -287,6 +297,19 @@ def _one_step(step: float, discount: float, bootstrap: float) -> Operator:
 
 RULES: dict[str, Callable[..., Operator]] = {
     rule.__name__: rule
-    for rule in (average, erwa, feedback, monotone, softmax, coulom, max_mcts, td, td_ucb, sarsa, q_learning)
+    for rule in (
+        average,
+        erwa,
+        feedback,
+        monotone,
+        softmax,
+        coulom,
+        bias_correction,
+        max_mcts,
+        td,
+        td_ucb,
+        sarsa,
+        q_learning,
+    )
 }
 """Backup rules by the name that specifications use."""

@@ -12,7 +12,7 @@ from engram.errors import InvalidParameter
 from engram.games.game import SLACK
 from engram.rng import random_below
 from engram.search.sharing import enter_flight, reserve
-from engram.search.tree import EXPAND, PRIORS, amaf_of, entering, memory_of, nodes_of, own_of, pooled_of
+from engram.search.tree import EXPAND, PRIORS, amaf_of, entering, errors_of, memory_of, nodes_of, own_of, pooled_of
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,14 @@ def make_children(program, slot, tree, index):
             pooled[k].total = 0.0
             pooled[k].count = 0.0
             pooled[k].home = 0
+    if tree.errors != 0:
+        errors = errors_of(tree)
+        for k in range(first, first + count):
+            errors[k].home = 0
+            errors[k].error = 0.0
+            errors[k].weight = 0.0
+            errors[k].total = 0.0
+            errors[k].count = 0.0
     if tree.amaf != 0:
         amaf = amaf_of(tree)
         for k in range(first, first + count):

@@ -152,6 +152,12 @@ class Operator:
         """Address of the machine code; compiles on first use."""
         return self.definition.callback.address
 
+    @property
+    def needs(self) -> set[str]:
+        """Columns of the tree that it reads, or an operator among its parameters."""
+        inner = [value.needs for value in self.values.values() if isinstance(value, Operator)]
+        return set(self.definition.needs).union(*inner)
+
     def bind(self, budget: int | None = None) -> Bound:
         """The numbers as the machine code reads them, schedules tabulated for a budget of simulations.
 

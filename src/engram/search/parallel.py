@@ -12,6 +12,7 @@ from engram.games.game import Game
 from engram.games.python_game import PythonGame
 from engram.search import backup as backups
 from engram.search.presets import Preset
+from engram.search.selection import widening
 
 if TYPE_CHECKING:
     from engram.search.workspace import RootMoves
@@ -38,8 +39,12 @@ def refuse_threads(game: Game, preset: Preset, has_memory: bool) -> None:
     one = "threads on one tree need {}; parallel='root' gives each its own"
     if preset.expansion.all_children:
         raise InvalidParameter(one.format("all_children=False"))
-    if preset.transpositions or "amaf" in preset.selection.definition.needs:
+    if preset.transpositions or "amaf" in preset.selection.needs:
         raise InvalidParameter(one.format("no transpositions and no RAVE, whose sums one thread adds up"))
+    if "errors" in preset.backup.needs:
+        raise InvalidParameter(one.format("no bias correction, whose buckets one thread adds up"))
+    if preset.selection.definition is widening:
+        raise InvalidParameter(one.format("no widening, which hides children from a rule for a moment"))
     if preset.prior is not None:
         raise InvalidParameter(one.format("no compiled prior"))
     if preset.backup.definition is not backups.trace_step_mix:

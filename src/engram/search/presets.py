@@ -347,7 +347,8 @@ def rave(
     first_play_urgency: float = math.inf,
     strength: float | None = None,
     first_nodes: int | None = None,
-    evaluator: Evaluator | None = None,
+    evaluator: Evaluator | Callable[[Game, int], Evaluator] | None = None,
+    network: str | None = None,
     prior: Callable[..., int] | str | None = None,
     backup: Operator | None = None,
     rollout: str = "uniform",
@@ -362,14 +363,18 @@ def rave(
 
     Args:
       exploration, equivalence, bias, first_play_urgency: as in `engram.search.selection.rave`.
-      evaluator, prior: priors as starting visits, as in `uct_prior`.
+      evaluator, network, prior: priors as starting visits, as in `uct_prior`.
       strength: of those, ≥ 0; default 200 with an evaluator, 50 with a prior.
       first_nodes: nodes that get them; default 100 with an evaluator, all with a prior.
       backup, rollout, expand_after, decision, reuse_tree, solver, transpositions: as in `uct`.
       num_leaves: as in `puct`.
 
+    Raises:
+      InvalidParameter: an evaluator and a network.
+
     Source: Gelly and Silver, "Monte-Carlo tree search and rapid action value estimation in computer Go", 2011.
     """
+    evaluator = _asked(evaluator, network)
     if strength is None:
         strength = PREDICTOR_STRENGTH if evaluator is not None else 50.0 if prior is not None else 0.0
     if first_nodes is None and evaluator is not None:
@@ -457,7 +462,11 @@ def _value(key: str, value: Any, annotation: Any) -> Any:
             raise InvalidSpecification(f"{key} must be a {key} rule such as average, not {value!r}")
         if value.positional:
             raise InvalidSpecification(f"{value.name} takes options by name only, as in {value.name}(x=1)")
-        value = Specification(value.name, (), {name: _plain(given) for name, given in value.options.items()})
+        options = {
+            name: _value(name, given, "") if name in OPERATORS else _plain(given)
+            for name, given in value.options.items()
+        }
+        value = Specification(value.name, (), options)
         if key == "backup" and value.name in backups.RULES:
             try:
                 return backups.RULES[value.name](**value.options)

@@ -16,6 +16,7 @@ program_dtype = np.dtype(
         ("to_play", np.int64),
         ("copy", np.int64),
         ("hash", np.int64),
+        ("local_pattern", np.int64),
         ("state_words", np.int64),  # 8-byte words of a state
         ("num_actions", np.int64),
         # the phases: addresses of operators and of their parameters

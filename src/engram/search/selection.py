@@ -11,9 +11,10 @@ import math
 
 import numpy as np
 
-from engram.compile import compiled
+from engram.compile import address_of, call, compiled
+from engram.errors import InvalidParameter
 from engram.rng import random_below, random_float
-from engram.search.operators import Parameter, selection
+from engram.search.operators import Operator, Parameter, Value, selection
 from engram.search.tree import EXPAND, PRIORS, amaf_of, entering, nodes_of, sign_of, statistics
 
 
@@ -289,3 +290,44 @@ def greedy(tree, node, rng, parameters):
             highest = value
             best = np.int64(child)
     return best
+
+
+def _has_a_rule(values: dict[str, Value]) -> None:
+    if not isinstance(values["selection"], Operator):
+        raise InvalidParameter("widening takes the rule that it widens, as in widening(selection=ucb1())")
+
+
+@selection(
+    check=_has_a_rule,
+    selection=None,
+    coefficient=Parameter(1.0, low=0.0, high=1e9),
+    exponent=Parameter(0.5, low=0.0, high=1.0),
+)
+def widening(tree, node, rng, parameters):
+    """The choice of another rule, which may enter no more than k = ⌈C·N(s)^α⌉ children of a node.
+
+    Where priors were given the rule sees the k likeliest children alone. Elsewhere it enters any k, by its own order or
+    drawn at random, and then sees these alone.
+
+    Args:
+      selection: the rule, any one. coefficient: C ≥ 0; at least one child is entered. exponent: α in [0, 1].
+
+    Where all children that it sees are proven losses, one more is entered. One thread on a tree.
+    Cost: one power a node while it has children left.
+    Source: Coulom 2007, §4.3; Chaslot et al. 2008 (progressive unpruning). Deviation: a power of N(s), as in Couëtoux
+      et al. 2011, for their tables.
+    """
+    parent = nodes_of(tree)[node]
+    number = parent.num_children
+    visited = np.int64(parent.num_visited)
+    if visited < np.int64(number):
+        total = np.float64(parent.visit_count) + np.float64(parent.in_flight)
+        limit = max(math.ceil(parameters.coefficient * total**parameters.exponent), 1)
+        if visited >= limit:
+            parent.num_children = np.uint16(visited)
+        elif parent.flags & PRIORS:
+            parent.num_children = np.uint16(min(np.int64(number), limit))
+    asked = (address_of(tree), node, address_of(rng), parameters.selection_parameters)
+    chosen = call(parameters.selection, asked)
+    parent.num_children = number
+    return chosen

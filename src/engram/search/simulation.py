@@ -16,12 +16,13 @@ from engram.compile import call, call_float, compiled, pointer_at, record_at
 from engram.games.moves import note
 from engram.rng import random_below, rng_dtype
 from engram.search.amaf import update_amaf
+from engram.search.bias_correction import bucket_key, rebuild_errors
 from engram.search.expansion import actions_of, ask_prior, enter_child, make_children, set_priors
 from engram.search.program import COLLISION, FAILED, FINISHED, GROW, LEAF, OVER, WAITS, WAITS_FOR_PRIORS
 from engram.search.proof import carry_proofs
 from engram.search.sharing import claim, enter_flight, leave_flight, release
 from engram.search.transpositions import add_path, rebuild, share
-from engram.search.tree import EXPAND, PLAYER_1, PROVEN, TERMINAL, entering, nodes_of, tree_dtype
+from engram.search.tree import EXPAND, PLAYER_1, PROVEN, TERMINAL, entering, errors_of, nodes_of, pooled_of, tree_dtype
 
 DECISION_PERIOD = 64
 VALUE_BOUND = 1.0 + 1e-6  # of the root's value, rounding allowed: what passes it comes from a faulty rule
@@ -95,8 +96,12 @@ def descend(program, slot):
         return GROW
     if copy_state(program, slot.state, slot.root_state) < 0:
         return FAILED
-    if tree.pooled != 0 and tree.stale != 0:
-        rebuild(tree)
+    if tree.stale != 0:
+        if tree.pooled != 0:
+            rebuild(tree)
+        if tree.errors != 0:
+            rebuild_errors(tree)
+        tree.stale = 0
     word_0 = rng.word[0]
     word_1 = rng.word[1]
     depth = 0
@@ -183,7 +188,9 @@ def descend(program, slot):
                 nodes[child].flags |= np.uint8(TERMINAL)
             status = arrive(program, slot, nodes[child])
             if tree.pooled != 0 and status == LEAF:
-                share(tree, child, np.uint64(call(program.hash, (slot.state,))))
+                share(pooled_of(tree), child, np.uint64(call(program.hash, (slot.state,))))
+            if tree.errors != 0 and status == LEAF:
+                share(errors_of(tree), child, bucket_key(program, slot, nodes, path, depth))
             return status
         index = child
 

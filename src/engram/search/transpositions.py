@@ -16,12 +16,12 @@ PROBES = 64  # places looked at before a node is left to share with nobody
 
 
 @compiled
-def share(tree, index, key):
-    """Finds the node that keeps the sums of this position, or makes `index` the one."""
-    column = pooled_of(tree)
+def share(column, index, key):
+    """Finds the node that keeps the sums of this key, or makes `index` the one."""
     column[index].key = key
     column[index].home = np.int32(index)
-    place = np.int64(key % np.uint64(tree.capacity))
+    capacity = len(column)
+    place = np.int64(key % np.uint64(capacity))
     for _ in range(PROBES):
         found = np.int64(column[place].bucket)
         if found == 0:
@@ -31,7 +31,7 @@ def share(tree, index, key):
             column[index].home = np.int32(found)
             return
         place += 1
-        if place == tree.capacity:
+        if place == capacity:
             place = 0
 
 
@@ -55,7 +55,6 @@ def rebuild(tree):
     nodes = nodes_of(tree)
     column = pooled_of(tree)
     recount = tree.stale == MOVED
-    tree.stale = 0
     for k in range(tree.capacity):
         column[k].bucket = 0
         if recount:
@@ -65,7 +64,7 @@ def rebuild(tree):
     for k in range(tree.num_nodes):
         home = np.int64(column[k].home)
         if home != 0 and (recount or home == k):
-            share(tree, k, column[k].key)
+            share(column, k, column[k].key)
             if not recount:
                 column[k].home = np.int32(k)  # its sums stand here, listed or not
             else:

@@ -16,6 +16,7 @@ from numba import carray
 
 from engram.compile import compiled, pointer_at
 from engram.errors import InvalidParameter
+from engram.search.buckets import put_back, take_out
 
 node_dtype = np.dtype(
     [
@@ -64,6 +65,17 @@ pooled_dtype = np.dtype(
         ("bucket", np.int32),  # a place of the table from key to node, nothing to do with this node; 0: empty
     ]
 )
+error_dtype = np.dtype(
+    [
+        ("key", np.uint64),  # of the node's bucket, see `bias_correction.py`
+        ("total", np.float64),  # at its home: Σ weighted errors for player 0 of the nodes in the bucket
+        ("count", np.float64),  # at its home: Σ weights
+        ("home", np.int32),  # node that keeps the sums of its bucket; 0: it is in none
+        ("bucket", np.int32),  # a place of the table from key to node, as in `pooled_dtype`
+        ("error", np.float64),  # its own part of the total
+        ("weight", np.float64),  # its own part of the count
+    ]
+)
 tree_dtype = np.dtype(
     [
         ("nodes", np.int64),  # address of `capacity` nodes
@@ -71,7 +83,8 @@ tree_dtype = np.dtype(
         ("own", np.int64),  # address of as many `own_dtype`, or 0
         ("amaf", np.int64),  # address of as many `amaf_dtype`, or 0
         ("pooled", np.int64),  # address of as many `pooled_dtype`, or 0
-        ("stale", np.int64),  # 0, or GROWN or MOVED: its table is not right any more
+        ("errors", np.int64),  # address of as many `error_dtype`, or 0
+        ("stale", np.int64),  # 0, or GROWN or MOVED: the tables of these two are not right any more
         ("capacity", np.int64),
         ("num_nodes", np.int64),
         ("max_nodes", np.int64),
@@ -81,6 +94,8 @@ tree_dtype = np.dtype(
         ("bias", np.float64),  # b of the weight N_M / (N + N_M + 4·N·N_M·b²), used instead where it is ≥ 0
     ]
 )
+
+_COLUMNS = ("memory", "own", "amaf", "pooled", "errors")
 
 PLAYER_1 = 1
 TERMINAL = 2
@@ -126,6 +141,12 @@ def amaf_of(tree):
 def pooled_of(tree):
     """The column of transpositions of a tree that has one."""
     return carray(pointer_at(tree.pooled, pooled_dtype), (tree.capacity,))
+
+
+@compiled(inline=True)
+def errors_of(tree):
+    """The column of errors of a tree that has one."""
+    return carray(pointer_at(tree.errors, error_dtype), (tree.capacity,))
 
 
 @compiled(inline=True)
@@ -243,6 +264,7 @@ class Tree:
       own: keep the column of means that a mixing backup needs (16 bytes a node more).
       amaf: keep the AMAF column that RAVE needs (16 bytes a node more).
       pooled: keep the column of transpositions (32 bytes a node more).
+      errors: keep the column that bias correction needs (48 bytes a node more).
     """
 
     def __init__(
@@ -254,6 +276,7 @@ class Tree:
         own: bool = False,
         amaf: bool = False,
         pooled: bool = False,
+        errors: bool = False,
         equivalence: float = 0.0,
         bias: float = -1.0,
     ):
@@ -270,6 +293,7 @@ class Tree:
         self.own = np.zeros(capacity, own_dtype) if own else None
         self.amaf = np.zeros(capacity, amaf_dtype) if amaf else None
         self.pooled = np.zeros(capacity, pooled_dtype) if pooled else None
+        self.errors = np.zeros(capacity, error_dtype) if errors else None
         self._publish()
         self.clear()
 
@@ -284,10 +308,12 @@ class Tree:
         return bool(self.header["full"][0])
 
     @staticmethod
-    def bytes_a_node(memory: bool = False, own: bool = False, amaf: bool = False, pooled: bool = False) -> int:
+    def bytes_a_node(
+        memory: bool = False, own: bool = False, amaf: bool = False, pooled: bool = False, errors: bool = False
+    ) -> int:
         """Memory that a node takes."""
         columns = memory * memory_dtype.itemsize + own * own_dtype.itemsize + amaf * amaf_dtype.itemsize
-        return node_dtype.itemsize + columns + pooled * pooled_dtype.itemsize
+        return node_dtype.itemsize + columns + pooled * pooled_dtype.itemsize + errors * error_dtype.itemsize
 
     def clear(self) -> None:
         """Forgets everything but the room."""
@@ -295,16 +321,18 @@ class Tree:
         for column in (self.memory, self.own, self.amaf):
             if column is not None:
                 column[0] = np.zeros((), column.dtype)
-        if self.pooled is not None:
-            self.pooled = np.zeros(len(self.nodes), pooled_dtype)  # its table lies all over it
-            self._publish()
+        for name in ("pooled", "errors"):
+            column = getattr(self, name)
+            if column is not None:
+                setattr(self, name, np.zeros(len(self.nodes), column.dtype))  # its table lies all over it
+        self._publish()
         self.header["stale"] = 0
         self.header["num_nodes"] = 1
         self.header["full"] = 0
 
     def columns(self) -> dict[str, np.ndarray]:
         """All arrays by name, one entry a node each: the nodes and the columns that this tree has."""
-        columns = {name: getattr(self, name) for name in ("nodes", "memory", "own", "amaf", "pooled")}
+        columns = {name: getattr(self, name) for name in ("nodes", *_COLUMNS)}
         return {name: column for name, column in columns.items() if column is not None}
 
     def grow(self) -> None:
@@ -331,12 +359,16 @@ class Tree:
         capacity = min(self.max_nodes, max(2 * size, 1024, 4 * (int(self.nodes[0]["num_children"]) + 1)))
         kept = np.zeros(capacity, node_dtype)
         keep_subtree(self.nodes, child, kept)
-        for name in ("memory", "own", "amaf", "pooled"):
+        if self.errors is not None:
+            take_out(self.errors[: self.num_nodes])
+        for name in _COLUMNS:
             column = getattr(self, name)
             if column is not None:
                 moved = np.zeros(capacity, column.dtype)
                 keep_column(self.nodes, child, column, moved[:size])
                 setattr(self, name, moved)
+        if self.errors is not None:
+            put_back(self.errors[:size])
         self.nodes = kept
         self.header["stale"] = MOVED
         self.header["num_nodes"] = size
@@ -358,5 +390,6 @@ class Tree:
         self.header["memory"] = 0 if self.memory is None else self.memory.ctypes.data
         self.header["own"] = 0 if self.own is None else self.own.ctypes.data
         self.header["pooled"] = 0 if self.pooled is None else self.pooled.ctypes.data
+        self.header["errors"] = 0 if self.errors is None else self.errors.ctypes.data
         self.header["amaf"] = 0 if self.amaf is None else self.amaf.ctypes.data
         self.header["capacity"] = len(self.nodes)

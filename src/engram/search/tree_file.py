@@ -13,7 +13,7 @@ import numpy as np
 from engram import durable
 from engram.errors import InvalidFile, InvalidParameter, nearest
 from engram.games.python_game import PythonGame
-from engram.search.tree import MOVED, PLAYER_1, node_dtype
+from engram.search.tree import MOVED, PLAYER_1, error_dtype, node_dtype
 from engram.search.workspace import Workspace
 
 KIND = "tree"
@@ -147,6 +147,9 @@ def _fault(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str | 
         return "it has an action that the game has not"
     if not (np.abs(nodes["value"]) <= 1.0 + 1e-6).all() or nodes["in_flight"].any() or nodes["claim"].any():
         return "a value is not in [-1, 1], or a simulation is still in flight"
+    errors = arrays.get("errors", np.zeros(0, error_dtype))
+    if errors.dtype != error_dtype or not ((errors["home"] >= 0) & (errors["home"] < len(nodes))).all():
+        return "its buckets are kept by a node that is not there"
     if len(paths) and not ((paths >= 0) & (paths < math.inf)).all():
         return "its last path is not one"
     return None

@@ -68,8 +68,11 @@ class Workspace:
     ):
         needs_own = preset.backup.values.get("mix") is not None
         self.memory = preset.memory(game) if callable(preset.memory) else preset.memory
-        needs_amaf = "amaf" in preset.selection.definition.needs
-        bytes_a_node = Tree.bytes_a_node(self.memory is not None, needs_own, needs_amaf, preset.transpositions)
+        needs_amaf = "amaf" in preset.selection.needs
+        needs_errors = "errors" in preset.backup.needs
+        bytes_a_node = Tree.bytes_a_node(
+            self.memory is not None, needs_own, needs_amaf, preset.transpositions, needs_errors
+        )
         bound = min(max_bytes // bytes_a_node, 2**31 - 1)
         bound = bound if max_nodes is None else min(bound, max_nodes)
         if bound < 1 + game.num_actions:
@@ -88,6 +91,7 @@ class Workspace:
                 own=needs_own,
                 amaf=needs_amaf,
                 pooled=preset.transpositions,
+                errors=needs_errors,
                 equivalence=self.memory.equivalence if self.memory else 0.0,
                 bias=self.memory.bias if self.memory and self.memory.bias is not None else -1.0,
             )
@@ -329,7 +333,7 @@ class Workspace:
     def _make_program(self) -> np.ndarray:
         game, preset = self.game, self.preset
         program = np.zeros(1, program_dtype)
-        for name in ("legal_actions", "play", "outcome", "to_play", "copy", "hash"):
+        for name in ("legal_actions", "play", "outcome", "to_play", "copy", "hash", "local_pattern"):
             program[name] = game.address(name)
         program["state_words"] = game.state_bytes // 8
         program["num_actions"] = game.num_actions
