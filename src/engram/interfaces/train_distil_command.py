@@ -7,8 +7,8 @@ from typing import Annotated, Optional
 
 import typer
 
-from engram.interfaces.command import GameOption, JsonOption, SeedOption, guarded, print_json
-from engram.interfaces.train_records_command import NetworkOption, line_of
+from engram.interfaces.command import GameOption, JsonOption, NetworkOption, SeedOption, guarded, print_json
+from engram.interfaces.train_records_command import line_of
 from engram.interfaces.training_live import training_live
 
 

@@ -16,7 +16,8 @@ import torch
 from engram.errors import InvalidFile, InvalidParameter
 from engram.games.registry import game as game_of
 from engram.learning.learner import Learner, Losses
-from engram.learning.networks import network, save_network
+from engram.learning.named import starting_network
+from engram.learning.networks import save_network
 from engram.learning.records import Positions
 from engram.learning.validation import Validation
 
@@ -30,7 +31,7 @@ class CoursePlan:
     """What every such training depends on; the same plan gives the same network on the same machine.
 
     Args:
-      game, network: specifications.
+      game: specification. network: likewise; or a known network by name or file, to go on from.
       steps: batches, ≥ 1. batch: positions in each, ≥ 1.
       learning_rate, weight_decay, value_weight: as in `Learner`.
       validation: share held out, in (0, 1).
@@ -82,7 +83,7 @@ class Course:
       plan: what it depends on. folder: where it lives.
 
     Raises:
-      InvalidFile: the folder holds the training of another plan. InvalidParameter, InvalidSpecification: see `network`.
+      InvalidFile: the folder holds the training of another plan. Others: see `starting_network`.
     """
 
     def __init__(self, plan: CoursePlan, folder: str | Path):
@@ -92,7 +93,7 @@ class Course:
         self.folder = Path(folder)
         self.game = game_of(plan.game)
         self.learner = Learner(
-            network(plan.network, self.game), plan.steps, learning_rate=plan.learning_rate,
+            starting_network(plan.network, self.game), plan.steps, learning_rate=plan.learning_rate,
             weight_decay=plan.weight_decay, value_weight=plan.value_weight,
         )  # fmt: skip
         self._before = self._resume()
