@@ -21,7 +21,7 @@ import numpy as np
 import engram
 from engram.arena.solver import LimitReached, Solver
 from engram.learning.td_configuration import EvaluationPlan, TdConfiguration, parse_opponents
-from engram.learning.td_curves import draw, draw_small_multiples
+from engram.learning.td_curves import draw_small_multiples
 from engram.learning.td_results import Point
 from engram.learning.td_train import train
 from engram.memory.table import Table
@@ -34,6 +34,14 @@ def keep(name: str, found: dict[str, list[Point]], seconds: float) -> None:
     """Writes a study's points, so that a picture can be drawn again without training."""
     data = {"seconds": round(seconds), "points": {key: [asdict(p) for p in points] for key, points in found.items()}}
     (HERE / f"{name}.json").write_text(json.dumps(data, indent=0), encoding="utf-8")
+
+
+def by_opponent(found: dict[str, list[Point]]) -> dict[str, dict[str, list[Point]]]:
+    """The same curves, a panel an opponent."""
+    return {
+        where: {label: [p for p in points if p.opponent == where] for label, points in found.items()}
+        for where in sorted({p.opponent for points in found.values() for p in points})
+    }
 
 
 def curve(work: Path, label: str, configuration: TdConfiguration, plan: EvaluationPlan, episodes: int,
@@ -75,16 +83,26 @@ def against_random(work: Path, seeds: int, episodes: int | None, positions: Path
     (HERE / "random.json").write_text(text, encoding="utf-8")
 
 
+MINIMAX: dict[str, dict[str, object]] = {
+    "self-play": {},
+    "against it, heavy rollouts": {"opponent": "minimax(depth=4)", "rollout": "heavy", "discount": 1.0,
+                                   "opening_moves": 4},
+}  # fmt: skip
+
+
 def against_minimax(work: Path, seeds: int, episodes: int | None, positions: Path | None) -> None:
     """1000 simulations against minimax of depth 4 with the naive heuristic, from the fixed start and from openings."""
-    begun = time.monotonic()
-    configuration = TdConfiguration("connect_four")
+    begun, found = time.monotonic(), {}
+    base = TdConfiguration("connect_four")
     opponents = parse_opponents("minimax(depth=4,opening_moves=0),minimax(depth=4,opening_moves=4)",
-                                configuration.made_game)  # fmt: skip
+                                base.made_game)  # fmt: skip
     plan = EvaluationPlan(opponents, every=100, games=40)
-    points = curve(work, "minimax", configuration, plan, episodes or 300, range(seeds))
-    keep("minimax", {"minimax": points}, time.monotonic() - begun)
-    draw(HERE / "minimax.png", "Connect-4, 1000 simulations, self-play", points)
+    for number, (label, changes) in enumerate(MINIMAX.items()):
+        changed = replace(base, **changes)  # type: ignore[arg-type]
+        found[label] = curve(work, f"minimax_{number}", changed, plan, episodes or 300, range(seeds))
+        keep("minimax", found, time.monotonic() - begun)
+    panels = by_opponent(found)
+    draw_small_multiples(HERE / "minimax.png", "Connect-4, 1000 simulations, against minimax of depth 4", panels)
 
 
 TIC_TAC_TOE: dict[str, dict[str, object]] = {
@@ -106,11 +124,7 @@ def tic_tac_toe(work: Path, seeds: int, episodes: int | None, positions: Path | 
         changed = replace(base, **changes)  # type: ignore[arg-type]
         found[label] = curve(work, f"tic_tac_toe_{number}", changed, plan, episodes or 3000, range(seeds))
         keep("tic_tac_toe", found, time.monotonic() - begun)
-    panels = {
-        where: {label: [p for p in points if p.opponent == where] for label, points in found.items()}
-        for where in sorted({p.opponent for points in found.values() for p in points})
-    }
-    draw_small_multiples(HERE / "tic_tac_toe.png", "tic-tac-toe, 200 simulations", panels)
+    draw_small_multiples(HERE / "tic_tac_toe.png", "tic-tac-toe, 200 simulations", by_opponent(found))
 
 
 MULTIPLES = {
