@@ -139,14 +139,14 @@ def multiples(work: Path, seeds: int, episodes: int | None, positions: Path | No
     """The effect of α's floor, γ, λ and e: Connect-4, 200 simulations, against UCT with 100 each, from openings."""
     begun = time.monotonic()
     base = TdConfiguration("connect_four", simulations=200, opening_moves=4)
-    plan = EvaluationPlan(parse_opponents("uct(simulations=100)", base.made_game), every=250, games=100)
+    plan = EvaluationPlan(parse_opponents("uct(simulations=100)", base.made_game), every=150, games=60)
     panels: dict[str, dict[str, list[Point]]] = {}
     for parameter, values in MULTIPLES.items():
         panels[parameter] = {}
         for value in values:
             changed = replace(base, **{parameter: value})
             label = "base" if changed == base else f"{parameter}_{value:g}"
-            panels[parameter][f"{value:g}"] = curve(work, label, changed, plan, episodes or 500, range(seeds))
+            panels[parameter][f"{value:g}"] = curve(work, label, changed, plan, episodes or 300, range(seeds))
     keep("multiples", {f"{p}={v}": points for p, of in panels.items() for v, points in of.items()},
          time.monotonic() - begun)  # fmt: skip
     draw_small_multiples(HERE / "multiples.png", "Connect-4, trained at 200 simulations, against uct at 100", panels)
@@ -215,10 +215,10 @@ def ablations(work: Path, seeds: int, episodes: int | None, positions: Path | No
     measure = partial(mistakes, known, 100)
     measure.__name__ = f"mistakes_{positions.name}"  # type: ignore[attr-defined]
     base = TdConfiguration("connect_four", simulations=200, discount=1.0, opening_moves=12, capacity=4_000_000)
-    episodes = episodes or 4000
+    episodes = episodes or 1000
     for label, changes in ABLATIONS.items():
         changed = replace(base, **changes)  # type: ignore[arg-type]
-        plan = EvaluationPlan(every=episodes // 4, measure=measure)
+        plan = EvaluationPlan(every=500, measure=measure)
         found[label] = curve(work, f"ablation_{label}", changed, plan, episodes, range(seeds))
         keep("ablations", found, time.monotonic() - begun)
 
