@@ -14,6 +14,7 @@ and, where the game has them,
     rollout(state, rng) -> float          plays uniformly to the end in place; outcome for player 0
     heavy_rollout(state, rng) -> float    the same with some knowledge of the game
     rollout_moves(state, rng, moves), heavy_rollout_moves: the same rollouts, which write their moves down (`moves.py`)
+    prior(state, actions, count, weights) writes a weight ≥ 0 for each of `count` legal actions, by action; returns 0
     encode(state, planes)                 writes float32 feature planes of shape `planes_shape`, for the player to move
     canonical_hash(state) -> uint64       the same for all images of a position under the game's symmetries
     encode_history(state, planes, steps)  planes of the position and `steps` ones before it; returns their number
@@ -54,7 +55,7 @@ class Game:
       num_actions: actions are the integers 0 … num_actions-1; at most 65,535.
       max_moves: upper bound of the moves in a game, from any state.
       legal_actions, play, outcome, to_play, hash, copy, rollout, heavy_rollout, rollout_moves, heavy_rollout_moves,
-        encode, canonical_hash: see the module's text.
+        prior, encode, canonical_hash: see the module's text.
       planes_shape: (channels, height, width) written by `encode`.
       encode_history, max_history: planes with up to so many earlier positions, of the same height and width.
       symmetries: ways to turn the board that change nothing, the identity first; default it alone.
@@ -90,6 +91,7 @@ class Game:
         heavy_rollout: Callable[..., Any] | None = None,
         rollout_moves: Callable[..., Any] | None = None,
         heavy_rollout_moves: Callable[..., Any] | None = None,
+        prior: Callable[..., Any] | None = None,
         encode: Callable[..., Any] | None = None,
         canonical_hash: Callable[..., Any] | None = None,
         planes_shape: tuple[int, int, int] | None = None,
@@ -141,6 +143,7 @@ class Game:
             "heavy_rollout": (heavy_rollout, real, (record, rng)),
             "rollout_moves": (rollout_moves, real, (record, rng, actions)),
             "heavy_rollout_moves": (heavy_rollout_moves, real, (record, rng, actions)),
+            "prior": (prior, whole, (record, actions, whole, planes)),
             "canonical_hash": (canonical_hash, word, (record,)),
             "encode": (encode, whole, (record, planes)),
             "encode_history": (encode_history, whole, (record, planes, whole)),
