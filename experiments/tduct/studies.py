@@ -128,28 +128,28 @@ def tic_tac_toe(work: Path, seeds: int, episodes: int | None, positions: Path | 
 
 
 MULTIPLES = {
-    "min_step": (0.0005, 0.005, 0.05),
-    "discount": (0.8, 0.9, 1.0),
-    "trace_decay": (0.5, 0.9, 1.0),
-    "exploration": (0.3, 1.0, 2.0),
+    "min_step": (0.0005, 0.005),
+    "discount": (0.9, 1.0),
+    "trace_decay": (0.5, 0.9),
+    "exploration": (0.5, 1.0),
 }
 
 
 def multiples(work: Path, seeds: int, episodes: int | None, positions: Path | None) -> None:
-    """The effect of α's floor, γ, λ and e: Connect-4, 200 simulations, against UCT with 100 each, from openings."""
+    """The effect of α's floor, γ, λ and e: Connect-4, 400 simulations, against UCT with 100 each, from openings."""
     begun = time.monotonic()
-    base = TdConfiguration("connect_four", simulations=200, opening_moves=4)
-    plan = EvaluationPlan(parse_opponents("uct(simulations=100)", base.made_game), every=150, games=60)
+    base = TdConfiguration("connect_four", simulations=400, opening_moves=4)
+    plan = EvaluationPlan(parse_opponents("uct(simulations=100)", base.made_game), every=200, games=100)
     panels: dict[str, dict[str, list[Point]]] = {}
     for parameter, values in MULTIPLES.items():
         panels[parameter] = {}
         for value in values:
             changed = replace(base, **{parameter: value})
             label = "base" if changed == base else f"{parameter}_{value:g}"
-            panels[parameter][f"{value:g}"] = curve(work, label, changed, plan, episodes or 300, range(seeds))
+            panels[parameter][f"{value:g}"] = curve(work, label, changed, plan, episodes or 200, range(seeds))
     keep("multiples", {f"{p}={v}": points for p, of in panels.items() for v, points in of.items()},
          time.monotonic() - begun)  # fmt: skip
-    draw_small_multiples(HERE / "multiples.png", "Connect-4, trained at 200 simulations, against uct at 100", panels)
+    draw_small_multiples(HERE / "multiples.png", "Connect-4, trained at 400 simulations, against uct at 100", panels)
 
 
 def solved(work: Path, positions: Path) -> list[tuple[str, float, list[int], bool]]:
