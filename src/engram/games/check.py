@@ -107,7 +107,7 @@ def _one_game(
     def must(holds: bool, what: str) -> None:
         game.raise_pending()
         if not holds:
-            line = " ".join(game.action_name(action) for action in history) or "no moves"
+            line = " ".join(game.move_names(history)) or "no moves"
             raise InvalidGame(f"{game.name}: {what} (after {line})")
 
     def copy_again() -> None:
@@ -186,8 +186,8 @@ def _one_game(
             answer = _call_4(game.address("prior"), *where)
             must(answer == 0 and bool((weights >= 0).all() and np.isfinite(weights).all()), "prior gave no weights ≥ 0")
         action = chosen.choice(legal)
-        name = game.action_name(action)
-        must(game.parse_action(name) == action, f"the action written {name!r} is read as another one")
+        name = game.action_name(action, state)
+        must(game.parse_action(name, state) == action, f"the action written {name!r} is read as another one")
         before = game.hash(state)
         after = game.play(state, action)
         must(game.hash(state) == before, "play as a method changed the state it was given")

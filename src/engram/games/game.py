@@ -236,14 +236,21 @@ class Game:
         name = "canonical_hash" if "canonical_hash" in self.callbacks else "hash"
         return int(self._call(name)(self._checked(state).ctypes.data))
 
-    def action_name(self, action: int) -> str:
-        """The action as people write it."""
+    def action_name(self, action: int, state: State | None = None) -> str:
+        """The action as people write it; `state`: where it is played, for games that name it by the position."""
         if self._action_names is not None and 0 <= action < self.num_actions:
             return self._action_names[action]
         return str(action)
 
-    def parse_action(self, text: str) -> int:
+    def move_names(self, actions: Sequence[int], state: State | None = None) -> list[str]:
+        """Moves one after the other as people write them, from `state` (default the start)."""
+        return [self.action_name(action) for action in actions]
+
+    def parse_action(self, text: str, state: State | None = None) -> int:
         """The action that people write as `text`: its name, an alias, or its number where it has no name.
+
+        Args:
+          state: where it is played, for games that name actions by the position.
 
         Raises:
           IllegalAction: no action is written so.
@@ -262,8 +269,8 @@ class Game:
             f"{self.name}: no action is written {text.strip()!r}{nearest(wanted, self._action_names or [])}"
         )
 
-    def parse_moves(self, text: str) -> list[int]:
-        """Actions one after the other; between them spaces or commas, or nothing if names are single letters."""
+    def parse_moves(self, text: str, state: State | None = None) -> list[int]:
+        """Actions one after the other, from `state`; between them spaces or commas, or nothing if all are letters."""
         words = re.split(r"[\s,]+", text.strip()) if text.strip() else []
         short = self._action_names is not None and all(len(name) == 1 for name in self._action_names)
         if short:
@@ -277,7 +284,7 @@ class Game:
           IllegalAction: one of them is not legal; the sentence says which.
         """
         current = self.initial_state() if state is None else state
-        actions = self.parse_moves(moves) if isinstance(moves, str) else moves
+        actions = self.parse_moves(moves, current) if isinstance(moves, str) else moves
         for number, action in enumerate(actions, 1):
             try:
                 current = self.play(current, action)
