@@ -193,7 +193,12 @@ def mistakes(known: list[tuple[str, float, list[int], bool]], simulations: int, 
     }
 
 
-ABLATIONS: dict[str, dict[str, object]] = {"base": {}, "replay": {"replay": 0.5}, "no_symmetry": {"symmetric": False}}
+ABLATIONS: dict[str, dict[str, object]] = {
+    "base": {},
+    "replay": {"replay": 0.5},
+    "no_symmetry": {"symmetric": False},
+    "more_room": {"capacity": 16_000_000},
+}
 
 
 def ablations(work: Path, seeds: int, episodes: int | None, positions: Path | None) -> None:
