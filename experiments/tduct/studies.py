@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 
 import engram
-from engram.arena.solver import ILLEGAL, Solver
+from engram.arena.solver import LimitReached, Solver
 from engram.learning.td_configuration import EvaluationPlan, TdConfiguration, parse_opponents
-from engram.learning.td_curves import draw, draw_small_multiples
+from engram.learning.td_curves import draw_small_multiples
 from engram.learning.td_results import Point
 from engram.learning.td_train import train
 from engram.memory.table import Table
@@ -34,6 +34,14 @@ def keep(name: str, found: dict[str, list[Point]], seconds: float) -> None:
     """Writes a study's points, so that a picture can be drawn again without training."""
     data = {"seconds": round(seconds), "points": {key: [asdict(p) for p in points] for key, points in found.items()}}
     (HERE / f"{name}.json").write_text(json.dumps(data, indent=0), encoding="utf-8")
+
+
+def by_opponent(found: dict[str, list[Point]]) -> dict[str, dict[str, list[Point]]]:
+    """The same curves, a panel an opponent."""
+    return {
+        where: {label: [p for p in points if p.opponent == where] for label, points in found.items()}
+        for where in sorted({p.opponent for points in found.values() for p in points})
+    }
 
 
 def curve(work: Path, label: str, configuration: TdConfiguration, plan: EvaluationPlan, episodes: int,
@@ -51,119 +59,166 @@ def curve(work: Path, label: str, configuration: TdConfiguration, plan: Evaluati
                  database=work / "points.sqlite", progress=tell)  # fmt: skip
 
 
+RANDOM = (
+    ("td_uct", 100, 0),
+    ("td_uct", 100, None),
+    ("td_uct(all_children=true)", 700, 0),  # as the thesis expands: 100 times, a rollout from each of 7 children
+)
+
+
 def against_random(work: Path, seeds: int, episodes: int | None, positions: Path | None) -> None:
-    """Without any learning, 100 simulations, e = 1, l = 0.9."""
-    for label, openings in (("fixed start", 0), ("varied openings", None)):
-        played = engram.match("connect_four", "td_uct", "random", games=1000, simulations=100, opening_moves=openings,
-                              seed=1, database=str(work / "matches.sqlite"))  # fmt: skip
-        print(label, played, flush=True)
+    """Without any learning, e = 1, l = 0.9: 200 games a seed, from the fixed start and from openings."""
+    begun, rows = time.monotonic(), []
+    for search, simulations, openings in RANDOM:
+        for seed in range(seeds):
+            played = engram.match("connect_four", search, "random", games=200, simulations=simulations,
+                                  opening_moves=openings, seed=seed, workers=1,
+                                  database=str(work / "matches.sqlite"))  # fmt: skip
+            row = {"search": search, "simulations": simulations, "opening_moves": openings, "seed": seed,
+                   "games": played.games, "wins": played.wins, "draws": played.draws,
+                   "distinct_games": played.distinct_games}  # fmt: skip
+            rows.append(row)
+            print(row, flush=True)
+    text = json.dumps({"seconds": round(time.monotonic() - begun), "rows": rows}, indent=0)
+    (HERE / "random.json").write_text(text, encoding="utf-8")
+
+
+MINIMAX: dict[str, dict[str, object]] = {
+    "self-play": {},
+    "against it, heavy rollouts": {"opponent": "minimax(depth=4)", "rollout": "heavy", "discount": 1.0,
+                                   "opening_moves": 4},
+}  # fmt: skip
 
 
 def against_minimax(work: Path, seeds: int, episodes: int | None, positions: Path | None) -> None:
     """1000 simulations against minimax of depth 4 with the naive heuristic, from the fixed start and from openings."""
-    begun = time.monotonic()
-    configuration = TdConfiguration("connect_four")
+    begun, found = time.monotonic(), {}
+    base = TdConfiguration("connect_four")
     opponents = parse_opponents("minimax(depth=4,opening_moves=0),minimax(depth=4,opening_moves=4)",
-                                configuration.made_game)  # fmt: skip
-    plan = EvaluationPlan(opponents, every=100, games=60)
-    points = curve(work, "minimax", configuration, plan, episodes or 300, range(seeds))
-    keep("minimax", {"minimax": points}, time.monotonic() - begun)
-    for kind in ("png", "html"):
-        draw(HERE / f"minimax.{kind}", "Connect-4, 1000 simulations, self-play", points)
+                                base.made_game)  # fmt: skip
+    plan = EvaluationPlan(opponents, every=100, games=40)
+    for number, (label, changes) in enumerate(MINIMAX.items()):
+        changed = replace(base, **changes)  # type: ignore[arg-type]
+        found[label] = curve(work, f"minimax_{number}", changed, plan, episodes or 300, range(seeds))
+        keep("minimax", found, time.monotonic() - begun)
+    panels = by_opponent(found)
+    draw_small_multiples(HERE / "minimax.png", "Connect-4, 1000 simulations, against minimax of depth 4", panels)
 
 
 def tic_tac_toe(work: Path, seeds: int, episodes: int | None, positions: Path | None) -> None:
     """200 simulations, e = 1 and 0.5, self-play, against alpha-beta of depth 6."""
     begun, found = time.monotonic(), {}
-    for exploration in (1.0, 0.5):
-        configuration = TdConfiguration("tic_tac_toe", simulations=200, exploration=exploration, capacity=10_000)
-        opponents = parse_opponents("alpha_beta(depth=6,opening_moves=0),alpha_beta(depth=6,opening_moves=2)",
-                                    configuration.made_game)  # fmt: skip
-        plan = EvaluationPlan(opponents, every=250, games=100)
-        label = f"tic_tac_toe_e{exploration:g}"
-        found[f"e={exploration:g}"] = curve(work, label, configuration, plan, episodes or 3000, range(seeds))
+    base = TdConfiguration("tic_tac_toe", simulations=200, capacity=10_000)
+    opponents = parse_opponents("alpha_beta(depth=6,opening_moves=0),alpha_beta(depth=6,opening_moves=2)",
+                                base.made_game)  # fmt: skip
+    plan = EvaluationPlan(opponents, every=500, games=40)
+    for number, exploration in enumerate((1.0, 0.5)):
+        changed = replace(base, exploration=exploration)
+        label = f"tic_tac_toe_{number}"
+        found[f"e={exploration:g}"] = curve(work, label, changed, plan, episodes or 3000, range(seeds))
         keep("tic_tac_toe", found, time.monotonic() - begun)
-    panels = {
-        where: {label: [p for p in points if p.opponent == where] for label, points in found.items()}
-        for where in sorted({p.opponent for points in found.values() for p in points})
-    }
-    for kind in ("png", "html"):
-        draw_small_multiples(HERE / f"tic_tac_toe.{kind}", "tic-tac-toe, 200 simulations", panels)
+    draw_small_multiples(HERE / "tic_tac_toe.png", "tic-tac-toe, 200 simulations", by_opponent(found))
 
 
 MULTIPLES = {
-    "min_step": (0.0005, 0.005, 0.05),
-    "discount": (0.8, 0.9, 1.0),
-    "trace_decay": (0.5, 0.9, 1.0),
-    "exploration": (0.3, 1.0, 2.0),
+    "min_step": (0.0005, 0.005),
+    "discount": (0.9, 1.0),
+    "trace_decay": (0.5, 0.9),
+    "exploration": (0.5, 1.0),
 }
 
 
 def multiples(work: Path, seeds: int, episodes: int | None, positions: Path | None) -> None:
-    """The effect of α's floor, γ, λ and e: Connect-4, 200 simulations, against UCT with 100 each, from openings."""
+    """The effect of α's floor, γ, λ and e: Connect-4, 400 simulations, against UCT with 100 each, from openings."""
     begun = time.monotonic()
-    base = TdConfiguration("connect_four", simulations=200, opening_moves=4)
-    plan = EvaluationPlan(parse_opponents("uct(simulations=100)", base.made_game), every=250, games=100)
+    base = TdConfiguration("connect_four", simulations=400, opening_moves=4)
+    plan = EvaluationPlan(parse_opponents("uct(simulations=100)", base.made_game), every=200, games=100)
     panels: dict[str, dict[str, list[Point]]] = {}
     for parameter, values in MULTIPLES.items():
         panels[parameter] = {}
         for value in values:
             changed = replace(base, **{parameter: value})
             label = "base" if changed == base else f"{parameter}_{value:g}"
-            panels[parameter][f"{value:g}"] = curve(work, label, changed, plan, episodes or 500, range(seeds))
+            panels[parameter][f"{value:g}"] = curve(work, label, changed, plan, episodes or 200, range(seeds))
     keep("multiples", {f"{p}={v}": points for p, of in panels.items() for v, points in of.items()},
          time.monotonic() - begun)  # fmt: skip
-    for kind in ("png", "html"):
-        draw_small_multiples(HERE / f"multiples.{kind}", "Connect-4, trained at 200 simulations, against uct at 100",
-                             panels)  # fmt: skip
+    draw_small_multiples(HERE / "multiples.png", "Connect-4, trained at 400 simulations, against uct at 100", panels)
 
 
-def solved(positions: Path) -> list[tuple[str, set[int]]]:
-    """Positions of a file with the moves that keep their value, those where no move gives it away left out."""
-    solver, game, found = Solver(6, 7, 4, True), engram.game("connect_four"), []
-    for line in positions.read_text(encoding="utf-8").splitlines():
-        moves = line.split()[0]
-        state = game.play_moves(moves)
-        scores = solver.action_scores(int(state["mine"]), int(state["stones"]))
-        values = np.where(scores == ILLEGAL, -2, np.sign(scores))
-        if (values[values > -2] < values.max()).any():
-            found.append((moves, set(np.flatnonzero(values == values.max()).tolist())))
-    return found
+def solved(work: Path, positions: Path) -> list[tuple[str, float, list[int], bool]]:
+    """Early positions of a file: moves, value for the mover, actions that keep it, and whether some action does not.
+
+    Those of 10 to 12 moves whose every move the solver settles in two seconds; kept in the work folder.
+    """
+    kept = work / f"{positions.name}.json"
+    if not kept.exists():
+        solver, game, found = Solver(6, 7, 4, True, max_seconds=2.0), engram.game("connect_four"), []
+        for line in positions.read_text(encoding="utf-8").splitlines():
+            moves = line.split()[0]
+            if not 10 <= len(moves) <= 12:
+                continue
+            state, values = game.play_moves(moves), {}
+            try:
+                for action in game.legal_actions(state):
+                    after = game.play(state, action)
+                    won = game.is_over(after)
+                    values[action] = 1 if won else -solver.value(int(after["mine"]), int(after["stones"]))
+            except LimitReached:
+                continue
+            best = max(values.values())
+            keeping = [action for action, value in values.items() if value == best]
+            found.append((moves, best, keeping, len(keeping) < len(values)))
+        kept.write_text(json.dumps(found), encoding="utf-8")
+    return [tuple(row) for row in json.loads(kept.read_text(encoding="utf-8"))]
 
 
-def mistakes(known: list[tuple[str, set[int]]], simulations: int, configuration: TdConfiguration,
+def mistakes(known: list[tuple[str, float, list[int], bool]], simulations: int, configuration: TdConfiguration,
              table: Table) -> dict[str, float]:  # fmt: skip
-    """Share of solved positions whose chosen move gives value away; the table is as it is."""
-    search = engram.Search(configuration.made_game, configuration.preset(table, learn=False))
-    wrong = 0
-    for moves, keeping in known:
+    """Share of solved positions whose chosen move gives value away, and the root value's error; the table as it is."""
+    game = configuration.made_game
+    search = engram.Search(game, configuration.preset(table, learn=False))
+    key = game.canonical_hash if configuration.symmetric else game.hash
+    wrong, squares, visits = 0, 0.0, []
+    for moves, value, keeping, _ in known:
         search.clear()
-        state = search.game.play_moves(moves)
+        state = game.play_moves(moves)
         found = search.run(state, engram.Limit(simulations=simulations), seed=derive_seed(moves))
         wrong += found.action not in keeping
-    return {"mistakes": wrong / len(known), "positions": len(known)}
+        squares += (found.value - value) ** 2
+        visits.append(table.get(np.array([key(state)], np.uint64))[1][0])
+    return {
+        "mistakes": wrong / sum(spoilable for *_, spoilable in known),
+        "rmse": (squares / len(known)) ** 0.5,
+        "known": float(np.mean(np.array(visits) > 0)),
+    }
 
 
-ABLATIONS: dict[str, dict[str, object]] = {"base": {}, "replay": {"replay": 0.5}, "no_symmetry": {"symmetric": False}}
+ABLATIONS: dict[str, dict[str, object]] = {
+    "base": {},
+    "replay": {"replay": 0.5},
+    "no_symmetry": {"symmetric": False},
+    "more_room": {"capacity": 16_000_000},
+}
 
 
 def ablations(work: Path, seeds: int, episodes: int | None, positions: Path | None) -> None:
-    """Mistakes on solved positions by episode, with replay, and with mirror images learned apart."""
+    """Mistakes on solved early positions by episode, with replay, and with mirror images learned apart."""
     if positions is None:
         raise SystemExit("ablations need --positions, a file of Connect-4 positions")
+    known = solved(work, positions)
+    print(
+        len(known), "positions,", sum(spoilable for *_, spoilable in known), "where a mistake is possible", flush=True
+    )
     begun, found = time.monotonic(), {}
-    measure = partial(mistakes, solved(positions), 100)
+    measure = partial(mistakes, known, 100)
     measure.__name__ = f"mistakes_{positions.name}"  # type: ignore[attr-defined]
-    base = TdConfiguration("connect_four", simulations=200, discount=1.0, opening_moves=6, capacity=16_000_000)
+    base = TdConfiguration("connect_four", simulations=200, discount=1.0, opening_moves=12, capacity=4_000_000)
+    episodes = episodes or 1000
     for label, changes in ABLATIONS.items():
         changed = replace(base, **changes)  # type: ignore[arg-type]
-        plan = EvaluationPlan(parse_opponents("uct(simulations=100)", base.made_game), every=500, games=100,
-                              measure=measure)  # fmt: skip
-        found[label] = curve(work, f"ablation_{label}", changed, plan, episodes or 2000, range(seeds))
+        plan = EvaluationPlan(every=500, measure=measure)
+        found[label] = curve(work, f"ablation_{label}", changed, plan, episodes, range(seeds))
         keep("ablations", found, time.monotonic() - begun)
-    panels = {"uct, 100 simulations": {label: [p for p in points if p.games] for label, points in found.items()}}
-    for kind in ("png", "html"):
-        draw_small_multiples(HERE / f"ablations.{kind}", "Connect-4, trained at 200 simulations", panels, columns=1)
 
 
 STUDIES: dict[str, Callable[[Path, int, int | None, Path | None], None]] = {

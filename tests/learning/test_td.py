@@ -138,8 +138,15 @@ def test_opponents_are_read_with_what_belongs_to_the_match():
             parse_opponents(wrong, game)
 
 
+def test_an_opponent_in_training_may_have_its_own_budget():
+    own = replace(SMALL, opponent="uct(exploration=0.5,simulations=7)")
+    assert own.opponent_limit.simulations == 7 and own.made_opponent.text == "uct(exploration=0.5)"
+    assert replace(SMALL, opponent="random").opponent_limit.simulations == 30 and SMALL.made_opponent is None
+
+
 @pytest.mark.parametrize("change", [{"epsilon": 1.5}, {"replay": -0.1}, {"simulations": 0}, {"discount": 2.0},
-                                    {"game": "chess"}, {"opponent": "nobody"}, {"bootstrap": "worst"},
+                                    {"game": "chess"}, {"opponent": "nobody"}, {"opponent": "uct,random"},
+                                    {"opponent": "uct(opening_moves=2)"}, {"bootstrap": "worst"},
                                     {"capacity": 0}, {"opening_moves": -1}])  # fmt: skip
 def test_a_configuration_out_of_range_is_refused(change):
     with pytest.raises(EngramError):

@@ -49,7 +49,8 @@ def data(tmp_path_factory):
 
 
 def plan_for(data, **changes):
-    plan = Plan(f"go:{SIZE}", "residual(blocks=1,filters=8)", (str(data),), 30, batch=32, validation=0.2)
+    plan = Plan(game=f"go:{SIZE}", network="residual(blocks=1,filters=8)", data=(str(data),), steps=30, batch=32,
+                validation=0.2)  # fmt: skip
     return replace(plan, **changes)
 
 
@@ -132,13 +133,13 @@ def test_why_a_run_does_not_learn(data):
     nothing = replace(records, value=np.full(len(records), np.nan))
     assert "no game has a result" in why_records_cannot_teach(nothing)[0]
     good = Validation(100, 1.0, 0.5, 0.5, 0.7, 0.5)
-    assert why_nothing_is_learnt(good, records) == []
+    assert why_nothing_is_learnt(good, records.actions) == []
     for change, said in (
         ({"accuracy": 0.05}, "at chance"),
         ({"value_spread": 0.0}, "constant"),
         ({"value_sign": 0.3}, "wrong sign"),
     ):
-        (found,) = why_nothing_is_learnt(replace(good, **change), records)
+        (found,) = why_nothing_is_learnt(replace(good, **change), records.actions)
         assert said in found
 
 

@@ -60,11 +60,11 @@ def measure_network(name: str, game: str | None, *, seconds: float, tell: bool =
     chosen = game_of(game or (shape.game if ":" in shape.game else _usual(shape.game, shape.width)))
     if tell:
         print(f"measuring {name} on {chosen.name}...", file=sys.stderr, flush=True)
-    alone = named(chosen, BATCH)
+    alone = named.evaluator(chosen, BATCH)
     made: list[NetworkEvaluator] = []
 
     def kept(chosen: Game, batch: int) -> NetworkEvaluator:
-        made.append(named(chosen, batch))
+        made.append(named.evaluator(chosen, batch))
         return made[-1]
 
     together = Lockstep(chosen, puct(evaluator=kept), BATCH)

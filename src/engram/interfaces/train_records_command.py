@@ -44,17 +44,18 @@ def records(
     from engram.learning.train import Plan, train_records
 
     plan = Plan(
-        game, network, tuple(data), steps, batch=batch, learning_rate=learning_rate, value_weight=value_weight,
-        validation=validation, seed=seed,
+        game=game, network=network, data=tuple(data), steps=steps, batch=batch, learning_rate=learning_rate,
+        value_weight=value_weight, validation=validation, seed=seed,
     )  # fmt: skip
-    with training_live(lambda now: _line(now, plan), quiet=as_json) as shown:
+    with training_live(lambda now: line_of(now, plan), quiet=as_json) as shown:
         done = train_records(plan, output, checkpoint_s=checkpoint_s, stop_at=stop_at, progress=shown)
     if as_json:
         return print_json({"folder": str(output), **done.to_json()})
-    typer.echo(_line(done, plan))
+    typer.echo(line_of(done, plan))
 
 
-def _line(now: Any, plan: Any) -> str:
+def line_of(now: Any, plan: Any) -> str:
+    """Where a training on data stands, in words."""
     parts = [
         f"step {now.done:,}/{plan.steps:,}",
         f"{now.done * plan.batch / max(now.seconds, 1e-9):,.0f} positions/s",

@@ -27,7 +27,10 @@ def td(
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Trainings from as many seeds, joined at the end.")] = 1,
     seed: SeedOption = 0,
-    against: Annotated[Optional[str], typer.Option(help="Play against this player; default self-play.")] = None,
+    against: Annotated[
+        Optional[str],
+        typer.Option(help="Play against this player, who may have a budget of its own; default self-play."),
+    ] = None,
     exploration: Annotated[float, typer.Option(min=0.0, help="c of UCB1.")] = 1.0,
     trace_decay: Annotated[float, typer.Option(min=0.0, max=1.0, help="λ.")] = 0.9,
     discount: Annotated[float, typer.Option(min=0.0, max=1.0, help="γ a ply.")] = 0.9,

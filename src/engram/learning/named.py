@@ -11,6 +11,7 @@ from engram.errors import InvalidFile, nearest
 from engram.games.game import Game
 from engram.learning.evaluator import NetworkEvaluator
 from engram.learning.networks import Network, fit, load_network, network
+from engram.learning.policy_rollouts import PolicyRollouts
 
 WEIGHTS = Path(__file__).parent / "weights"
 MOST_AT_ONCE = 256
@@ -61,6 +62,7 @@ class NamedNetwork:
 
     Args:
       name: of a shipped network, or a file. embedding, symmetry, cache, precision: as in `NetworkEvaluator`.
+      rollouts: values are outcomes of games that its policy plays out (`PolicyRollouts`).
     """
 
     name: str
@@ -68,6 +70,7 @@ class NamedNetwork:
     symmetry: bool = False
     cache: int = 0
     precision: str = "auto"
+    rollouts: bool = False
 
     def __post_init__(self) -> None:
         _ = self.network
@@ -94,7 +97,12 @@ class NamedNetwork:
         chosen = name if name is not None else list(net.trunk)[-1]
         return chosen, net.size_of(chosen)
 
-    def __call__(self, game: Game, batch: int) -> NetworkEvaluator:
+    def __call__(self, game: Game, batch: int) -> NetworkEvaluator | PolicyRollouts:
+        made = self.evaluator(game, batch)
+        return PolicyRollouts(made, game) if self.rollouts else made
+
+    def evaluator(self, game: Game, batch: int) -> NetworkEvaluator:
+        """What answers with the network's own values."""
         return NetworkEvaluator(
             self.network,
             game,

@@ -86,8 +86,8 @@ class Records:
 
 @dataclass(frozen=True)
 class Positions:
-    """A batch: planes (B, C, H, W) for the player to move, the action played, the result for the player to move
-    (nan where it is not to be learnt from)."""
+    """A batch: planes (B, C, H, W) for the player to move, the action played (or (B, num_actions) shares), the result
+    for the player to move (nan where it is not to be learnt from)."""
 
     planes: np.ndarray
     action: np.ndarray
@@ -112,6 +112,11 @@ class Drawing:
         assert records.game.planes_shape is not None
         self._shape = (num_planes(records.game, history), *records.game.planes_shape[1:])
         self._scratch = np.zeros(int(np.prod(self._shape)), np.float32)
+
+    @property
+    def positions(self) -> int:
+        """How many there are to draw."""
+        return self.records.positions
 
     def draw(self, count: int, seed: int, number: int) -> Positions:
         """Batch `number` of a seed: positions uniform over all games' moves, each turned at random."""

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from engram.arena.player import player
 from engram.errors import InvalidFile
 from engram.games.game import State
 from engram.learning.td_configuration import TdConfiguration
@@ -61,7 +60,7 @@ class Learner:
         self._played: set[int] = set()
         self._plain: set[int] = set()
         self._games: deque[tuple[int, ...]] = deque(maxlen=REPLAYED_GAMES)
-        self._opponent = None if configuration.opponent is None else player(self.game, configuration.opponent)
+        self._opponent, self._opponent_limit = configuration.made_opponent, configuration.opponent_limit
 
     @property
     def num_episodes(self) -> int:
@@ -185,11 +184,11 @@ class Learner:
     def _move(
         self, state: State, number: int, played: int, seed: int, chosen: random.Random, shares: list[float]
     ) -> int:
-        limit = Limit(simulations=self.configuration.simulations)
         if self._opponent is not None and self.game.to_play(state) == number % 2:
-            return self._opponent.choose(state, limit, derive_seed(seed, "opponent", played)).action
+            return self._opponent.choose(state, self._opponent_limit, derive_seed(seed, "opponent", played)).action
         if chosen.random() < self.configuration.epsilon:
             return chosen.choice(self.game.legal_actions(state))
+        limit = Limit(simulations=self.configuration.simulations)
         result = self._search.run(state, limit, seed=derive_seed(seed, played))
         if result.stopped == "interrupted":
             raise KeyboardInterrupt

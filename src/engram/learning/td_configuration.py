@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from engram.arena.player import player
+from engram.arena.player import Player, player
 from engram.arena.record import configuration_key
 from engram.errors import InvalidParameter
 from engram.games.game import Game
@@ -30,7 +30,8 @@ class TdConfiguration:
       epsilon: share of moves that are drawn at random instead of searched, in [0, 1].
       replay: share of episodes that begin from a random position of an earlier game, in [0, 1].
       opening_moves: an episode that does not begin so begins with 0 to so many random moves.
-      opponent: a player who takes the other side, in turns; None: self-play.
+      opponent: a player who takes the other side, in turns, with as many simulations, or with its own, as in
+        `uct(simulations=100)`; None: self-play.
       symmetric: mirror images share an entry.
       capacity: entries of the table.
       rollout: `uniform`, or `heavy` where the game has one.
@@ -65,10 +66,11 @@ class TdConfiguration:
             raise InvalidParameter(f"opening_moves must be 0 or more, not {self.opening_moves}")
         if not 1 <= self.capacity <= MAX_CAPACITY:
             raise InvalidParameter(f"capacity must be 1 to {MAX_CAPACITY} entries, not {self.capacity}")
-        made = named_game(self.game)
+        named_game(self.game)
         self.preset(Table(1), learn=True)
-        if self.opponent is not None:
-            player(made, self.opponent).close()
+        made = self.made_opponent
+        if made is not None:
+            made.close()
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -79,6 +81,27 @@ class TdConfiguration:
     def made_game(self) -> Game:
         """The game itself."""
         return named_game(self.game)
+
+    @property
+    def made_opponent(self) -> Player | None:
+        """Who takes the other side; None: self-play."""
+        parsed = self._parsed_opponent
+        return None if parsed is None else player(self.made_game, parsed.text)
+
+    @property
+    def opponent_limit(self) -> Limit:
+        """What the opponent may spend on a move."""
+        parsed = self._parsed_opponent
+        return Limit(simulations=(parsed and parsed.simulations) or self.simulations)
+
+    @property
+    def _parsed_opponent(self) -> Opponent | None:
+        if self.opponent is None:
+            return None
+        parsed = parse_opponents(self.opponent, self.made_game)
+        if len(parsed) != 1 or parsed[0].opening_moves is not None:
+            raise InvalidParameter(f"a training has one opponent, and no openings for it alone: {self.opponent}")
+        return parsed[0]
 
     def preset(self, table: Table, *, learn: bool) -> Preset:
         """The search on top of a table, learning or with the table as it is."""

@@ -21,6 +21,7 @@ from engram.memory import table_files
 from engram.rng import derive_seed
 
 SAVE_EVERY_S = 20.0
+_SAVING_SHARE = 0.05  # of the time, at most: a large table takes seconds
 _MEASURED = "measured"
 
 
@@ -66,7 +67,7 @@ def train(
 
     Args:
       configuration: what decides the course of the learning. output: the joined table; each seed's own stands
-        beside it (`seed_file`) and is saved every 20 seconds.
+        beside it (`seed_file`) and is saved every 20 seconds, less often where saving takes a second and more.
       episodes: of each seed, in all. seeds: at least one.
       plan: how tables are measured; default not at all.
       workers: processes, one seed each at a time; more than one need a script's `if __name__ == "__main__"` guard.
@@ -120,25 +121,31 @@ def train_seed(
     if path.exists():
         learner.load(path)
     learner.warm_up()
-    saved, saved_at = time.monotonic(), learner.num_episodes if path.exists() else -1
+    saved_at, due = learner.num_episodes if path.exists() else -1, time.monotonic() + SAVE_EVERY_S
     while True:
         number = learner.num_episodes
         if number <= episodes and (number % plan.every == 0 or number == episodes):
             # Saved first: whoever resumes from here measures the same table again.
             if saved_at != number:
-                learner.save(path)
-                saved, saved_at = time.monotonic(), number
+                saved_at, due = number, _save(learner, path)
             for point in _evaluate(learner, plan, results):
                 tell(Progress(seed, number, point))
         if number >= episodes or stopped():
             break
-        if time.monotonic() - saved > SAVE_EVERY_S:
-            learner.save(path)
-            saved, saved_at = time.monotonic(), number
+        if time.monotonic() > due:
+            saved_at, due = number, _save(learner, path)
         learner.episode()
         tell(Progress(seed, learner.num_episodes))
     if saved_at != learner.num_episodes:
         learner.save(path)
+
+
+def _save(learner: Learner, path: Path) -> float:
+    """Saves, and says when it is time again."""
+    begun = time.monotonic()
+    learner.save(path)
+    now = time.monotonic()
+    return now + max(SAVE_EVERY_S, (now - begun) / _SAVING_SHARE)
 
 
 def _evaluate(learner: Learner, plan: EvaluationPlan, results: TrainingResults) -> list[Point]:

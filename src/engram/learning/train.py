@@ -1,86 +1,32 @@
-"""Training from records of games: a folder that grows, and a command that goes on where it was killed."""
+"""Training from records of games."""
 
 from __future__ import annotations
 
-import json
-import math
-import os
-import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import torch
-
-from engram.errors import InvalidFile, InvalidParameter
-from engram.games.registry import game as game_of
-from engram.learning.learner import Learner, Losses
-from engram.learning.named import starting_network
-from engram.learning.networks import save_network
+from engram.errors import InvalidParameter
+from engram.learning.course import Course, CoursePlan, Progress
 from engram.learning.records import Drawing, read
 from engram.learning.validation import Validation, validate, why_nothing_is_learnt, why_records_cannot_teach
 
-CHECKPOINT = "checkpoint.safetensors"
-NETWORK = "network.safetensors"
-LOG = "log.jsonl"
 
-
-@dataclass(frozen=True)
-class Plan:
-    """All that a training depends on; the same plan gives the same network on the same machine.
+@dataclass(frozen=True, kw_only=True)
+class Plan(CoursePlan):
+    """All that a training depends on.
 
     Args:
-      game: specification. network: likewise; or a known network by name or file, to go on from.
       data: files, as `records.read` takes them; validation uses games of the first.
-      steps: batches, ≥ 1. batch: positions in each, ≥ 1.
-      learning_rate, weight_decay, value_weight: as in `Learner`.
-      validation: share of games held out, in (0, 1).
-      seed: of weights and batches.
+      validation: share of games held out.
     """
 
-    game: str
-    network: str
     data: tuple[str, ...]
-    steps: int
-    batch: int = 256
-    learning_rate: float = 2e-3
-    weight_decay: float = 1e-4
-    value_weight: float = 1.0
-    validation: float = 0.05
-    seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.steps < 1 or self.batch < 1:
-            raise InvalidParameter(f"steps and batch are 1 or more, not {self.steps} and {self.batch}")
-        if not 0.0 < self.validation < 1.0:
-            raise InvalidParameter(f"the share held out is between 0 and 1, not {self.validation}")
-        if not (self.learning_rate > 0.0 and self.weight_decay >= 0.0 and self.value_weight >= 0.0):
-            raise InvalidParameter("the learning rate is above 0, weight decay and value weight 0 or more")
+        super().__post_init__()
         if not self.data:
             raise InvalidParameter("there are no records to learn from: give a file")
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a training stands: steps done, losses since the last word, the newest validation, seconds, warnings."""
-
-    done: int
-    losses: Losses
-    validation: Validation | None
-    seconds: float
-    warnings: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data; numbers that there are none of are null."""
-        found: dict[str, Any] = _without_nan(asdict(self))
-        return found
-
-
-def _without_nan(data: Any) -> Any:
-    if isinstance(data, dict):
-        return {key: _without_nan(value) for key, value in data.items()}
-    return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
 def train_records(
@@ -91,10 +37,7 @@ def train_records(
     stop_at: int | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Progress:
-    """Trains a network on records, or goes on with a training that was stopped.
-
-    In the folder: `network.safetensors` (the network as it stands), `checkpoint.safetensors` (that and the
-    optimiser), `log.jsonl` (a line a validation), and logs for TensorBoard.
+    """Trains a network on records, or goes on with a training that was stopped; see `Course` for the folder.
 
     Args:
       checkpoint_s: seconds between checkpoints, each with a validation; at most these are lost when killed.
@@ -104,96 +47,18 @@ def train_records(
     Raises:
       InvalidFile: the folder holds the training of another plan. InvalidParameter: see `Plan`, `read`.
     """
-    from torch.utils.tensorboard import SummaryWriter
-
-    torch.set_num_threads(1)
-    game, folder = game_of(plan.game), Path(folder)
-    torch.manual_seed(plan.seed)
-    learner = Learner(
-        starting_network(plan.network, game), plan.steps, learning_rate=plan.learning_rate,
-        weight_decay=plan.weight_decay, value_weight=plan.value_weight,
-    )  # fmt: skip
-    before = _resume(learner, plan, folder)
-    history = learner.net.configuration.history
-    records = read(game, plan.data).split(plan.validation)[0]
+    course = Course(plan, folder)
+    net = course.learner.net
+    history = net.configuration.history
+    records = read(course.game, plan.data).split(plan.validation)[0]
     learnt = Drawing(records, history)
-    held_out = Drawing(read(game, plan.data[:1]).split(plan.validation)[1], history)
-    warnings = tuple(why_records_cannot_teach(records))
-    begun, kept, told = time.monotonic() - before, time.monotonic(), 0.0
-    found: Validation | None = None
-    since: list[Losses] = []
-    last = min(plan.steps, plan.steps if stop_at is None else stop_at)
-    state = Progress(learner.done, Losses(0.0, 0.0, 0.0), None, before, warnings)
-    with SummaryWriter(str(folder / "tensorboard"), purge_step=learner.done) as board:
-        while learner.done < last:
-            drawn = learnt.draw(plan.batch, plan.seed, learner.done)
-            since.append(learner.step(drawn.planes, drawn.action, drawn.value))
-            now = time.monotonic()
-            due = now - kept >= checkpoint_s or learner.done == last or learner.done == _early(plan)
-            if due:
-                found = validate(learner.net, held_out)
-                if learner.done >= _early(plan):
-                    warnings = (*why_records_cannot_teach(records), *why_nothing_is_learnt(found, records))
-            if due or now - told >= 0.25:
-                state = Progress(learner.done, _mean(since), found, time.monotonic() - begun, warnings)
-                if progress:
-                    progress(state)
-                told = now
-            if due:
-                _write(learner, plan, folder, state, board)
-                since, kept = [], time.monotonic()
-    return state
+    held_out = Drawing(read(course.game, plan.data[:1]).split(plan.validation)[1], history)
 
+    def warn(found: Validation | None) -> list[str]:
+        said = why_records_cannot_teach(records)
+        return said if found is None else [*said, *why_nothing_is_learnt(found, records.actions)]
 
-def _early(plan: Plan) -> int:
-    """The step after which a training that learns has learnt something."""
-    return min(plan.steps, 1000)
-
-
-def _mean(losses: list[Losses]) -> Losses:
-    recent = losses[-200:]
-    values = [one.value for one in recent if one.value == one.value]
-    return Losses(
-        sum(one.policy for one in recent) / len(recent),
-        sum(values) / len(values) if values else float("nan"),
-        sum(one.accuracy for one in recent) / len(recent),
-    )
-
-
-def _resume(learner: Learner, plan: Plan, folder: Path) -> float:
-    """Takes up a training that the folder holds; the seconds that it has taken so far."""
-    path = folder / CHECKPOINT
-    if not path.exists():
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InvalidFile(f"{folder} cannot be made: {error}") from None
-        return 0.0
-    about = learner.load(path)
-    now, then = {**asdict(plan), "data": list(plan.data)}, about["plan"]
-    changed = [f"{key} {then.get(key)!r} to {value!r}" for key, value in now.items() if then.get(key) != value]
-    if changed:
-        raise InvalidFile(f"{folder} holds a training with another plan ({'; '.join(changed)}): name another folder")
-    return float(about["seconds"])
-
-
-def _write(learner: Learner, plan: Plan, folder: Path, state: Progress, board: Any) -> None:
-    found = state.validation
-    assert found is not None
-    about = {"plan": asdict(plan), "seconds": state.seconds, "validation": _without_nan(asdict(found))}
-    board.add_scalars("loss", {"policy": state.losses.policy, "value": state.losses.value}, state.done)
-    for name, number in asdict(found).items():
-        board.add_scalar(f"validation/{name}", number, state.done)
-    board.add_scalar("accuracy", state.losses.accuracy, state.done)
-    with open(folder / LOG, "a", encoding="utf-8") as log:
-        line: dict[str, Any] = {
-            "step": state.done,
-            "positions": state.done * plan.batch,
-            "seconds": round(state.seconds, 1),
-        }
-        line |= {"losses": asdict(state.losses), "validation": asdict(found)}
-        log.write(json.dumps(_without_nan(line)) + "\n")
-        log.flush()
-        os.fsync(log.fileno())
-    save_network(folder / NETWORK, learner.net, about={"step": state.done, **about})
-    learner.save(folder / CHECKPOINT, about)
+    return course.run(
+        lambda number: learnt.draw(plan.batch, plan.seed, number), lambda: validate(net, held_out), warn,
+        checkpoint_s=checkpoint_s, stop_at=stop_at, progress=progress,
+    )  # fmt: skip

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
 
 from engram.learning.networks import Network
-from engram.learning.records import Drawing, Records
+from engram.learning.records import Positions, Records
+
+DECIDED = 0.5
 
 
 @dataclass(frozen=True)
@@ -18,9 +21,10 @@ class Validation:
 
     Attributes:
       positions: how many.
-      policy_loss: cross-entropy, nats. accuracy: share where the likeliest move was the one played.
+      policy_loss: cross-entropy, nats. accuracy: share where the likeliest move was the one played, or the best.
       value_loss: squared error over positions with a result; nan without. value_sign: share of positions of
-        decided games where the value's sign is the result's. value_spread: standard deviation of the values.
+        decided games (|result| ≥ 0.5) where the value's sign is the result's. value_spread: standard deviation of the
+        values.
     """
 
     positions: int
@@ -31,13 +35,24 @@ class Validation:
     value_spread: float = math.nan
 
 
-def validate(net: Network, drawing: Drawing, limit: int | None = 20_000, batch: int = 512) -> Validation:
+class HeldOut(Protocol):
+    """Positions that a network never learnt from."""
+
+    @property
+    def positions(self) -> int:
+        """How many."""
+
+    def at(self, chosen: np.ndarray) -> Positions:
+        """Those of these numbers, as they are."""
+
+
+def validate(net: Network, drawing: HeldOut, limit: int | None = 20_000, batch: int = 512) -> Validation:
     """Asks a network about positions as they are, not turned.
 
     Args:
       limit: positions at most, spread evenly over all; None: every one.
     """
-    total = drawing.records.positions
+    total = drawing.positions
     chosen = np.arange(total) if limit is None or total <= limit else np.arange(limit) * total // limit
     device = next(net.parameters()).device
     was_training = net.training
@@ -50,7 +65,7 @@ def validate(net: Network, drawing: Drawing, limit: int | None = 20_000, batch: 
             logits, value, _ = net(planes)
             action = torch.from_numpy(found.action).to(device)
             logs.append(torch.nn.functional.cross_entropy(logits.float(), action, reduction="none").cpu().numpy())
-            hits.append((logits.argmax(1) == action).cpu().numpy())
+            hits.append((logits.argmax(1) == (action if action.ndim == 1 else action.argmax(1))).cpu().numpy())
             if value is not None:
                 values.append(value.float().cpu().numpy())
                 wanted.append(found.value)
@@ -59,7 +74,7 @@ def validate(net: Network, drawing: Drawing, limit: int | None = 20_000, batch: 
     if not values:
         return Validation(*figures)
     given, result = np.concatenate(values), np.concatenate(wanted)
-    known, decided = np.isfinite(result), np.abs(np.nan_to_num(result)) == 1.0
+    known, decided = np.isfinite(result), np.abs(np.nan_to_num(result)) >= DECIDED
     return Validation(
         *figures,
         value_loss=float(((given - result)[known] ** 2).mean()) if known.any() else math.nan,
@@ -83,10 +98,14 @@ def why_records_cannot_teach(records: Records) -> list[str]:
     return said
 
 
-def why_nothing_is_learnt(found: Validation, records: Records) -> list[str]:
-    """Sentences about a network after its first thousands of positions; none where all is well."""
+def why_nothing_is_learnt(found: Validation, actions: np.ndarray) -> list[str]:
+    """Sentences about a network after its first thousands of positions; none where all is well.
+
+    Args:
+      actions: (N,) that it had to learn.
+    """
     said = []
-    _, counts = np.unique(records.actions, return_counts=True)
+    _, counts = np.unique(actions, return_counts=True)
     common = float(counts.max() / counts.sum())
     if found.accuracy < 1.5 * common:
         said.append(

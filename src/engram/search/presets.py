@@ -252,6 +252,7 @@ def puct(
     evaluator: Evaluator | Callable[[Game, int], Evaluator] | None = None,
     network: str | None = None,
     symmetry: bool = False,
+    network_rollouts: bool = False,
     num_leaves: int | None = None,
     reuse_tree: bool = True,
     solver: bool = False,
@@ -266,15 +267,17 @@ def puct(
       evaluator: answers batches with policy and value; None: uniform priors and rollouts.
       network: a network as the evaluator: the name of a shipped one, such as `go9`, or a file.
       symmetry: the network sees positions turned at random.
+      network_rollouts: leaves are valued by a game that the network's policy plays out, not by its value.
       num_leaves: leaves of one tree that wait together; default 1, with a network 16.
 
     Raises:
-      InvalidParameter: an evaluator and a network, or symmetry without a network.
+      InvalidParameter: an evaluator and a network, or symmetry or network_rollouts without a network.
       MissingPackage: a network without PyTorch. InvalidFile: no such network.
     """
-    if symmetry and network is None:
-        raise InvalidParameter("symmetry is for a network, and there is none")
-    evaluator = _asked(evaluator, network, symmetry=symmetry)
+    for name, given in (("symmetry", symmetry), ("network_rollouts", network_rollouts)):
+        if given and network is None:
+            raise InvalidParameter(f"{name} is for a network, and there is none")
+    evaluator = _asked(evaluator, network, symmetry=symmetry, rollouts=network_rollouts)
     if num_leaves is None:
         num_leaves = 1 if network is None else NETWORK_LEAVES
     return Preset(

@@ -1,0 +1,146 @@
+"""What a distilled network knows of positions that it never saw: against its table, and against perfect play.
+
+    python experiments/tduct/distilled.py --table TABLE --net FOLDER --work FOLDER --positions Test_L1_R1
+
+FOLDER of --net is that of `engram train distil`; its plan says what was held out. Writes distilled.json beside this.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from studies import HERE, solved
+
+import engram
+from engram import durable
+from engram.arena.solver import LimitReached, Solver
+from engram.learning.course import CHECKPOINT
+from engram.learning.distil import DistilPlan, held_out, taught
+from engram.learning.evaluator import NetworkEvaluator
+from engram.learning.learner import KIND
+from engram.learning.named import NamedNetwork
+from engram.learning.networks import Network, network
+from engram.learning.td_curves import wilson
+from engram.memory.table_positions import KnownPositions
+from engram.rng import derive_seed
+from engram.search.limit import Limit
+from engram.search.lockstep import Lockstep
+
+SIDE_BY_SIDE = 64
+SIMULATIONS = 100
+
+
+def share(count: int, of: int) -> str:
+    """A share with its 95 % interval, in per cent."""
+    low, high = wilson(count / max(of, 1), of)
+    return f"{100 * count / max(of, 1):.1f} % [{100 * low:.1f}, {100 * high:.1f}] of {of:,}"
+
+
+def exact(known: KnownPositions, most: int) -> tuple[np.ndarray, np.ndarray, list[list[int]]]:
+    """Rows of positions of 12 to 16 moves that the solver settles, their values, and the actions that keep them."""
+    solver, rows, values, keeping = Solver(6, 7, 4, True, max_seconds=1.0), [], [], []
+    order = np.random.default_rng(0).permutation(len(known))
+    for row in order.tolist():
+        state = known.states[row]
+        if len(rows) == most:
+            break
+        if not 12 <= int(state["stones"]).bit_count() <= 16:
+            continue
+        try:
+            scores = np.sign(solver.action_scores(int(state["mine"]), int(state["stones"])).astype(np.int64))
+        except LimitReached:
+            continue
+        legal = known.action_visits[row] >= 0
+        best = int(scores[legal].max())
+        rows.append(row)
+        values.append(best)
+        keeping.append(np.flatnonzero(legal & (scores == best)).tolist())
+    return np.array(rows), np.array(values), keeping
+
+
+def answers(net: Network, known: KnownPositions) -> tuple[np.ndarray, np.ndarray]:
+    """Values, and each position's legal move of the highest probability."""
+    found = NetworkEvaluator(net, known.game, batch=256).evaluate(known.states)
+    assert found.value is not None and found.policy is not None
+    return found.value, np.where(known.action_visits < 0, -1.0, found.policy).argmax(1)
+
+
+def on_held_out(known: KnownPositions, nets: dict[str, Network], most: int) -> list[dict[str, Any]]:
+    """The table's own positions, never shown to the network: its value and move beside the table's and the truth."""
+    best = known.lower_bound.argmax(1)
+    rows, values, keeping = exact(known, most)
+    spoilable = [at for at, kept in enumerate(keeping) if len(kept) < int((known.action_visits[rows[at]] >= 0).sum())]
+    said = {"table": (known.value, best), **{name: answers(net, known) for name, net in nets.items()}}
+    made = []
+    for name, (value, move) in said.items():
+        wrong = sum(int(move[rows[at]]) not in keeping[at] for at in spoilable)
+        made.append({
+            "who": name, "positions": len(known),
+            "rmse_to_table": float(np.sqrt(((value - known.value) ** 2).mean())),
+            "same_move_as_table": share(int((move == best).sum()), len(known)),
+            "rmse_to_truth": float(np.sqrt(((value[rows] - values) ** 2).mean())),
+            "right_sign": share(int((np.sign(value[rows]) == values)[values != 0].sum()), int((values != 0).sum())),
+            "mistakes": share(wrong, len(spoilable)),
+        })  # fmt: skip
+    return made
+
+
+def on_solved(searches: Sequence[str], positions: list[tuple[str, float, list[int], bool]]) -> list[dict[str, Any]]:
+    """Mistakes of searches on positions of the public test set, where one is possible."""
+    game = engram.game("connect_four")
+    chosen = [(game.play_moves(moves), keeping, moves) for moves, _, keeping, spoilable in positions if spoilable]
+    made = []
+    for text in searches:
+        wrong = 0
+        if "table" in text:
+            search = engram.Search(game, text)
+            for state, keeping, moves in chosen:
+                search.clear()
+                found = search.run(state, Limit(simulations=SIMULATIONS), seed=derive_seed(moves))
+                wrong += found.action not in keeping
+        else:
+            together = Lockstep(game, text, SIDE_BY_SIDE)
+            for first in range(0, len(chosen), SIDE_BY_SIDE):
+                part = chosen[first : first + SIDE_BY_SIDE]
+                for tree in range(SIDE_BY_SIDE):
+                    together.clear(tree)
+                seeds = [derive_seed(moves) for *_, moves in part]
+                results = together.run([state for state, *_ in part], Limit(simulations=SIMULATIONS), seeds)
+                wrong += sum(one.action not in keeping for one, (_, keeping, _) in zip(results, part, strict=True))
+        made.append({"search": text, "simulations": SIMULATIONS, "mistakes": share(wrong, len(chosen))})
+        print(made[-1], flush=True)
+    return made
+
+
+def main() -> None:
+    """Measures, prints and writes."""
+    asked = argparse.ArgumentParser(description=__doc__)
+    for name in ("table", "net", "work", "positions"):
+        asked.add_argument(f"--{name}", type=Path, required=True)
+    asked.add_argument("--most", type=int, default=400, help="held-out positions to solve")
+    given = asked.parse_args()
+    plan = DistilPlan(**durable.about(given.net / CHECKPOINT, KIND)["plan"])
+    known = taught(plan)
+    known = known.part(held_out(known.keys, plan.validation))
+    torch.manual_seed(plan.seed)
+    nets = {"untrained": network(plan.network, known.game), "distilled": NamedNetwork(str(given.net)).network}
+    rows = on_held_out(known, nets, given.most)
+    for row in rows:
+        print(row, flush=True)
+    searches = [
+        "uct", f"td_uct(table='{given.table}')", f"uct_prior(network='{given.net}',strength=20)",
+        f"puct(network='{given.net}')", f"puct(network='{given.net}',network_rollouts=true)",
+    ]  # fmt: skip
+    found = {"held_out": rows, "solved": on_solved(searches, solved(given.work, given.positions))}
+    text = json.dumps(found, indent=1).replace(str(given.table), "c4.table").replace(str(given.net), "net")
+    (HERE / "distilled.json").write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
