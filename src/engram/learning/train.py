@@ -71,13 +71,14 @@ class Progress:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; numbers that there are none of are null."""
-        found: dict[str, Any] = _without_nan(asdict(self))
+        found: dict[str, Any] = without_nan(asdict(self))
         return found
 
 
-def _without_nan(data: Any) -> Any:
+def without_nan(data: Any) -> Any:
+    """Plain data with null for numbers that are not finite."""
     if isinstance(data, dict):
-        return {key: _without_nan(value) for key, value in data.items()}
+        return {key: without_nan(value) for key, value in data.items()}
     return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
@@ -168,17 +169,26 @@ def _resume(learner: Learner, plan: Plan, folder: Path) -> float:
             raise InvalidFile(f"{folder} cannot be made: {error}") from None
         return 0.0
     about = learner.load(path)
-    now, then = {**asdict(plan), "data": list(plan.data)}, about["plan"]
+    changed_plan(folder, asdict(plan), about["plan"])
+    return float(about["seconds"])
+
+
+def changed_plan(folder: Path, plan: dict[str, Any], then: dict[str, Any]) -> None:
+    """Sees that a folder holds the training of this plan.
+
+    Raises:
+      InvalidFile: of another; the sentence says what is different.
+    """
+    now = json.loads(json.dumps(plan))
     changed = [f"{key} {then.get(key)!r} to {value!r}" for key, value in now.items() if then.get(key) != value]
     if changed:
         raise InvalidFile(f"{folder} holds a training with another plan ({'; '.join(changed)}): name another folder")
-    return float(about["seconds"])
 
 
 def _write(learner: Learner, plan: Plan, folder: Path, state: Progress, board: Any) -> None:
     found = state.validation
     assert found is not None
-    about = {"plan": asdict(plan), "seconds": state.seconds, "validation": _without_nan(asdict(found))}
+    about = {"plan": asdict(plan), "seconds": state.seconds, "validation": without_nan(asdict(found))}
     board.add_scalars("loss", {"policy": state.losses.policy, "value": state.losses.value}, state.done)
     for name, number in asdict(found).items():
         board.add_scalar(f"validation/{name}", number, state.done)
@@ -190,7 +200,7 @@ def _write(learner: Learner, plan: Plan, folder: Path, state: Progress, board: A
             "seconds": round(state.seconds, 1),
         }
         line |= {"losses": asdict(state.losses), "validation": asdict(found)}
-        log.write(json.dumps(_without_nan(line)) + "\n")
+        log.write(json.dumps(without_nan(line)) + "\n")
         log.flush()
         os.fsync(log.fileno())
     save_network(folder / NETWORK, learner.net, about={"step": state.done, **about})
