@@ -67,6 +67,8 @@ def many_games(game: engram.Game, preset: object, count: int, simulations: int) 
     states = [game.play_moves([number % 7]) for number in range(count)]
 
     def run() -> float:
+        for tree in range(count):
+            lockstep.clear(tree)
         begun = time.perf_counter()
         lockstep.run(states, engram.Limit(simulations=simulations), list(range(count)))
         return count * simulations / (time.perf_counter() - begun)

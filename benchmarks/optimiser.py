@@ -79,8 +79,7 @@ def run(truth: WinRate, sampler: optuna.samplers.BaseSampler, where: Space, seed
 
 def recommended(truth: WinRate, where: Space, study: optuna.Study) -> float:
     seen = observations(where, study.get_trials(deepcopy=False))
-    best, _, _ = best_of(surrogate_of(where, seen), seen)
-    values = where.values(best.point)
+    values = where.values(best_of(surrogate_of(where, seen)).point)
     return truth(np.array([values[name] for name in where.names]))
 
 

@@ -24,21 +24,38 @@ from engram.search.lockstep import Lockstep
 SIDE_BY_SIDE = 64
 
 
-def positions(file: Path, most: int) -> list[tuple[object, set[int]]]:
-    """States where a mistake is possible, each with the actions that keep its result."""
-    game, solver = game_of("connect_four"), Solver(6, 7, 4, True)
+def results(solver: Solver, moves: str) -> dict[int, int]:
+    """Win, draw or loss for the mover after each action."""
+    game = game_of("connect_four")
+    state = game.play_moves(moves)
+    values = {}
+    for action in game.legal_actions(state):
+        after = game.play(state, action)
+        if game.is_over(after):
+            values[action] = int(abs(game.outcome(after)))  # whoever ends a game here has won it, or drawn
+        else:
+            values[action] = -solver.value(int(after["mine"]), int(after["stones"]))
+    return values
+
+
+def positions(file: Path, most: int, kept: Path | None) -> list[tuple[object, set[int]]]:
+    """States where a mistake is possible, each with the actions that keep its result; `kept` holds what is solved."""
+    solver = Solver(6, 7, 4, True, table_bytes=1 << 28)
+    known = {}
+    if kept is not None and kept.exists():
+        known = dict(json.loads(line) for line in kept.read_text(encoding="ascii").splitlines())
     found = []
     for line in file.read_text(encoding="ascii").splitlines()[:most]:
-        state = game.play_moves(line.split()[0])
-        values = {}
-        for action in game.legal_actions(state):
-            after = game.play(state, action)
-            if game.is_over(after):
-                values[action] = int(abs(game.outcome(after)))  # whoever ends a game here has won it, or drawn
-            else:
-                values[action] = -solver.value(int(after["mine"]), int(after["stones"]))
+        moves = line.split()[0]
+        if moves not in known:
+            known[moves] = sorted(results(solver, moves).items())
+            if kept is not None:
+                with open(kept, "a", encoding="ascii") as file_of_known:
+                    file_of_known.write(json.dumps([moves, known[moves]]) + "\n")
+        values = dict(known[moves])
         best = max(values.values())
         if min(values.values()) < best:
+            state = game_of("connect_four").play_moves(moves)
             found.append((state, {action for action, value in values.items() if value == best}))
     return found
 
@@ -69,12 +86,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--sets", nargs="+", default=["L3", "L2", "L1"])
     parser.add_argument("--most", type=int, default=1000, help="positions of a set; early ones take seconds each")
+    parser.add_argument("--solved", type=Path, help="a file to keep what is solved in; the next run goes on there")
     parser.add_argument("--output", type=Path)
     asked = parser.parse_args()
     rows: list[dict[str, object]] = []
     for name in asked.sets:
         begun = time.perf_counter()
-        chosen = positions(asked.data / f"Test_{name}_R1", asked.most)
+        chosen = positions(asked.data / f"Test_{name}_R1", asked.most, asked.solved)
         print(f"{name}: {len(chosen)} positions solved in {time.perf_counter() - begun:.0f} s", flush=True)
         for search in asked.searches:
             good, count = kept(search, asked.simulations, chosen, asked.seed), len(chosen)

@@ -18,12 +18,13 @@ import pytest
 
 from engram.arena.configuration import MatchConfiguration, is_named
 from engram.arena.match import MatchInterrupted, match
-from engram.arena.play import PlayerError, Table, opening
+from engram.arena.play import Table
 from engram.arena.player import player
 from engram.arena.record import GameRecord
 from engram.arena.report import recorded_result, report
 from engram.arena.results import Results
 from engram.arena.statistics import Sprt
+from engram.arena.under_way import PlayerError, opening
 from engram.arena.worker import WorkerError
 from engram.errors import DatabaseError, InvalidLimit, InvalidParameter, InvalidSpecification
 from engram.games.line import line
@@ -570,7 +571,7 @@ def test_a_configuration_survives_json(tmp_path):
         assert configuration.sprt == TEST
         assert configuration.key == record.key
         assert configuration.with_games(50).key == record.key
-        assert essence([Table(configuration).play(1)]) == essence(results.games(1))[1:]
+        assert essence(Table(configuration).play_all(iter([1]))) == essence(results.games(1))[1:]
 
 
 def test_search_loses_no_game_of_tic_tac_toe_to_full_depth():

@@ -14,11 +14,9 @@ import pytest
 from engram.errors import InvalidFile, InvalidParameter
 from engram.games.registry import game as game_of
 from engram.search.evaluation import Evaluation
-from engram.search.presets import puct
 
 torch = pytest.importorskip("torch")
 
-from engram.learning.duel import duel  # noqa: E402
 from engram.learning.networks import load_network  # noqa: E402
 from engram.learning.replay import Examples, Replay  # noqa: E402
 from engram.learning.self_play import SelfPlay, SelfPlayOptions  # noqa: E402
@@ -130,16 +128,6 @@ class Knows:
                 if TIC_TAC_TOE.is_over(after) and TIC_TAC_TOE.outcome(after):
                     values[row] = 1.0
         return Evaluation(values, np.ones((len(states), 9)))
-
-
-def test_a_duel_counts_pairs_and_repeats():
-    sides = puct(evaluator=Knows()), puct(evaluator=Flat())
-    options = {"simulations": 12, "pairs": 20, "side_by_side": 16, "opening_moves": 1}
-    found = duel(TIC_TAC_TOE, *sides, **options, seed=3)
-    assert found.games == 40 and found.score > 0.55
-    assert found == duel(TIC_TAC_TOE, *sides, **{**options, "side_by_side": 6}, seed=3)
-    turned = duel(TIC_TAC_TOE, *sides[::-1], **options, seed=3)
-    assert (turned.wins, turned.losses) == (found.losses, found.wins)
 
 
 def plan(**changed):

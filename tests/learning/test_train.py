@@ -84,6 +84,17 @@ def test_a_stopped_training_goes_on_as_if_undisturbed(data, tmp_path):
         train_records(replace(plan, seed=1), tmp_path / "parts")
 
 
+def test_a_training_goes_on_from_a_known_network(data, tmp_path):
+    train_records(plan_for(data), tmp_path / "first")
+    about = {"learning_rate": 1e-12, "weight_decay": 0.0, "steps": 1}  # a step that changes next to nothing
+    train_records(plan_for(data, network=str(tmp_path / "first"), **about), tmp_path / "second")
+    one, other = weights(tmp_path / "first"), weights(tmp_path / "second")
+    learnt = [name for name in one if "running" not in name and "tracked" not in name]
+    assert all(torch.allclose(one[name], other[name], atol=1e-6) for name in learnt)
+    with pytest.raises(InvalidParameter, match="is for a board of 4 by 4, not for go:5"):
+        train_records(plan_for(data, network=str(tmp_path / "first"), game="go:5"), tmp_path / "third")
+
+
 def test_results_of_time_and_distributions_as_targets(data):
     torch.manual_seed(0)
     net = network("residual(blocks=1,filters=8)", game_of("go:4"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from numbers import Integral
 from pathlib import Path
@@ -22,7 +22,7 @@ from engram.games.registry import game as named_game
 from engram.search.limit import Limit
 from engram.search.operators import Operator
 from engram.search.presets import Preset, preset, registered
-from engram.specification import parse
+from engram.specification import Specification, parse
 from engram.user_files import is_in_file, load
 
 DEFAULT_SIMULATIONS = 1000
@@ -41,7 +41,7 @@ class MatchConfiguration:
       max_moves: a game that goes on after so many moves (the opening counts) is a draw.
       seed: of the whole match.
       sprt: test that ends the match early, or None.
-      sources: digest of the users' files that the specifications name; empty without any.
+      sources: digest of the files that the specifications name; empty without any.
       version: of engram.
 
     With a budget in simulations the games follow from this record alone.
@@ -170,7 +170,7 @@ def configure(
         max_moves=int(min(max_moves or made.max_moves, made.max_moves)),
         seed=int(seed),
         sprt=sprt,
-        sources=_digest([name, *texts]),
+        sources=_digest([name] * _game_is_named(game) + [texts[at] for at in (0, 1) if _player_is_named((a, b)[at])]),
         version=engram.__version__,
     )
 
@@ -217,14 +217,29 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _digest(texts: list[str]) -> str:
-    """Digest of the users' files that specifications name, and of what these import: an edit makes another match."""
-    files: set[str] = set()
+    """Digest of the files that specifications name: an edit, or a network trained further, makes another match.
+
+    These are users' files and what they import, and networks, tables and memories.
+    """
+    code: set[str] = set()
     for text in filter(is_in_file, texts):
         path = Path(text[: text.index(".py:") + 3]).expanduser().resolve()
-        files.update(sources(str(path)))
+        code.update(sources(str(path)))
     own = str(Path(engram.__file__).resolve().parent)
+    files = [Path(file) for file in sorted(code) if not str(Path(file).resolve()).startswith(own)]
+    files += [file for text in texts for file in _data_files(load(text)[1] if is_in_file(text) else parse(text))]
     digest = hashlib.sha256()
-    for file in sorted(files):
-        if not str(Path(file).resolve()).startswith(own):
-            digest.update(Path(file).name.encode() + b"\0" + Path(file).read_bytes() + b"\0")
+    for file in files:
+        with open(file, "rb") as content:
+            digest.update(file.name.encode() + b"\0" + hashlib.file_digest(content, "sha256").digest())
     return digest.hexdigest()[:16] if files else ""
+
+
+def _data_files(value: Any) -> Iterator[Path]:
+    """Files that the options of a specification name, and what a named folder holds of a training."""
+    if isinstance(value, Specification):
+        for inner in value.options.values():
+            yield from _data_files(inner)
+    elif isinstance(value, str):
+        path = Path(value).expanduser()
+        yield from sorted(path.glob("*.safetensors")) if path.is_dir() else [path] if path.is_file() else []

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from engram.arena.configuration import MatchConfiguration, configure, is_named
-from engram.arena.play import PlayerError, Table
+from engram.arena.play import Table
 from engram.arena.record import GameRecord
 from engram.arena.report import MatchResult, report
 from engram.arena.results import DEFAULT_DATABASE, MEMORY, Results
 from engram.arena.statistics import Sprt, SprtRun
+from engram.arena.under_way import PlayerError
 from engram.arena.worker import WorkerError, WorkerPool
 from engram.errors import InvalidParameter
 from engram.games.game import Game
@@ -150,26 +151,26 @@ class _Play:
         return result
 
     def _play_here(self, table: Table, missing: Iterator[int]) -> None:
-        for number in missing:
-            self._record(table.play(number))
+        for record in table.play_all(missing):
+            self._record(record)
             if self._ended:
                 return
 
     def _play_in_workers(self, missing: Iterator[int], count: int) -> None:
         pool = WorkerPool(self._configuration, count)
         try:
-            working = count
-            while working:
+            told, under_way = 0, 0  # workers that know of the last game; games
+            while told < count or under_way:
                 worker, record = pool.receive()
-                if record is not None:
-                    self._record(record)
-                number = None if self._ended else next(missing, None)
-                if number is None:
-                    working -= 1
-                    if self._ended:
-                        return
-                else:
+                if record is None:
+                    number = next(missing, None)
                     pool.send(worker, number)
+                    told, under_way = (told + 1, under_way) if number is None else (told, under_way + 1)
+                    continue
+                under_way -= 1
+                self._record(record)
+                if self._ended:
+                    return
         except (KeyboardInterrupt, PlayerError, WorkerError):
             for record in pool.finished():
                 self._record(record)

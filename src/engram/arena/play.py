@@ -1,48 +1,24 @@
-"""One game of a match, as a function of the match's configuration and the game's number."""
+"""Games of a match, one by one or side by side, as a function of its configuration and their numbers."""
 
 from __future__ import annotations
 
-import random
+from collections.abc import Iterator
 from typing import Any
 
 from engram.arena.configuration import MatchConfiguration
 from engram.arena.gtp_player import GtpPlayer
 from engram.arena.judge import Verdict, settle
-from engram.arena.player import Forfeit, Player, player
+from engram.arena.player import Forfeit, Player, SearchPlayer, player
 from engram.arena.record import GameRecord
+from engram.arena.side_by_side import SideBySide
+from engram.arena.under_way import GameUnderWay, PlayerError, sentence
 from engram.errors import EngramError
-from engram.games.game import Game, State
+from engram.games.game import Game
 from engram.games.registry import game as named_game
-from engram.rng import derive_seed
-
-_DRAWS = 100
-
-
-class PlayerError(EngramError, RuntimeError):
-    """A player or a game failed in the middle of a match."""
-
-
-def opening(game: Game, seed: int, pair: int, num_moves: int) -> tuple[tuple[int, ...], State]:
-    """The random moves that begin both games of a pair, and the state after them, which is never over.
-
-    Drawn uniformly move by move from the seed and the pair alone. A line that ends the game is drawn anew;
-    where a hundred lines in a row do, the opening is one move shorter.
-    """
-    for length in range(num_moves, 0, -1):
-        for attempt in range(_DRAWS):
-            chosen = random.Random(derive_seed(seed, "opening", pair, length, attempt))
-            state = game.initial_state()
-            moves: list[int] = []
-            while len(moves) < length and not game.is_over(state):
-                moves.append(chosen.choice(game.legal_actions(state)))
-                state = game.play(state, moves[-1])
-            if not game.is_over(state):
-                return tuple(moves), state
-    return (), game.initial_state()
 
 
 class Table:
-    """A game and two players who sit down to the games of a match, one after the other.
+    """A game and two players who sit down to the games of a match.
 
     Args:
       configuration: of the match.
@@ -71,82 +47,57 @@ class Table:
         for one in self._players.values():
             one.close()
 
-    def play(self, number: int) -> GameRecord:
-        """Plays game `number` of the match from its opening to its end.
+    def play_all(self, numbers: Iterator[int]) -> Iterator[GameRecord]:
+        """Plays games of the match by their numbers, each from its opening to its end, and yields them as they end.
+
+        Where a network answers for a search, many games are played side by side, so that its batches are full; the
+        games are the same but for what the network's arithmetic rounds otherwise in another batch.
 
         Raises:
           PlayerError: a player failed or made an illegal move; the sentence says where, with the seed.
         """
-        configuration, game = self._configuration, self._game
-        seed, (pair, second) = configuration.seed, divmod(number, 2)
-        order = "AB" if second == 0 else "BA"
+        searches = {side: one.preset for side, one in self._players.items() if isinstance(one, SearchPlayer)}
+        if len(searches) == 2 and SideBySide.pays(searches, self._limits):
+            yield from SideBySide(self._configuration, self._game, searches).play_all(numbers)
+        else:
+            yield from map(self._play, numbers)
+
+    def _play(self, number: int) -> GameRecord:
+        where = f"game {number} of the match with seed {self._configuration.seed}"
         try:
-            begin, state = opening(game, seed, pair, configuration.opening_moves)
-            moves = list(begin)
-            totals = {side: [0, 0, 0.0] for side in "AB"}
+            under_way = GameUnderWay(self._configuration, self._game, number)
             for side, one in self._players.items():
-                one.new_game(derive_seed(seed, "game", pair, second, side))
-            forfeit = None
-            while forfeit is None and not game.is_over(state) and len(moves) < configuration.max_moves:
-                side = order[game.to_play(state)]
-                try:
-                    state = self._move(state, number, moves, side, totals[side])
-                except Forfeit as error:
-                    forfeit = Verdict(-1.0 if side == order[0] else 1.0, f"{side}: {_sentence(error)}")
-            verdict = forfeit or self._result(state, derive_seed(seed, "judge", pair, second))
+                one.new_game(under_way.seed("game", side))
+            verdict = None
+            while verdict is None and not under_way.ended:
+                verdict = self._move(under_way, where)
+            return under_way.record(verdict or self._verdict(under_way))
         except EngramError:
             raise
         except Exception as error:
-            raise PlayerError(f"{game.name} failed in {self._where(number)}: {_sentence(error)}") from error
-        return GameRecord(
-            number=number,
-            pair=pair,
-            opening=len(begin),
-            first=order[0],
-            moves=tuple(moves),
-            outcome=(verdict.outcome if order[0] == "A" else -verdict.outcome) + 0.0,
-            reason=verdict.reason,
-            a_moves=int(totals["A"][0]),
-            a_simulations=int(totals["A"][1]),
-            a_seconds=totals["A"][2],
-            b_moves=int(totals["B"][0]),
-            b_simulations=int(totals["B"][1]),
-            b_seconds=totals["B"][2],
-        )
+            raise PlayerError(f"{self._game.name} failed in {where}: {sentence(error)}") from error
 
-    def _result(self, state: State, seed: int) -> Verdict:
+    def _verdict(self, under_way: GameUnderWay) -> Verdict:
         """Who has won, for the side that moved first; programs that count for themselves are heard."""
-        if not self._game.is_over(state):
-            return Verdict(0.0, "move limit")
+        if not self._game.is_over(under_way.state):
+            return under_way.verdict()
         counters = {side: one for side, one in self._players.items() if isinstance(one, GtpPlayer)}
         claims = {side: score for side, one in counters.items() if (score := one.count()) is not None}
-        return settle(self._game, state, claims, seed) if claims else Verdict(self._game.outcome(state), "end")
+        return settle(self._game, under_way.state, claims, under_way.seed("judge")) if claims else under_way.verdict()
 
-    def _move(self, state: State, number: int, moves: list[int], side: str, totals: list[Any]) -> State:
-        """Asks a side for its move, plays it and tells both."""
-        pair, second = divmod(number, 2)
-        seed = derive_seed(self._configuration.seed, "move", pair, second, len(moves), side)
+    def _move(self, under_way: GameUnderWay, where: str) -> Verdict | None:
+        """Asks a side for its move, plays it and tells both; the verdict if the side forfeits."""
+        side, seed, moves = under_way.side, under_way.move_seed, len(under_way.moves)
         one = self._players[side]
         try:
-            choice = one.choose(state, self._limits[side], seed)
-            after = self._game.play(state, choice.action)
-        except Forfeit:
-            raise
+            choice = one.choose(under_way.state, self._limits[side], seed)
+            under_way.play(choice)
+        except Forfeit as error:
+            return Verdict(-1.0 if side == under_way.order[0] else 1.0, f"{side}: {sentence(error)}")
         except Exception as error:
-            where = f"{self._where(number)}, move {len(moves) + 1}, seed {seed}"
-            raise PlayerError(f"player {side}, {one.text}, failed in {where}: {_sentence(error)}") from error
-        moves.append(int(choice.action))
-        totals[0] += 1
-        totals[1] += int(choice.simulations)
-        totals[2] += float(choice.seconds)
+            raise PlayerError(
+                f"player {side}, {one.text}, failed in {where}, move {moves + 1}, seed {seed}: {sentence(error)}"
+            ) from error
         for other in self._players.values():
             other.played(int(choice.action))
-        return after
-
-    def _where(self, number: int) -> str:
-        return f"game {number} of the match with seed {self._configuration.seed}"
-
-
-def _sentence(error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    return text if isinstance(error, EngramError) and text else f"{type(error).__name__}: {text}"
+        return None

@@ -76,10 +76,14 @@ class SearchPlayer:
       game: the game.
       chosen: the preset.
       text: canonical specification; default the preset's own.
+
+    Attributes:
+      preset: how it searches.
     """
 
     def __init__(self, game: Game, chosen: Preset, text: str | None = None):
-        self._game, self._preset = game, chosen
+        self.preset = chosen
+        self._game = game
         self._made: Search | None = None
         self._text = text or chosen.text
 
@@ -87,7 +91,7 @@ class SearchPlayer:
     def _search(self) -> Search:
         # Made when it is first needed: naming a player must not cost the memory and the time of a search.
         if self._made is None:
-            self._made = Search(self._game, self._preset)
+            self._made = Search(self._game, self.preset)
         return self._made
 
     @property

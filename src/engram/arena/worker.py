@@ -1,4 +1,4 @@
-"""Processes that play games of a match: one game at a time each, told and answered in lines of JSON.
+"""Processes that play games of a match: each asks for a game whenever it has room, in lines of JSON.
 
 A worker knows a match by its texts alone, so it runs in a fresh interpreter and needs nothing of the
 caller's script (no `if __name__ == "__main__"`). It lives as long as its standard input: when the parent
@@ -20,8 +20,9 @@ from dataclasses import asdict
 from typing import Any, TextIO
 
 from engram.arena.configuration import MatchConfiguration
-from engram.arena.play import PlayerError, Table
+from engram.arena.play import Table
 from engram.arena.record import GameRecord
+from engram.arena.under_way import PlayerError
 from engram.errors import EngramError
 
 _START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from engram.arena.worker import serve; serve()"
@@ -61,12 +62,12 @@ class WorkerPool:
             self.close()
             raise
 
-    def send(self, worker: int, number: int) -> None:
-        """Gives a worker the number of the game to play next."""
+    def send(self, worker: int, number: int | None) -> None:
+        """Gives a worker that asked the number of the game to play next; None: there is none."""
         self._tell(worker, {"game": number})
 
     def receive(self) -> tuple[int, GameRecord | None]:
-        """Waits for a worker: its index and the game that it has finished, None when it is ready for its first.
+        """Waits for a worker: its index and the game that it has finished, or None when it asks for one.
 
         Raises:
           WorkerError: a worker ended. PlayerError: a game failed in it.
@@ -150,11 +151,21 @@ def serve() -> None:
     try:
         table = Table(MatchConfiguration.from_json(requests.get()["configuration"]))
         table.warm_up()
-        _answer(answers, {"ready": True})
-        while True:
-            _answer(answers, {"record": asdict(table.play(requests.get()["game"]))})
+        for record in table.play_all(_numbers(requests, answers)):
+            _answer(answers, {"record": asdict(record)})
     except EngramError as error:
         _answer(answers, {"error": str(error)})
+    threading.Event().wait()  # until the parent is done with all workers
+
+
+def _numbers(requests: queue.SimpleQueue[dict[str, Any]], answers: TextIO) -> Iterator[int]:
+    """Games to play, each asked for when it is wanted."""
+    while True:
+        _answer(answers, {"wants": "a game"})
+        number = requests.get()["game"]
+        if number is None:
+            return
+        yield number
 
 
 def _read(lines: TextIO, requests: queue.SimpleQueue[dict[str, Any]]) -> None:

@@ -22,6 +22,14 @@ SeedOption = Annotated[int, typer.Option("--seed", help="Seed of all random numb
 MovesOption = Annotated[str, typer.Option("--moves", "-m", help="Moves played so far, such as '4 4 3' or 443.")]
 DatabaseOption = Annotated[str, typer.Option("--database", "-d", help="SQLite file, or any database by URL.")]
 
+NetworkOption = Annotated[
+    str,
+    typer.Option(
+        "--network",
+        help="residual(blocks=4,filters=32) or predictor, say; or a known one to go on from: go9, or a file.",
+    ),
+]
+
 
 def guarded(command: Callable[..., Any]) -> Callable[..., Any]:
     """Turns every expected error into one sentence and exit code 2."""

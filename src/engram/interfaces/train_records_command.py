@@ -8,7 +8,7 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from engram.interfaces.command import GameOption, JsonOption, SeedOption, guarded, print_json
+from engram.interfaces.command import GameOption, JsonOption, NetworkOption, SeedOption, guarded, print_json
 from engram.interfaces.training_live import training_live
 
 DataOption = Annotated[
@@ -19,7 +19,6 @@ DataOption = Annotated[
         "better. Repeat for several (one twice counts double); held-out games of the first validate.",
     ),
 ]
-NetworkOption = Annotated[str, typer.Option("--network", help="residual(blocks=4,filters=32) or predictor, say.")]
 
 
 @guarded

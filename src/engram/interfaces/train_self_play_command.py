@@ -8,7 +8,7 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from engram.interfaces.command import GameOption, JsonOption, SeedOption, guarded, print_json
+from engram.interfaces.command import GameOption, JsonOption, NetworkOption, SeedOption, guarded, print_json
 from engram.interfaces.training_live import training_live
 
 
@@ -16,7 +16,7 @@ from engram.interfaces.training_live import training_live
 def selfplay(
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder that the training lives in.")],
     game: GameOption = "connect_four",
-    network: Annotated[str, typer.Option("--network", help="Such as 'residual(blocks=4,filters=32)'.")] = "residual",
+    network: NetworkOption = "residual",
     steps: Annotated[int, typer.Option(min=1, help="Batches in all.")] = 10_000,
     batch: Annotated[int, typer.Option(min=1, help="Positions in a batch.")] = 256,
     simulations: Annotated[int, typer.Option("--simulations", "-n", min=1, help="Of a search that is learnt.")] = 128,

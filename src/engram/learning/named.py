@@ -10,7 +10,7 @@ from pathlib import Path
 from engram.errors import InvalidFile, nearest
 from engram.games.game import Game
 from engram.learning.evaluator import NetworkEvaluator
-from engram.learning.networks import Network, load_network
+from engram.learning.networks import Network, fit, load_network, network
 
 WEIGHTS = Path(__file__).parent / "weights"
 MOST_AT_ONCE = 256
@@ -35,6 +35,19 @@ def find(name: str) -> Path:
         known = ", ".join(shipped()) or "none"
         raise InvalidFile(f"there is no network {name!r}{nearest(name, shipped())}; shipped: {known}; or give a file")
     return path
+
+
+def starting_network(text: str, game: Game) -> Network:
+    """A network to train: a new one as `network` makes it, or a known one by name or file, to go on from.
+
+    Raises:
+      InvalidSpecification, InvalidParameter, InvalidFile: there is none, or it is another game's.
+    """
+    if text not in shipped() and not Path(text).expanduser().exists():
+        return network(text, game)
+    found = load_network(find(text))
+    fit(found.configuration, game, text)
+    return found
 
 
 @lru_cache(maxsize=8)

@@ -16,7 +16,8 @@ import torch
 from engram.errors import InvalidFile, InvalidParameter
 from engram.games.registry import game as game_of
 from engram.learning.learner import Learner, Losses
-from engram.learning.networks import network, save_network
+from engram.learning.named import starting_network
+from engram.learning.networks import save_network
 from engram.learning.records import Drawing, read
 from engram.learning.validation import Validation, validate, why_nothing_is_learnt, why_records_cannot_teach
 
@@ -30,7 +31,8 @@ class Plan:
     """All that a training depends on; the same plan gives the same network on the same machine.
 
     Args:
-      game, network: specifications. data: files, as `records.read` takes them; validation uses games of the first.
+      game: specification. network: likewise; or a known network by name or file, to go on from.
+      data: files, as `records.read` takes them; validation uses games of the first.
       steps: batches, ≥ 1. batch: positions in each, ≥ 1.
       learning_rate, weight_decay, value_weight: as in `Learner`.
       validation: share of games held out, in (0, 1).
@@ -109,8 +111,8 @@ def train_records(
     game, folder = game_of(plan.game), Path(folder)
     torch.manual_seed(plan.seed)
     learner = Learner(
-        network(plan.network, game), plan.steps, learning_rate=plan.learning_rate, weight_decay=plan.weight_decay,
-        value_weight=plan.value_weight,
+        starting_network(plan.network, game), plan.steps, learning_rate=plan.learning_rate,
+        weight_decay=plan.weight_decay, value_weight=plan.value_weight,
     )  # fmt: skip
     before = _resume(learner, plan, folder)
     history = learner.net.configuration.history

@@ -21,13 +21,14 @@ import numpy as np
 import torch
 
 from engram import durable
+from engram.arena.match import match
 from engram.arena.statistics import Sprt
 from engram.errors import InvalidFile, InvalidParameter
 from engram.games.registry import game as game_of
-from engram.learning.duel import duel
 from engram.learning.evaluator import NetworkEvaluator
 from engram.learning.learner import Learner, Losses
-from engram.learning.networks import Network, load_network, network, save_network
+from engram.learning.named import starting_network
+from engram.learning.networks import Network, load_network, save_network
 from engram.learning.replay import Replay
 from engram.learning.self_play import SelfPlay, SelfPlayOptions
 from engram.learning.train import changed_plan
@@ -46,7 +47,7 @@ class SelfPlayPlan:
     """All that a training depends on; the same plan gives the same network on the same machine.
 
     Attributes:
-      game, network: specifications.
+      game, network: specifications; or a known network by name or file, to go on from.
       steps: batches, ≥ 1. batch: positions in each, ≥ 1.
       reuse: how often a position is learnt from on average, > 0.
       window: newest positions learnt from. first: positions before learning begins.
@@ -148,7 +149,7 @@ class _Training:
         torch.manual_seed(plan.seed)
         self.plan, self.folder, self.game = plan, folder, game_of(plan.game)
         self.learner = Learner(
-            network(plan.network, self.game), plan.steps, learning_rate=plan.learning_rate,
+            starting_network(plan.network, self.game), plan.steps, learning_rate=plan.learning_rate,
             weight_decay=plan.weight_decay, value_weight=plan.value_weight,
         )  # fmt: skip
         shape = self.learner.net.configuration
@@ -204,12 +205,11 @@ class _Training:
                 puct(exploration=plan.options.exploration, evaluator=self._evaluator(net), reuse_tree=False)
                 for net in (candidate, self.playing)
             ]
-            found = duel(
-                self.game, *sides, simulations=plan.gate_simulations, pairs=plan.gate_pairs, sprt=plan.gate,
-                side_by_side=max(2, plan.options.num_games // 2 * 2),
-                seed=derive_seed(plan.seed, "gate", self.learner.done),
+            found = match(
+                self.game, *sides, simulations=plan.gate_simulations, games=2 * plan.gate_pairs, sprt=plan.gate,
+                seed=derive_seed(plan.seed, "gate", self.learner.done), workers=1,
             )  # fmt: skip
-            if found.score < 0.5:
+            if found.standing.score < 0.5:
                 self.counts["refused"] += 1
                 return
         self.playing = candidate

@@ -63,17 +63,22 @@ class Lockstep:
     Args:
       game, preset: as for `Search`. num_games: trees side by side, ≥ 1.
       max_nodes: bound on the nodes of each tree.
+      at_once: trees in one run at most, ≥ 1, so that the evaluator's batch is theirs; default all.
 
     Each tree is, bit for bit, the tree that `Search` would grow, as long as the evaluator's answer to a position
     does not depend on what else is in the batch, and the preset has no memory (one store serves all trees).
     """
 
-    def __init__(self, game: Game | str, preset_: Preset | str, num_games: int, *, max_nodes: int | None = None):
+    def __init__(
+        self, game: Game | str, preset_: Preset | str, num_games: int, *, max_nodes: int | None = None,
+        at_once: int | None = None,
+    ):  # fmt: skip
         self.game = game_of(game)
         self.preset = preset(preset_)
         if self.preset.threads > 1:
             raise InvalidParameter("games in lockstep advance in one thread: leave threads out")
-        self._workspace = Workspace(self.game, self.preset, num_games, max_nodes=max_nodes)
+        self._workspace = Workspace(self.game, self.preset, num_games, max_nodes=max_nodes, at_once=at_once)
+        self._at_once = num_games if at_once is None else at_once
         self._roots: list[State | None] = [None] * num_games
 
     def clear(self, tree: int) -> None:
@@ -110,7 +115,7 @@ class Lockstep:
 
         Raises:
           InvalidLimit: no number of simulations (games side by side cannot share a clock).
-          InvalidState: a game is over, or there are more states than trees.
+          InvalidState: a game is over, or there are more states than trees that run at once.
           OperatorError: an operator or the evaluator failed.
         """
         work = self._workspace
@@ -118,8 +123,8 @@ class Lockstep:
             raise InvalidLimit(f"a lockstep search takes a Limit in simulations alone, not {limit!r}")
         simulations = limit.simulations
         numbers = range(len(states)) if trees is None else trees
-        if len(states) > len(work.trees) or len(seeds) != len(states) or len(set(numbers)) != len(states):
-            raise InvalidState(f"{len(states)} states and {len(seeds)} seeds for {len(work.trees)} trees")
+        if len(states) > self._at_once or len(seeds) != len(states) or len(set(numbers)) != len(states):
+            raise InvalidState(f"{len(states)} states and {len(seeds)} seeds for {self._at_once} trees")
         work.warm_up()
         work.prepare(simulations)
         for number in range(len(work.trees)):

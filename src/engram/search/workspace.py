@@ -53,6 +53,7 @@ class Workspace:
       num_trees: games side by side.
       max_nodes: bound on the nodes of each tree, or None: what `max_bytes` holds.
       max_bytes: bound on the bytes of each tree's nodes.
+      at_once: trees searched together at most, None: all; the evaluator's batch is their leaves.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Workspace:
         *,
         max_nodes: int | None = None,
         max_bytes: int = DEFAULT_BYTES,
+        at_once: int | None = None,
     ):
         needs_own = preset.backup.values.get("mix") is not None
         self.memory = preset.memory(game) if callable(preset.memory) else preset.memory
@@ -99,7 +101,7 @@ class Workspace:
         self._pool: ThreadPoolExecutor | None = None
         self._prior = self._compiled_function(preset.prior, int64, (_ACTIONS, int64, _WEIGHTS))
         num_slots = num_trees * self.sharers
-        self.evaluator = _evaluator(preset, game, num_slots)
+        self.evaluator = _evaluator(preset, game, (at_once or num_trees) * self.sharers)
         words = game.state_bytes // 8
         depth = game.max_moves + 1
         self.root_states = np.zeros((num_trees, words), np.uint64)

@@ -25,6 +25,8 @@ from engram.tuning.surrogate import Knots, Surrogate
 
 SCORE, VARIANCE, GAMES = "engram:score", "engram:variance", "engram:games"
 _GAME_VARIANCE = 0.25  # of a game of two equal players; only compares the worth of games with each other
+_SCATTER = 6  # 2⁶ points all over, and as many around the summit
+_NEAR = 0.1  # how far around it, in the unit cube
 _SHOCKS = norm.ppf((np.arange(128) + 0.5) / 128)
 
 
@@ -88,11 +90,24 @@ def surrogate_of(space: Space, seen: Sequence[Observation], seed: int = 0) -> Su
     )
 
 
-def best_of(surrogate: Surrogate, seen: Sequence[Observation]) -> tuple[Observation, float, float]:
-    """The tried point of the highest posterior mean, with that mean and its standard deviation."""
-    mean, covariance = surrogate.joint(np.array([one.point for one in seen]))
-    best = int(np.argmax(mean))
-    return seen[best], float(mean[best]), math.sqrt(max(float(covariance[best, best]), 0.0))
+@dataclass(frozen=True)
+class Best:
+    """The point to recommend: of the highest posterior mean, whether it was tried or not.
+
+    Attributes:
+      point: in the unit cube. mean, deviation: of its true score, by the posterior.
+    """
+
+    point: tuple[float, ...]
+    mean: float
+    deviation: float
+
+
+def best_of(surrogate: Surrogate) -> Best:
+    """What to recommend. An untried point costs nothing to name: fresh games confirm it or not."""
+    summit = surrogate.summit()
+    mean, covariance = surrogate.joint(summit[None])
+    return Best(tuple(map(float, summit)), float(mean[0]), math.sqrt(max(float(covariance[0, 0]), 0.0)))
 
 
 def gain_per_game(mean: np.ndarray, covariance: np.ndarray, at: int, games: Sequence[int]) -> float:
@@ -193,15 +208,23 @@ class NoisySampler(BaseSampler):
             for one in trials
             if one.state == TrialState.RUNNING and one.number != number and set(self._space.names) <= set(one.params)
         ]
-        new = [surrogate.propose(np.array(pending) if pending else None), surrogate.summit()]
+        summit = surrogate.summit()
+        new = [surrogate.propose(np.array(pending) if pending else None), summit, *self._scatter(summit, number)]
         points = np.array([*(one.point for one in seen), *new])
         mean, covariance = surrogate.joint(points)
         # Of the points tried, only the best few can gain by more games.
         spread = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
-        hopeful = [*np.argsort(-(mean + spread)[: len(seen)])[:5], len(seen), len(seen) + 1]
+        hopeful = [*np.argsort(-(mean + spread)[: len(seen)])[:5], *range(len(seen), len(points))]
         worth = [gain_per_game(mean, covariance, place, self._sizes(self._most)) for place in hopeful]
         chosen = int(np.argmax(worth))
         return points[hopeful[chosen]], worth[chosen], surrogate
+
+    def _scatter(self, summit: np.ndarray, number: int) -> np.ndarray:
+        """Points all over the cube and near the summit: games far from the best may say most about where it is."""
+        count, seed = len(summit), derive_seed(self._seed, "scatter", number) % (1 << 31)
+        wide = qmc.Sobol(count, seed=seed).random(1 << _SCATTER)
+        near = summit + np.random.default_rng(seed).normal(0.0, _NEAR, (1 << _SCATTER, count))
+        return np.concatenate([wide, np.clip(near, 0.0, 1.0)])
 
     def _sizes(self, most: int) -> list[int]:
         """Numbers of games to think about: doubling from a slice up to `most`."""

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import qmc
 
 from engram.search.schedules import ExpIntegral
-from engram.tuning.bayesian import Observation, best_of, surrogate_of
+from engram.tuning.bayesian import Best, Observation, best_of, surrogate_of
 from engram.tuning.space import Space
 from engram.tuning.surrogate import Surrogate
 
@@ -37,8 +37,7 @@ class Findings:
     """All that the report shows.
 
     Attributes:
-      best: the recommended observation. mean, deviation: of its true score, by the posterior.
-      values: of its numbers.
+      best: the point recommended. values: of its numbers.
       band: the learned function; None where no knots were tuned.
       progress: (games spent, highest posterior mean, its deviation), of the trials in their order.
       importance: by name: share of the variance of the posterior mean over the space that goes when a number is known
@@ -47,9 +46,7 @@ class Findings:
       top: observations by posterior mean, each with mean and deviation.
     """
 
-    best: Observation
-    mean: float
-    deviation: float
+    best: Best
     values: dict[str, float]
     band: Band | None
     progress: list[tuple[int, float, float]]
@@ -64,7 +61,7 @@ def findings(space: Space, seen: Sequence[Observation], seed: int = 0) -> Findin
     Cost: some seconds, mostly the posteriors of `progress`.
     """
     surrogate = surrogate_of(space, seen, seed)
-    best, mean, deviation = best_of(surrogate, seen)
+    best = best_of(surrogate)
     points = np.array([one.point for one in seen])
     means, covariance = surrogate.joint(points)
     spread = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
@@ -72,8 +69,6 @@ def findings(space: Space, seen: Sequence[Observation], seed: int = 0) -> Findin
     names = [name for name in space.names if not name.startswith("backup.knots[")]
     return Findings(
         best=best,
-        mean=mean,
-        deviation=deviation,
         values=space.values(best.point),
         band=_band(space, surrogate, points, best, seed) if space.num_knots else None,
         progress=_progress(space, seen, seed),
@@ -103,7 +98,7 @@ def importance(space: Space, mean: Callable[[np.ndarray], np.ndarray], seed: int
     return found
 
 
-def _band(space: Space, surrogate: Surrogate, points: np.ndarray, best: Observation, seed: int) -> Band:
+def _band(space: Space, surrogate: Surrogate, points: np.ndarray, best: Best, seed: int) -> Band:
     """The functions of the places where functions drawn from the posterior are greatest."""
     scatter = qmc.Sobol(len(space.tunables), seed=seed % (1 << 31)).random(1 << _SCATTER)
     places = np.unique(np.concatenate([points, scatter]), axis=0)
@@ -123,14 +118,12 @@ def _progress(space: Space, seen: Sequence[Observation], seed: int) -> list[tupl
     spent = np.cumsum([one.games for one in seen])
     rows = []
     for count in sorted({max(2, round(part)) for part in np.linspace(2, len(seen), _STEPS)} & {*range(len(seen) + 1)}):
-        _, mean, deviation = best_of(surrogate_of(space, seen[:count], seed), seen[:count])
-        rows.append((int(spent[count - 1]), mean, deviation))
+        best = best_of(surrogate_of(space, seen[:count], seed))
+        rows.append((int(spent[count - 1]), best.mean, best.deviation))
     return rows
 
 
-def _slice(
-    space: Space, surrogate: Surrogate, best: Observation, name: str
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _slice(space: Space, surrogate: Surrogate, best: Best, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     place = space.names.index(name)
     units = np.linspace(0.0, 1.0, 61)
     points = np.tile(best.point, (len(units), 1))

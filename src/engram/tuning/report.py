@@ -55,7 +55,7 @@ def _data(title: str, space: Space, found: Findings, confirmation: MatchResult |
     return {
         "title": title,
         "best": space.specification(found.values),
-        "posterior": {"mean": found.mean, "deviation": found.deviation},
+        "posterior": {"mean": found.best.mean, "deviation": found.best.deviation},
         "values": found.values,
         "importance": found.importance,
         "progress": [{"games": one[0], "mean": one[1], "deviation": one[2]} for one in found.progress],

@@ -23,6 +23,7 @@ from engram.arena.report import MatchResult
 from engram.errors import DatabaseError, InvalidParameter
 from engram.tuning.bayesian import (
     GAMES,
+    Best,
     NoisySampler,
     Observation,
     best_of,
@@ -137,12 +138,11 @@ class Study:
 
     def confirm(self, *, workers: int = 1, progress: Callable[[MatchResult], None] | None = None) -> MatchResult:
         """The best of the study against the same player, in fresh games that no trial has seen."""
-        best, _, _ = self.best()
-        values = self.space.values(best.point)
+        values = self.space.values(self.best().point)
         return self.objective.play(values, CONFIRMATION, self.confirm_games, workers=workers, progress=progress)
 
-    def best(self) -> tuple[Observation, float, float]:
-        """The tried point of the highest posterior mean, with mean and standard deviation.
+    def best(self) -> Best:
+        """The point of the highest posterior mean.
 
         Raises:
           InvalidParameter: nothing was played yet.
@@ -150,7 +150,7 @@ class Study:
         seen = self.observations()
         if not seen:
             raise InvalidParameter("this study has played no games yet")
-        return best_of(surrogate_of(self.space, seen, self.objective.seed), seen)
+        return best_of(surrogate_of(self.space, seen, self.objective.seed))
 
     def standing(self) -> Progress:
         """Where the study stands."""
@@ -158,9 +158,9 @@ class Study:
         trials = len(self.trials())
         if not seen:
             return Progress(0, self.search_games, trials, None, 0.5, 0.5)
-        best, mean, deviation = best_of(surrogate_of(self.space, seen, self.objective.seed), seen)
+        best = self.best()
         text = self.space.specification(self.space.values(best.point))
-        return Progress(sum(one.games for one in seen), self.search_games, trials, text, mean, deviation)
+        return Progress(sum(one.games for one in seen), self.search_games, trials, text, best.mean, best.deviation)
 
     def _play(self, trial: Trial, adopted: bool, progress: Callable[[Progress], None] | None) -> None:
         """Slices of one trial, until more of it does not pay."""

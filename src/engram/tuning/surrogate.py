@@ -28,9 +28,11 @@ from gpytorch.constraints import GreaterThan
 from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from gpytorch.priors import GammaPrior, LogNormalPrior
+from torch.quasirandom import SobolEngine
 
 _LEAST_VARIANCE = 1e-6
 _FINE = 8  # parts between two knots
+_STARTS = 4  # places from which a maximum is looked for
 
 
 @dataclass(frozen=True)
@@ -122,15 +124,19 @@ class Surrogate:
             return self._greatest(acquisition)
 
     def summit(self) -> np.ndarray:
-        """The point of the highest posterior mean."""
+        """The point of the highest posterior mean, found uphill from the best of those tried and of others."""
         with _quiet_and_single(self._seed):
-            return self._greatest(PosteriorMean(self._model))
+            others = SobolEngine(self._num_dimensions, scramble=True, seed=self._seed).draw(256, dtype=torch.float64)
+            points = torch.cat([self._points, others])
+            with torch.no_grad():
+                hopeful = self._model.posterior(points).mean.squeeze(-1).argsort(descending=True)[:_STARTS]
+            return self._greatest(PosteriorMean(self._model), points[hopeful].unsqueeze(1))
 
-    def _greatest(self, acquisition: Any) -> np.ndarray:
+    def _greatest(self, acquisition: Any, begin: Any = None) -> np.ndarray:
         cube = torch.stack([torch.zeros(self._num_dimensions), torch.ones(self._num_dimensions)]).double()
         found, _ = optimize_acqf(
-            acquisition, cube, q=1, num_restarts=3, raw_samples=64,
-            options={"batch_limit": 3, "maxiter": 40, "seed": self._seed},
+            acquisition, cube, q=1, num_restarts=_STARTS, raw_samples=64, batch_initial_conditions=begin,
+            options={"batch_limit": _STARTS, "maxiter": 40, "seed": self._seed},
         )  # fmt: skip
         return found.detach().numpy()[0]
 

@@ -1,0 +1,113 @@
+"""Many games of a match at once, between searches that ask networks: each batch is full."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+
+from engram.arena.configuration import MatchConfiguration
+from engram.arena.player import Choice
+from engram.arena.record import GameRecord
+from engram.arena.under_way import GameUnderWay, PlayerError, sentence
+from engram.games.game import Game
+from engram.search.limit import Limit
+from engram.search.lockstep import Lockstep
+from engram.search.presets import Preset
+
+BATCH = 64
+"""Leaves that wait together: where a network of the size of `go9` answers as fast as it can."""
+
+
+class SideBySide:
+    """A board for each of many games, and one search of a side for all of them.
+
+    The side for whom most games wait thinks in as many of them as fill a batch, the lowest numbers first. There are
+    twice as many games as fill one, so one side always has enough, until the last games run out.
+
+    Args:
+      configuration: of the match, its budgets in simulations.
+      game: compiled or plain Python.
+      searches: of sides `A` and `B`.
+    """
+
+    def __init__(self, configuration: MatchConfiguration, game: Game, searches: Mapping[str, Preset]):
+        self._configuration, self._game = configuration, game
+        self._limits = configuration.limits
+        self._at_once = max(1, BATCH // max(one.num_leaves for one in searches.values()))
+        self._searches = {
+            side: Lockstep(game, one, 2 * self._at_once, at_once=self._at_once) for side, one in searches.items()
+        }
+        self._boards: list[GameUnderWay | None] = [None] * (2 * self._at_once)
+
+    @staticmethod
+    def pays(searches: Mapping[str, Preset], limits: Mapping[str, Limit]) -> bool:
+        """Whether these players may and should play side by side.
+
+        A clock belongs to one game, and a store of memory to one search; without an evaluator nothing is gained.
+        """
+        in_simulations = all(one.simulations is not None and one.seconds is None for one in limits.values())
+        apart = all(one.memory is None and one.threads == 1 for one in searches.values())
+        return in_simulations and apart and any(one.evaluator is not None for one in searches.values())
+
+    def play_all(self, numbers: Iterator[int]) -> Iterator[GameRecord]:
+        """Plays games by their numbers and yields them as they end.
+
+        Raises:
+          PlayerError: a search failed.
+        """
+        try:
+            while True:
+                self._seat(numbers)
+                waiting = [at for at, one in enumerate(self._boards) if one is not None]
+                if not waiting:
+                    return
+                waiting.sort(key=lambda at: self._board(at).number)
+                turns = {side: [at for at in waiting if self._board(at).side == side] for side in "AB"}
+                side = max(turns, key=lambda side: len(turns[side]))
+                chosen = turns[side][: self._at_once]
+                self._move(side, chosen)
+                for at in chosen:
+                    if self._board(at).ended:
+                        yield self._board(at).record(self._board(at).verdict())
+                        self._boards[at] = None
+        finally:
+            self._boards = [None] * len(self._boards)
+
+    def _board(self, at: int) -> GameUnderWay:
+        found = self._boards[at]
+        assert found is not None
+        return found
+
+    def _seat(self, numbers: Iterator[int]) -> None:
+        """Begins a game at each free board."""
+        for at, one in enumerate(self._boards):
+            if one is not None:
+                continue
+            number = next(numbers, None)
+            if number is None:
+                return
+            self._boards[at] = GameUnderWay(self._configuration, self._game, number)
+            for search in self._searches.values():
+                search.clear(at)
+
+    def _move(self, side: str, chosen: list[int]) -> None:
+        """One move of a side in each of some games."""
+        boards = [self._board(at) for at in chosen]
+        begun = time.perf_counter()
+        try:
+            found = self._searches[side].run(
+                [one.state for one in boards], self._limits[side], [one.move_seed for one in boards], trees=chosen
+            )
+        except Exception as error:
+            text = self._configuration.a if side == "A" else self._configuration.b
+            where = ", ".join(f"{one.number} at move {len(one.moves) + 1}" for one in boards[:3])
+            more = f" and {len(boards) - 3} more" if len(boards) > 3 else ""
+            raise PlayerError(
+                f"player {side}, {text}, failed in one of the games {where}{more} of the match with seed "
+                f"{self._configuration.seed}: {sentence(error)}"
+            ) from error
+        seconds = (time.perf_counter() - begun) / len(boards)
+        for at, one, best in zip(chosen, boards, found, strict=True):
+            one.play(Choice(best.action, best.simulations, seconds))
+            for search in self._searches.values():
+                search.advance(at, best.action)

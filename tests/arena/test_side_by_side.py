@@ -1,0 +1,166 @@
+"""Games side by side are the games that would be played one by one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from engram.arena.match import match
+from engram.arena.side_by_side import SideBySide
+from engram.arena.statistics import Sprt
+from engram.arena.under_way import PlayerError
+from engram.games.registry import game as game_of
+from engram.search.evaluation import Evaluation
+from engram.search.presets import puct, uct
+
+TIC_TAC_TOE = game_of("tic_tac_toe")
+SEARCHES = """
+import numpy as np
+from engram.games.registry import game
+from engram.search.evaluation import Evaluation
+from engram.search.presets import puct
+
+GAME = game("tic_tac_toe")
+
+class Wins:
+    def __init__(self, fails=False):
+        self.fails, self.batches = fails, []
+
+    def evaluate(self, states):
+        if self.fails and len(self.batches) > 5:
+            raise ValueError("out of paint")
+        self.batches.append(len(states))
+        values = np.zeros(len(states))
+        for row, state in enumerate(states):
+            for action in GAME.legal_actions(state):
+                after = GAME.play(state, action)
+                values[row] = max(values[row], GAME.is_over(after) and GAME.outcome(after) != 0)
+        return Evaluation(values, np.ones((len(states), 9)))
+
+def knows(num_leaves=1, solver=False):
+    return puct(evaluator=Wins(), num_leaves=num_leaves, solver=solver)
+
+def fails():
+    return puct(evaluator=Wins(fails=True))
+"""
+
+
+@pytest.fixture
+def searches(tmp_path):
+    path = tmp_path / "searches.py"
+    path.write_text(SEARCHES)
+    return str(path)
+
+
+class Flat:
+    """Knows nothing, and counts what it is asked."""
+
+    def __init__(self):
+        self.batches = []
+
+    def evaluate(self, states):
+        self.batches.append(len(states))
+        return Evaluation(np.zeros(len(states)), np.ones((len(states), TIC_TAC_TOE.num_actions)))
+
+
+def games(result_records):
+    return [replace(record, a_seconds=0.0, b_seconds=0.0) for record in sorted(result_records, key=lambda r: r.number)]
+
+
+def records(monkeypatch, together, *arguments, **options):
+    """What a match records."""
+    from engram.arena import match as module
+
+    kept = []
+    plain = module.Results.add_game
+
+    def add(self, match_id, record):
+        kept.append(record)
+        plain(self, match_id, record)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module.Results, "add_game", add)
+        if not together:
+            patch.setattr(SideBySide, "pays", staticmethod(lambda searches, limits: False))
+        match(*arguments, **options, workers=1, database=":memory:")
+    return games(kept)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [("knows", "uct"), ("knows(num_leaves=4)", "knows"), ("knows(solver=true)", "uct(reuse_tree=false)")]
+)
+def test_games_side_by_side_are_those_one_by_one(monkeypatch, searches, a, b):
+    sides = [f"{searches}:{text}" if text.startswith("knows") else text for text in (a, b)]
+    options = {"games": 150, "a_simulations": 15, "b_simulations": 20, "seed": 5, "opening_moves": 2}
+    apart = records(monkeypatch, False, "tic_tac_toe", *sides, **options)
+    assert len(apart) == 150
+    assert records(monkeypatch, True, "tic_tac_toe", *sides, **options) == apart
+    assert [record.number for record in apart] == list(range(150))
+    assert sum(record.outcome for record in apart) > 0 or b != "uct"
+
+
+def test_batches_are_full_until_the_games_run_out():
+    flat = Flat()
+    match(TIC_TAC_TOE, puct(evaluator=flat), uct(), games=400, simulations=10)
+    # Leaves where the game is over are not asked about, and at the end the games run out.
+    assert max(flat.batches) == 64 and np.mean(flat.batches) > 40
+
+
+def test_workers_fill_their_boards_and_the_match_is_the_same(searches, tmp_path):
+    def play(workers):
+        options = {"games": 300, "simulations": 12, "seed": 2, "database": tmp_path / f"{workers}.sqlite"}
+        return match("tic_tac_toe", f"{searches}:knows", "uct", workers=workers, **options)
+
+    one, two = play(1), play(2)
+    assert one.standing == two.standing and one.games == two.games == 300
+    assert one.distinct_games == two.distinct_games
+
+
+def test_a_test_ends_the_match_and_more_games_extend_it(searches, tmp_path):
+    options = {"simulations": 12, "seed": 2, "database": tmp_path / "m.sqlite", "workers": 2}
+    ended = match("tic_tac_toe", f"{searches}:knows", "random", games=1000, sprt=Sprt(elo0=0, elo1=100), **options)
+    assert ended.complete and ended.games < 1000
+    few = match("tic_tac_toe", f"{searches}:knows", "uct", games=20, **options)
+    more = match("tic_tac_toe", f"{searches}:knows", "uct", games=60, **options)
+    assert (few.games, more.games) == (20, 60) and few.match_id == more.match_id
+
+
+def test_a_failure_names_the_side_and_the_games(searches, tmp_path):
+    with pytest.raises(
+        PlayerError, match=r"player B, .*fails, failed in one of the games .*seed 7: ValueError: out of"
+    ):
+        match(
+            "tic_tac_toe", "uct", f"{searches}:fails", games=20, simulations=5, seed=7, database=tmp_path / "m.sqlite"
+        )
+
+
+def test_clocks_and_memories_are_played_one_by_one():
+    pays = SideBySide.pays
+    from engram.search.limit import Limit
+
+    network, plain = puct(evaluator=Flat()), uct()
+    count, clock = Limit(simulations=10), Limit(seconds=0.1)
+    assert pays({"A": network, "B": plain}, {"A": count, "B": count})
+    assert not pays({"A": plain, "B": plain}, {"A": count, "B": count})
+    assert not pays({"A": network, "B": plain}, {"A": count, "B": clock})
+    assert not pays({"A": network, "B": uct(threads=2)}, {"A": count, "B": count})
+
+
+def test_a_network_trained_further_makes_another_match(tmp_path):
+    torch = pytest.importorskip("torch")
+    from engram.learning.networks import network, save_network
+
+    def sources(a):
+        return match("tic_tac_toe", a, "random", games=2, simulations=1, database=":memory:").configuration.sources
+
+    def of_folder_and_file(seed):
+        torch.manual_seed(seed)
+        file = tmp_path / "network.safetensors"
+        save_network(file, network("residual(blocks=1,filters=4)", TIC_TAC_TOE))
+        return [sources(f"puct(network='{name}')") for name in (tmp_path, file)]
+
+    first, again, other = of_folder_and_file(1), of_folder_and_file(1), of_folder_and_file(2)
+    assert first == again and first[0] != other[0] and first[1] != other[1]
+    assert sources("uct") == ""
