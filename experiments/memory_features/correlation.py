@@ -107,7 +107,8 @@ def main() -> None:
         kinds[f"connect_four, {layer}"] = lambda layer=layer: embedded(families, states, "connect_four", layer)
     kinds["connect_four, its values"] = lambda: own_values(families, states, "connect_four")
     for folder in asked.learned:
-        kinds[f"learned, {Path(folder).name}"] = lambda folder=folder: embedded(families, states, folder, None)
+        kinds[f"{Path(folder).name}, features"] = lambda folder=folder: embedded(families, states, folder, None)
+        kinds[f"{Path(folder).name}, its values"] = lambda folder=folder: own_values(families, states, folder)
     print(f"{len(families)} families, {families.value.size} positions of {sampler.games} games")
     found = {}
     for name, make in kinds.items():

@@ -21,7 +21,7 @@ from engram.learning.encoding import symmetry_tables
 from engram.learning.families import MEMBERS, Families, Sampler, Sampling
 from engram.learning.feature_learner import FeatureLearner, FeatureLosses, FeatureValidation
 from engram.learning.named import find
-from engram.learning.networks import FEATURES, NETWORKS, Network, load_network, network, save_network
+from engram.learning.networks import FEATURES, NETWORKS, Network, fit, load_network, network, save_network
 from engram.learning.train import CHECKPOINT, LOG, NETWORK, changed_plan, without_nan
 from engram.specification import Specification, parse
 
@@ -229,13 +229,12 @@ def _network(text: str, game: Game) -> tuple[Network, bool]:
             raise InvalidParameter(f"a new network for features is features(…), not {text}; or name a trained network")
         return network(text, game), False
     known = load_network(find(text))
+    fit(known.configuration, game, text)
     made = parse(known.configuration.network)
     if made.name not in ("residual", FEATURES):
         raise InvalidParameter(f"features are built on a residual network, and {text} is a {made.name}")
     options = {key: value for key, value in made.options.items() if key in ("blocks", "filters", "hidden", "history")}
     net = network(Specification(FEATURES, (), options).text, game)
-    if {**known.configuration.__dict__, "network": ""} != {**net.configuration.__dict__, "network": ""}:
-        raise InvalidParameter(f"{text} is a network for {known.configuration.game}, not for {game.name}")
     theirs = {name: tensor for name, tensor in known.state_dict().items() if not name.startswith(f"{FEATURES}.")}
     net.load_state_dict(theirs, strict=False)
     return net, True
