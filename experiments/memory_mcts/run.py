@@ -50,10 +50,10 @@ def cells() -> list[Cell]:
     for group, network in (("connect_four hand-made", ""), ("connect_four learned", "connect_four_features")):
         given = f"network='{network}', " if network else ""
         # How loud a memory may be depends on how well it compares: λ is screened first.
-        for equivalence in (3, 30, 300):
-            found.append(
-                Cell(f"{group} λ", "connect_four", f"memory_uct({given}equivalence={equivalence})", "uct", 200)
-            )
+        # So does the way up the path: with η = 1000 an answer counts as one return beyond its own node.
+        loud = [f"equivalence={k}" for k in (3, 30, 300)]
+        loud += ["equivalence=30, decay=1000.0", "equivalence=30, every_node=true"]
+        found += [Cell(f"{group} λ", "connect_four", f"memory_uct({given}{options})", "uct", 200) for options in loud]
         found += [
             Cell(group, "connect_four", f"memory_uct({given}{options})", "uct", simulations)
             for simulations in (250, 500, 1000)
