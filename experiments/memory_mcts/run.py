@@ -48,10 +48,11 @@ def cells() -> list[Cell]:
     grid = [f"num_neighbours={m}, temperature={t}" for m in NEIGHBOURS for t in TEMPERATURES]
     found = []
     for group, network in (("connect_four hand-made", ""), ("connect_four learned", "connect_four_features")):
-        given = f"network='{network}', " if network else ""
+        # Leaves in flight cost strength at so few simulations: one at a time, as the opponent has it.
+        given = f"network='{network}', num_leaves=1, " if network else ""
         # How loud a memory may be depends on how well it compares: λ is screened first.
         # So does the way up the path: with η = 1000 an answer counts as one return beyond its own node.
-        loud = [f"equivalence={k}" for k in (3, 30, 300)]
+        loud = [f"equivalence={k}" for k in (3, 30)]
         loud += ["equivalence=30, decay=1000.0", "equivalence=30, every_node=true"]
         found += [Cell(f"{group} λ", "connect_four", f"memory_uct({given}{options})", "uct", 200) for options in loud]
         found += [
@@ -59,7 +60,8 @@ def cells() -> list[Cell]:
             for simulations in (250, 500, 1000)
             for options in grid
         ]
-        found.append(Cell(f"{group} time", "connect_four", f"memory_uct({given}equivalence=3)", "uct", seconds=0.05))
+        timed = f"network='{network}'" if network else ""
+        found.append(Cell(f"{group} time", "connect_four", f"memory_uct({timed})", "uct", seconds=0.05))
     for group, layer in (("go hand-made", "'hand-made'"), ("go block4", "block4")):
         found += [
             Cell(group, "go:9", f"{PLAYERS}:memory_prior(layer={layer}, {options})", GO_BASELINE, simulations)
