@@ -155,12 +155,13 @@ def test_a_network_trained_further_makes_another_match(tmp_path):
     def sources(a):
         return match("tic_tac_toe", a, "random", games=2, simulations=1, database=":memory:").configuration.sources
 
-    def of_folder_and_file(seed):
+    file = tmp_path / "network.safetensors"
+    names = [f"puct(network='{place}')" for place in (tmp_path, file)]
+    found = []
+    for seed in (1, 2):
         torch.manual_seed(seed)
-        file = tmp_path / "network.safetensors"
         save_network(file, network("residual(blocks=1,filters=4)", TIC_TAC_TOE))
-        return [sources(f"puct(network='{name}')") for name in (tmp_path, file)]
-
-    first, again, other = of_folder_and_file(1), of_folder_and_file(1), of_folder_and_file(2)
+        found += [[sources(name) for name in names] for _ in range(2)]
+    first, again, other, _ = found
     assert first == again and first[0] != other[0] and first[1] != other[1]
     assert sources("uct") == ""

@@ -149,7 +149,7 @@ def test_names_and_their_typos():
         engram.game("nowhere.py:game")
     with pytest.raises(InvalidSpecification, match="hex"):
         engram.game(f"{EXAMPLES}/hex.py:hax")
-    assert set(GAMES) == {"tic_tac_toe", "connect_four", "gomoku", "line", "go"}
+    assert set(GAMES) == {"tic_tac_toe", "connect_four", "gomoku", "line", "go", "openspiel"}
 
 
 class Broken:

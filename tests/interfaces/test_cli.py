@@ -59,7 +59,9 @@ def test_move_shows_a_board_and_a_table():
 
 
 def test_games_lists_every_game():
-    assert {"tic_tac_toe", "connect_four", "gomoku", "line", "go"} == {row["game"] for row in engram_json("games")}
+    assert {"tic_tac_toe", "connect_four", "gomoku", "line", "go", "openspiel"} == {
+        row["game"] for row in engram_json("games")
+    }
     assert "connect_four" in engram("games").stdout
 
 

@@ -55,7 +55,7 @@ class GameRecord:
         heading = f"game {self.number} (pair {self.pair}): {self.first} moves first, {result}"
         if self.reason != "end":
             heading += f" ({self.reason})"
-        names = [game.action_name(action) for action in self.moves]
+        names = game.move_names(self.moves)
         opening = f"[{' '.join(names[: self.opening])}] " if self.opening else ""
         return f"{heading}\n  {opening}{' '.join(names[self.opening :])}"
 

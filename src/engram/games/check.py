@@ -58,6 +58,11 @@ def _value_3(address, first, second, third):
     return call_float(address, (first, second, third))
 
 
+@compiled
+def _call_4(address, first, second, third, fourth):
+    return call(address, (first, second, third, fourth))
+
+
 def check_game(game: Game, games: int = 50, seed: int = 0) -> CheckReport:
     """Plays random games through every function of a game and checks what a search relies on.
 
@@ -102,7 +107,7 @@ def _one_game(
     def must(holds: bool, what: str) -> None:
         game.raise_pending()
         if not holds:
-            line = " ".join(game.action_name(action) for action in history) or "no moves"
+            line = " ".join(game.move_names(history)) or "no moves"
             raise InvalidGame(f"{game.name}: {what} (after {line})")
 
     def copy_again() -> None:
@@ -174,9 +179,15 @@ def _one_game(
                     bool(((written >= 0) & (written < 2 * game.num_actions)).all()),
                     f"{policy}_moves wrote what is no move",
                 )
+        if game.address("prior"):
+            copy_again()
+            weights, those = np.zeros(game.num_actions, np.float32), np.array(legal, np.int32)
+            where = (copied.ctypes.data, those.ctypes.data, len(legal), weights.ctypes.data)
+            answer = _call_4(game.address("prior"), *where)
+            must(answer == 0 and bool((weights >= 0).all() and np.isfinite(weights).all()), "prior gave no weights ≥ 0")
         action = chosen.choice(legal)
-        name = game.action_name(action)
-        must(game.parse_action(name) == action, f"the action written {name!r} is read as another one")
+        name = game.action_name(action, state)
+        must(game.parse_action(name, state) == action, f"the action written {name!r} is read as another one")
         before = game.hash(state)
         after = game.play(state, action)
         must(game.hash(state) == before, "play as a method changed the state it was given")

@@ -14,6 +14,7 @@ and, where the game has them,
     rollout(state, rng) -> float          plays uniformly to the end in place; outcome for player 0
     heavy_rollout(state, rng) -> float    the same with some knowledge of the game
     rollout_moves(state, rng, moves), heavy_rollout_moves: the same rollouts, which write their moves down (`moves.py`)
+    prior(state, actions, count, weights) writes a weight ≥ 0 for each of `count` legal actions, by action; returns 0
     encode(state, planes)                 writes float32 feature planes of shape `planes_shape`, for the player to move
     canonical_hash(state) -> uint64       the same for all images of a position under the game's symmetries
     encode_history(state, planes, steps)  planes of the position and `steps` ones before it; returns their number
@@ -54,7 +55,7 @@ class Game:
       num_actions: actions are the integers 0 … num_actions-1; at most 65,535.
       max_moves: upper bound of the moves in a game, from any state.
       legal_actions, play, outcome, to_play, hash, copy, rollout, heavy_rollout, rollout_moves, heavy_rollout_moves,
-        encode, canonical_hash: see the module's text.
+        prior, encode, canonical_hash: see the module's text.
       planes_shape: (channels, height, width) written by `encode`.
       encode_history, max_history: planes with up to so many earlier positions, of the same height and width.
       symmetries: ways to turn the board that change nothing, the identity first; default it alone.
@@ -90,6 +91,7 @@ class Game:
         heavy_rollout: Callable[..., Any] | None = None,
         rollout_moves: Callable[..., Any] | None = None,
         heavy_rollout_moves: Callable[..., Any] | None = None,
+        prior: Callable[..., Any] | None = None,
         encode: Callable[..., Any] | None = None,
         canonical_hash: Callable[..., Any] | None = None,
         planes_shape: tuple[int, int, int] | None = None,
@@ -141,6 +143,7 @@ class Game:
             "heavy_rollout": (heavy_rollout, real, (record, rng)),
             "rollout_moves": (rollout_moves, real, (record, rng, actions)),
             "heavy_rollout_moves": (heavy_rollout_moves, real, (record, rng, actions)),
+            "prior": (prior, whole, (record, actions, whole, planes)),
             "canonical_hash": (canonical_hash, word, (record,)),
             "encode": (encode, whole, (record, planes)),
             "encode_history": (encode_history, whole, (record, planes, whole)),
@@ -233,14 +236,21 @@ class Game:
         name = "canonical_hash" if "canonical_hash" in self.callbacks else "hash"
         return int(self._call(name)(self._checked(state).ctypes.data))
 
-    def action_name(self, action: int) -> str:
-        """The action as people write it."""
+    def action_name(self, action: int, state: State | None = None) -> str:
+        """The action as people write it; `state`: where it is played, for games that name it by the position."""
         if self._action_names is not None and 0 <= action < self.num_actions:
             return self._action_names[action]
         return str(action)
 
-    def parse_action(self, text: str) -> int:
+    def move_names(self, actions: Sequence[int], state: State | None = None) -> list[str]:
+        """Moves one after the other as people write them, from `state` (default the start)."""
+        return [self.action_name(action) for action in actions]
+
+    def parse_action(self, text: str, state: State | None = None) -> int:
         """The action that people write as `text`: its name, an alias, or its number where it has no name.
+
+        Args:
+          state: where it is played, for games that name actions by the position.
 
         Raises:
           IllegalAction: no action is written so.
@@ -259,8 +269,8 @@ class Game:
             f"{self.name}: no action is written {text.strip()!r}{nearest(wanted, self._action_names or [])}"
         )
 
-    def parse_moves(self, text: str) -> list[int]:
-        """Actions one after the other; between them spaces or commas, or nothing if names are single letters."""
+    def parse_moves(self, text: str, state: State | None = None) -> list[int]:
+        """Actions one after the other, from `state`; between them spaces or commas, or nothing if all are letters."""
         words = re.split(r"[\s,]+", text.strip()) if text.strip() else []
         short = self._action_names is not None and all(len(name) == 1 for name in self._action_names)
         if short:
@@ -274,7 +284,7 @@ class Game:
           IllegalAction: one of them is not legal; the sentence says which.
         """
         current = self.initial_state() if state is None else state
-        actions = self.parse_moves(moves) if isinstance(moves, str) else moves
+        actions = self.parse_moves(moves, current) if isinstance(moves, str) else moves
         for number, action in enumerate(actions, 1):
             try:
                 current = self.play(current, action)

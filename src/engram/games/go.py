@@ -43,6 +43,7 @@ from engram.games.go_board import (
 )
 from engram.games.go_heavy import heavy_rollout, heavy_rollout_moves
 from engram.games.go_history import copy_boards, encode_history, flip_stone, keep_board
+from engram.games.go_prior import prior
 from engram.games.go_rollout import rollout, rollout_moves, value_of
 from engram.games.symmetry import board_symmetries
 
@@ -277,6 +278,7 @@ def go(size: int, komi: float = 7.5, move_limit: int | None = None) -> Game:
         rollout_moves=rollout_moves,
         heavy_rollout=heavy_rollout,
         heavy_rollout_moves=heavy_rollout_moves,
+        prior=prior,
         encode=encode,
         planes_shape=(4, size, size),
         encode_history=encode_history,

@@ -1,5 +1,6 @@
 """Heavy Go rollouts: each move answers the last one where a tactic knows how, and is drawn uniformly elsewhere.
 
+The first answers the move that led to the state.
 The order is escape, capture, nakade, pattern, each tried with a probability of its own; drawn moves are no self-atari,
 with a probability too. `heavy(state, rng, moves, writes, …)` takes them as arguments, so that a rollout of one's own
 with other weights, or with another tactic in front, is a few lines (docs/methods/rollouts.md).
@@ -21,6 +22,7 @@ from engram.games.go_board import (
     reset_neutral,
     safe,
 )
+from engram.games.go_history import last_point
 from engram.games.go_rollout import action_of, list_empty, value_of
 from engram.games.go_tactics import capture, escape, is_self_atari, nakade, pattern
 from engram.games.moves import note, nowhere
@@ -94,7 +96,7 @@ def heavy(board, rng, moves, writes, escapes, captures, nakades, patterns, cauti
     num_empty = list_empty(board, stride)
     ko = board.ko
     colour = board.colour
-    last = _0
+    last = last_point(board)
     played = _0
     limit = _3 * board.width * board.width
     for _ in range(limit):

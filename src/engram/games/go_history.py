@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engram.compile import compiled
+from engram.compile import compiled, trailing_zeros
 from engram.games.go_board import MAX_HISTORY
 
 _1 = np.uint64(1)
@@ -32,6 +32,21 @@ def keep_board(board):
     for word in range(used_words(board)):
         board.earlier[slot, 0, word] = board.laid[0, word]
         board.earlier[slot, 1, word] = board.laid[1, word]
+
+
+@compiled(inline=True)
+def last_point(board):
+    """The point of the move that `play` made last, or 0: at the start, after a pass, or set up without a move."""
+    if board.num_moves == np.uint64(0) or board.passes != np.uint64(0):
+        return np.uint64(0)
+    slot = (board.num_moves - _1) & _SLOT
+    other = _1 - board.colour
+    for word in range(used_words(board)):
+        laid = board.laid[other, word] & ~board.earlier[slot, other, word]
+        if laid != np.uint64(0):
+            cell = (np.uint64(word) << _6) + trailing_zeros(laid)
+            return (cell // board.width + _1) * (board.width + _1) + cell % board.width + _1
+    return np.uint64(0)
 
 
 @compiled(inline=True)

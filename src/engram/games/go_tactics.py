@@ -22,7 +22,8 @@ LARGEST_EYE = 6
 
 
 @compiled(inline=True)
-def _neighbour(point, stride, k):
+def neighbour(point, stride, k):
+    """The point above, left, right or below, by k = 0 … 3."""
     if k == 0:
         return point - stride
     if k == 1:
@@ -37,7 +38,7 @@ def only_liberty(board, head, stride):
     stone = head
     while True:
         for k in range(4):
-            beside = _neighbour(stone, stride, k)
+            beside = neighbour(stone, stride, k)
             if board.chain[beside] == 0 and beside != found:
                 if found != _0:
                     return _0
@@ -56,20 +57,20 @@ def is_self_atari(board, point, colour, stride):
         return False
     found = _0
     for k in range(4):
-        beside = _neighbour(point, stride, k)
+        beside = neighbour(point, stride, k)
         if board.chain[beside] == 0:
             if found != _0:
                 return False
             found = beside
     for k in range(4):
-        word = np.uint64(board.chain[_neighbour(point, stride, k)])
+        word = np.uint64(board.chain[neighbour(point, stride, k)])
         if word & _3 != _1 + colour:
             continue
         head = word >> _2
         stone = head
         while True:
             for j in range(4):
-                beside = _neighbour(stone, stride, j)
+                beside = neighbour(stone, stride, j)
                 if board.chain[beside] == 0 and beside != point and beside != found:
                     if found != _0:
                         return False
@@ -104,7 +105,7 @@ def capture(board, last, colour, stride, ko):
 def escape(board, last, colour, stride, ko):
     """Saves an own chain that the last move put into atari: by taking a chain beside it, else by running."""
     for k in range(4):
-        word = np.uint64(board.chain[_neighbour(last, stride, k)])
+        word = np.uint64(board.chain[neighbour(last, stride, k)])
         if word & _3 != _1 + colour:
             continue
         head = word >> _2
@@ -114,7 +115,7 @@ def escape(board, last, colour, stride, ko):
         stone = head
         while True:
             for j in range(4):
-                other = np.uint64(board.chain[_neighbour(stone, stride, j)])
+                other = np.uint64(board.chain[neighbour(stone, stride, j)])
                 if other & _3 == _2 - colour:
                     taken = only_liberty(board, other >> _2, stride)
                     if taken != _0 and taken != ko:
@@ -132,7 +133,7 @@ def nakade(board, last, colour, stride, ko):
     """The middle of an enemy eye of three to six points beside the last move, where a stone leaves it one eye."""
     cells = np.empty(LARGEST_EYE, np.uint64)
     for k in range(4):
-        start = _neighbour(last, stride, k)
+        start = neighbour(last, stride, k)
         if board.chain[start] != 0:
             continue
         cells[0] = start
@@ -141,7 +142,7 @@ def nakade(board, last, colour, stride, ko):
         closed = True
         while done < size and closed:
             for j in range(4):
-                beside = _neighbour(cells[done], stride, j)
+                beside = neighbour(cells[done], stride, j)
                 kind = np.uint64(board.chain[beside]) & _3
                 if kind == _0:
                     known = False
@@ -164,7 +165,7 @@ def nakade(board, last, colour, stride, ko):
         for i in range(size):
             degree = 0
             for j in range(4):
-                degree += board.chain[_neighbour(cells[i], stride, j)] == 0
+                degree += board.chain[neighbour(cells[i], stride, j)] == 0
             if degree > best:
                 best = degree
                 vital = cells[i]

@@ -8,16 +8,22 @@ backup and memory run the very same machine code as for a compiled game.
 from __future__ import annotations
 
 import ctypes
+import math
 import random
+from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from numba import from_dtype, types
 
+from engram.compile import Callback
 from engram.errors import IllegalAction, InvalidGame, InvalidState
 from engram.games.game import ACTIONS_LIMIT, Game
 from engram.games.symmetry import identity
-from engram.rng import derive_seed
+from engram.rng import derive_seed, random_word, rng_dtype
+
+_RANDOM_WORD = Callback(random_word, types.uint64, (from_dtype(rng_dtype),))
 
 
 @runtime_checkable
@@ -49,6 +55,11 @@ class PythonGame(Game):
       num_actions: actions are the integers 0 … num_actions-1; at most 65,535.
       max_moves: upper bound of the moves in a game.
       action_name, parse_action: actions as people write them; default the number.
+      is_over: whether a state is over; default: it has no legal actions.
+      rollout: from (state, seed), a uniformly random game to the end, which may use the state up, and its outcome
+        for player 0; default: one played through `legal_actions` and `play`.
+      encode, planes_shape: feature planes of a state for the player to move, of this (channels, height, width);
+        memories compare positions by them.
 
     The objects follow `GameState`. A state may also have `hash()` (64-bit, equal for equal positions;
     default: of its text), `canonical_hash()` (equal for mirror images too) and `__str__` (its diagram).
@@ -67,6 +78,10 @@ class PythonGame(Game):
         max_moves: int,
         action_name: Callable[[int], str] | None = None,
         parse_action: Callable[[str], int] | None = None,
+        is_over: Callable[[Any], bool] | None = None,
+        rollout: Callable[[Any, int], float] | None = None,
+        encode: Callable[[Any], Any] | None = None,
+        planes_shape: tuple[int, int, int] | None = None,
     ):
         if not 1 <= num_actions <= ACTIONS_LIMIT:
             raise InvalidGame(f"{name}: num_actions is {num_actions}, it must be 1 to {ACTIONS_LIMIT}")
@@ -77,9 +92,9 @@ class PythonGame(Game):
         self.name = name
         self.num_actions = num_actions
         self.max_moves = max_moves
-        self.planes_shape = None
+        self.planes_shape = planes_shape
         self.max_history = 0
-        self.symmetries = [identity(0, num_actions)]
+        self.symmetries = [identity(planes_shape[1] * planes_shape[2] if planes_shape else 0, num_actions)]
         self.state_dtype = np.dtype([("state", np.uint64)])
         self._make = initial
         self._kind = type(first)
@@ -88,6 +103,9 @@ class PythonGame(Game):
         self._states: dict[int, Any] = {}
         self._pending: BaseException | None = None
         self._random = random.Random(0)
+        self._draw = _RANDOM_WORD.from_python
+        self._is_over = is_over or (lambda state: not len(state.legal_actions()))
+        self._own_rollout, self._own_encode = rollout, encode
         whole, real = ctypes.c_int64, ctypes.c_double
         self._pointers = {
             "legal_actions": ctypes.CFUNCTYPE(whole, whole, whole)(self._guarded(self._write_actions, -1)),
@@ -101,6 +119,8 @@ class PythonGame(Game):
             "copy": ctypes.CFUNCTYPE(whole, whole, whole)(self._guarded(self._copy, -1)),
             "rollout": ctypes.CFUNCTYPE(real, whole, whole)(self._guarded(self._rollout, float("nan"))),
         }
+        if encode is not None and planes_shape is not None:
+            self._pointers["encode"] = ctypes.CFUNCTYPE(whole, whole, whole)(self._guarded(self._encode, -1))
         self._addresses = {key: ctypes.cast(value, ctypes.c_void_p).value or 0 for key, value in self._pointers.items()}
 
     # ----------------------------------------------------------- what the kernel calls by address
@@ -120,19 +140,31 @@ class PythonGame(Game):
         legal = self._states[at].legal_actions()
         if len(legal) > self.num_actions:
             raise InvalidGame(f"{self.name}: {len(legal)} legal actions, but num_actions is {self.num_actions}")
-        ctypes.memmove(actions, (ctypes.c_int32 * len(legal))(*legal), 4 * len(legal))
+        numbers = array("i", legal)  # held by its name until it is copied
+        ctypes.memmove(actions, numbers.buffer_info()[0], 4 * len(legal))
         return len(legal)
 
     def _play(self, at: int, action: int) -> int:
         state = self._states[at]
         state.play(action)
-        return 0 if len(state.legal_actions()) else 1
+        return 1 if self._is_over(state) else 0
 
     def _outcome(self, at: int) -> float:
-        value = float(self._states[at].outcome())
+        return self._sound(self._states[at].outcome())
+
+    def _sound(self, outcome: float) -> float:
+        value = float(outcome)
         if not -1.0 <= value <= 1.0:
             raise InvalidGame(f"{self.name}: outcome {value} is not in [-1, 1]")
         return value
+
+    def _encode(self, at: int, planes: int) -> int:
+        assert self._own_encode is not None
+        values = np.ascontiguousarray(self._own_encode(self._states[at]), np.float32)
+        if values.size != math.prod(self.planes_shape or ()):
+            raise InvalidGame(f"{self.name}: encode gave {values.size} numbers for planes of {self.planes_shape}")
+        ctypes.memmove(planes, values.ctypes.data, values.nbytes)
+        return 0
 
     def _copy(self, target: int, source: int) -> int:
         self._states[target] = self._states[source].copy()
@@ -140,11 +172,12 @@ class PythonGame(Game):
 
     def _rollout(self, at: int, rng: int) -> float:
         state = self._states[at]
-        words = (ctypes.c_uint64 * 2).from_address(rng)
-        # The search's generator seeds the rollout and moves on, so a seed repeats a search here as well.
+        # The search's generator seeds the rollout, so a seed repeats a search here as well.
+        seed = self._draw(rng)
+        if self._own_rollout is not None:
+            return self._sound(self._own_rollout(state, seed))
         chosen = self._random
-        chosen.seed(words[0] ^ (words[1] << 64))
-        words[0], words[1] = chosen.getrandbits(64), chosen.getrandbits(64)
+        chosen.seed(seed)
         legal = state.legal_actions()
         choose, play = chosen.random, state.play
         while len(legal):
@@ -180,6 +213,9 @@ class PythonGame(Game):
     def initial_state(self) -> Any:
         return self._make()
 
+    def is_over(self, state: Any) -> bool:
+        return bool(self._is_over(self._checked_object(state)))
+
     def legal_actions(self, state: Any) -> list[int]:
         return sorted(int(action) for action in self._checked_object(state).legal_actions())
 
@@ -208,10 +244,10 @@ class PythonGame(Game):
         own = getattr(state, "canonical_hash", None)
         return int(own()) & 0xFFFFFFFFFFFFFFFF if own else self.hash(state)
 
-    def action_name(self, action: int) -> str:
+    def action_name(self, action: int, state: Any = None) -> str:
         return self._name_action(action) if self._name_action else str(action)
 
-    def parse_action(self, text: str) -> int:
+    def parse_action(self, text: str, state: Any = None) -> int:
         if self._parse is not None:
             return self._parse(text)
         if self._name_action is not None:
@@ -222,7 +258,7 @@ class PythonGame(Game):
             return int(text)
         raise IllegalAction(f"{self.name}: no action is written {text.strip()!r}")
 
-    def parse_moves(self, text: str) -> list[int]:
+    def parse_moves(self, text: str, state: Any = None) -> list[int]:
         return [self.parse_action(word) for word in text.replace(",", " ").split()]
 
     def render(self, state: Any) -> str:

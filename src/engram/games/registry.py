@@ -10,6 +10,8 @@ from engram.errors import InvalidSpecification, nearest
 from engram.games.game import Game
 from engram.games.go import go
 from engram.games.line import line
+from engram.games.open_spiel import open_spiel
+from engram.games.open_spiel_kinds import PREFIX
 from engram.specification import Specification, parse
 from engram.user_files import is_in_file, load
 
@@ -57,6 +59,7 @@ GAMES: dict[str, Entry] = {
         _line, {"rows": 6, "columns": 7, "run": 4, "gravity": False}, "any board, any run, with or without gravity"
     ),
     "go": Entry(_go, {"size": 9, "komi": 7.5, "move_limit": 0}, "size 2 to 25, area scoring, positional superko"),
+    PREFIX: Entry(open_spiel, {"game": None}, "a game of OpenSpiel, such as openspiel:hex(board_size=7)"),
 }
 """Built-in games by name."""
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from engram.compile import call, call_float, compiled
 from engram.games.game import Game
+from engram.games.open_spiel import OpenSpielGame
 from engram.games.registry import game as game_of
 from engram.rng import new_rng
 from engram.search.limit import Limit
@@ -87,6 +88,8 @@ def search_timer(game: Game, simulations: int) -> Callable[[float], float]:
 
 
 def _open_spiel_name(game: Game) -> str | None:
+    if isinstance(game, OpenSpielGame):
+        return str(game.spiel)
     name = game.name.split(":")[0]
     if name in ("tic_tac_toe", "connect_four"):
         return name
@@ -104,7 +107,7 @@ def open_spiel_timer(game: Game, simulations: int) -> Callable[[float], float] |
     try:
         import pyspiel
     except ImportError:
-        print("OpenSpiel is not installed (pip install 'engram[bench]'): no peer to compare with", file=sys.stderr)
+        print("OpenSpiel is not installed (pip install 'engram[openspiel]'): no peer to compare with", file=sys.stderr)
         return None
     theirs = pyspiel.load_game(name)
     state = theirs.new_initial_state()

@@ -7,6 +7,7 @@ imported inside the commands, so that `engram --help` is there at once.
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -47,6 +48,8 @@ app.command()(tune)
 @guarded
 def games(as_json: JsonOption = False) -> None:
     """List the games that can be named."""
+    from engram.errors import MissingPackage
+    from engram.games.open_spiel_kinds import playable
     from engram.games.registry import GAMES
 
     rows: list[dict[str, Any]] = [
@@ -60,9 +63,11 @@ def games(as_json: JsonOption = False) -> None:
 
     table = Table("game", "parameters", "about")
     for row in rows:
-        given = ", ".join(f"{key}={value}" for key, value in row["parameters"].items())
+        given = ", ".join(key if value is None else f"{key}={value}" for key, value in row["parameters"].items())
         table.add_row(row["game"], given, row["about"])
     console().print(table)
+    with suppress(MissingPackage):
+        typer.echo(f"Games of OpenSpiel: {', '.join(playable())}")
     typer.echo("A game of your own: path/to/file.py:name")
 
 

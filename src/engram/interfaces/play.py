@@ -37,7 +37,7 @@ def play_game(
             break
         if game.to_play(state) != human_player:
             choice = rival.choose(state, limit, derive_seed(seed, len(moves)))
-            say(f"{opponent} plays {game.action_name(choice.action)}")
+            say(f"{opponent} plays {game.action_name(choice.action, state)}")
             moves.append(choice.action)
             rival.played(choice.action)
             continue
@@ -51,12 +51,13 @@ def play_game(
         if word == "":
             continue
         if word == "moves":
-            say(" ".join(game.action_name(action) for action in game.legal_actions(state)))
+            say(" ".join(game.action_name(action, state) for action in game.legal_actions(state)))
         elif word == "hint":
             say(str(Search(game, "uct").run(state, limit, seed=seed)))
         elif word == "undo":
-            if len(moves) >= 2:
-                del moves[-2:]
+            own = [k for k in range(len(moves)) if game.to_play(game.play_moves(moves[:k])) == human_player]
+            if own:
+                del moves[own[-1] :]
                 rival.new_game(derive_seed(seed, "play"))
                 for action in moves:
                     rival.played(action)
@@ -64,7 +65,7 @@ def play_game(
                 say("there is nothing to take back")
         else:
             try:
-                action = game.parse_action(word)
+                action = game.parse_action(word, state)
                 game.play(state, action)
             except (IllegalAction, EngramError) as error:
                 say(f"{error}; type {HELP}")
@@ -75,7 +76,7 @@ def play_game(
     record: dict[str, Any] = {
         "game": game.name,
         "opponent": opponent,
-        "moves": [game.action_name(action) for action in moves],
+        "moves": game.move_names(moves),
         "outcome": None,
     }
     if not quit_early:

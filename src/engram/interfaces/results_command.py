@@ -32,7 +32,7 @@ def show_results(matches: list[int], *, games: bool, database: str, as_json: boo
                         "pair": record.pair,
                         "first": record.first,
                         "opening": record.opening,
-                        "moves": [made.action_name(action) for action in record.moves],
+                        "moves": made.move_names(record.moves),
                         "outcome": record.outcome,
                         "reason": record.reason,
                     }

@@ -269,6 +269,10 @@ def network(text: str, game: Game) -> Network:
             f"no network is called {specification.name!r}{nearest(specification.name, NETWORKS)}; "
             f"there are {', '.join(NETWORKS)}"
         )
+    if not game.compiled:
+        raise InvalidParameter(
+            f"{game.name} is not compiled: its positions are Python objects, and networks see records"
+        )
     if not game.address("encode") or game.planes_shape is None:
         raise InvalidParameter(f"{game.name} has no encode with planes_shape, which a network needs")
     build, defaults, usual = NETWORKS[specification.name]

@@ -152,7 +152,7 @@ def _line(game: Game, state: State, move: MoveStatistics, length: int) -> Line:
     moves: list[str] = []
     for name in move.principal_variation[:length]:
         try:
-            state = game.play(state, game.parse_action(name))
+            state = game.play(state, game.parse_action(name, state))
         except IllegalAction:  # a line of a tree whose positions were not told apart
             break
         moves.append(name)

@@ -69,7 +69,7 @@ class Preset:
       rollout_values: leaves are valued by rollout or `evaluation` all the same; the evaluator gives priors, and
         embeddings where a memory wants them.
       prior: a function `(state, actions, count, weights) -> 0`, compiled with the game's record, that writes a
-        weight ≥ 0 for each of `count` legal actions: `weights[actions[k]] = …`; or None.
+        weight ≥ 0 for each of `count` legal actions: `weights[actions[k]] = …`; or `game`: the game's own; or None.
       first_nodes: only so many nodes of a search, the first, are given priors; None: all.
       memory: what similar positions say, or None; a function of the game makes one for each search.
       solver: carry proven values up the tree, and end the search when the root's is proven.
@@ -89,7 +89,7 @@ class Preset:
     evaluation: Callable[..., float] | None = None
     evaluator: Evaluator | Callable[[Game, int], Evaluator] | None = None
     rollout_values: bool = False
-    prior: Callable[..., int] | None = None
+    prior: Callable[..., int] | str | None = None
     first_nodes: int | None = None
     memory: Memory | Callable[[Game], Memory] | None = None
     solver: bool = False
@@ -126,6 +126,8 @@ class Preset:
             raise InvalidParameter("rollout_values is for an evaluator, and there is none")
         if self.prior is not None and self.evaluator is not None:
             raise InvalidParameter("priors come from an evaluator or from a compiled function, not from both")
+        if isinstance(self.prior, str) and self.prior != "game":
+            raise InvalidSpecification(f"prior is 'game' or a compiled function, not {self.prior!r}")
         if self.first_nodes is not None and not 0 <= self.first_nodes < 2**31:
             raise InvalidParameter(f"first_nodes must be 0 or more, not {self.first_nodes}")
         if self.num_leaves > 1 and self.evaluator is None:
@@ -145,6 +147,8 @@ _HOMES = [
 _LEARNING = "engram.learning"
 NETWORK_LEAVES = 16
 """Leaves of one tree that a network is asked about together."""
+PREDICTOR_STRENGTH, PREDICTOR_NODES = 200.0, 100
+"""Starting visits of a move predictor's likeliest move, and the nodes that it is asked about."""
 
 
 def _asked(evaluator: Any, network: str | None, **options: Any) -> Any:
@@ -289,11 +293,11 @@ def puct(
 def uct_prior(
     *,
     exploration: float = 1.0,
-    strength: float = 200.0,
-    first_nodes: int = 100,
+    strength: float = PREDICTOR_STRENGTH,
+    first_nodes: int = PREDICTOR_NODES,
     evaluator: Evaluator | Callable[[Game, int], Evaluator] | None = None,
     network: str | None = None,
-    prior: Callable[..., int] | None = None,
+    prior: Callable[..., int] | str | None = None,
     backup: Operator | None = None,
     rollout: str = "uniform",
     decision: str = "robust",
@@ -341,10 +345,10 @@ def rave(
     equivalence: float = 1000.0,
     bias: float = math.nan,
     first_play_urgency: float = math.inf,
-    strength: float = 0.0,
-    first_nodes: int = 100,
+    strength: float | None = None,
+    first_nodes: int | None = None,
     evaluator: Evaluator | None = None,
-    prior: Callable[..., int] | None = None,
+    prior: Callable[..., int] | str | None = None,
     backup: Operator | None = None,
     rollout: str = "uniform",
     expand_after: int = 1,
@@ -358,12 +362,18 @@ def rave(
 
     Args:
       exploration, equivalence, bias, first_play_urgency: as in `engram.search.selection.rave`.
-      strength, first_nodes, evaluator, prior: priors as starting visits, as in `uct_prior`; strength 0: none.
+      evaluator, prior: priors as starting visits, as in `uct_prior`.
+      strength: of those, ≥ 0; default 200 with an evaluator, 50 with a prior.
+      first_nodes: nodes that get them; default 100 with an evaluator, all with a prior.
       backup, rollout, expand_after, decision, reuse_tree, solver, transpositions: as in `uct`.
       num_leaves: as in `puct`.
 
     Source: Gelly and Silver, "Monte-Carlo tree search and rapid action value estimation in computer Go", 2011.
     """
+    if strength is None:
+        strength = PREDICTOR_STRENGTH if evaluator is not None else 50.0 if prior is not None else 0.0
+    if first_nodes is None and evaluator is not None:
+        first_nodes = PREDICTOR_NODES
     return Preset(
         selection=selections.rave(
             exploration=exploration,

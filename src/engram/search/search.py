@@ -283,7 +283,7 @@ class Search:
         moves = tuple(
             MoveStatistics(
                 action=int(actions[k]),
-                name=self.game.action_name(int(actions[k])),
+                name=self.game.action_name(int(actions[k]), self._root),
                 visits=int(visits[k]),
                 value=float(value[k]),
                 low=float(low[k]),
@@ -298,7 +298,7 @@ class Search:
             game=self.game.name,
             player=int(self.tree.nodes[0]["flags"] & PLAYER_1),
             action=int(actions[chosen]),
-            name=self.game.action_name(int(actions[chosen])),
+            name=self.game.action_name(int(actions[chosen]), self._root),
             value=self._root_value(),
             simulations=simulations,
             seconds=seconds,
@@ -317,7 +317,7 @@ class Search:
 
     def _line(self, action: int, longest: int = 16) -> tuple[str, ...]:
         """The most visited line that begins with an action, in the tree that has been there most."""
-        line = [self.game.action_name(action)]
+        line = [action]
         tree, node, most = self.tree, 0, 0
         for candidate in self._workspace.trees:
             children = candidate.children()
@@ -330,8 +330,8 @@ class Search:
             if not len(children) or children["visit_count"].max() == 0:
                 break
             node = int(tree.nodes[node]["first_child"]) + int(children["visit_count"].argmax())
-            line.append(self.game.action_name(int(tree.nodes[node]["action"])))
-        return tuple(line)
+            line.append(int(tree.nodes[node]["action"]))
+        return tuple(self.game.move_names(line, self._root))
 
 
 @contextmanager

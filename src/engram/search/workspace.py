@@ -99,7 +99,10 @@ class Workspace:
         # Slots of one tree: leaves that wait for an evaluator, or threads.
         self.sharers = self.threads if shared else preset.num_leaves if preset.evaluator else 1
         self._pool: ThreadPoolExecutor | None = None
-        self._prior = self._compiled_function(preset.prior, int64, (_ACTIONS, int64, _WEIGHTS))
+        if isinstance(preset.prior, str) and not game.address("prior"):
+            raise InvalidParameter(f"{game.name} has no prior of its own; leave prior='game' out")
+        given = preset.prior if callable(preset.prior) else None
+        self._prior = self._compiled_function(given, int64, (_ACTIONS, int64, _WEIGHTS))
         num_slots = num_trees * self.sharers
         self.evaluator = _evaluator(preset, game, (at_once or num_trees) * self.sharers)
         words = game.state_bytes // 8
@@ -355,7 +358,7 @@ class Workspace:
         program["evaluation"] = self._evaluation.address if self._evaluation else address
         program["evaluation_writes"] = writes and address != 0
         program["waits"] = 0 if preset.evaluator is None else self._waits()
-        program["prior"] = self._prior.address if self._prior else 0
+        program["prior"] = self._prior.address if self._prior else game.address("prior") if preset.prior else 0
         program["expand_after"] = preset.expansion.after
         program["expand_all"] = preset.expansion.all_children
         program["solver"] = preset.solver

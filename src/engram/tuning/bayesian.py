@@ -143,7 +143,7 @@ class NoisySampler(BaseSampler):
     Args:
       space: of the study.
       trial_games: games of a whole trial. slice_games: the fewest that are played at once.
-      num_initial: default the number of dimensions + 2.
+      num_initial: default three for each dimension.
       seed: of the sequence and of all draws.
     """
 
@@ -158,7 +158,7 @@ class NoisySampler(BaseSampler):
     ):
         self._space = space
         self._slice, self._most = slice_games, trial_games
-        self._num_initial = num_initial or len(space.tunables) + 2
+        self._num_initial = num_initial or 3 * len(space.tunables)
         self._seed = seed
         self._next: np.ndarray | None = None
         sequence = qmc.Sobol(len(space.tunables), seed=seed % (1 << 31))
