@@ -62,6 +62,9 @@ def cells() -> list[Cell]:
         ]
         timed = f"network='{network}'" if network else ""
         found.append(Cell(f"{group} time", "connect_four", f"memory_uct({timed})", "uct", seconds=0.05))
+    loud_and_near = "equivalence=30, decay=1000.0"
+    learned = f"memory_uct(network='connect_four_features', num_leaves=1, {loud_and_near})"
+    found.append(Cell("learned or hand-made", "connect_four", learned, f"memory_uct({loud_and_near})", 200))
     for group, layer in (("go hand-made", "'hand-made'"), ("go block4", "block4")):
         found += [
             Cell(group, "go:9", f"{PLAYERS}:memory_prior(layer={layer}, {options})", GO_BASELINE, simulations)
