@@ -96,8 +96,47 @@ def test_bounds_as_printed_and_corrected():
         samples_together(1.0, 0.3, 0.1, 50, 0.05)
 
 
-def test_the_corrected_bound_holds_in_simulation():
-    sigma, alpha, neighbours, failure = 1.0, 0.5, 10, 0.1
-    n = math.ceil(samples_each(sigma, alpha, neighbours, failure))
-    errors = np.random.default_rng(0).normal(0, sigma / math.sqrt(n), (20000, neighbours))
-    assert (np.abs(errors).max(axis=1) > alpha).mean() <= failure
+def means_of_returns(value, num_returns, trials, seed):
+    """Means of returns ±1 whose expectation is `value`: what a store's entries hold."""
+    wins = np.random.default_rng(seed).binomial(num_returns, (1 + value) / 2, (trials, len(value)))
+    return 2 * wins / num_returns - 1
+
+
+def test_the_first_theorem_in_simulation():
+    # Entries whose values lie within ε of V*(x), with n_min returns each: no average of them errs by more than δ.
+    neighbours, failure, similarity, delta, value = 10, 0.1, 0.1, 0.5, 0.3
+    rng = np.random.default_rng(0)
+    n = math.ceil(samples_each(1.0, delta - similarity, neighbours, failure))
+    entries = means_of_returns(value + rng.uniform(-similarity, similarity, neighbours), n, 20_000, seed=1)
+    worst = np.abs(entries - value).max(axis=1)
+    assert (worst > delta).mean() <= failure
+    # Eq. 8 is one such average: closer than the worst entry, and than V̂(x) when that is wrong by δ.
+    weights = softmax_weights(rng.uniform(0, 1, neighbours), 0.1)
+    assert (np.abs(entries @ weights - value) <= worst + 1e-12).all()
+    few = means_of_returns(np.full(neighbours, value), max(n // 16, 1), 20_000, seed=2)
+    assert (np.abs(few - value).max(axis=1) > delta).mean() > failure
+
+
+def test_the_second_theorem_in_simulation():
+    # Returns shared out unevenly over M entries: their average by f_τ(-c) errs by α with probability β at most.
+    neighbours, failure, alpha, temperature = 6, 0.1, 0.5, 0.1
+    total = samples_together(1.0, alpha, temperature, neighbours, failure)
+    for shares in (np.ones(neighbours), np.arange(1, neighbours + 1), np.array([50, 1, 1, 1, 1, 1])):
+        returns = np.maximum(np.ceil(total * shares / shares.sum()), 1).astype(int)
+        errors = np.abs(means_of_returns(np.zeros(neighbours), returns, 5_000, seed=3))
+        averages = np.array([softmax_weights(-row, temperature) @ row for row in errors])
+        assert (averages <= errors.min(axis=1) + temperature * math.log(neighbours) + 1e-12).all()
+        assert (averages >= alpha).mean() <= failure
+
+
+def test_the_bounds_as_printed_forget_the_second_tail():
+    # One return of ±1 where ±1 are equally likely always errs by 1; printed, it does so with probability 0.61.
+    failure = 0.61
+    for bound in (
+        lambda corrected: samples_each(1.0, 1.0, 1, failure, corrected=corrected),
+        lambda corrected: samples_together(1.0, 1.0, 0.1, 1, failure, corrected=corrected),
+    ):
+        assert bound(False) <= 1.0
+        assert (np.abs(means_of_returns(np.zeros(1), 1, 1000, seed=4)) >= 1.0).mean() == 1.0
+        enough = math.ceil(bound(True))
+        assert (np.abs(means_of_returns(np.zeros(1), enough, 20_000, seed=5)) >= 1.0).mean() <= failure

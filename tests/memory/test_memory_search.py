@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import engram
-from engram.errors import EngramError, InvalidFile
+from engram.errors import EngramError, InvalidFile, InvalidParameter
 from engram.memory import files
 from engram.memory.features import Features, hashed
 from engram.memory.operators import back_up_memory
@@ -171,8 +171,19 @@ def test_a_memory_of_a_network_s_embedding():
     chosen = Preset(selection=preset("puct").selection, evaluator=Embeds(), num_leaves=2, memory=made)
     store = store_of(searched(game, chosen, 200))
     row = store.features[store.find(game.hash(game.initial_state()))]
-    assert row @ hashed([0.0, 0.0, 1.0], 32) == pytest.approx(1.0, abs=1e-5)
+    assert row @ Features(game, 32, embedding_size=3)(game.initial_state(), [0.0, 0.0, 1.0]) == pytest.approx(1.0)
     assert store.entries["visit_count"][: len(store)].max() == 200
+
+
+def test_an_embedding_is_the_mover_s():
+    # Values are player 0's: what looks alike to the two players is worth the opposite, and must not be similar.
+    game = engram.game("connect_four")
+    features, numbers = Features(game, 512, embedding_size=64), np.random.default_rng(0).normal(size=64)
+    first, second, third = (features(game.play_moves(moves), numbers) for moves in ("", "1", "1 2"))
+    assert first @ third == pytest.approx(1.0, abs=1e-5) and abs(first @ second) < 0.3
+    assert np.sort(np.abs(first))[-64:] == pytest.approx(np.sort(np.abs(hashed(numbers, 512)))[-64:], abs=0.1)
+    with pytest.raises(InvalidParameter, match="embedding of 64"):
+        features(game.initial_state())
 
 
 def test_go_has_features_and_remembers():

@@ -22,6 +22,7 @@ from engram.arena.truth import SolvedPosition, solved_positions
 from engram.errors import InvalidParameter, InvalidSpecification
 from engram.games.game import Game
 from engram.games.registry import game as game_of
+from engram.memory.explain import features_of
 from engram.rng import derive_seed
 from engram.search.limit import Limit
 from engram.search.presets import preset
@@ -146,7 +147,7 @@ def node_errors(
         if one.stopped == "interrupted":
             raise KeyboardInterrupt
         chosen = _draw(found, each, np.random.default_rng(derive_seed(seed, "nodes", *position.moves)))
-        states = _states(made, found, state, chosen)
+        states = [_state_below(made, state, moves) for moves in moves_below(found, chosen)]
         # Exact values are for the player to move; everything here is for player 0.
         signs = np.array([1.0 if made.to_play(state) == 0 else -1.0 for state in states])
         words = np.array([(int(state["mine"]), int(state["stones"])) for state in states], np.uint64).reshape(-1, 2)
@@ -170,25 +171,28 @@ def _draw(search: Search, each: int, rng: np.random.Generator) -> np.ndarray:
     return np.sort(np.concatenate(drawn)) if drawn else np.zeros(0, np.int64)
 
 
-def _states(game: Game, search: Search, root: Any, chosen: np.ndarray) -> list[Any]:
-    """The states of nodes, by the moves that lead to them."""
+def moves_below(search: Search, chosen: np.ndarray) -> list[list[int]]:
+    """The actions that lead from the root of a search's tree to each of some nodes."""
     count = search.tree.num_nodes
     nodes = search.tree.nodes[:count]
     parent = np.full(count, -1)
     for node in np.flatnonzero(nodes["first_child"] > 0):
         first = int(nodes["first_child"][node])
         parent[first : first + int(nodes["num_children"][node])] = node
-    states = []
+    found = []
     for node in chosen.tolist():
         moves, at = [], node
         while parent[at] >= 0:
             moves.append(int(nodes["action"][at]))
             at = int(parent[at])
-        state = root
-        for action in reversed(moves):
-            state = game.play(state, action)
-        states.append(state)
-    return states
+        found.append(moves[::-1])
+    return found
+
+
+def _state_below(game: Game, state: Any, moves: Sequence[int]) -> Any:
+    for action in moves:
+        state = game.play(state, action)
+    return state
 
 
 def _others(search: Search, state: Any) -> float:
@@ -197,7 +201,7 @@ def _others(search: Search, state: Any) -> float:
     assert memory is not None
     asked: dict[str, Any] = dict(memory.recall.values)
     answer = memory.store.query(
-        memory.features(state), num_neighbours=int(asked["num_neighbours"]), temperature=asked["temperature"]
+        features_of(search, state), num_neighbours=int(asked["num_neighbours"]), temperature=asked["temperature"]
     )
     key = search.game.hash(state)
     rest = [one for one in answer.neighbours if one.key != key] if answer is not None else []

@@ -69,7 +69,7 @@ class Progress:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; numbers that there are none of are null."""
-        found: dict[str, Any] = _without_nan(asdict(self))
+        found: dict[str, Any] = without_nan(asdict(self))
         return found
 
 
@@ -157,18 +157,13 @@ class Course:
                 raise InvalidFile(f"{self.folder} cannot be made: {error}") from None
             return 0.0
         about = self.learner.load(path)
-        now, then = json.loads(json.dumps(asdict(self.plan))), about["plan"]
-        changed = [f"{key} {then.get(key)!r} to {value!r}" for key, value in now.items() if then.get(key) != value]
-        if changed:
-            raise InvalidFile(
-                f"{self.folder} holds a training with another plan ({'; '.join(changed)}): name another folder"
-            )
+        changed_plan(self.folder, asdict(self.plan), about["plan"])
         return float(about["seconds"])
 
     def _write(self, state: Progress, board: Any) -> None:
         found = state.validation
         assert found is not None
-        about = {"plan": asdict(self.plan), "seconds": state.seconds, "validation": _without_nan(asdict(found))}
+        about = {"plan": asdict(self.plan), "seconds": state.seconds, "validation": without_nan(asdict(found))}
         board.add_scalars("loss", {"policy": state.losses.policy, "value": state.losses.value}, state.done)
         for name, number in asdict(found).items():
             board.add_scalar(f"validation/{name}", number, state.done)
@@ -180,11 +175,23 @@ class Course:
                 "seconds": round(state.seconds, 1),
             }
             line |= {"losses": asdict(state.losses), "validation": asdict(found)}
-            log.write(json.dumps(_without_nan(line)) + "\n")
+            log.write(json.dumps(without_nan(line)) + "\n")
             log.flush()
             os.fsync(log.fileno())
         save_network(self.folder / NETWORK, self.learner.net, about={"step": state.done, **about})
         self.learner.save(self.folder / CHECKPOINT, about)
+
+
+def changed_plan(folder: Path, plan: dict[str, Any], then: dict[str, Any]) -> None:
+    """Sees that a folder holds the training of this plan.
+
+    Raises:
+      InvalidFile: of another; the sentence says what is different.
+    """
+    now = json.loads(json.dumps(plan))
+    changed = [f"{key} {then.get(key)!r} to {value!r}" for key, value in now.items() if then.get(key) != value]
+    if changed:
+        raise InvalidFile(f"{folder} holds a training with another plan ({'; '.join(changed)}): name another folder")
 
 
 def _mean(losses: list[Losses]) -> Losses:
@@ -197,7 +204,8 @@ def _mean(losses: list[Losses]) -> Losses:
     )
 
 
-def _without_nan(data: Any) -> Any:
+def without_nan(data: Any) -> Any:
+    """Plain data with null for numbers that are not finite."""
     if isinstance(data, dict):
-        return {key: _without_nan(value) for key, value in data.items()}
+        return {key: without_nan(value) for key, value in data.items()}
     return None if isinstance(data, float) and not math.isfinite(data) else data

@@ -72,8 +72,6 @@ class Learner:
         Raises:
           OperatorError: the loss is not finite; nothing was learnt from this batch.
         """
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.rate(self.done)
         target, wanted = self._there(policy), self._there(value)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self._half):
             logits, given, _ = self.net(self._there(planes).to(memory_format=torch.channels_last))
@@ -83,16 +81,26 @@ class Learner:
         if given is not None and bool(known.any()):
             value_loss = functional.mse_loss(given.float()[known], wanted[known])
         loss = policy_loss + self.value_weight * value_loss
-        if not bool(torch.isfinite(loss)):
-            raise OperatorError(f"the loss is not finite at step {self.done}: a smaller learning rate may help")
-        self.optimizer.zero_grad()
-        loss.backward()
-        self.optimizer.step()
-        self.done += 1
+        self._take(loss)
         best = target if target.ndim == 1 else target.argmax(1)
         accuracy = float((logits.argmax(1) == best).float().mean())
         learnt = given is not None and bool(known.any())
         return Losses(policy_loss.item(), value_loss.item() if learnt else math.nan, accuracy)
+
+    def _take(self, loss: Tensor) -> None:
+        """One step of the optimiser.
+
+        Raises:
+          OperatorError: the loss is not finite; nothing was learnt from this batch.
+        """
+        if not bool(torch.isfinite(loss)):
+            raise OperatorError(f"the loss is not finite at step {self.done}: a smaller learning rate may help")
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.rate(self.done)
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        self.done += 1
 
     def save(self, path: str | Path, about: dict[str, Any]) -> None:
         """Writes weights, optimiser and step, whole or not at all."""

@@ -88,13 +88,13 @@ class NamedNetwork:
         return f"{self.name}, {digest}"
 
     def layer(self, name: str | None) -> tuple[str, int]:
-        """A layer to compare positions by, default the last before the heads, and how many numbers it gives.
+        """A layer to compare positions by, default `Network.usual_layer`, and how many numbers it gives.
 
         Raises:
           InvalidParameter: there is no such layer.
         """
         net = self.network
-        chosen = name if name is not None else list(net.trunk)[-1]
+        chosen = name if name is not None else net.usual_layer
         return chosen, net.size_of(chosen)
 
     def __call__(self, game: Game, batch: int) -> NetworkEvaluator | PolicyRollouts:

@@ -1,7 +1,7 @@
 """Networks of policy and value for any game with `encode`, and their files.
 
-A network is a trunk of named layers and up to two heads. Any layer's output can be had from the same pass,
-as the embedding that a memory compares positions by.
+A network is a trunk of named layers and up to three heads. Any layer's output can be had from the same pass,
+as the embedding that a memory compares positions by; the third head is one that was trained for that.
 
 Sources: Silver et al., "Mastering the game of Go without human knowledge", 2017 (residual); Clark and Storkey,
 "Training deep convolutional neural networks to play Go", 2015 (predictor).
@@ -27,6 +27,7 @@ from engram.games.game import Game
 from engram.specification import Specification, parse
 
 KIND = "network"
+FEATURES = "features"
 
 
 @dataclass(frozen=True)
@@ -95,23 +96,31 @@ class Network(nn.Module):
       trunk: named layers, one after the other.
       policy: from the trunk's output to (B, num_actions) logits.
       value: from the trunk's output to (B, 1), in [-1, 1] for the player to move; None: it has none.
+      features: from the trunk's output to (B, D), for a memory alone; None: it has none.
     """
 
     def __init__(
         self, configuration: Configuration, trunk: OrderedDict[str, nn.Module], policy: nn.Module,
-        value: nn.Module | None,
+        value: nn.Module | None, features: nn.Module | None = None,
     ):  # fmt: skip
         super().__init__()
         self.configuration = configuration
         self.trunk = nn.ModuleDict(trunk)
         self.policy = policy
         self.value = value
+        self.features = features
 
     @property
     def layers(self) -> list[str]:
         """Names of the layers that can be an embedding."""
         heads = ["policy"] if self.value is None else ["policy", "value"]
-        return [*self.trunk, *(f"{head}_head" for head in heads)]
+        last = [] if self.features is None else [FEATURES]
+        return [*self.trunk, *(f"{head}_head" for head in heads), *last]
+
+    @property
+    def usual_layer(self) -> str:
+        """The layer that positions are best compared by: the one trained for it, or the last before the heads."""
+        return list(self.trunk)[-1] if self.features is None else FEATURES
 
     def size_of(self, layer: str) -> int:
         """Numbers that a layer gives of one position: the length of its embedding.
@@ -146,6 +155,8 @@ class Network(nn.Module):
             if name == layer:
                 kept = inner
             answers.append(head[-1](inner))  # type: ignore[index]
+        if layer == FEATURES and self.features is not None:
+            kept = self.features(planes)
         logits, value = answers
         return (
             logits,
@@ -182,6 +193,26 @@ def residual(shape: Configuration, *, blocks: int = 4, filters: int = 32, hidden
     return Network(shape, trunk, policy, value)
 
 
+def features(
+    shape: Configuration, *, blocks: int = 3, filters: int = 32, hidden: int = 64, inner: int = 128, size: int = 64
+) -> Network:
+    """A residual network with a third head, whose cosines are trained to say how far values are apart.
+
+    Args:
+      blocks, filters, hidden: as in `residual`. inner: width of the third head's inner layer. size: D of its output.
+
+    Until a policy is trained or taken over, its policy says nothing: all actions alike.
+    """
+    net = residual(shape, blocks=blocks, filters=filters, hidden=hidden)
+    nn.init.zeros_(net.policy[-1].weight)  # type: ignore[index]
+    nn.init.zeros_(net.policy[-1].bias)  # type: ignore[index]
+    cells = shape.height * shape.width
+    net.features = nn.Sequential(
+        Layer(filters, 16, 1), nn.Flatten(), nn.Linear(16 * cells, inner), nn.ReLU(), nn.Linear(inner, size)
+    )
+    return net
+
+
 def predictor(shape: Configuration) -> Network:
     """The move predictor of the memory paper: seven convolutions and one fully connected layer; no value.
 
@@ -200,6 +231,7 @@ def predictor(shape: Configuration) -> Network:
 NETWORKS: dict[str, tuple[Callable[..., Network], dict[str, Any], int]] = {
     "residual": (residual, {"blocks": 4, "filters": 32, "hidden": 64}, 4),
     "predictor": (predictor, {}, 8),
+    "features": (features, {"blocks": 3, "filters": 32, "hidden": 64, "inner": 128, "size": 64}, 4),
 }
 """By name: how it is built, its options, and the earlier positions that it sees where the game keeps them."""
 

@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from numba import carray
 
-from engram.compile import call, compiled
+from engram.compile import call, compiled, pointer_at
 from engram.errors import InvalidFile, InvalidParameter
 from engram.games.game import SLACK, Game
 from engram.games.go import go
@@ -132,7 +133,7 @@ class Drawing:
         planes = np.zeros((len(chosen), *self._shape), np.float32)
         sides = np.zeros(len(chosen))
         buffer = game.new_buffer()
-        _replay(
+        replay(
             game.address("copy"), game.address("play"), game.address("to_play"), self._encode, self._history,
             records.starts.ctypes.data, records.starts.itemsize, records.start[of], records.offset[of], chosen,
             records.actions, turns, self._cells, buffer, self._scratch, planes.reshape(len(chosen), -1), sides,
@@ -142,13 +143,18 @@ class Drawing:
 
 
 @compiled
-def _replay(
+def replay(
     copy, play, to_play, encode, history, starts, stride, start, first, chosen, actions, turns, cells, buffer,
     scratch, planes, sides,
 ):  # fmt: skip
+    """Plays the moves `first` to `chosen` from a start, for each row, and writes planes and sides (±1 to move)."""
     state = buffer.ctypes.data
     for row in range(len(chosen)):
-        call(copy, (state, starts + start[row] * stride))
+        begin = starts + start[row] * stride
+        if copy != 0:
+            call(copy, (state, begin))
+        else:
+            carray(pointer_at(state, np.uint8), (stride,))[:] = carray(pointer_at(begin, np.uint8), (stride,))
         for move in range(first[row], chosen[row]):
             call(play, (state, np.int64(actions[move])))
         sides[row] = 1.0 - 2.0 * call(to_play, (state,))

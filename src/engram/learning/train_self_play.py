@@ -25,6 +25,7 @@ from engram.arena.match import match
 from engram.arena.statistics import Sprt
 from engram.errors import InvalidFile, InvalidParameter
 from engram.games.registry import game as game_of
+from engram.learning.course import changed_plan
 from engram.learning.evaluator import NetworkEvaluator
 from engram.learning.learner import Learner, Losses
 from engram.learning.named import starting_network
@@ -259,12 +260,7 @@ class _Training:
             return
         place = self.folder / f"{_CHECKPOINT}{max(numbers)}"
         about, arrays = durable.load(place / _GAMES, _GAMES)
-        plan, then = json.loads(json.dumps(asdict(self.plan))), about["plan"]
-        changed = [f"{key} {then.get(key)!r} to {value!r}" for key, value in plan.items() if then.get(key) != value]
-        if changed:
-            raise InvalidFile(
-                f"{self.folder} holds a training with another plan ({'; '.join(changed)}): name another folder"
-            )
+        changed_plan(self.folder, asdict(self.plan), about["plan"])
         self.learner.load(place / "learner")
         self.playing = load_network(place / "playing")
         self.replay.restore({name[7:]: array for name, array in arrays.items() if name.startswith("replay_")},

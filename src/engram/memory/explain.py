@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from engram.errors import InvalidParameter
 from engram.games.game import State
 from engram.memory.store import Neighbour, Recollection
@@ -51,6 +53,18 @@ class Explanation:
         return text
 
 
+def features_of(search: Search, state: State) -> np.ndarray:
+    """φ of a state as the search's memory is asked about it: (D,) of length 1; an embedding is the evaluator's."""
+    assert search.memory is not None
+    made = search.memory.features
+    if not made.embedding_size or search.evaluator is None:
+        return np.asarray(made(state))
+    states = np.asarray(state).reshape(1) if search.game.compiled else [state]
+    embedding = search.evaluator.evaluate(states).embedding
+    assert embedding is not None
+    return np.asarray(made(state, embedding[0]))
+
+
 def explain(search: Search, state: State, most: int = 5) -> Explanation | None:
     """What the search's memory would answer about a state now; None if it knows nothing.
 
@@ -67,7 +81,7 @@ def explain(search: Search, state: State, most: int = 5) -> Explanation | None:
         raise InvalidParameter(f"{search.preset.text} has no memory to explain")
     asked: dict[str, Any] = dict(memory.recall.values)
     found: Recollection | None = memory.store.query(
-        memory.features(state), num_neighbours=int(asked["num_neighbours"]), temperature=asked["temperature"]
+        features_of(search, state), num_neighbours=int(asked["num_neighbours"]), temperature=asked["temperature"]
     )
     if found is None:
         return None

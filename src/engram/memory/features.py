@@ -109,8 +109,11 @@ def write_features(features, state, embedding, out):
     """
     for i in range(len(out)):
         out[i] = np.float32(0.0)
+    # Planes, and what a network makes of them, are the mover's, and stored values are player 0's: positions that
+    # look alike to different movers are opposites, so the mover is part of every feature's name.
+    seed = mix(features.seed + np.uint64(1 + call(features.to_play, (state,))))
     if embedding != 0 and features.embedding_size > 0:
-        hash_dense(floats_at(embedding, features.embedding_size), features.seed, out)
+        hash_dense(floats_at(embedding, features.embedding_size), seed, out)
         return 0 if normalise(out) < np.inf else -1
     raw = floats_at(features.raw, features.num_raw)
     for i in range(features.num_raw):
@@ -126,9 +129,6 @@ def write_features(features, state, embedding, out):
         return 0 if normalise(out) < np.inf else -1
     if features.encode == 0 or call(features.encode, (state, features.raw)) < 0:
         return -1
-    # Planes are the mover's and stored values are player 0's: positions that look alike to different
-    # movers are opposites, so the mover is part of every feature's name.
-    seed = mix(features.seed + np.uint64(1 + call(features.to_play, (state,))))
     # An empty board has features too: whose move it is.
     _put(out, seed ^ _MOVER, np.float32(1.0))
     if features.plane_weight != 0.0:
@@ -196,7 +196,7 @@ class Features:
         if own is not None:
             made = f"own={own.__module__}.{own.__qualname__}, num_own={num_own}"
         if embedding_size:
-            made = f"embedding={embedding_name or 'unnamed'}, size={embedding_size}"
+            made = f"embedding={embedding_name or 'unnamed'} of the mover, size={embedding_size}"
         self.embedding_size = embedding_size
         self._text = f"{made}, seed={seed}"
         channels, height, width = shape or (0, 0, 0)
@@ -230,16 +230,20 @@ class Features:
         """The record as bytes called float64, for an operator's table parameter."""
         return self.header.view(np.float64)
 
-    def __call__(self, state: State) -> np.ndarray:
-        """φ of a state: (D,) float32 of length 1.
+    def __call__(self, state: State, embedding: np.ndarray | None = None) -> np.ndarray:
+        """φ of a state: (D,) float32 of length 1; features of an evaluator's embedding need that embedding.
 
         Raises:
           InvalidParameter: a feature function failed, or gave a number that is not finite.
         """
+        given = np.zeros(0, np.float32) if embedding is None else np.ascontiguousarray(embedding, np.float32)
+        if given.shape != ((self.embedding_size,) if self.embedding_size else (0,)):
+            raise InvalidParameter(f"these features take an embedding of {self.embedding_size} numbers")
         buffer = self.game.new_buffer()
         self.game.write(buffer, state)
         out = np.zeros(self.dimension, np.float32)
-        if write_features(self.header[0], buffer.ctypes.data, 0, out) < 0:
+        address = given.ctypes.data if self.embedding_size else 0
+        if write_features(self.header[0], buffer.ctypes.data, address, out) < 0:
             raise InvalidParameter(f"the features of this position of {self.game.name} failed or are not finite")
         return out
 

@@ -16,7 +16,7 @@ from engram.memory.neighbours import INDICES
 from engram.memory.operators import as_table, recall_leaf, remember_path
 from engram.memory.store import MAX_CAPACITY, Store
 from engram.search.operators import Operator
-from engram.search.presets import Memory, Preset, puct, register, uct
+from engram.search.presets import NETWORK_LEAVES, Memory, Preset, puct, register, uct
 
 
 def remembering(
@@ -26,7 +26,7 @@ def remembering(
     capacity: int = 10_000,
     dimension: int = 512,
     decay: float = 2.0,
-    equivalence: float = 1000.0,
+    equivalence: float = 3.0,
     neighbours: str = "sketch",
     seed: int = 0,
     bias: float | None = None,
@@ -44,7 +44,8 @@ def remembering(
     Args:
       num_neighbours: M ≥ 1. temperature: τ > 0, of cosines. capacity: |M| ≥ 1, entries.
       dimension: D ≥ 1 of the features. decay: η ≥ 1 a ply.
-      equivalence: k ≥ 0 of the weight λ = sqrt(k/(3N + k)) in selection; 0: bit for bit the search without memory.
+      equivalence: k ≥ 0 of the weight λ = sqrt(k/(3N + k)) in selection; 0: bit for bit the search without memory;
+        the default by experiments/memory_truth.
       bias: b ≥ 0 of the weight λ = N_M/(N + N_M + 4·N·N_M·b²) instead, of least mean squared error if memory's
         value is wrong by b; None: not.
       every_node: ask about every node of the path on every visit, and take nothing up: slow, a yardstick.
@@ -122,16 +123,29 @@ def remembering(
     return make
 
 
+def _compared_by(network: str, layer: str | None, dimension: int) -> tuple[Any, Callable[[Game], Features]]:
+    """A network as the evaluator that embeds, and the features that a layer of it makes."""
+    named = import_module("engram.learning").named_network(network)  # by name: learning stands above this package
+    chosen, size = named.layer(layer)
+
+    def embedded(game: Game) -> Features:
+        return Features(game, dimension, embedding_size=size, embedding_name=f"{named.identity}, {chosen}")
+
+    return replace(named, embedding=chosen), embedded
+
+
 @register
 def memory_uct(
     *,
     exploration: float | None = None,
+    network: str | None = None,
+    layer: str | None = None,
     num_neighbours: int = 50,
     temperature: float = 0.1,
     capacity: int = 10_000,
     dimension: int = 512,
     decay: float = 2.0,
-    equivalence: float = 1000.0,
+    equivalence: float = 3.0,
     neighbours: str = "sketch",
     bias: float | None = None,
     every_node: bool = False,
@@ -143,6 +157,7 @@ def memory_uct(
     rollout: str = "uniform",
     expand_after: int = 1,
     decision: str = "robust",
+    num_leaves: int | None = None,
     reuse_tree: bool = True,
     selection: Operator | None = None,
     solver: bool = False,
@@ -155,6 +170,8 @@ def memory_uct(
       num_neighbours, temperature, capacity, dimension, decay, equivalence, neighbours, bias, every_node, keep_states,
         memory, plane_weight, pattern_weight: as in `remembering`.
       rollout: as in `uct`.
+      network, layer: positions are compared by this layer of a network (see `memory_puct`), and valued by rollouts all
+        the same; None: by hand-made features. num_leaves: as in `puct`.
 
     The store lasts as long as the search: through the moves of a game, not to the next game.
 
@@ -173,6 +190,13 @@ def memory_uct(
         solver=solver,
         transpositions=transpositions,
     )
+    embedded = None
+    if network is not None:
+        evaluator, embedded = _compared_by(network, layer, dimension)
+        leaves = NETWORK_LEAVES if num_leaves is None else num_leaves
+        base = replace(base, evaluator=evaluator, rollout_values=True, num_leaves=leaves)
+    elif layer is not None or num_leaves is not None:
+        raise InvalidParameter("a layer and num_leaves are for a network, and there is none")
     remembers = remembering(
         num_neighbours=num_neighbours,
         temperature=temperature,
@@ -187,6 +211,7 @@ def memory_uct(
         memory=memory,
         plane_weight=plane_weight,
         pattern_weight=pattern_weight,
+        features=embedded,
     )
     return replace(base, memory=remembers)
 
@@ -202,7 +227,7 @@ def memory_puct(
     capacity: int = 10_000,
     dimension: int = 512,
     decay: float = 2.0,
-    equivalence: float = 1000.0,
+    equivalence: float = 3.0,
     neighbours: str = "sketch",
     bias: float | None = None,
     every_node: bool = False,
@@ -219,7 +244,8 @@ def memory_puct(
 
     Args:
       network: as in `puct`; None: uniform priors, rollouts, and hand-made features.
-      layer: of the network, whose output is hashed to `dimension` numbers; default the last before the heads.
+      layer: of the network, whose output is hashed to `dimension` numbers; default the one trained for it
+        (`engram train features`), or else the last before the heads.
       exploration, backup, decision, num_leaves, reuse_tree, solver, transpositions: as in `puct`.
       num_neighbours, temperature, capacity, dimension, decay, equivalence, neighbours, bias, every_node, keep_states,
         memory: as in `remembering`.
@@ -244,13 +270,8 @@ def memory_puct(
     )
     embedded = None
     if network is not None:
-        named = import_module("engram.learning").named_network(network)  # by name: learning stands above this package
-        chosen, size = named.layer(layer)
-        base = replace(base, evaluator=replace(named, embedding=chosen))
-
-        def embedded(game: Game) -> Features:
-            return Features(game, dimension, embedding_size=size, embedding_name=f"{named.identity}, {chosen}")
-
+        evaluator, embedded = _compared_by(network, layer, dimension)
+        base = replace(base, evaluator=evaluator)
     remembers = remembering(
         num_neighbours=num_neighbours,
         temperature=temperature,

@@ -54,12 +54,13 @@ def samples_each(sigma: float, alpha: float, num_neighbours: int, failure: float
 def samples_together(
     sigma: float, alpha: float, temperature: float, num_neighbours: int, failure: float, *, corrected: bool = True
 ) -> float:
-    """Returns each of M neighbours needs, so that their softmax average errs by less than α.
+    """Returns that M neighbours need together, however shared out, so that their softmax average errs by less than α.
 
         as printed   n ≥ 2σ²/(α - τ·log M)²·log(1/β),   α > τ·log M
         corrected    n ≥ 2σ²/(α - τ·log M)²·(log(1/β) + M·log 2)
 
-    Both speak of the weights f_τ(-c) of the entries' errors c, not of eq. 8, and need independent entries.
+    Both speak of the weights f_τ(-c) of the entries' errors c, not of eq. 8, and need independent entries: f_τ(-c)·c is
+    at most min c + τ·log M, so the average errs by α only if every entry errs by α - τ·log M.
     Arguments as in `samples_each`; temperature: τ > 0 in the unit of values.
 
     Raises:

@@ -20,6 +20,7 @@ from engram.games.registry import game as game_of
 from engram.rng import derive_seed
 from engram.search import tree_file
 from engram.search.decision import final_move, highest_value, interval, most_visited
+from engram.search.evaluation import Evaluator
 from engram.search.limit import Limit
 from engram.search.parallel import merged
 from engram.search.presets import Memory, Preset, preset
@@ -84,6 +85,11 @@ class Search:
     def memory(self) -> Memory | None:
         """What the preset's memory became for this game, its `store` among it; None without one."""
         return self._workspace.memory
+
+    @property
+    def evaluator(self) -> Evaluator | None:
+        """What answers batches of its leaves; None without one."""
+        return self._workspace.evaluator
 
     def warm_up(self) -> None:
         """Compiles, or loads from the cache, all that this search calls; `run` does it before its clock starts."""

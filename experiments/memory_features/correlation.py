@@ -1,0 +1,125 @@
+"""Does a cosine of features say how far exact values are apart? On positions that no network here has seen.
+
+    python experiments/memory_features/correlation.py --games 150 --seed 1000 --learned FOLDER --output correlation.json
+
+FOLDER is that of `engram train features`. For each kind of features: correlation of the cosine with -|ΔV*| over
+pairs of one family and one mover, and the mean error |Σ w_j·V*_j - V*| of a position's value from the exact values of
+the other members of its family, w by softmax(cos/τ), so what a memory could say at best.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from engram.learning.families import MEMBERS, Families, Sampler, Sampling
+from engram.learning.feature_learner import correlation
+from engram.learning.named import NamedNetwork
+from engram.memory.features import Features
+
+LAYERS = ("stem", "block2", "block4", "policy_head", "value_head")
+TEMPERATURES = (0.02, 0.1, 0.5)
+
+
+def states_of(families: Families) -> list[np.ndarray]:
+    """Every position of some families."""
+    game, found = families.game, []
+    for first, end in zip(families.offset[:-1], families.offset[1:], strict=True):
+        state = game.initial_state()
+        for action in families.actions[first:end].tolist():
+            state = game.play(state, action)
+        found.append(state)
+    return found
+
+
+def embedded(families: Families, states: list[np.ndarray], name: str, layer: str | None) -> np.ndarray:
+    """φ of every position by a layer of a network, as a memory has it."""
+    game = families.game
+    chosen, size = NamedNetwork(name).layer(layer)
+    evaluator = NamedNetwork(name, embedding=chosen, precision="float32")(game, 64)
+    features = Features(game, embedding_size=size)
+    inner = evaluator.evaluate(np.array(states)).embedding
+    return np.array([features(state, row) for state, row in zip(states, inner, strict=True)])
+
+
+def own_values(families: Families, states: list[np.ndarray], name: str) -> np.ndarray:
+    """A network's values as positions on a half circle, (cos πv/2, sin πv/2): what a learned value alone would say."""
+    angle = NamedNetwork(name, precision="float32")(families.game, 64).evaluate(np.array(states)).value * np.pi / 2
+    movers = np.array([families.game.to_play(state) for state in states])[:, None]
+    pair = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    # As in a memory's features, positions of different movers are orthogonal.
+    return np.concatenate([pair * (movers == 0), pair * (movers == 1)], axis=1)
+
+
+def figures(phi: np.ndarray, value: np.ndarray, side: np.ndarray, number: np.ndarray, seed: int) -> dict[str, object]:
+    """What a kind of features says; intervals by drawing games anew.
+
+    Args:
+      phi: (F, MEMBERS, D). value, side: (F, MEMBERS). number: (F,) of the game.
+    """
+    cosine = phi @ phi.transpose(0, 2, 1)
+    gap = np.abs(value[:, :, None] - value[:, None, :])
+    once = np.triu(side[:, :, None] == side[:, None, :], 1)
+    absolute = value * side  # for player 0
+    errors = {}
+    for temperature in TEMPERATURES:
+        weights = np.exp((cosine - 1.0) / temperature) * (1.0 - np.eye(MEMBERS))
+        said = (weights @ absolute[:, :, None])[:, :, 0] / np.maximum(weights.sum(axis=2), 1e-300)
+        errors[temperature] = np.abs(said - absolute).mean(axis=1)
+
+    def both(rows: np.ndarray) -> list[float]:
+        mask = once[rows]
+        return [correlation(cosine[rows][mask], -gap[rows][mask]), *(errors[t][rows].mean() for t in TEMPERATURES)]
+
+    games, rng = np.unique(number), np.random.default_rng(seed)
+    by_game = {one: np.flatnonzero(number == one) for one in games}
+    drawn = [both(np.concatenate([by_game[one] for one in rng.choice(games, len(games))])) for _ in range(200)]
+    low, high = np.percentile(drawn, [2.5, 97.5], axis=0)
+    names = ("correlation", *(f"error at τ = {temperature}" for temperature in TEMPERATURES))
+    every = both(np.arange(len(value)))
+    return {name: [float(every[k]), float(low[k]), float(high[k])] for k, name in enumerate(names)}
+
+
+def main() -> None:
+    """Prints a line a kind of features."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--games", type=int, default=150)
+    parser.add_argument("--seed", type=int, default=1000, help="of the games; another than the training's")
+    parser.add_argument("--learned", nargs="*", default=[], help="folders or names of networks with learned features")
+    parser.add_argument("--output", type=Path)
+    asked = parser.parse_args()
+    sampler = Sampler(Sampling("connect_four", seed=asked.seed))
+    while sampler.games < asked.games:
+        sampler.play()
+    families = sampler.families()
+    states, game = states_of(families), families.game
+    side = np.array([1.0 if game.to_play(state) == 0 else -1.0 for state in states]).reshape(-1, MEMBERS)
+    kinds: dict[str, Callable[[], np.ndarray]] = {}
+    for name, options in (
+        ("hand-made", {}), ("planes alone", {"pattern_weight": 0.0}), ("patterns alone", {"plane_weight": 0.0})
+    ):  # fmt: skip
+        kinds[name] = lambda options=options: np.array([Features(game, **options)(state) for state in states])
+    for layer in LAYERS:
+        kinds[f"connect_four, {layer}"] = lambda layer=layer: embedded(families, states, "connect_four", layer)
+    kinds["connect_four, its values"] = lambda: own_values(families, states, "connect_four")
+    for folder in asked.learned:
+        kinds[f"{Path(folder).name}, features"] = lambda folder=folder: embedded(families, states, folder, None)
+        kinds[f"{Path(folder).name}, its values"] = lambda folder=folder: own_values(families, states, folder)
+    print(f"{len(families)} families, {families.value.size} positions of {sampler.games} games")
+    found = {}
+    for name, make in kinds.items():
+        phi = make().reshape(len(families), MEMBERS, -1)
+        found[name] = figures(phi, families.value, side, families.number, asked.seed)
+        words = "   ".join(f"{key} {one[0]:.3f} [{one[1]:.3f}, {one[2]:.3f}]" for key, one in found[name].items())
+        print(f"{name:28} {words}", flush=True)
+    if asked.output:
+        about = {"games": sampler.games, "families": len(families), "seed": asked.seed}
+        asked.output.write_text(json.dumps({**about, "features": found}, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""Figure 2 of the memory paper at our scale: neighbours × temperature × simulations, against the baseline.
+
+    python experiments/memory_mcts/run.py --games 200 --only "connect_four learned" --minutes 40
+
+Cells grow together, some games each in turn, so that whatever the clock allows is spread evenly; the same command again
+goes on. Games are recorded in memory_mcts.sqlite beside this file, the table stands in screen.json and on the terminal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from engram import match
+
+HERE = Path(__file__).parent
+PLAYERS = os.path.relpath(HERE / "players.py")
+SEED = 501
+ROUND = 20
+NEIGHBOURS, TEMPERATURES = (20, 50, 100), (0.05, 0.1, 1.0)
+GO_BASELINE = "uct_prior(network='go9', num_leaves=8)"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A match: its group, game, players, and what each may spend a move (simulations, or seconds)."""
+
+    group: str
+    game: str
+    a: str
+    b: str
+    simulations: int | None = None
+    seconds: float | None = None
+
+    @property
+    def name(self) -> str:
+        """Group, budget and player, as the table shows it."""
+        budget = f"{self.simulations} simulations" if self.simulations else f"{self.seconds} s"
+        return f"{self.group}: {self.a.removeprefix(PLAYERS + ':')}, {budget}"
+
+
+def cells() -> list[Cell]:
+    """Every cell of the study."""
+    grid = [f"num_neighbours={m}, temperature={t}" for m in NEIGHBOURS for t in TEMPERATURES]
+    found = []
+    for group, network in (("connect_four hand-made", ""), ("connect_four learned", "connect_four_features")):
+        # Leaves in flight cost strength at so few simulations: one at a time, as the opponent has it.
+        given = f"network='{network}', num_leaves=1, " if network else ""
+        # How loud a memory may be depends on how well it compares: λ is screened first.
+        # So does the way up the path: with η = 1000 an answer counts as one return beyond its own node.
+        loud = [f"equivalence={k}" for k in (3, 30)]
+        loud += ["equivalence=30, decay=1000.0", "equivalence=30, every_node=true"]
+        found += [Cell(f"{group} λ", "connect_four", f"memory_uct({given}{options})", "uct", 200) for options in loud]
+        found += [
+            Cell(group, "connect_four", f"memory_uct({given}{options})", "uct", simulations)
+            for simulations in (250, 500, 1000)
+            for options in grid
+        ]
+        timed = f"network='{network}'" if network else ""
+        found.append(Cell(f"{group} time", "connect_four", f"memory_uct({timed})", "uct", seconds=0.05))
+    loud_and_near = "equivalence=30, decay=1000.0"
+    learned = f"memory_uct(network='connect_four_features', num_leaves=1, {loud_and_near})"
+    found.append(Cell("learned or hand-made", "connect_four", learned, f"memory_uct({loud_and_near})", 200))
+    for group, layer in (("go hand-made", "'hand-made'"), ("go block4", "block4")):
+        found += [
+            Cell(group, "go:9", f"{PLAYERS}:memory_prior(layer={layer}, {options})", GO_BASELINE, simulations)
+            for simulations in (250, 500, 1000)
+            for options in grid
+        ]
+        found.append(Cell(f"{group} time", "go:9", f"{PLAYERS}:memory_prior(layer={layer})", GO_BASELINE, seconds=0.2))
+    return found
+
+
+def main() -> None:
+    """Plays rounds until every chosen cell has its games or the minutes are over."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--games", type=int, default=200, help="of a cell")
+    parser.add_argument("--only", default="", help="cells whose name holds this text")
+    parser.add_argument("--minutes", type=float, default=40.0)
+    parser.add_argument("--seed", type=int, default=SEED)
+    asked = parser.parse_args()
+    chosen, end = [cell for cell in cells() if asked.only in cell.name], time.monotonic() + 60.0 * asked.minutes
+    table = HERE / "screen.json"
+    rows = json.loads(table.read_text("utf-8")) if table.exists() else {}
+    for games in range(ROUND, asked.games + ROUND, ROUND):
+        for cell in chosen:
+            if time.monotonic() > end:
+                return
+            found = match(
+                cell.game, cell.a, cell.b, games=min(games, asked.games), simulations=cell.simulations,
+                seconds=cell.seconds, seed=asked.seed, workers=1, database=HERE / "memory_mcts.sqlite",
+            )  # fmt: skip
+            told = found.to_json()
+            rows[f"{cell.name}, seed {asked.seed}"] = {
+                "games": found.games, "score": told["score"], "low": told["score_low"], "high": told["score_high"],
+                "ms_a": 1000 * found.a.seconds, "ms_b": 1000 * found.b.seconds,
+            }  # fmt: skip
+            part = table.with_suffix(".part")
+            part.write_text(json.dumps(rows, indent=1, sort_keys=True, ensure_ascii=False) + "\n", "utf-8")
+            os.replace(part, table)
+            low, high = 100 * told["score_low"], 100 * told["score_high"]
+            print(
+                f"{cell.name:70} {found.games:4} games {100 * found.score:5.1f} % [{low:.1f}, {high:.1f}]", flush=True
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+"""Features for a memory: families and their values, the loss, training, and searches that compare by them."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from typer.testing import CliRunner  # noqa: E402
+
+import engram  # noqa: E402
+from engram.arena.opponents import line_parameters  # noqa: E402
+from engram.arena.solver import Solver  # noqa: E402
+from engram.errors import InvalidFile, InvalidParameter  # noqa: E402
+from engram.interfaces.cli import app  # noqa: E402
+from engram.learning.families import MEMBERS, Sampler, Sampling  # noqa: E402
+from engram.learning.feature_learner import pairs  # noqa: E402
+from engram.learning.named import NamedNetwork  # noqa: E402
+from engram.learning.networks import load_network, network, save_network  # noqa: E402
+from engram.learning.train_features import FeaturePlan, train_features  # noqa: E402
+from engram.memory.explain import features_of  # noqa: E402
+
+GAME = "line:rows=5,columns=5,run=4,gravity=true"
+SAMPLING = Sampling(GAME, simulations=100)
+PLAN = FeaturePlan(
+    SAMPLING, positions=800, network="features(blocks=1,filters=8,size=16)", steps=12, batch=4, validation=0.3
+)
+
+
+@pytest.fixture(scope="module")
+def sampler():
+    made = Sampler(SAMPLING)
+    for _ in range(25):
+        made.play()
+    return made
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("features") / "run"
+    train_features(PLAN, folder)
+    return folder
+
+
+def test_values_are_the_solver_s_for_the_player_to_move(sampler):
+    families, game = sampler.families(), engram.game(GAME)
+    solver = Solver(*line_parameters(game))
+    assert sampler.exact and len(families) >= 10 and set(np.unique(families.value)) == {-1.0, 0.0, 1.0}
+    for row in range(0, len(families), 5):
+        planes, side = families.planes(np.array([row]), (2, 5, 5), None)
+        keys = set()
+        for member in range(MEMBERS):
+            at = row * MEMBERS + member
+            moves = families.actions[families.offset[at] : families.offset[at + 1]].tolist()
+            state = game.initial_state()
+            for action in moves:
+                state = game.play(state, action)
+            keys.add(game.hash(state))
+            assert families.value[row, member] == solver.value(int(state["mine"]), int(state["stones"]))
+            assert side[0, member] == (1.0 if len(moves) % 2 == 0 else -1.0) and len(moves) >= 25 // 4
+            assert planes[member].sum() == len(moves)
+        assert len(keys) == MEMBERS
+
+
+def test_games_are_held_out_whole_and_sampling_goes_on(sampler, tmp_path):
+    families = sampler.families()
+    learnt, held_out = families.split(0.3)
+    assert len(learnt) + len(held_out) == len(families) and 0 < len(held_out) < len(learnt)
+    assert not set(families.number[learnt]) & set(families.number[held_out])
+    half = Sampler(SAMPLING)
+    for number in range(25):
+        if number == 9:
+            half.save(tmp_path / "half")
+            half = Sampler(SAMPLING)
+            half.load(tmp_path / "half")
+        half.play()
+    assert (half.families().actions == families.actions).all() and (half.families().value == families.value).all()
+    with pytest.raises(InvalidFile, match="drawn otherwise"):
+        Sampler(replace(SAMPLING, seed=1)).load(tmp_path / "half")
+
+
+def test_values_by_search_are_near_the_exact_ones():
+    made = Sampler(Sampling("tic_tac_toe", simulations=100, label_simulations=500))
+    while made.positions < 10 * MEMBERS:
+        made.play()
+    families, solver, game = made.families(), Solver(3, 3, 3, False), engram.game("tic_tac_toe")
+    exact = []
+    for first, end in zip(families.offset[:-1], families.offset[1:], strict=True):
+        state = game.initial_state()
+        for action in families.actions[first:end].tolist():
+            state = game.play(state, action)
+        exact.append(solver.value(int(state["mine"]), int(state["stones"])))
+    assert not made.exact and np.abs(families.value).max() <= 1.0
+    assert np.corrcoef(families.value.ravel(), exact)[0, 1] > 0.7
+
+
+def test_pairs_are_of_one_family_and_one_mover():
+    embedding, value, side = torch.zeros(2 * MEMBERS, 2), torch.zeros(2, MEMBERS), torch.ones(2, MEMBERS)
+    embedding[:, 0] = 3.0
+    embedding[1] = torch.tensor([0.0, 0.5])
+    side[0, 3:] = -1.0
+    value[0, :3] = torch.tensor([1.0, -1.0, 0.0])
+    cosine, target = pairs(embedding, value, side)
+    assert len(cosine) == 3 + math.comb(MEMBERS - 3, 2) + math.comb(MEMBERS, 2)
+    assert cosine[:3].tolist() == pytest.approx([0.0, 1.0, 0.0])  # members 0-1, 0-2, 1-2
+    assert target[:3].tolist() == pytest.approx([-1.0, 0.0, 0.0]) and (target[3:] == 1.0).all()
+
+
+def test_it_learns_what_values_have_in_common(tmp_path):
+    sampling = Sampling("tic_tac_toe", simulations=100)
+    plan = replace(PLAN, sampling=sampling, positions=2000, steps=120, batch=8, learning_rate=0.01)
+    said = []
+    done = train_features(plan, tmp_path / "run", progress=said.append)
+    assert done.exact and done.warnings == () and done.validation.correlation > 0.4
+    assert said and done.losses.cosine < 0.6
+    lines = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    assert lines[-1] == json.loads(json.dumps(done.to_json())) | {"seconds": lines[-1]["seconds"]}
+
+
+def test_a_stopped_training_goes_on_as_if_undisturbed(trained, tmp_path):
+    for stop in (5, 9, None):
+        train_features(PLAN, tmp_path / "parts", stop_at=stop)
+    one, other = (load_network(place / "network.safetensors").state_dict() for place in (trained, tmp_path / "parts"))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    with pytest.raises(InvalidFile, match=r"another plan .*batch 4 to 5"):
+        train_features(replace(PLAN, batch=5), tmp_path / "parts")
+
+
+def test_a_trained_network_keeps_its_policy_and_value(tmp_path):
+    torch.manual_seed(1)
+    known = network("residual(blocks=1,filters=8)", engram.game(GAME)).eval()
+    save_network(tmp_path / "known.safetensors", known)
+    train_features(replace(PLAN, network=str(tmp_path / "known.safetensors")), tmp_path / "run")
+    made = load_network(tmp_path / "run" / "network.safetensors")
+    planes = torch.rand(5, 2, 5, 5)
+    for theirs, ours in zip(known(planes)[:2], made(planes)[:2], strict=True):
+        assert torch.equal(theirs, ours)
+    fresh = network(made.configuration.network, engram.game(GAME)).eval()
+    assert not torch.allclose(made(planes, "features")[2], fresh(planes, "features")[2], atol=1e-3)
+
+
+def test_a_memory_compares_by_them(trained):
+    game = engram.game(GAME)
+    search = engram.Search(game, f'memory_uct(network="{trained}", num_leaves=4, equivalence=50, dimension=256)')
+    assert search.run(game.initial_state(), engram.Limit(simulations=200)).simulations == 200
+    store, named = search.memory.store, NamedNetwork(str(trained), embedding="features")
+    assert named.layer(None) == ("features", 16)
+    state = game.play(game.initial_state(), 2)
+    row = store.features[store.find(game.hash(state))]
+    assert row @ features_of(search, state) == pytest.approx(1.0, abs=0.02)  # half precision, another batch
+    assert len(np.flatnonzero(row)) <= 16 and store.entries["visit_count"].max() == 200
+    # Rollouts value leaves: the network has a say through the memory alone.
+    visits = {}
+    for layer in ("features", "block1"):
+        for equivalence in (0, 50):
+            options = f"layer={layer}, num_leaves=1, equivalence={equivalence}"
+            one = engram.Search(game, f'memory_uct(network="{trained}", {options})')
+            one.run(game.initial_state(), engram.Limit(simulations=150), seed=4)
+            visits[layer, equivalence] = one.tree.children()["visit_count"].tolist()
+    assert visits["features", 0] == visits["block1", 0] and visits["features", 50] != visits["block1", 50]
+    with pytest.raises(InvalidParameter, match="for a network"):
+        engram.presets.memory_uct(layer="features")
+
+
+def test_the_command_line(tmp_path):
+    run = CliRunner().invoke(
+        app, ["train", "features", "-g", GAME, "--positions", "400", "--steps", "3", "--batch", "2", "--validation",
+              "0.3", "--simulations", "100", "--network", "features(blocks=1,filters=4)", "-o", str(tmp_path / "run"),
+              "--json"],
+    )  # fmt: skip
+    assert run.exit_code == 0 and json.loads(run.stdout)["done"] == 3
+    for wrong, said in (
+        (["--network", "predictor"], "features(…), not predictor"),
+        (["--network", "connect_four"], "is a network for connect_four, not for"),
+        (["--simulations", "10"], "64 simulations or more"),
+    ):
+        refused = CliRunner().invoke(app, ["train", "features", "-g", GAME, "-o", str(tmp_path / "no"), *wrong])
+        assert refused.exit_code == 2 and said in " ".join(refused.stderr.split())
