@@ -455,11 +455,16 @@ class ReferenceSearch:
     def __post_init__(self) -> None:
         self.reset(self.position)
 
+    @property
+    def correction(self) -> BiasCorrection | None:
+        mix = getattr(self.backup, "mix", None)
+        return mix if isinstance(mix, BiasCorrection) else None
+
     def reset(self, position: Any) -> None:
         self.position, self.full = position.copy(), False
         self.positions: dict[Any, list[float]] = {}  # Σ N·V for player 0 and Σ N over the nodes of a position
-        if isinstance(self.backup.mix, BiasCorrection):
-            self.backup.mix.sums = {}
+        if self.correction is not None:
+            self.correction.sums = {}
         self.root = Node(player=position.to_play())
         self.num_nodes = 1
 
@@ -467,10 +472,10 @@ class ReferenceSearch:
         """Plays a move and keeps what was found below it."""
         self.position.play(action)
         kept = [child for child in self.root.visited if child.action == action]
-        correction, root = self.backup.mix, self.root
-        sums = correction.sums if isinstance(correction, BiasCorrection) else {}
+        correction, root = self.correction, self.root
+        sums = correction.sums if correction is not None else {}
         self.reset(self.position)
-        if kept and isinstance(correction, BiasCorrection):
+        if kept and correction is not None:
             correction.sums = sums
             correction.keep(root, kept[0])
         if kept:
@@ -604,7 +609,7 @@ class ReferenceSearch:
         child.player, child.terminal = position.to_play(), not position.legal_actions()
         if self.transpositions and not child.terminal:
             child.key = position.key()
-        if isinstance(self.backup.mix, BiasCorrection) and not child.terminal:
+        if self.correction is not None and not child.terminal:
             before = None if node is self.root else node.action
             around = self.local_pattern(position, child.action) if self.local_pattern else None
             child.bucket = node.player, child.action, before, around

@@ -63,7 +63,8 @@ def test_killed_while_building_nothing_saved_is_lost(tmp_path):
 
 
 def test_an_answer_names_its_witnesses(tmp_path):
-    build("connect_four", SEARCH, tmp_path / "m", games=3, simulations=100, opening_moves=0)
+    # Few enough simulations that the store keeps all it saw.
+    build("connect_four", SEARCH, tmp_path / "m", games=2, simulations=30, opening_moves=0)
     search = Search("connect_four", f"memory_uct(memory='{tmp_path / 'm'}')")
     game = search.game
     state = game.play(game.initial_state(), 3)
