@@ -440,7 +440,7 @@ class ReferenceSearch:
     max_nodes: float = math.inf  # a node gets no children where `num_actions` more might not fit
     num_actions: int = 0
     evaluator: Callable[[Any], tuple[float, Sequence[float]]] | None = None  # value for the mover, weights by action
-    rollout_values: bool = False  # the evaluator's values are not used
+    rollout_share: float = 0.0  # of a rollout in the value beside the evaluator's; 1: those are not used
     prior: Callable[[Any], Sequence[float]] | None = None  # weights by action
     first_nodes: float = math.inf  # nodes of a run that are given priors
     recall: Callable[[list[Node], Any], None] | None = None  # what a memory writes before a leaf is evaluated
@@ -577,7 +577,7 @@ class ReferenceSearch:
             node.proven = True
 
     def waits(self) -> bool:
-        return self.evaluator is not None and not (self.rollout_values and self.priors_left <= 0)
+        return self.evaluator is not None and not (self.rollout_share == 1.0 and self.priors_left <= 0)
 
     def expand(self, node: Node, position: Any, weights: Sequence[float] | None = None) -> bool:
         actions = position.legal_actions()
@@ -599,7 +599,7 @@ class ReferenceSearch:
     def enter(self, node: Node, position: Any, rng: Rng, chosen: int) -> Node:
         first = node.num_visited
         unvisited = len(node.children) - first
-        ordered = node.has_priors or (self.evaluator is not None and not self.rollout_values)
+        ordered = node.has_priors or (self.evaluator is not None and self.rollout_share < 1.0)
         if chosen != EXPAND or (unvisited > 1 and not ordered):
             drawn = first + rng.below(unvisited) if chosen == EXPAND else chosen
             node.children[first], node.children[drawn] = node.children[drawn], node.children[first]
@@ -623,6 +623,9 @@ class ReferenceSearch:
         value, weights = self.evaluator(position)
         if not leaf.children:
             self.priors_left -= self.expand(leaf, position, weights)
-        if self.rollout_values:
+        value = leaf.sign * float(np.float32(value))
+        if self.rollout_share == 1.0:
             return position.rollout(rng)
-        return leaf.sign * float(np.float32(value))
+        if self.rollout_share > 0.0:
+            value += self.rollout_share * (position.rollout(rng) - value)
+        return value

@@ -92,7 +92,7 @@ def test_network_prior_with_rollouts_is_the_oracles(game_name, first_nodes):
     evaluator = StubEvaluator(game.num_actions)
     search = Search(game, uct_prior(evaluator=evaluator, strength=10.0, first_nodes=first_nodes))
     oracle = ReferenceSearch(
-        twin(), reference.ucb1_prior(1.0, 10.0), evaluator=stub_of, rollout_values=True, first_nodes=first_nodes
+        twin(), reference.ucb1_prior(1.0, 10.0), evaluator=stub_of, rollout_share=1.0, first_nodes=first_nodes
     )
     state = game.initial_state()
     for move, action in enumerate(game.legal_actions(state)[2:4]):
@@ -177,4 +177,4 @@ def test_wrong_priors_are_refused():
         with pytest.raises(InvalidParameter):
             uct_prior(**wrong)
     with pytest.raises(InvalidParameter):
-        Preset(selection=uct().selection, rollout_values=True)
+        Preset(selection=uct().selection, rollout_share=0.5)

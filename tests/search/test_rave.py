@@ -148,7 +148,7 @@ def test_rave_with_a_network_s_priors_from_move_to_move(game_name):
     rule = {"strength": 10.0, "equivalence": 100.0}
     search = Search(game, rave(evaluator=StubEvaluator(game.num_actions), first_nodes=20, **rule))
     oracle = ReferenceSearch(
-        twin(), reference.rave(**rule), evaluator=stub_of, rollout_values=True, first_nodes=20, amaf=True
+        twin(), reference.rave(**rule), evaluator=stub_of, rollout_share=1.0, first_nodes=20, amaf=True
     )
     state = game.initial_state()
     for move, action in enumerate(game.legal_actions(state)[2:4]):

@@ -333,6 +333,21 @@ def test_evaluator_with_priors(game_name, backup, rule):
     assert children["prior"].sum() == pytest.approx(1.0, abs=1e-6)
 
 
+@pytest.mark.parametrize("share", [0.25, 1.0])
+def test_values_of_an_evaluator_mixed_with_rollouts(share):
+    game, state, position = position_after("connect_four", 1, seed=4)
+    preset = puct(evaluator=StubEvaluator(7), rollout_share=share)
+    compare(
+        game,
+        state,
+        position,
+        preset,
+        ReferenceSearch(position, reference.puct(), evaluator=stub_of, rollout_share=share),
+        400,
+        seed=3,
+    )
+
+
 def test_evaluator_in_a_bounded_tree_and_from_move_to_move():
     game, twin = GAMES["connect_four"]
     search = Search(game, puct(evaluator=StubEvaluator(7)), max_nodes=120)

@@ -194,7 +194,7 @@ def memory_uct(
     if network is not None:
         evaluator, embedded = _compared_by(network, layer, dimension)
         leaves = NETWORK_LEAVES if num_leaves is None else num_leaves
-        base = replace(base, evaluator=evaluator, rollout_values=True, num_leaves=leaves)
+        base = replace(base, evaluator=evaluator, rollout_share=1.0, num_leaves=leaves)
     elif layer is not None or num_leaves is not None:
         raise InvalidParameter("a layer and num_leaves are for a network, and there is none")
     remembers = remembering(

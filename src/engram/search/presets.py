@@ -66,8 +66,8 @@ class Preset:
         with the game's record; it may use the state up.
       evaluator: answers batches of leaves instead; a function of the game and of the leaves that wait together at
         most makes one for each search.
-      rollout_values: leaves are valued by rollout or `evaluation` all the same; the evaluator gives priors, and
-        embeddings where a memory wants them.
+      rollout_share: in [0, 1], of a rollout (or `evaluation`) in a leaf's value beside the evaluator's; 1: the
+        evaluator gives priors, and embeddings where a memory wants them, and its values are not used.
       prior: a function `(state, actions, count, weights) -> 0`, compiled with the game's record, that writes a
         weight ≥ 0 for each of `count` legal actions: `weights[actions[k]] = …`; or `game`: the game's own; or None.
       first_nodes: only so many nodes of a search, the first, are given priors; None: all.
@@ -88,7 +88,7 @@ class Preset:
     rollout: str = "uniform"
     evaluation: Callable[..., float] | None = None
     evaluator: Evaluator | Callable[[Game, int], Evaluator] | None = None
-    rollout_values: bool = False
+    rollout_share: float = 0.0
     prior: Callable[..., int] | str | None = None
     first_nodes: int | None = None
     memory: Memory | Callable[[Game], Memory] | None = None
@@ -114,7 +114,7 @@ class Preset:
             raise InvalidParameter(f"threads must be 1 to 256, not {self.threads!r}")
         if self.parallel not in ("tree", "root"):
             raise InvalidParameter(f"parallel is 'tree' or 'root', not {self.parallel!r}")
-        if self.evaluation is not None and self.evaluator is not None and not self.rollout_values:
+        if self.evaluation is not None and self.evaluator is not None and self.rollout_share == 0.0:
             raise InvalidParameter("a search takes an evaluation or an evaluator, not both")
         if self.evaluator is not None and not callable(getattr(self.evaluator, "evaluate", self.evaluator)):
             raise InvalidParameter(
@@ -122,8 +122,10 @@ class Preset:
             )
         if self.evaluator is not None and self.expansion != Expansion():
             raise InvalidParameter("with an evaluator a leaf gets children when its value comes: leave expansion out")
-        if self.rollout_values and self.evaluator is None:
-            raise InvalidParameter("rollout_values is for an evaluator, and there is none")
+        if not 0.0 <= self.rollout_share <= 1.0:
+            raise InvalidParameter(f"rollout_share must be in [0, 1], not {self.rollout_share!r}")
+        if self.rollout_share > 0.0 and self.evaluator is None:
+            raise InvalidParameter("rollout_share is for an evaluator, and there is none")
         if self.prior is not None and self.evaluator is not None:
             raise InvalidParameter("priors come from an evaluator or from a compiled function, not from both")
         if isinstance(self.prior, str) and self.prior != "game":
@@ -253,6 +255,8 @@ def puct(
     network: str | None = None,
     symmetry: bool = False,
     network_rollouts: bool = False,
+    rollout: str = "uniform",
+    rollout_share: float = 0.0,
     num_leaves: int | None = None,
     reuse_tree: bool = True,
     solver: bool = False,
@@ -268,11 +272,16 @@ def puct(
       network: a network as the evaluator: the name of a shipped one, such as `go9`, or a file.
       symmetry: the network sees positions turned at random.
       network_rollouts: leaves are valued by a game that the network's policy plays out, not by its value.
+      rollout: as in `uct`. rollout_share: of a rollout's outcome in the value of a leaf, in [0, 1], beside what the
+        evaluator says (AlphaGo's λ).
       num_leaves: leaves of one tree that wait together; default 1, with a network 16.
 
     Raises:
-      InvalidParameter: an evaluator and a network, or symmetry or network_rollouts without a network.
-      MissingPackage: a network without PyTorch. InvalidFile: no such network.
+      InvalidParameter: an evaluator and a network, symmetry or network_rollouts without a network, or rollout_share
+        without an evaluator. MissingPackage: a network without PyTorch. InvalidFile: no such network.
+
+    Source: Rosin, "Multi-armed bandits with episode context", 2011, as in Silver et al., "Mastering the game of
+    Go without human knowledge", Nature 550, 2017; rollout_share: Silver et al., Nature 529, 2016.
     """
     for name, given in (("symmetry", symmetry), ("network_rollouts", network_rollouts)):
         if given and network is None:
@@ -283,6 +292,8 @@ def puct(
     return Preset(
         selection=selections.puct(exploration=exploration, first_play_urgency=first_play_urgency, reduction=reduction),
         backup=backup or backups.average(),
+        rollout=rollout,
+        rollout_share=rollout_share,
         decision=decision,
         evaluator=evaluator,
         num_leaves=num_leaves,
@@ -331,7 +342,7 @@ def uct_prior(
         rollout=rollout,
         decision=decision,
         evaluator=evaluator,
-        rollout_values=evaluator is not None,
+        rollout_share=0.0 if evaluator is None else 1.0,
         prior=prior,
         first_nodes=first_nodes,
         num_leaves=num_leaves,
@@ -395,7 +406,7 @@ def rave(
         expansion=Expansion(after=expand_after),
         decision=decision,
         evaluator=evaluator,
-        rollout_values=evaluator is not None,
+        rollout_share=0.0 if evaluator is None else 1.0,
         prior=prior,
         first_nodes=first_nodes,
         num_leaves=num_leaves,

@@ -25,6 +25,7 @@ program_dtype = np.dtype(
         ("evaluation", np.int64),  # (state, rng) -> value for player 0; 0: a rollout through play
         ("evaluation_writes", np.int64),  # 1: it takes the slot's `moves` too, and writes its own there
         ("waits", np.int64),  # 0, or WAITS or WAITS_FOR_PRIORS: leaves wait for an evaluator that answers batches
+        ("rollout_share", np.float64),  # of a rollout in the value of a leaf that an evaluator has valued
         ("prior", np.int64),  # (state, actions, count, weights): weights of the legal actions; 0: none
         ("backup", np.int64),
         ("backup_parameters", np.int64),

@@ -384,6 +384,8 @@ def finish_all(program, slots, waiting, values, weights, embeddings):
                 tree.full = 1
         if math.isnan(value):
             value = evaluate(program, slot)
+        elif program.rollout_share > 0.0:
+            value += program.rollout_share * (evaluate(program, slot) - value)
         if status < 0 or not -1.0 <= value <= 1.0 or finish(program, slot, value) < 0:
             slot.status = FAILED
 

@@ -301,7 +301,7 @@ class Workspace:
             try:
                 states = self._waiting_states(count)
                 assert self.evaluator is not None
-                valued = not self.preset.rollout_values
+                valued = self.preset.rollout_share < 1.0
                 answer = checked(self.evaluator.evaluate(states), count, self.game.num_actions, valued=valued)
             except BaseException:
                 simulation.withdraw_all(self.slots, waiting)
@@ -362,11 +362,12 @@ class Workspace:
         program["evaluation"] = self._evaluation.address if self._evaluation else address
         program["evaluation_writes"] = writes and address != 0
         program["waits"] = 0 if preset.evaluator is None else self._waits()
+        program["rollout_share"] = preset.rollout_share
         program["prior"] = self._prior.address if self._prior else game.address("prior") if preset.prior else 0
         program["expand_after"] = preset.expansion.after
         program["expand_all"] = preset.expansion.all_children
         program["solver"] = preset.solver
-        program["sorted_children"] = preset.evaluator is not None and not preset.rollout_values
+        program["sorted_children"] = preset.evaluator is not None and preset.rollout_share < 1.0
         return program
 
     def _suspects(self) -> str:
@@ -377,7 +378,7 @@ class Workspace:
         # Where only the first nodes have priors, the evaluator rests after them, unless a memory wants its embedding.
         features = getattr(self.memory, "features", None)
         embeds = features is not None and getattr(features, "embedding_size", 0) > 0
-        return WAITS_FOR_PRIORS if self.preset.rollout_values and not embeds else WAITS
+        return WAITS_FOR_PRIORS if self.preset.rollout_share == 1.0 and not embeds else WAITS
 
     def _compiled_function(
         self, function: Callable[..., Any] | None, returns: Any, more: tuple[Any, ...]
