@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 import engram
-from engram.search.presets import preset
+from engram.search.reading import preset
 
 RULES = {
     "average": "average",

@@ -20,7 +20,8 @@ import engram
 from engram.games import line as line_module
 from engram.search.evaluation import Evaluation
 from engram.search.operators import recall, remember
-from engram.search.presets import Memory, puct, uct
+from engram.search.preset import Memory
+from engram.search.presets import puct, uct
 from engram.search.tree import memory_of
 
 ROUNDS = 9

@@ -21,7 +21,8 @@ from engram.search.evaluation import Evaluation
 from engram.search.expansion import Expansion
 from engram.search.limit import Limit
 from engram.search.lockstep import Lockstep
-from engram.search.presets import Memory, Preset, puct, uct
+from engram.search.preset import Memory, Preset
+from engram.search.presets import puct, uct
 from engram.search.search import Search
 from tests.games_for_tests import arms, pick
 from tests.search.test_search import note_leaf, note_value

@@ -7,7 +7,8 @@ from dataclasses import replace
 from engram.learning import named_network
 from engram.memory.features import Features
 from engram.memory.presets import remembering
-from engram.search.presets import Preset, uct_prior
+from engram.search.preset import Preset
+from engram.search.presets import uct_prior
 
 
 def memory_prior(

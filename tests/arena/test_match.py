@@ -30,7 +30,7 @@ from engram.errors import DatabaseError, InvalidLimit, InvalidParameter, Invalid
 from engram.games.line import line
 from engram.games.registry import game as named_game
 from engram.search.limit import Limit
-from engram.search.presets import preset
+from engram.search.reading import preset
 
 PLAYERS = '''
 import os, random, signal, time

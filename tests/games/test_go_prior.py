@@ -16,7 +16,7 @@ from engram.games.go_patterns import TABLE
 from engram.games.registry import game as game_of
 from engram.rng import new_rng
 from engram.search.limit import Limit
-from engram.search.presets import preset
+from engram.search.reading import preset
 from engram.search.search import Search
 
 

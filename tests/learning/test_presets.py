@@ -15,6 +15,7 @@ import engram  # noqa: E402
 from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification, MissingPackage  # noqa: E402
 from engram.interfaces.cli import app  # noqa: E402
 from engram.learning.networks import network, save_network  # noqa: E402
+from engram.search.reading import preset  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -75,14 +76,14 @@ def test_what_is_wrong_is_said_in_one_sentence(file, monkeypatch):
         ("puct(network=3)", InvalidSpecification, "network must be str"),
     ):
         with pytest.raises(kind, match=said):
-            engram.presets.preset(text)
+            preset(text)
     with pytest.raises(InvalidParameter, match="for connect_four, not"):
         engram.Search("tic_tac_toe", engram.presets.puct(network=str(file)))
     with pytest.raises(InvalidParameter, match="not both"):
         engram.presets.puct(network=str(file), evaluator=object())
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingPackage, match=r"pip install 'engram\[learn\]'"):
-        engram.presets.preset(f'puct(network="{file}")')
+        preset(f'puct(network="{file}")')
     for command in (
         ["move", "-g", "connect_four", "-s", f'puct(network="{file}")'],
         ["bench", "--network", "go9"],

@@ -12,7 +12,8 @@ from engram.memory.features import Features, hashed
 from engram.memory.operators import back_up_memory
 from engram.memory.presets import remembering
 from engram.memory.store import Store
-from engram.search.presets import Preset, preset
+from engram.search.preset import Preset
+from engram.search.reading import preset
 from engram.search.tree import memory_dtype
 
 

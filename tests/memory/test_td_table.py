@@ -13,7 +13,8 @@ from engram.games.python_game import PythonGame
 from engram.memory import table_files
 from engram.memory.table import Table
 from engram.search import backup as backups
-from engram.search.presets import Preset, preset
+from engram.search.preset import Preset
+from engram.search.reading import preset
 from tests.reference import Backup, LinePosition, ReferenceSearch, ucb1
 
 GAMES = {"connect_four": (6, 7, 4, True), "tic_tac_toe": (3, 3, 3, False)}

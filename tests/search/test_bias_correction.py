@@ -16,7 +16,9 @@ from engram.search.check import check_backup
 from engram.search.expansion import Expansion
 from engram.search.limit import Limit
 from engram.search.lockstep import Lockstep
-from engram.search.presets import Preset, preset, puct, rave, uct
+from engram.search.preset import Preset
+from engram.search.presets import puct, rave, uct
+from engram.search.reading import preset
 from engram.search.search import Search
 from tests import reference
 from tests.reference import Backup, BiasCorrection, Node, ReferenceSearch

@@ -18,7 +18,9 @@ from engram.search.evaluation import Evaluation
 from engram.search.limit import Limit
 from engram.search.lockstep import Lockstep
 from engram.search.operators import backup
-from engram.search.presets import Preset, preset, uct
+from engram.search.preset import Preset
+from engram.search.presets import uct
+from engram.search.reading import preset
 from engram.search.search import Search
 from engram.search.selection import ucb1
 from engram.search.tree import tree_dtype

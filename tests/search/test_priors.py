@@ -10,7 +10,8 @@ from engram.search import selection as selections
 from engram.search.evaluation import Evaluation
 from engram.search.limit import Limit
 from engram.search.lockstep import Lockstep
-from engram.search.presets import Memory, Preset, puct, uct, uct_prior
+from engram.search.preset import Memory, Preset
+from engram.search.presets import puct, uct, uct_prior
 from engram.search.search import Search
 from engram.search.tree import EXPAND, PRIORS, entering
 from tests import reference

@@ -18,7 +18,9 @@ from engram.search import selection as selections
 from engram.search.expansion import Expansion
 from engram.search.limit import Limit
 from engram.search.operators import selection
-from engram.search.presets import Memory, Preset, preset, rave, uct
+from engram.search.preset import Memory, Preset
+from engram.search.presets import rave, uct
+from engram.search.reading import preset
 from engram.search.search import Search
 from engram.search.tree import EXPAND, amaf_of, entering, nodes_of
 from tests import reference

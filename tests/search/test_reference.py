@@ -17,7 +17,8 @@ from engram.search.expansion import Expansion
 from engram.search.limit import Limit
 from engram.search.lockstep import Lockstep, RootNoise
 from engram.search.operators import Parameter, mix, recall, remember
-from engram.search.presets import Memory, Preset, puct, uct
+from engram.search.preset import Memory, Preset
+from engram.search.presets import puct, uct
 from engram.search.schedules import ExpIntegral, StepsOf
 from engram.search.search import Search
 from engram.search.tree import PLAYER_1, TERMINAL, memory_of, nodes_of, sign_of

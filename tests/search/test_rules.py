@@ -16,7 +16,8 @@ from engram.search import backup as backups
 from engram.search.backup import RULES
 from engram.search.check import check_backup
 from engram.search.operators import backup
-from engram.search.presets import preset, uct
+from engram.search.presets import uct
+from engram.search.reading import preset
 from engram.search.schedules import DebiasedSteps, ExpIntegral, OfVisits, Staircase, StepsOf
 from engram.search.tree import PLAYER_1, Tree, nodes_of
 

@@ -30,7 +30,10 @@ from engram.search.decision import decision_rule, interval
 from engram.search.evaluation import Evaluation
 from engram.search.limit import Limit
 from engram.search.operators import recall, remember, table_at
-from engram.search.presets import PRESETS, Memory, Preset, preset, puct, uct
+from engram.search.preset import Memory, Preset
+from engram.search.presets import puct, uct
+from engram.search.reading import preset
+from engram.search.registry import PRESETS
 from engram.search.search import Search
 from engram.search.tree import TERMINAL, memory_of, nodes_of
 from tests.games_for_tests import arms, pick, pick_dtype

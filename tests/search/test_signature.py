@@ -6,7 +6,7 @@ import pytest
 
 from engram.games.line import line
 from engram.search.limit import Limit
-from engram.search.presets import registered
+from engram.search.registry import registered
 from engram.search.search import Search
 
 GAMES = {"connect_four": line(6, 7, 4, gravity=True), "tic_tac_toe": line(3, 3, 3)}

@@ -12,7 +12,9 @@ from engram.search.evaluation import Evaluation
 from engram.search.expansion import Expansion
 from engram.search.limit import Limit
 from engram.search.lockstep import Lockstep
-from engram.search.presets import Memory, Preset, preset, puct, uct
+from engram.search.preset import Memory, Preset
+from engram.search.presets import puct, uct
+from engram.search.reading import preset
 from engram.search.search import Search
 from engram.search.tree import PROVEN
 from tests import reference

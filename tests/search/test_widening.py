@@ -11,7 +11,9 @@ from engram.errors import InvalidParameter
 from engram.search import selection as selections
 from engram.search.expansion import Expansion
 from engram.search.limit import Limit
-from engram.search.presets import Preset, preset, uct
+from engram.search.preset import Preset
+from engram.search.presets import uct
+from engram.search.reading import preset
 from engram.search.search import Search
 from engram.search.tree import EXPAND, PRIORS
 from tests import reference

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.errors import EngramError, InvalidParameter, InvalidSpecification
-from engram.search.presets import preset
+from engram.search.reading import preset
 from engram.tuning.space import Tunable, parse_tunable, space
 
 

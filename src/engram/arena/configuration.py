@@ -21,7 +21,9 @@ from engram.games.game import Game
 from engram.games.registry import game as named_game
 from engram.search.limit import Limit
 from engram.search.operators import Operator
-from engram.search.presets import Preset, preset, registered
+from engram.search.preset import Preset
+from engram.search.reading import preset
+from engram.search.registry import registered
 from engram.specification import Specification, parse
 from engram.user_files import is_in_file, load
 

@@ -25,7 +25,7 @@ from engram.games.registry import game as game_of
 from engram.memory.explain import features_of
 from engram.rng import derive_seed
 from engram.search.limit import Limit
-from engram.search.presets import preset
+from engram.search.reading import preset
 from engram.search.search import Search
 from engram.search.tree import TERMINAL
 

@@ -19,7 +19,9 @@ from engram.errors import EngramError, InvalidSpecification, nearest
 from engram.games.game import Game, State
 from engram.search.limit import Limit
 from engram.search.operators import Definition, Operator
-from engram.search.presets import Preset, build, from_file, preset, registered
+from engram.search.preset import Preset
+from engram.search.reading import build, from_file, preset
+from engram.search.registry import registered
 from engram.search.search import Search
 from engram.specification import Specification, parse
 from engram.user_files import is_in_file, load

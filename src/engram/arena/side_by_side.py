@@ -12,7 +12,7 @@ from engram.arena.under_way import GameUnderWay, PlayerError, sentence
 from engram.games.game import Game
 from engram.search.limit import Limit
 from engram.search.lockstep import Lockstep
-from engram.search.presets import Preset
+from engram.search.preset import Preset
 
 BATCH = 64
 """Leaves that wait together: where a network of the size of `go9` answers as fast as it can."""

@@ -15,7 +15,7 @@ from engram.interfaces import gtp_setup
 from engram.interfaces.gtp_analysis import Analysis, kata_line, lz_line, parse_analysis, stream
 from engram.interfaces.gtp_protocol import Command, GtpError, Words, failure, only, parse_colour, parse_line, success
 from engram.interfaces.gtp_session import Session
-from engram.search.presets import Preset
+from engram.search.preset import Preset
 from engram.search.result import SearchResult
 
 

@@ -14,7 +14,8 @@ from engram.interfaces.gtp_clock import Clock
 from engram.interfaces.gtp_position import Position
 from engram.rng import derive_seed
 from engram.search.limit import Limit
-from engram.search.presets import Preset, preset
+from engram.search.preset import Preset
+from engram.search.reading import preset
 from engram.search.result import SearchResult
 from engram.search.search import Search
 

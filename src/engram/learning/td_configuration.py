@@ -14,7 +14,7 @@ from engram.games.registry import game as named_game
 from engram.memory.table import DEFAULT_CAPACITY, MAX_CAPACITY, Table
 from engram.memory.td_preset import DISCOUNT, MIN_STEP, TRACE_DECAY, td_uct
 from engram.search.limit import Limit
-from engram.search.presets import Preset
+from engram.search.preset import Preset
 from engram.specification import Specification, parse, split_specifications
 
 

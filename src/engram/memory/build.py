@@ -14,7 +14,7 @@ from engram.games.game import Game
 from engram.memory import files
 from engram.rng import derive_seed
 from engram.search.limit import Limit
-from engram.search.presets import Preset
+from engram.search.preset import Preset
 from engram.search.search import Search
 
 SAVE_EVERY_S = 20.0

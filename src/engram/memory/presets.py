@@ -16,7 +16,9 @@ from engram.memory.neighbours import INDICES
 from engram.memory.operators import as_table, recall_leaf, remember_path
 from engram.memory.store import MAX_CAPACITY, Store
 from engram.search.operators import Operator
-from engram.search.presets import NETWORK_LEAVES, Memory, Preset, puct, register, uct
+from engram.search.preset import Memory, Preset
+from engram.search.presets import NETWORK_LEAVES, puct, uct
+from engram.search.registry import register
 
 
 def remembering(

@@ -14,7 +14,8 @@ from engram.search import backup as backups
 from engram.search import selection as selections
 from engram.search.expansion import Expansion
 from engram.search.operators import Operator
-from engram.search.presets import Memory, Preset, register
+from engram.search.preset import Memory, Preset
+from engram.search.registry import register
 
 TRACE_DECAY, DISCOUNT, MIN_STEP = 0.9, 0.9, 0.005
 NO_TRUST_BOUND = 1e9

@@ -13,7 +13,8 @@ from engram.games.game import Game, State
 from engram.games.registry import game as game_of
 from engram.search.decision import final_move
 from engram.search.limit import Limit
-from engram.search.presets import Preset, preset
+from engram.search.preset import Preset
+from engram.search.reading import preset
 from engram.search.workspace import Workspace
 
 SLICE = 256

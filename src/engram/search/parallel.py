@@ -11,7 +11,7 @@ from engram.errors import InvalidParameter
 from engram.games.game import Game
 from engram.games.python_game import PythonGame
 from engram.search import backup as backups
-from engram.search.presets import Preset
+from engram.search.preset import Preset
 from engram.search.selection import widening
 
 if TYPE_CHECKING:

@@ -23,7 +23,8 @@ from engram.search.decision import final_move, highest_value, interval, most_vis
 from engram.search.evaluation import Evaluator
 from engram.search.limit import Limit
 from engram.search.parallel import merged
-from engram.search.presets import Memory, Preset, preset
+from engram.search.preset import Memory, Preset
+from engram.search.reading import preset
 from engram.search.result import MoveStatistics, SearchResult
 from engram.search.tree import PLAYER_1, Tree
 from engram.search.workspace import DEFAULT_BYTES, UNBOUNDED, RootMoves, Workspace

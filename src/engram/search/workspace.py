@@ -23,7 +23,7 @@ from engram.rng import derive_seed, rng_dtype, seed_rng
 from engram.search import simulation
 from engram.search.evaluation import Evaluator, checked
 from engram.search.parallel import refuse_threads
-from engram.search.presets import Preset
+from engram.search.preset import Preset
 from engram.search.program import FAILED, FINISHED, GROW, WAITS, WAITS_FOR_PRIORS, program_dtype, slot_dtype
 from engram.search.tree import PLAYER_1, PROVEN, Tree
 

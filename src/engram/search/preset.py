@@ -1,0 +1,128 @@
+"""What a preset is: a search put together, with a memory or without; `presets.py` puts the known ones together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from engram.errors import InvalidParameter, InvalidSpecification
+from engram.games.game import Game
+from engram.search import backup as backups
+from engram.search.decision import decision_rule
+from engram.search.evaluation import Evaluator
+from engram.search.expansion import Expansion
+from engram.search.operators import Operator
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A memory in the search's loop: what it says of a leaf, and what it keeps of a simulation.
+
+    Args:
+      recall: operator called at each leaf that is evaluated, before that; writes the memory column.
+      remember: operator called after each backup, or None.
+      equivalence: k ≥ 0 of λ = sqrt(k / (3N + k)), the weight of memory in selection; 0: none.
+      bias: b ≥ 0 of λ = N_M / (N + N_M + 4·N·N_M·b²), instead of that; None: not.
+      store: what the operators work on.
+      features: how positions become what it is asked about.
+      forget: called when a search forgets its tree for a new game; None: what is known then stays.
+      recognise: operator called when a node has got its children; it may enter those that it knows.
+      backup: a backup rule that takes part in the memory, instead of the preset's; None: the preset's.
+    """
+
+    recall: Operator
+    remember: Operator | None = None
+    equivalence: float = 1000.0
+    bias: float | None = None
+    store: Any = None
+    features: Any = None
+    forget: Callable[[], None] | None = None
+    recognise: Operator | None = None
+    backup: Operator | None = None
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A search put together: one operator a phase.
+
+    Args:
+      selection, backup: operators of these kinds.
+      expansion: when and how the tree grows.
+      decision: final move: `robust`, `max`, `max_robust`, `secure` or `lcb`.
+      rollout: `uniform`, or `heavy` where the game has one: how leaves are played out.
+      evaluation: None for rollouts, or a function `(state, rng) -> value for player 0`, compiled
+        with the game's record; it may use the state up.
+      evaluator: answers batches of leaves instead; a function of the game and of the leaves that wait together at
+        most makes one for each search.
+      rollout_share: in [0, 1], of a rollout (or `evaluation`) in a leaf's value beside the evaluator's; 1: the
+        evaluator gives priors, and embeddings where a memory wants them, and its values are not used.
+      prior: a function `(state, actions, count, weights) -> 0`, compiled with the game's record, that writes a
+        weight ≥ 0 for each of `count` legal actions: `weights[actions[k]] = …`; or `game`: the game's own; or None.
+      first_nodes: only so many nodes of a search, the first, are given priors; None: all.
+      memory: what similar positions say, or None; a function of the game makes one for each search.
+      solver: carry proven values up the tree, and end the search when the root's is proven.
+      transpositions: nodes of the same position share their value in selection.
+      num_leaves: simulations of one tree in flight for an evaluator, 1 to 1024.
+      threads: of the processor, 1 to 256; parallel: `tree`, all on one, or `root`, a tree each and their roots
+        added up. More than one on a tree does not repeat.
+      reuse_tree: keep what is below the moves played.
+      text: the specification that makes it again.
+    """
+
+    selection: Operator
+    backup: Operator = field(default_factory=backups.average)
+    expansion: Expansion = field(default_factory=Expansion)
+    decision: str = "robust"
+    rollout: str = "uniform"
+    evaluation: Callable[..., float] | None = None
+    evaluator: Evaluator | Callable[[Game, int], Evaluator] | None = None
+    rollout_share: float = 0.0
+    prior: Callable[..., int] | str | None = None
+    first_nodes: int | None = None
+    memory: Memory | Callable[[Game], Memory] | None = None
+    solver: bool = False
+    transpositions: bool = False
+    num_leaves: int = 1
+    threads: int = 1
+    parallel: str = "tree"
+    reuse_tree: bool = True
+    text: str = "custom"
+
+    def __post_init__(self) -> None:
+        decision_rule(self.decision)
+        if self.rollout not in ("uniform", "heavy"):
+            raise InvalidSpecification(f"rollout is 'uniform' or 'heavy', not {self.rollout!r}")
+        for kind in ("selection", "backup"):
+            operator = getattr(self, kind)
+            if not isinstance(operator, Operator) or operator.definition.kind != kind:
+                raise InvalidParameter(f"{kind} must be a {kind} operator with its numbers, not {operator!r}")
+        if not 1 <= self.num_leaves <= 1024:
+            raise InvalidParameter(f"num_leaves must be 1 to 1024, not {self.num_leaves}")
+        if isinstance(self.threads, bool) or not isinstance(self.threads, int) or not 1 <= self.threads <= 256:
+            raise InvalidParameter(f"threads must be 1 to 256, not {self.threads!r}")
+        if self.parallel not in ("tree", "root"):
+            raise InvalidParameter(f"parallel is 'tree' or 'root', not {self.parallel!r}")
+        if self.evaluation is not None and self.evaluator is not None and self.rollout_share == 0.0:
+            raise InvalidParameter("a search takes an evaluation or an evaluator, not both")
+        if self.evaluator is not None and not callable(getattr(self.evaluator, "evaluate", self.evaluator)):
+            raise InvalidParameter(
+                f"an evaluator has a method evaluate(states); a {type(self.evaluator).__name__} has none"
+            )
+        if self.evaluator is not None and self.expansion != Expansion():
+            raise InvalidParameter("with an evaluator a leaf gets children when its value comes: leave expansion out")
+        if not 0.0 <= self.rollout_share <= 1.0:
+            raise InvalidParameter(f"rollout_share must be in [0, 1], not {self.rollout_share!r}")
+        if self.rollout_share > 0.0 and self.evaluator is None:
+            raise InvalidParameter("rollout_share is for an evaluator, and there is none")
+        if self.prior is not None and self.evaluator is not None:
+            raise InvalidParameter("priors come from an evaluator or from a compiled function, not from both")
+        if isinstance(self.prior, str) and self.prior != "game":
+            raise InvalidSpecification(f"prior is 'game' or a compiled function, not {self.prior!r}")
+        if self.first_nodes is not None and not 0 <= self.first_nodes < 2**31:
+            raise InvalidParameter(f"first_nodes must be 0 or more, not {self.first_nodes}")
+        if self.num_leaves > 1 and self.evaluator is None:
+            raise InvalidParameter("num_leaves is for an evaluator, and there is none")
+
+    def __str__(self) -> str:
+        return self.text

@@ -1,0 +1,40 @@
+"""Presets by name: those of this package, and those that packages above it add."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import wraps
+from importlib import import_module
+from typing import Any
+
+from engram.search.preset import Preset
+from engram.specification import Specification
+
+PRESETS: dict[str, Callable[..., Preset]] = {}
+"""Presets by name: where specifications look."""
+# Modules that register presets, imported when a name is wanted, the last one first.
+_HOMES = ["engram.memory.presets", "engram.memory.td_preset", "engram.search.presets"]
+
+
+def registered() -> dict[str, Callable[..., Preset]]:
+    """All presets by name, those of the packages above included."""
+    while _HOMES:
+        import_module(_HOMES.pop())
+    return PRESETS
+
+
+def register(function: Callable[..., Preset]) -> Callable[..., Preset]:
+    """Decorator: makes a function that returns a `Preset` known by its name, and its presets know their text."""
+
+    @wraps(function)
+    def named(**options: Any) -> Preset:
+        made = function(**options)
+        plain = all(isinstance(value, (bool, int, float, str)) for value in options.values())
+        # What no text can name is shown, between angle brackets, so that no one takes it for a specification.
+        shown = ", ".join(f"{key}=<{value}>" for key, value in sorted(options.items()))
+        text = Specification(function.__name__, (), options).text if plain else f"{function.__name__}({shown})"
+        return replace(made, text=text)
+
+    PRESETS[function.__name__] = named
+    return named
