@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from engram.search import selection as selections
 from engram.search.expansion import Expansion
 from engram.search.limit import Limit
 from engram.search.preset import Preset
-from engram.search.presets import uct
+from engram.search.presets import puct, uct
 from engram.search.reading import preset
 from engram.search.search import Search
 from engram.search.tree import EXPAND, PRIORS
@@ -110,12 +112,49 @@ def test_a_node_of_lost_moves_widens():
 
 
 @pytest.mark.parametrize(
+    ("switched", "bare"),
+    [
+        ("puct(exploration=2.0, solver=true, widening=0.7)", "puct(exploration=2.0, solver=true)"),
+        ("rave(equivalence=50.0, widening=0.7)", "rave(equivalence=50.0)"),
+        ("uct(backup=erwa, widening=0.7)", "uct(backup=erwa)"),
+        ("uct_prior(widening=0.7)", "uct_prior"),
+        ("td_uct(widening=0.7)", "td_uct"),
+        ("memory_puct(capacity=100, widening=0.7)", "memory_puct(capacity=100)"),
+    ],
+)
+def test_the_switch_of_every_preset_is_the_operator_around_its_rule(switched, bare):
+    rule = preset(bare).selection
+    operator = replace(preset(bare), selection=selections.widening(selection=rule, coefficient=0.7))
+    assert preset(switched).text == switched
+    game = GAMES["connect_four"][0]
+    trees = []
+    for chosen in (switched, operator, bare):
+        search = Search(game, chosen)
+        search.run(game.initial_state(), Limit(simulations=500), seed=3)
+        trees.append(search.tree.nodes[: search.tree.num_nodes].tobytes())
+    assert trees[0] == trees[1] != trees[2]
+
+
+def test_the_switch_in_python():
+    made = puct(exploration=2.0, widening=0.5)
+    assert made.text == "puct(exploration=2.0, widening=0.5)"
+    assert str(made.selection) == str(preset(made.text).selection)
+    assert list(inspect.signature(puct).parameters)[-1] == "widening"
+    assert puct(widening=None).text == "puct"
+
+
+@pytest.mark.parametrize(
     ("specification", "match"),
     [
         ("uct(selection=widening)", "takes the rule that it widens"),
         ("uct(selection=widening(selection=ucb2))", "ucb1"),
         ("uct(selection=widening(selection=ucb1, exponent=2))", "exponent"),
         ("uct(selection=widening(selection=ucb1), threads=2)", "no widening"),
+        ("uct(widening=1, threads=2)", "no widening"),
+        ("puct(widening=-1)", "coefficient"),
+        ("rave(widening=wide)", "widening must be float"),
+        ("puct(widening=ucb1(exploration=1))", "widening must be float"),
+        ("puct(widning=1)", "widening"),
     ],
 )
 def test_what_does_not_go_together_is_refused(specification, match):

@@ -87,7 +87,8 @@ def _value(key: str, value: Any, annotation: Any) -> Any:
         or (kind.startswith("Evaluator") and not hasattr(value, "evaluate"))
     )
     if wrong:
-        raise InvalidSpecification(f"{key} must be {kind.split(' ', maxsplit=1)[0]}, not {value!r}")
+        given = value.text if isinstance(value, Specification) else repr(value)
+        raise InvalidSpecification(f"{key} must be {kind.split(' ', maxsplit=1)[0]}, not {given}")
     return value
 
 

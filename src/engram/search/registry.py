@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
 from importlib import import_module
 from typing import Any
 
+from engram.search import selection as selections
 from engram.search.preset import Preset
 from engram.specification import Specification
 
@@ -15,6 +17,7 @@ PRESETS: dict[str, Callable[..., Preset]] = {}
 """Presets by name: where specifications look."""
 # Modules that register presets, imported when a name is wanted, the last one first.
 _HOMES = ["engram.memory.presets", "engram.memory.td_preset", "engram.search.presets"]
+_WIDENING = inspect.Parameter("widening", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="float | None")
 
 
 def registered() -> dict[str, Callable[..., Preset]]:
@@ -25,16 +28,25 @@ def registered() -> dict[str, Callable[..., Preset]]:
 
 
 def register(function: Callable[..., Preset]) -> Callable[..., Preset]:
-    """Decorator: makes a function that returns a `Preset` known by its name, and its presets know their text."""
+    """Decorator: makes a function that returns a `Preset` known by its name, and its presets know their text.
+
+    Every preset takes one option more than the function: `widening`, C ≥ 0 of `engram.search.selection.widening` around
+    its selection rule; None: not.
+    """
 
     @wraps(function)
-    def named(**options: Any) -> Preset:
+    def named(*, widening: float | None = None, **options: Any) -> Preset:
         made = function(**options)
+        if widening is not None:
+            options["widening"] = widening
+            made = replace(made, selection=selections.widening(selection=made.selection, coefficient=widening))
         plain = all(isinstance(value, (bool, int, float, str)) for value in options.values())
         # What no text can name is shown, between angle brackets, so that no one takes it for a specification.
         shown = ", ".join(f"{key}=<{value}>" for key, value in sorted(options.items()))
         text = Specification(function.__name__, (), options).text if plain else f"{function.__name__}({shown})"
         return replace(made, text=text)
 
+    own = inspect.signature(function)
+    named.__signature__ = own.replace(parameters=[*own.parameters.values(), _WIDENING])  # type: ignore[attr-defined]
     PRESETS[function.__name__] = named
     return named
