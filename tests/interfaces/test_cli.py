@@ -106,7 +106,7 @@ def test_match_results_and_resuming(tmp_path):
 
 def test_bench_gives_records():
     records = engram_json("bench", "-g", "tic_tac_toe", "--seconds", "0.3", "--no-peer", "-n", "500")
-    assert [record["what"] for record in records] == ["rollouts", "simulations"]
+    assert [record["what"] for record in records] == ["rollouts", "heavy rollouts", "simulations"]
     assert all(record["game"] == "tic_tac_toe" and record["per_second"] > 0 for record in records)
     assert {"game", "what", "per_second", "peer", "peer_per_second", "ratio"} <= set(records[0])
 

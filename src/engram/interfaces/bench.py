@@ -23,6 +23,8 @@ from engram.search.search import Search
 
 DEFAULT_GAMES = ["tic_tac_toe", "connect_four", "gomoku:9", "go:9", "go:19"]
 ROUNDS = 7
+POLICIES = {"rollouts": "rollout", "heavy rollouts": "heavy_rollout"}
+"""What is measured of a game's rollouts, and the function of the game that plays them."""
 
 
 @compiled
@@ -38,11 +40,15 @@ def _many_rollouts(rollout, copy, target, source, words, rng, count):
     return total / count
 
 
-def rollout_timer(game: Game) -> Callable[[float], float]:
-    """A function that runs rollouts from the initial state for about so many seconds and says how many a second."""
+def rollout_timer(game: Game, policy: str = "rollout") -> Callable[[float], float]:
+    """A function that runs rollouts from the initial state for about so many seconds and says how many a second.
+
+    Args:
+      policy: `rollout` or `heavy_rollout`, which the game has.
+    """
     target, source, rng = game.new_buffer(), game.new_buffer(), new_rng(1)
     game.write(source, game.initial_state())
-    rollout, copy = game.address("rollout"), game.address("copy")
+    rollout, copy = game.address(policy), game.address("copy")
     _many_rollouts(rollout, copy, target, source, len(source), rng, 1)
 
     def run(seconds: float) -> float:
@@ -57,7 +63,7 @@ def rollout_timer(game: Game) -> Callable[[float], float]:
     return run
 
 
-def mean_rollout_moves(game: Game, rollouts: int = 500) -> float | None:
+def mean_rollout_moves(game: Game, policy: str = "rollout", rollouts: int = 500) -> float | None:
     """Mean number of moves of a rollout from the initial state; None where the state does not count them."""
     if "num_moves" not in (game.state_dtype.names or ()):
         return None
@@ -65,7 +71,7 @@ def mean_rollout_moves(game: Game, rollouts: int = 500) -> float | None:
     game.write(source, game.initial_state())
     moves = 0
     for _ in range(rollouts):
-        _many_rollouts(game.address("rollout"), game.address("copy"), target, source, len(source), rng, 1)
+        _many_rollouts(game.address(policy), game.address("copy"), target, source, len(source), rng, 1)
         moves += int(game.read(target)["num_moves"])
     return moves / rollouts
 
@@ -130,16 +136,14 @@ def measure(
 ) -> list[dict[str, Any]]:
     """Records `game, what, per_second, peer, peer_per_second, ratio, moves_per_second` for each game.
 
-    `what` is `rollouts` or `simulations`; what was not measured is None.
+    `what` is `rollouts`, `heavy rollouts` or `simulations`, as far as the game has them; what was not measured is None.
     """
     records = []
     for text in games or DEFAULT_GAMES:
         game = game_of(text)
         if tell:
             print(f"measuring {game.name}...", file=sys.stderr, flush=True)
-        timers: dict[str, Callable[[float], float]] = {}
-        if game.address("rollout"):
-            timers["rollouts"] = rollout_timer(game)
+        timers = {what: rollout_timer(game, policy) for what, policy in POLICIES.items() if game.address(policy)}
         timers["simulations"] = search_timer(game, simulations)
         other = open_spiel_timer(game, simulations) if peer else None
         if other is not None:
@@ -148,11 +152,11 @@ def measure(
         for _ in range(ROUNDS):
             for key, timer in timers.items():
                 figures[key].append(timer(seconds / ROUNDS))
-        for what in ("rollouts", "simulations"):
-            if what not in timers:
+        for what in timers:
+            if what == "peer":
                 continue
             compared = what == "simulations" and other is not None
-            moves = mean_rollout_moves(game) if what == "rollouts" else None
+            moves = mean_rollout_moves(game, POLICIES[what]) if what in POLICIES else None
             ratios = np.divide(figures[what], figures["peer"]) if compared else None
             records.append(
                 {

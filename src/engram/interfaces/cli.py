@@ -285,7 +285,7 @@ def bench(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure rollouts and simulations a second, beside OpenSpiel's C++ MCTS in the same run."""
+    """Measure rollouts, uniform and heavy, and simulations a second, beside OpenSpiel's C++ MCTS in the same run."""
     from engram.interfaces.bench import measure, table
 
     if network is not None:
