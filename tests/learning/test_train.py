@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -13,10 +19,12 @@ pytest.importorskip("tensorboard")
 
 from typer.testing import CliRunner  # noqa: E402
 
+from engram import durable  # noqa: E402
 from engram.errors import InvalidFile, InvalidParameter, OperatorError  # noqa: E402
 from engram.games.registry import game as game_of  # noqa: E402
 from engram.interfaces.cli import app  # noqa: E402
-from engram.learning.learner import Learner  # noqa: E402
+from engram.learning.course import CHECKPOINT, NETWORK  # noqa: E402
+from engram.learning.learner import KIND, Learner  # noqa: E402
 from engram.learning.named import NamedNetwork  # noqa: E402
 from engram.learning.networks import load_network, network  # noqa: E402
 from engram.learning.records import Records, read  # noqa: E402
@@ -83,6 +91,31 @@ def test_a_stopped_training_goes_on_as_if_undisturbed(data, tmp_path):
     assert again.done == 30
     with pytest.raises(InvalidFile, match=r"another plan .*seed 0 to 1"):
         train_records(replace(plan, seed=1), tmp_path / "parts")
+
+
+def test_killed_at_any_moment_the_same_command_ends_as_if_undisturbed(data, tmp_path):
+    steps, folder = 400, tmp_path / "killed"
+    command = ["train", "records", "--game", f"go:{SIZE}", "--network", "residual(blocks=1,filters=8)", "--batch", "8",
+               "--data", str(data), "--steps", str(steps), "--validation", "0.2", "--seed", "3"]  # fmt: skip
+    # A checkpoint a step, so that most moments are moments of writing.
+    often = [sys.executable, "-m", "engram.interfaces.cli", *command, "-o", str(folder), "--checkpoint-s", "0"]
+    process = subprocess.Popen(often, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until = time.monotonic() + 120
+    while not (folder / CHECKPOINT).exists() and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.01)
+    time.sleep(random.uniform(0.0, 0.3))
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert 0 < durable.about(folder / CHECKPOINT, KIND)["done"] < steps
+    load_network(folder / NETWORK)
+    for name in ("killed", "whole"):
+        result = CliRunner().invoke(app, [*command, "-o", str(tmp_path / name), "--json"])
+        assert result.exit_code == 0 and json.loads(result.stdout)["done"] == steps, result.output
+    # The network and the optimiser, bit for bit.
+    one, other = (durable.load(tmp_path / name / CHECKPOINT, KIND)[1] for name in ("killed", "whole"))
+    assert one.keys() == other.keys() and all(one[name].tobytes() == other[name].tobytes() for name in one)
+    one, other = weights(folder), weights(tmp_path / "whole")
+    assert all(torch.equal(one[name], other[name]) for name in one)
 
 
 def test_a_training_goes_on_from_a_known_network(data, tmp_path):
