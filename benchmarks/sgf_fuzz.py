@@ -1,33 +1,48 @@
-"""Random SGF files, whole and damaged: each is read as it was written, or refused in one sentence.
+"""Random SGF files, whole and damaged, by every door: each is read as it was written, or refused in one sentence.
 
-    python benchmarks/sgf_fuzz.py 10000 [--seed 0]
+    python -m benchmarks.sgf_fuzz 10000 [--seed 0]
 
-Every file that is read is played again on sgfmill's own boards, which must end with the same stones.
+The doors are `read_sgf`, GTP's `loadsgf` and `engram move FILE`, which must agree. What they read is played again on
+sgfmill's own boards, from the file's own bytes, which must end with the same stones.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import tempfile
 import time
+from pathlib import Path
 
-import numpy as np
-from sgfmill import boards
+from sgfmill import boards, sgf, sgf_moves
+from typer.testing import CliRunner
 
+from benchmarks.gtp_fuzz import marks, shown_marks
 from engram.errors import IllegalAction, InvalidFile
 from engram.games.game import Game, State
 from engram.games.go import go, stones
+from engram.games.registry import game as game_of
 from engram.games.sgf import GameFile, Move, play_as, read_sgf, write_sgf
+from engram.interfaces.cli import app
+from engram.interfaces.gtp_engine import GtpEngine
 
 PIECES = (
     b";", b"(", b")", b"[", b"]", b"\\", b";B[aa]", b";W[]", b"AB[aa:cc]", b"AW[bb]", b"AE[aa]", b"SZ[9]", b"SZ[9:13]",
     b"KM[x]", b"KM[1e9]", b"KM[inf]", b"GM[2]", b"PL[W]", b"HA[3]", b"CA[UTF-16]", b"CA[base64]", b"CA[\xff]",
     b"FF[1]", b"C[", b"\x00", b"\xff\xfe", b"(;B[bb](;W[cc]", b";B[zz]W[aa]", b"RE[", b"\r\n", b"SZ[", b"B[tt]",
+    b"SZ[99999999999999999999]", b"SZ[0]", b"SZ[-9]", b"HA[99999999999999999999]", b"HA[-1]",
+    b"HA[" + b"9" * 5000 + b"]", b"CA[undefined]", b"CA[utf-7]",
+    b"KM[-1e308]", b"KM[0." + b"0" * 400 + b"1]", b"KM[nan]", b"AB[aa:zz]", b"AB[cc:aa]", b"AB[]", b"AW[zz]", b"PL[]",
+    b";B[yy]", b";W[a]", b";B[aaa]", b";B[Aa]", b";B[\xe9\xe9]", b";B[aa];W[aa]", b"AB[aa]AB[aa]", b"GM[]", b"KM[]",
+    b"(" * 3000, b"(;" * 3000, b")" * 3000, b"C[" + b"\\" * 999, b"CA[idna]", b"CA[rot13]",
+    b"KM[-0]", b"KM[123456.5]", b"KM[7,5]",
 )  # fmt: skip
+CHARSETS = ("UTF-8", "ISO-8859-1", "Shift_JIS", "GB18030", "EUC-KR", "KOI8-R")
+COMMENTS = ("value +0.5", "]\\[;(", "\u00e9\u4e2d\n", ":", "\u8868 \u30bd", "\ud55c", "\u0434\u0430", "(;B[aa])")
 
 
 def random_game(choose: random.Random) -> tuple[Game, State, list[Move]]:
-    """A game of random size, komi, set-up stones and moves, passes and moves out of turn among them."""
+    """A game of random size, komi, set-up stones or handicap and moves, passes and moves out of turn among them."""
     size = choose.choice((2, 3, 5, 5, 9, 9, 13, 19, 25))
     game = go(size, choose.choice((0.0, 0.5, 6.5, 7.0, 7.5, -5.5)))
     start = game.initial_state()
@@ -35,6 +50,11 @@ def random_game(choose: random.Random) -> tuple[Game, State, list[Move]]:
         start = _played(game, start, choose, choose.randrange(size * size))[0]
         side = choose.choice(("X to play", "O to play"))
         start = game.parse_state("\n".join([*game.render(start).splitlines()[1:-2], side]))
+    elif choose.random() < 0.3:
+        board = boards.Board(size)
+        points = choose.sample(range(size * size), choose.randrange(2, min(size * size, 10)))
+        board.apply_setup([divmod(point, size) for point in points], [], [])
+        start = game.parse_state("\n".join([*marks(board), "O to play"]))
     moves = _played(game, start, choose, choose.randrange(min(60, 2 * size * size)))[1]
     return game, start, moves
 
@@ -52,17 +72,39 @@ def _played(game: Game, state: State, choose: random.Random, count: int) -> tupl
     return state, moves
 
 
+def dressed(raw: bytes, choose: random.Random) -> bytes:
+    """The same main line as other programs write it: variations, comments in any encoding, passes of old, no PL."""
+    charset = choose.choice(CHARSETS)
+    file = sgf.Sgf_game.from_bytes(raw, override_encoding=charset)
+    root, line = file.get_root(), file.get_main_sequence()
+    if len(line) > 1 and root.has_property("PL") and choose.random() < 0.5:
+        root.unset("PL")
+    for node in line:
+        if choose.random() < 0.2:
+            text = choose.choice(COMMENTS).encode(charset, "replace")
+            node.set_raw("C", text.replace(b"\\", b"\\\\").replace(b"]", b"\\]"))
+        colour, point = node.get_move()
+        if colour is not None and point is None and file.get_size() <= 19 and choose.random() < 0.3:
+            node.set_raw(colour.upper(), b"tt")
+        if choose.random() < 0.1 and node is not line[-1]:
+            # A variation need not make sense: nobody reads it.
+            node.new_child().set_raw(choose.choice("BW"), b"zz")
+    return choose.choice((b"", b"\n ", b"\xef\xbb\xbf", b"From: a@b\n\n")) + bytes(file.serialise())
+
+
 def damaged(raw: bytes, choose: random.Random) -> bytes:
-    """The file with some bytes cut off, changed, left out, doubled or put in."""
+    """The file with some bytes cut off, changed, left out, doubled, swapped or put in."""
     for _ in range(choose.choice((1, 1, 2, 5))):
         place = choose.randrange(len(raw) + 1)
         end = min(len(raw), place + choose.randrange(12))
+        far = choose.randrange(end, len(raw) + 1)
         raw = choose.choice(
             (
                 raw[:place],
                 raw[place:],
                 raw[:place] + raw[end:],
                 raw[:end] + raw[place:],
+                raw[:place] + raw[end:far] + raw[place:end] + raw[far:],
                 raw[:place] + choose.choice(PIECES) + raw[place:],
                 raw[:place] + choose.randbytes(end - place) + raw[end:],
             )
@@ -70,59 +112,105 @@ def damaged(raw: bytes, choose: random.Random) -> bytes:
     return raw
 
 
-def check_boards(file: GameFile) -> None:
-    """Plays the file on sgfmill's board.
+class Doors:
+    """All ways in for a file, side by side.
 
-    Raises:
-      AssertionError: it ends with other stones.
+    Args:
+      folder: where files are written for the doors that read no bytes.
     """
-    marks = stones(file.start)
-    size = len(marks)
-    board = boards.Board(size)
-    for row, column in zip(*np.nonzero(marks), strict=True):
-        board.play(size - 1 - int(row), int(column), "bw"[marks[row, column] - 1])
-    for player, action in file.moves:
-        if action < size * size:
-            board.play(size - 1 - action // size, action % size, "bw"[player])
-    there = [["bw".find(cell or " ") + 1 for cell in row] for row in reversed(board.board)]
-    assert stones(file.position()).tolist() == there
+
+    def __init__(self, folder: Path):
+        self.file = folder / "game.sgf"
+        self.written: list[str] = []
+        self.engine = GtpEngine(
+            game_of("go:5"), simulations=1, seed=0, write=self.written.append, waiting=lambda: True
+        )  # fmt: skip
+        self.runner = CliRunner()
+
+    def read(self, raw: bytes) -> GameFile | None:
+        """What all doors say that the bytes hold; None where all refuse them.
+
+        Raises:
+          AssertionError: they differ, a sentence is none, or sgfmill's board ends with other stones.
+        """
+        self.file.write_bytes(raw)
+        try:
+            found = read_sgf(raw)
+        except InvalidFile as error:
+            assert is_sentence(str(error)), error
+            found = None
+        loaded = self.say(f"loadsgf {self.file}")
+        done = self.runner.invoke(app, ["move", str(self.file), "-n", "1"])
+        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+        if found is None:
+            assert loaded.startswith("? cannot load file: ") and is_sentence(loaded.strip()), loaded
+            assert done.exit_code == 2 and is_sentence(done.stderr.strip()), done.output
+            return None
+        there = marks(last_board(raw))
+        state, named = found.position(), game_of(found.game.name)
+        assert (named.name, named.initial_state()["komi"]) == (found.game.name, state["komi"])
+        assert ["".join(".XO"[mark] for mark in row) for row in stones(state)] == there
+        assert loaded == "=\n\n" and shown_marks(self.say("showboard")) == there, loaded
+        if found.game.is_over(state):
+            assert done.exit_code == 2 and is_sentence(done.stderr.strip()), done.output
+        else:
+            assert done.exit_code == 0 and done.stdout.startswith(found.game.render(state)), done.output
+        return found
+
+    def say(self, line: str) -> str:
+        self.written.clear()
+        self.engine.answer(line)
+        return "".join(self.written)
 
 
-def check_one(seed: int) -> bool:
-    """One random game written and read, then damaged and read; whether the damaged one was read.
+def is_sentence(text: str) -> bool:
+    """Whether a refusal is one line that people can read."""
+    return 0 < len(text) < 400 and text.isprintable() and "Traceback" not in text
+
+
+def last_board(raw: bytes) -> boards.Board:
+    """The board after the main line, all of it read and played by sgfmill."""
+    board, plays = sgf_moves.get_setup_and_moves(sgf.Sgf_game.from_bytes(raw))
+    for colour, point in plays:
+        if point is not None:
+            board.play(*point, colour)
+    return board
+
+
+def check_one(seed: int, doors: Doors) -> bool:
+    """One random game written and read, dressed up and read, then damaged and read; whether the damaged one was read.
 
     Raises:
-      AssertionError: another game came back, or other stones.
+      AssertionError: another game came back, or other stones, or no clear refusal; the seed stands first.
     """
     choose = random.Random(seed)
-    game, start, moves = random_game(choose)
-    comments = {choose.randrange(len(moves) + 1): choose.choice(("value +0.5", "]\\[;(", "é中\n", ":"))}
-    players = (choose.choice(("Ann", "a]b\\")), "中")
-    raw = write_sgf(game, start, moves, result=choose.choice((None, "B+3.5")), players=players, comments=comments)
-    back = read_sgf(raw)
-    assert back.game.name == game.name and list(back.moves) == moves, seed
-    assert (stones(back.start) == stones(start)).all(), seed
-    check_boards(back)
     try:
-        other = read_sgf(damaged(raw, choose))
-    except InvalidFile as error:
-        assert "\n" not in str(error), seed
-        return False
-    check_boards(other)
-    return True
+        game, start, moves = random_game(choose)
+        comments = {choose.randrange(len(moves) + 1): choose.choice(COMMENTS)}
+        players = (choose.choice(("Ann", "a]b\\")), "\u4e2d")
+        raw = write_sgf(game, start, moves, result=choose.choice((None, "B+3.5")), players=players, comments=comments)
+        full = dressed(raw, choose)
+        for back in (read_sgf(raw), doors.read(full)):
+            assert back is not None and back.game.name == game.name and list(back.moves) == moves
+            assert (stones(back.start) == stones(start)).all()
+        return doors.read(damaged(choose.choice((raw, full)), choose)) is not None
+    except Exception as error:
+        raise AssertionError(f"seed {seed}: {error!r}") from error
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", type=int, help="Games, each read whole and damaged.")
+    parser.add_argument("files", type=int, help="Files, half of them whole and half damaged.")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    begun = time.perf_counter()
-    read = sum(check_one(options.seed + number) for number in range(options.files))
-    print(
-        f"{options.files:,} files read as written; damaged: {read:,} read, {options.files - read:,} refused; "
-        f"{time.perf_counter() - begun:.0f} s"
-    )
+    begun, games, read = time.perf_counter(), (options.files + 1) // 2, 0
+    with tempfile.TemporaryDirectory() as folder:
+        doors = Doors(Path(folder))
+        for number in range(games):
+            read += check_one(options.seed + number, doors)
+            if number % 500 == 499:
+                print(f"{2 * number + 2:,} files, {time.perf_counter() - begun:.0f} s, no wrong answer", flush=True)
+    print(f"{games:,} whole files read as written; {games:,} damaged: {read:,} read, {games - read:,} refused")
 
 
 if __name__ == "__main__":

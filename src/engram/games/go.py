@@ -232,12 +232,16 @@ def _lay(state, point, colour):
 # ------------------------------------------------------------------------------------- the factory
 
 
+LARGEST_KOMI = 1e5
+"""Names of games hold six digits of komi."""
+
+
 def go(size: int, komi: float = 7.5, move_limit: int | None = None) -> Game:
     """Go on a board of size × size.
 
     Args:
       size: points on a side, 2 to 25.
-      komi: points added to White's area; a whole number (draws are possible) or a half.
+      komi: points added to White's area; a whole number (draws are possible) or a half, less than 100,000 either way.
       move_limit: moves, passes included, after which the game is scored as it stands; 1 to 1875,
         default 3·size².
 
@@ -255,11 +259,14 @@ def go(size: int, komi: float = 7.5, move_limit: int | None = None) -> Game:
         raise InvalidSpecification(f"a Go board has 2 to {MAX_SIZE} points on a side, not {size}")
     if not (np.isfinite(komi) and float(2 * komi).is_integer()):
         raise InvalidSpecification(f"komi is a whole number or a half, not {komi}")
+    if abs(komi) >= LARGEST_KOMI:
+        raise InvalidSpecification(f"komi is less than {LARGEST_KOMI:,.0f} points either way, not {komi:g}")
+    komi = float(komi) + 0.0  # never -0, which would have a name of its own
     limit = 3 * size * size if move_limit is None else move_limit
     if not 1 <= limit <= MAX_MOVES:
         raise InvalidSpecification(f"move_limit is {limit}, it must be 1 to {MAX_MOVES}")
     size = int(size)
-    initial = empty_board(size, float(komi), int(limit))
+    initial = empty_board(size, komi, int(limit))
     names = [f"{LETTERS[column]}{size - row}" for row in range(size) for column in range(size)]
     options = f",move_limit={limit}" if limit != 3 * size * size else ""
     return Game(

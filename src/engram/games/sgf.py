@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sgfmill import boards, sgf_moves
@@ -92,12 +93,12 @@ def read_sgf(source: str | bytes | Path, game: Game | None = None) -> GameFile:
     try:
         file = sgfmill_sgf.Sgf_game.from_bytes(raw)
         root = file.get_root()
-        if root.has_property("GM") and root.get("GM") != 1:
-            raise ValueError(f"it holds another game, GM[{root.get('GM')}]")
-        size, komi = file.get_size(), file.get_komi()
+        if (kind := _number(root, "GM", 1)) != 1:
+            raise ValueError(f"it holds another game, GM[{kind}]")
+        size, komi = file.get_size(), _number(root, "KM", 0.0)
         setup, plays = sgf_moves.get_setup_and_moves(file)
         first = root.get("PL") if root.has_property("PL") else None
-        handicap = root.has_property("HA") and root.get("HA") > 1
+        handicap = _number(root, "HA", 0) > 1
     except ValueError as error:
         raise InvalidFile(f"{name} is no SGF of a game of Go that can be read: {_sentence(error)}") from None
     if game is None:
@@ -183,6 +184,16 @@ def _bytes(path: Path, name: str) -> bytes:
         return path.read_bytes()
     except (OSError, ValueError) as error:
         raise InvalidFile(f"{name} cannot be read: {_sentence(error)}") from None
+
+
+def _number(root: Any, name: str, default: float) -> float:
+    if not root.has_property(name):
+        return default
+    try:
+        return root.get(name)
+    except ValueError:
+        given = root.get_raw(name)[:20].decode("ascii", "backslashreplace")
+        raise ValueError(f"{name} is no number, but {given!r}") from None
 
 
 def _sentence(error: Exception) -> str:
