@@ -197,7 +197,9 @@ def _number(root: Any, name: str, default: float) -> float:
 
 
 def _sentence(error: Exception) -> str:
-    return " ".join(str(error).split())[:200] or "a value is malformed"
+    said = " ".join(str(error).split())[:200] or "a value is malformed"
+    # A damaged file's own bytes can stand in it, and must not reach a terminal.
+    return "".join(mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}" for mark in said)
 
 
 def _action(point: tuple[int, int] | None, size: int) -> int:
