@@ -19,7 +19,7 @@ from engram.errors import EngramError, InvalidSpecification, nearest
 from engram.games.game import Game, State
 from engram.search.limit import Limit
 from engram.search.operators import Definition, Operator
-from engram.search.presets import Preset, build, from_file, preset, registered
+from engram.search.presets import Memory, Preset, build, from_file, preset, registered
 from engram.search.search import Search
 from engram.specification import Specification, parse
 from engram.user_files import is_in_file, load
@@ -98,6 +98,11 @@ class SearchPlayer:
     def text(self) -> str:
         """The canonical specification."""
         return self._text
+
+    @property
+    def memory(self) -> Memory | None:
+        """What its search remembers by; None without one."""
+        return self._search.memory
 
     def warm_up(self) -> None:
         """Compiles the search."""

@@ -40,6 +40,9 @@ class Memory:
       forget: called when a search forgets its tree for a new game; None: what is known then stays.
       recognise: operator called when a node has got its children; it may enter those that it knows.
       backup: a backup rule that takes part in the memory, instead of the preset's; None: the preset's.
+      another: makes one more with the same operators, as this one was at first, for a tree beside this one's; None: all
+        trees share this one.
+      store_bytes: what each of these takes.
     """
 
     recall: Operator
@@ -51,6 +54,8 @@ class Memory:
     forget: Callable[[], None] | None = None
     recognise: Operator | None = None
     backup: Operator | None = None
+    another: Callable[[], Memory] | None = None
+    store_bytes: int = 0
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,10 @@ class Search:
 
     @property
     def memory(self) -> Memory | None:
-        """What the preset's memory became for this game, its `store` among it; None without one."""
+        """What the preset's memory became for this game, its `store` among it; None without one.
+
+        With `parallel="root"` that of the first tree.
+        """
         return self._workspace.memory
 
     @property
@@ -98,7 +101,8 @@ class Search:
     def clear(self) -> None:
         """Forgets the tree, and what a memory of this search's own holds."""
         self._root = None
-        self._workspace.forget()
+        for number in range(len(self._workspace.trees)):
+            self._workspace.forget(number)
 
     def advance(self, action: int) -> None:
         """Tells the search that a move was played: the root moves there and what is below it is kept.
