@@ -12,7 +12,7 @@ from typing import Any
 from engram.errors import InvalidParameter, InvalidSpecification, nearest
 from engram.games.game import Game
 from engram.memory.features import Features
-from engram.memory.files import identity, like, load, take
+from engram.memory.files import KeptStore, identity, like, load, take
 from engram.memory.neighbours import INDICES
 from engram.memory.operators import as_table, recall_leaf, remember_path
 from engram.memory.store import MAX_CAPACITY, Store
@@ -123,6 +123,7 @@ def remembering(
             forget=forget,
             another=None if store is not None else partial(make, game, known),
             store_bytes=own.num_bytes,
+            kept=None if store is not None else KeptStore(own, identity(made)),
         )
 
     return make

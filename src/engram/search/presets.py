@@ -14,6 +14,7 @@ from functools import wraps
 from importlib import import_module
 from typing import Any
 
+from engram.durable import Kept
 from engram.errors import InvalidParameter, InvalidSpecification, nearest
 from engram.games.game import Game
 from engram.search import backup as backups
@@ -43,6 +44,7 @@ class Memory:
       another: makes one more with the same operators, as this one was at first, for a tree beside this one's; None: all
         trees share this one.
       store_bytes: what each of these takes.
+      kept: how the file of a tree holds what this remembers beside it; None: such a tree is not saved.
     """
 
     recall: Operator
@@ -56,6 +58,7 @@ class Memory:
     backup: Operator | None = None
     another: Callable[[], Memory] | None = None
     store_bytes: int = 0
+    kept: Kept | None = None
 
 
 @dataclass(frozen=True)

@@ -133,11 +133,11 @@ class Search:
         return None if self._root is None else self.game.read(self._workspace.root_states[0])
 
     def save(self, path: str | Path) -> None:
-        """Writes the search to a file, whole or not at all: tree, root, random numbers.
+        """Writes the search to a file, whole or not at all: tree, root, random numbers, and what it remembers.
 
         Raises:
           InvalidState: there is no tree yet.
-          InvalidParameter: a Python game, a memory, several threads or leaves in flight.
+          InvalidParameter: a Python game, a memory that is shared, several threads or leaves in flight.
           InvalidFile: it cannot be written.
         """
         if self._root is None:
