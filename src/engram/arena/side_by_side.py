@@ -23,8 +23,8 @@ class SideBySide:
     """A board for each of many games, and one search of a side for all of them.
 
     The side for whom most games wait thinks in as many of them as fill a batch, the lowest numbers first. There are
-    twice as many games as fill one, so one side always has enough, until the last games run out; or as many as
-    `STORE_BYTES` allow, since at each board a side that remembers has a store of its own.
+    twice as many games as fill one of the side with the fewest leaves in flight, so one side always has enough, until
+    the last games run out; or as many as `STORE_BYTES` allow, since a side that remembers has a store at each board.
 
     Args:
       configuration: of the match, its budgets in simulations.
@@ -36,12 +36,13 @@ class SideBySide:
         self._configuration, self._game = configuration, game
         self._limits = configuration.limits
         stores = sum(one.memory.store_bytes for one in searches.values() if one.memory is not None)
-        fill = BATCH // max(one.preset.num_leaves for one in searches.values())
-        self._at_once = max(1, min(fill, STORE_BYTES // max(1, 2 * stores)))
+        most = max(1, STORE_BYTES // max(1, 2 * stores))
+        self._at_once = {side: min(most, max(1, BATCH // one.preset.num_leaves)) for side, one in searches.items()}
+        num_boards = 2 * max(self._at_once.values())
         self._searches = {
-            side: Lockstep(game, one.preset, 2 * self._at_once, at_once=self._at_once) for side, one in searches.items()
+            side: Lockstep(game, one.preset, num_boards, at_once=self._at_once[side]) for side, one in searches.items()
         }
-        self._boards: list[GameUnderWay | None] = [None] * (2 * self._at_once)
+        self._boards: list[GameUnderWay | None] = [None] * num_boards
 
     @staticmethod
     def pays(searches: Mapping[str, SearchPlayer], limits: Mapping[str, Limit]) -> bool:
@@ -72,7 +73,7 @@ class SideBySide:
                 waiting.sort(key=lambda at: self._board(at).number)
                 turns = {side: [at for at in waiting if self._board(at).side == side] for side in "AB"}
                 side = max(turns, key=lambda side: len(turns[side]))
-                chosen = turns[side][: self._at_once]
+                chosen = turns[side][: self._at_once[side]]
                 self._move(side, chosen)
                 for at in chosen:
                     if self._board(at).ended:
