@@ -3,7 +3,7 @@
     python experiments/tduct/studies.py STUDY --work FOLDER [--seeds 5] [--episodes N] [--positions FILE]
 
 Tables and the database of points lie in the work folder; `points.json`, pictures and pages go beside this file.
-STUDY is one of random, minimax, tic_tac_toe, multiples, ablations.
+STUDY is one of random, minimax, minimax_steady, tic_tac_toe, multiples, ablations.
 """
 
 from __future__ import annotations
@@ -88,6 +88,24 @@ MINIMAX: dict[str, dict[str, object]] = {
     "against it, heavy rollouts": {"opponent": "minimax(depth=4)", "rollout": "heavy", "discount": 1.0,
                                    "opening_moves": 4},
 }  # fmt: skip
+STEADY: dict[str, dict[str, object]] = {
+    "self-play": {},
+    "against it": {"opponent": "minimax(depth=4,ties=first)"},
+}
+
+
+def against_steady_minimax(work: Path, seeds: int, episodes: int | None, positions: Path | None) -> None:
+    """The same with a minimax that always answers alike, from the fixed start: what can be learnt by heart."""
+    begun, found = time.monotonic(), {}
+    base = TdConfiguration("connect_four", opening_moves=0)
+    opponents = parse_opponents("minimax(depth=4,ties=first,opening_moves=0)", base.made_game)
+    plan = EvaluationPlan(opponents, every=100, games=40)
+    for number, (label, changes) in enumerate(STEADY.items()):
+        changed = replace(base, **changes)  # type: ignore[arg-type]
+        found[label] = curve(work, f"steady_{number}", changed, plan, episodes or 300, range(seeds))
+        keep("minimax_steady", found, time.monotonic() - begun)
+    title = "Connect-4, 1000 simulations, against a minimax of depth 4 that always answers alike"
+    draw_small_multiples(HERE / "minimax_steady.png", title, by_opponent(found))
 
 
 def against_minimax(work: Path, seeds: int, episodes: int | None, positions: Path | None) -> None:
@@ -224,6 +242,7 @@ def ablations(work: Path, seeds: int, episodes: int | None, positions: Path | No
 STUDIES: dict[str, Callable[[Path, int, int | None, Path | None], None]] = {
     "random": against_random,
     "minimax": against_minimax,
+    "minimax_steady": against_steady_minimax,
     "tic_tac_toe": tic_tac_toe,
     "multiples": multiples,
     "ablations": ablations,

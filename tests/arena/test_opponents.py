@@ -335,6 +335,16 @@ def test_a_deep_search_can_be_interrupted():
     assert DepthSearch(search.game, 1, prune=True).run(search.game.initial_state()).nodes == 81
 
 
+def test_ties_fall_to_the_seed_or_to_the_first():
+    game = named_game("connect_four")
+    state = game.play_moves("2 2 3 3 4")  # an open three: every answer loses within two plies: all are equal
+    by_seed = {player(game, "minimax(depth=2)").choose(state, LIMIT, seed).action for seed in range(40)}
+    first = {player(game, "minimax(depth=2, ties=first)").choose(state, LIMIT, seed).action for seed in range(5)}
+    assert len(by_seed) > 1 and first == {min(by_seed)}
+    with pytest.raises(InvalidSpecification, match="ties is random or first"):
+        player(game, "minimax(ties=last)")
+
+
 def test_names_and_options():
     game = named_game("connect_four")
     assert player(game, "minimax(3)").text == "minimax(depth=3, heuristic=naive)"

@@ -20,6 +20,8 @@ from engram.games.game import Game, State
 from engram.search.limit import Limit
 from engram.specification import Specification
 
+TIES = ("random", "first")
+
 
 class Opponent:
     """A player that knows nothing of the game before the position on the board."""
@@ -64,7 +66,7 @@ class RandomPlayer(Opponent):
 
 
 class DepthPlayer(Opponent):
-    """Minimax or alpha-beta to a fixed depth; the seed decides between moves of equal value.
+    """Minimax or alpha-beta to a fixed depth.
 
     Args:
       game: any game.
@@ -73,18 +75,34 @@ class DepthPlayer(Opponent):
       heuristic: of unfinished leaves: `naive` or `potential` (line games), `zero` (every leaf 0), `auto` (`naive`
         for line games, else `zero`), or a function over the game's states, for player 0, within (-1, 1): over
         the record, compiled, for a compiled game, over the object for a Python game.
+      ties: between moves of equal value the seed decides (`random`), or the least action does (`first`: the same
+        answer to the same position every time).
 
     Raises:
-      InvalidSpecification: a heuristic that the game does not have.
+      InvalidSpecification: a heuristic that the game does not have, or another word for ties.
       InvalidParameter: a depth out of range.
     """
 
-    def __init__(self, game: Game, *, depth: int, prune: bool, heuristic: str | Callable[[Any], float] = "auto"):
+    def __init__(
+        self,
+        game: Game,
+        *,
+        depth: int,
+        prune: bool,
+        heuristic: str | Callable[[Any], float] = "auto",
+        ties: str = "random",
+    ):
+        if ties not in TIES:
+            raise InvalidSpecification(f"ties is {' or '.join(TIES)}, not {ties!r}")
         if heuristic == "auto":
             heuristic = "naive" if is_line_game(game) else "zero"
         word = heuristic if isinstance(heuristic, str) else getattr(heuristic, "__name__", "custom")
         name = "alpha_beta" if prune else "minimax"
-        super().__init__(game, Specification(name, (), {"depth": depth, "heuristic": Specification(word)}).text)
+        told: dict[str, Any] = {"depth": depth, "heuristic": Specification(word)}
+        if ties != "random":  # the usual one is not told: matches recorded before ties had a name go on
+            told["ties"] = Specification(ties)
+        super().__init__(game, Specification(name, (), told).text)
+        self._ties = ties
         self._leaf = _leaf_operator(game, heuristic)
         self.search = DepthSearch(game, depth, prune=prune, heuristic=lambda: self._leaf.address)
 
@@ -99,7 +117,8 @@ class DepthPlayer(Opponent):
         except OperatorError:
             self._leaf.raise_pending()
             raise
-        return Choice(random.Random(seed).choice(result.actions), result.nodes, result.seconds, result.value)
+        action = min(result.actions) if self._ties == "first" else random.Random(seed).choice(result.actions)
+        return Choice(action, result.nodes, result.seconds, result.value)
 
 
 class SolverPlayer(Opponent):
@@ -217,14 +236,14 @@ def _random(game: Game) -> Player:
     return RandomPlayer(game)
 
 
-@register_player("minimax", "minimax by depth", depth=4, heuristic="auto")
-def _minimax(game: Game, depth: int, heuristic: str) -> Player:
-    return DepthPlayer(game, depth=depth, prune=False, heuristic=heuristic)
+@register_player("minimax", "minimax by depth", depth=4, heuristic="auto", ties="random")
+def _minimax(game: Game, depth: int, heuristic: str, ties: str) -> Player:
+    return DepthPlayer(game, depth=depth, prune=False, heuristic=heuristic, ties=ties)
 
 
-@register_player("alpha_beta", "alpha-beta by depth", depth=6, heuristic="auto")
-def _alpha_beta(game: Game, depth: int, heuristic: str) -> Player:
-    return DepthPlayer(game, depth=depth, prune=True, heuristic=heuristic)
+@register_player("alpha_beta", "alpha-beta by depth", depth=6, heuristic="auto", ties="random")
+def _alpha_beta(game: Game, depth: int, heuristic: str, ties: str) -> Player:
+    return DepthPlayer(game, depth=depth, prune=True, heuristic=heuristic, ties=ties)
 
 
 @register_player("solver", "perfect play on small line boards")
