@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -23,6 +23,20 @@ from engram.errors import InvalidFile
 FORMAT = 1
 _PLAIN = {"bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))}
 _PLAIN |= {"float16", "float32", "float64"}
+
+
+class Kept(Protocol):
+    """What a file can hold, alone or as a part of something else."""
+
+    def contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """What it is, as plain data, and its arrays."""
+
+    def refill(self, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray], path: str | Path) -> None:
+        """Makes it hold what `contents` told, read from a file.
+
+        Raises:
+          InvalidFile: that belongs to something else, or is damaged; nothing has changed then.
+        """
 
 
 def save(path: str | Path, kind: str, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:

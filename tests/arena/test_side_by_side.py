@@ -8,17 +8,27 @@ import numpy as np
 import pytest
 
 from engram.arena.match import match
+from engram.arena.player import SearchPlayer
 from engram.arena.side_by_side import SideBySide
 from engram.arena.statistics import Sprt
 from engram.arena.under_way import PlayerError
 from engram.games.registry import game as game_of
+from engram.memory.presets import remembering
+from engram.memory.store import Store
+from engram.memory.table import Table
+from engram.memory.td_preset import td_uct
 from engram.search.evaluation import Evaluation
+from engram.search.limit import Limit
 from engram.search.presets import puct, uct
 
 TIC_TAC_TOE = game_of("tic_tac_toe")
+COUNT = Limit(simulations=10)
 SEARCHES = """
 import numpy as np
 from engram.games.registry import game
+from dataclasses import replace
+from engram.memory.features import Features
+from engram.memory.presets import remembering
 from engram.search.evaluation import Evaluation
 from engram.search.presets import puct
 
@@ -37,7 +47,14 @@ class Wins:
             for action in GAME.legal_actions(state):
                 after = GAME.play(state, action)
                 values[row] = max(values[row], GAME.is_over(after) and GAME.outcome(after) != 0)
-        return Evaluation(values, np.ones((len(states), 9)))
+        stones = np.array([[float(state["mine"] % 89), float(state["stones"] % 97), 1.0] for state in states])
+        return Evaluation(values, np.ones((len(states), 9)), stones)
+
+def remembers(num_leaves=1, own_value=True):
+    made = remembering(
+        capacity=40, equivalence=30.0, temperature=0.5, features=lambda game: Features(game, 64, embedding_size=3)
+    )
+    return replace(knows(num_leaves), memory=made, rollout_share=0.0 if own_value else 1.0)
 
 def knows(num_leaves=1, solver=False):
     return puct(evaluator=Wins(), num_leaves=num_leaves, solver=solver)
@@ -89,10 +106,17 @@ def records(monkeypatch, together, *arguments, **options):
 
 
 @pytest.mark.parametrize(
-    ("a", "b"), [("knows", "uct"), ("knows(num_leaves=4)", "knows"), ("knows(solver=true)", "uct(reuse_tree=false)")]
+    ("a", "b"),
+    [
+        ("knows", "uct"),
+        ("knows(num_leaves=4)", "knows"),
+        ("knows(solver=true)", "uct(reuse_tree=false)"),
+        ("remembers", "memory_uct(capacity=30)"),
+        ("remembers(num_leaves=4, own_value=false)", "knows"),
+    ],
 )
 def test_games_side_by_side_are_those_one_by_one(monkeypatch, searches, a, b):
-    sides = [f"{searches}:{text}" if text.startswith("knows") else text for text in (a, b)]
+    sides = [f"{searches}:{text}" if text.startswith(("knows", "remembers")) else text for text in (a, b)]
     options = {"games": 150, "a_simulations": 15, "b_simulations": 20, "seed": 5, "opening_moves": 2}
     apart = records(monkeypatch, False, "tic_tac_toe", *sides, **options)
     assert len(apart) == 150
@@ -136,16 +160,30 @@ def test_a_failure_names_the_side_and_the_games(searches, tmp_path):
         )
 
 
-def test_clocks_and_memories_are_played_one_by_one():
-    pays = SideBySide.pays
-    from engram.search.limit import Limit
+def pays(a, b, **limits):
+    sides = {"A": SearchPlayer(TIC_TAC_TOE, a), "B": SearchPlayer(TIC_TAC_TOE, b)}
+    return SideBySide.pays(sides, {"A": COUNT, "B": COUNT, **limits})
 
+
+def test_clocks_threads_and_a_shared_store_are_played_one_by_one():
     network, plain = puct(evaluator=Flat()), uct()
-    count, clock = Limit(simulations=10), Limit(seconds=0.1)
-    assert pays({"A": network, "B": plain}, {"A": count, "B": count})
-    assert not pays({"A": plain, "B": plain}, {"A": count, "B": count})
-    assert not pays({"A": network, "B": plain}, {"A": count, "B": clock})
-    assert not pays({"A": network, "B": uct(threads=2)}, {"A": count, "B": count})
+    assert pays(network, plain)
+    assert not pays(plain, plain)
+    assert not pays(network, plain, B=Limit(seconds=0.1))
+    assert not pays(network, uct(threads=2))
+    assert pays(network, replace(plain, memory=remembering(capacity=50)))
+    assert not pays(network, replace(plain, memory=remembering(store=Store(512, 50))))
+    assert not pays(network, td_uct(table=Table(100), learn=True))
+
+
+def test_fewer_boards_where_stores_are_large(monkeypatch):
+    monkeypatch.setattr("engram.arena.side_by_side.STORE_BYTES", 1 << 20)
+    flat = Flat()
+    chosen = replace(puct(evaluator=flat), memory=remembering(capacity=100, dimension=64, neighbours="exact"))
+    each = SearchPlayer(TIC_TAC_TOE, chosen).memory.store_bytes
+    assert 100 * 64 * 4 < each < 50_000
+    match(TIC_TAC_TOE, chosen, uct(), games=100, simulations=8)
+    assert max(flat.batches) == (1 << 20) // (2 * each) < 64
 
 
 def test_a_network_trained_further_makes_another_match(tmp_path):

@@ -56,7 +56,7 @@ class Table:
         Raises:
           PlayerError: a player failed or made an illegal move; the sentence says where, with the seed.
         """
-        searches = {side: one.preset for side, one in self._players.items() if isinstance(one, SearchPlayer)}
+        searches = {side: one for side, one in self._players.items() if isinstance(one, SearchPlayer)}
         if len(searches) == 2 and SideBySide.pays(searches, self._limits):
             yield from SideBySide(self._configuration, self._game, searches).play_all(numbers)
         else:

@@ -19,7 +19,7 @@ from engram.errors import EngramError, InvalidSpecification, nearest
 from engram.games.game import Game, State
 from engram.search.limit import Limit
 from engram.search.operators import Definition, Operator
-from engram.search.preset import Preset
+from engram.search.preset import Memory, Preset
 from engram.search.reading import build, from_file, preset
 from engram.search.registry import registered
 from engram.search.search import Search
@@ -100,6 +100,11 @@ class SearchPlayer:
     def text(self) -> str:
         """The canonical specification."""
         return self._text
+
+    @property
+    def memory(self) -> Memory | None:
+        """What its search remembers by; None without one."""
+        return self._search.memory
 
     def warm_up(self) -> None:
         """Compiles the search."""

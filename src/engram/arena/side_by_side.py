@@ -6,48 +6,57 @@ import time
 from collections.abc import Iterator, Mapping
 
 from engram.arena.configuration import MatchConfiguration
-from engram.arena.player import Choice
+from engram.arena.player import Choice, SearchPlayer
 from engram.arena.record import GameRecord
 from engram.arena.under_way import GameUnderWay, PlayerError, sentence
 from engram.games.game import Game
 from engram.search.limit import Limit
 from engram.search.lockstep import Lockstep
-from engram.search.preset import Preset
 
 BATCH = 64
 """Leaves that wait together: where a network of the size of `go9` answers as fast as it can."""
+STORE_BYTES = 1 << 31
+"""For the memories of both sides at all boards."""
 
 
 class SideBySide:
     """A board for each of many games, and one search of a side for all of them.
 
     The side for whom most games wait thinks in as many of them as fill a batch, the lowest numbers first. There are
-    twice as many games as fill one, so one side always has enough, until the last games run out.
+    twice as many games as fill one of the side with the fewest leaves in flight, so one side always has enough, until
+    the last games run out; or as many as `STORE_BYTES` allow, since a side that remembers has a store at each board.
 
     Args:
       configuration: of the match, its budgets in simulations.
       game: compiled or plain Python.
-      searches: of sides `A` and `B`.
+      searches: the players of sides `A` and `B`.
     """
 
-    def __init__(self, configuration: MatchConfiguration, game: Game, searches: Mapping[str, Preset]):
+    def __init__(self, configuration: MatchConfiguration, game: Game, searches: Mapping[str, SearchPlayer]):
         self._configuration, self._game = configuration, game
         self._limits = configuration.limits
-        self._at_once = max(1, BATCH // max(one.num_leaves for one in searches.values()))
+        stores = sum(one.memory.store_bytes for one in searches.values() if one.memory is not None)
+        most = max(1, STORE_BYTES // max(1, 2 * stores))
+        self._at_once = {side: min(most, max(1, BATCH // one.preset.num_leaves)) for side, one in searches.items()}
+        num_boards = 2 * max(self._at_once.values())
         self._searches = {
-            side: Lockstep(game, one, 2 * self._at_once, at_once=self._at_once) for side, one in searches.items()
+            side: Lockstep(game, one.preset, num_boards, at_once=self._at_once[side]) for side, one in searches.items()
         }
-        self._boards: list[GameUnderWay | None] = [None] * (2 * self._at_once)
+        self._boards: list[GameUnderWay | None] = [None] * num_boards
 
     @staticmethod
-    def pays(searches: Mapping[str, Preset], limits: Mapping[str, Limit]) -> bool:
+    def pays(searches: Mapping[str, SearchPlayer], limits: Mapping[str, Limit]) -> bool:
         """Whether these players may and should play side by side.
 
-        A clock belongs to one game, and a store of memory to one search; without an evaluator nothing is gained.
+        A clock belongs to one game, and a memory that goes on from game to game makes them depend on their order;
+        without an evaluator nothing is gained.
         """
-        in_simulations = all(one.simulations is not None and one.seconds is None for one in limits.values())
-        apart = all(one.memory is None and one.threads == 1 for one in searches.values())
-        return in_simulations and apart and any(one.evaluator is not None for one in searches.values())
+        if any(one.simulations is None or one.seconds is not None for one in limits.values()):
+            return False
+        presets = [one.preset for one in searches.values()]
+        if all(one.evaluator is None for one in presets) or any(one.threads > 1 for one in presets):
+            return False
+        return all(one.memory is None or one.memory.another is not None for one in searches.values())
 
     def play_all(self, numbers: Iterator[int]) -> Iterator[GameRecord]:
         """Plays games by their numbers and yields them as they end.
@@ -64,7 +73,7 @@ class SideBySide:
                 waiting.sort(key=lambda at: self._board(at).number)
                 turns = {side: [at for at in waiting if self._board(at).side == side] for side in "AB"}
                 side = max(turns, key=lambda side: len(turns[side]))
-                chosen = turns[side][: self._at_once]
+                chosen = turns[side][: self._at_once[side]]
                 self._move(side, chosen)
                 for at in chosen:
                     if self._board(at).ended:

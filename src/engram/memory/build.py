@@ -61,6 +61,8 @@ def build(
     limit = Limit(simulations=simulations)
     found = Search(game, search)
     memory = found.memory
+    if found.preset.threads > 1:
+        raise InvalidParameter("a memory is built by one thread: leave threads out")
     if memory is None or memory.store is None:
         raise InvalidSpecification(f"{found.preset.text} has no memory to build; take memory_uct")
     belongs_to = files.identity(memory.features)

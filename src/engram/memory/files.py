@@ -6,7 +6,8 @@ numbers that are not alike still have cosines.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -81,8 +82,60 @@ def identity(features: Features) -> dict[str, Any]:
     return {"game": features.game.name, "features": features.text, "dimension": features.dimension}
 
 
+@dataclass(frozen=True)
+class KeptStore:
+    """A store as a file holds it, with all it needs to go on exactly: rows, order of use, generations.
+
+    Args:
+      store: to be kept, or to be filled with what was.
+      belongs_to: from `identity`, and whatever else a file must say of itself.
+    """
+
+    store: Store
+    belongs_to: dict[str, Any] = field(default_factory=dict)
+
+    def contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """What the entries belong to and the store's kind, and its rows."""
+        store, size = self.store, len(self.store)
+        about = {**self.belongs_to, **store.kind, "num_replaced": int(store.header["num_replaced"][0])}
+        arrays = {"entries": np.append(store.entries[:size], store.entries[-1:]), "features": store.features[:size]}
+        if store.states.shape[1]:
+            arrays["states"] = store.states[:size]
+        return about, arrays
+
+    def refill(self, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray], path: str | Path) -> None:
+        """Makes the store hold the rows of a file.
+
+        Raises:
+          InvalidFile: they belong to something else, are of another kind, or damaged; nothing has changed then.
+        """
+        store = self.store
+        for what, wanted in [*self.belongs_to.items(), *store.kind.items()]:
+            if about.get(what) != wanted:
+                raise InvalidFile(f"{path} is a memory with {what} {about.get(what)}, not {wanted}")
+        nothing = np.zeros(0)
+        entries, features = arrays.get("entries", nothing), arrays.get("features", nothing)
+        size, replaced = len(features), about.get("num_replaced")
+        states = arrays.get("states", np.zeros((size, 0), np.uint8))
+        fits = features.shape == (size, store.dimension) and states.shape == (size, store.states.shape[1])
+        if not fits or size > store.capacity or entries.dtype != store.entries.dtype or not isinstance(replaced, int):
+            raise InvalidFile(f"{path} is damaged: its entries do not fit together")
+        # A file is input from outside: the ring must visit every row once, or compiled code would run astray.
+        rows = np.concatenate([np.arange(size), [store.capacity]])
+        linked = all(np.array_equal(np.sort(entries[side]), rows) for side in ("newer", "older"))
+        if not linked or len(np.unique(entries["key"][:size])) != size:
+            raise InvalidFile(f"{path} is damaged: its entries do not fit together")
+        store.clear()
+        store.entries[:size], store.entries[-1] = entries[:-1], entries[-1]
+        store.features[:size], store.states[:size] = features, states
+        store.header["num_replaced"] = replaced
+        store.header["size"] = size
+        _enter_keys(store.header[0])
+        store.rebuild_index()
+
+
 def save(path: str | Path, store: Store, belongs_to: dict[str, Any]) -> None:
-    """Writes a store with all it needs to go on exactly: rows, order of use, generations.
+    """Writes a store with all it needs to go on exactly.
 
     Args:
       path: a file, replaced at once or not at all. belongs_to: from `identity`, and whatever else is worth saying.
@@ -90,12 +143,7 @@ def save(path: str | Path, store: Store, belongs_to: dict[str, Any]) -> None:
     Raises:
       InvalidFile: it cannot be written.
     """
-    size = len(store)
-    about = {**belongs_to, **store.kind, "num_replaced": int(store.header["num_replaced"][0])}
-    arrays = {"entries": np.append(store.entries[:size], store.entries[-1:]), "features": store.features[:size]}
-    if store.states.shape[1]:
-        arrays["states"] = store.states[:size]
-    durable.save(path, KIND, about, arrays)
+    durable.save(path, KIND, *KeptStore(store, belongs_to).contents())
 
 
 def load(path: str | Path, belongs_to: dict[str, Any] | None = None) -> Store:
@@ -123,31 +171,7 @@ def restore(store: Store, path: str | Path, belongs_to: dict[str, Any] | None = 
       InvalidFile: as `load`; or the store is of another capacity or kind.
     """
     about, arrays = durable.load(path, KIND)
-    for what, wanted in [*(belongs_to or {}).items(), *store.kind.items()]:
-        if about.get(what) != wanted:
-            raise InvalidFile(f"{path} is a memory with {what} {about.get(what)}, not {wanted}")
-    try:
-        entries, features = arrays["entries"], arrays["features"]
-        size = len(features)
-        # A file is input from outside: the ring must visit every row once, or compiled code would run astray.
-        rows = np.concatenate([np.arange(size), [store.capacity]])
-        linked = all(np.array_equal(np.sort(entries[side]), rows) for side in ("newer", "older"))
-        keys = np.unique(entries["key"][:size])
-        if len(entries) != size + 1 or not linked or len(keys) != size or entries.dtype != store.entries.dtype:
-            raise InvalidFile(f"{path} is damaged: its entries do not fit together")
-        store.clear()
-        store.entries[:size], store.entries[-1] = entries[:-1], entries[-1]
-        store.features[:size] = features
-        if store.states.shape[1]:
-            store.states[:size] = arrays["states"]
-        store.header["num_replaced"] = about["num_replaced"]
-    except (KeyError, TypeError, ValueError) as error:
-        if isinstance(error, InvalidFile):
-            raise
-        raise InvalidFile(f"{path} is damaged: {error}") from error
-    store.header["size"] = size
-    _enter_keys(store.header[0])
-    store.rebuild_index()
+    KeptStore(store, belongs_to or {}).refill(about, arrays, path)
     return about
 
 

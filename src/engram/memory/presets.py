@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 from engram.errors import InvalidParameter, InvalidSpecification, nearest
 from engram.games.game import Game
 from engram.memory.features import Features
-from engram.memory.files import identity, like, load, take
+from engram.memory.files import KeptStore, identity, like, load, take
 from engram.memory.neighbours import INDICES
 from engram.memory.operators import as_table, recall_leaf, remember_path
 from engram.memory.store import MAX_CAPACITY, Store
@@ -41,7 +42,7 @@ def remembering(
     store: Store | None = None,
     **options: Any,
 ) -> Callable[[Game], Memory]:
-    """A memory for any search: `Preset(memory=remembering(...))`; every search makes its own store.
+    """A memory for any search: `Preset(memory=remembering(...))`; each tree of a search has its own store.
 
     Args:
       num_neighbours: M ≥ 1. temperature: τ > 0, of cosines. capacity: |M| ≥ 1, entries.
@@ -56,7 +57,8 @@ def remembering(
       neighbours: `exact`, `simhash` or `sketch`. seed: of hashing and projections.
       plane_weight, pattern_weight: share of the planes and of the 3×3 patterns in hand-made features.
       features: from the game to its features; default hand-made ones.
-      store: one to go on with, which then outlives the search and is shared by all that are given it.
+      store: one to go on with, which then outlives the search and is shared by all that are given it, trees of
+        `Lockstep` included.
 
     Raises:
       InvalidParameter, InvalidSpecification: a number out of range, an unknown neighbour search.
@@ -87,14 +89,13 @@ def remembering(
     def hand_made(game: Game) -> Features:
         return Features(game, dimension, plane_weight=plane_weight, pattern_weight=pattern_weight, seed=seed)
 
-    def begin(game: Game, made: Features) -> tuple[Store, Callable[[], None]]:
-        if memory is None:
+    def begin(game: Game, made: Features, known: Store | None) -> tuple[Store, Callable[[], None]]:
+        if known is None:
             state_bytes = game.state_dtype.itemsize if keep_states else 0
             fresh = Store(
                 made.dimension, capacity, neighbours=neighbours, seed=seed, state_bytes=state_bytes, **options
             )
             return fresh, fresh.clear
-        known = load(memory, identity(made))
         own = like(known)
 
         def forget() -> None:
@@ -104,12 +105,14 @@ def remembering(
         forget()
         return own, forget
 
-    def make(game: Game) -> Memory:
+    def make(game: Game, known: Store | None = None) -> Memory:
         made = features(game) if features else hand_made(game)
+        if known is None and memory is not None:
+            known = load(memory, identity(made))
         if keep_states and not game.compiled:
             raise InvalidParameter(f"{game.name} is a plain Python game, whose positions a memory cannot keep")
         # A store from outside is the caller's: a new game must not empty it.
-        own, forget = (store, None) if store is not None else begin(game, made)
+        own, forget = (store, None) if store is not None else begin(game, made, known)
         if own.dimension != made.dimension:
             raise InvalidParameter(f"features of {made.dimension} numbers do not fit a memory of {own.dimension}")
         return Memory(
@@ -120,6 +123,9 @@ def remembering(
             store=own,
             features=made,
             forget=forget,
+            another=None if store is not None else partial(make, game, known),
+            store_bytes=own.num_bytes,
+            kept=None if store is not None else KeptStore(own, identity(made)),
         )
 
     return make

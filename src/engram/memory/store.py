@@ -292,6 +292,12 @@ class Store:
     def __len__(self) -> int:
         return int(self.header["size"][0])
 
+    @property
+    def num_bytes(self) -> int:
+        """What its arrays take when they are full."""
+        own = (self.states, self.entries, self.features, self._table, self._rows, self._cosines, self._weights)
+        return sum(array.nbytes for array in (*own, *self.index.arrays.values()))
+
     def clear(self) -> None:
         """Forgets every entry; what a tree's nodes remember of them is void."""
         # Generations go on, so that a row filled anew is not taken for the old one.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from engram.errors import InvalidParameter
@@ -48,6 +50,7 @@ def with_table(
             backup=learning,
             equivalence=0.0,
             store=table,
+            another=None if learn else partial(make, game),
         )
 
     return make
@@ -59,17 +62,23 @@ def _from_file(
     def make(game: Game) -> Memory:
         # Each search has its own: what it learns in one game must not reach the next, or a match would
         # depend on which worker played what.
-        table, about, _ = table_files.load(path, {"game": game.name, **wanted})
-        memory = with_table(table, rule, symmetric=about["symmetric"], learn=learn, trust=trust)(game)
+        known, about, _ = table_files.load(path, {"game": game.name, **wanted})
+        return of(game, known, about["symmetric"])
+
+    def of(game: Game, known: Table, symmetric: bool) -> Memory:
         if not learn:
-            return memory
-        begun = table.entries.copy(), table.header.copy()
+            return with_table(known, rule, symmetric=symmetric, trust=trust)(game)
+        table = Table(known.capacity)
 
         def forget() -> None:
-            table.entries[:] = begun[0]
-            table.header[:] = begun[1]
+            table.entries[:] = known.entries
+            for name in ("size", "num_replaced"):
+                table.header[name] = known.header[name]
 
-        return Memory(**{**vars(memory), "forget": forget})
+        forget()
+        memory = with_table(table, rule, symmetric=symmetric, learn=True)(game)
+        another = partial(of, game, known, symmetric)
+        return replace(memory, forget=forget, another=another, store_bytes=table.num_bytes)
 
     return make
 

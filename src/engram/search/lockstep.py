@@ -67,7 +67,8 @@ class Lockstep:
       at_once: trees in one run at most, ≥ 1, so that the evaluator's batch is theirs; default all.
 
     Each tree is, bit for bit, the tree that `Search` would grow, as long as the evaluator's answer to a position
-    does not depend on what else is in the batch, and the preset has no memory (one store serves all trees).
+    does not depend on what else is in the batch, and a memory is the tree's own: one that its searches share
+    (`Memory.another` is None) serves all trees.
     """
 
     def __init__(
@@ -83,8 +84,9 @@ class Lockstep:
         self._roots: list[State | None] = [None] * num_games
 
     def clear(self, tree: int) -> None:
-        """Forgets what a tree holds."""
+        """Forgets what a tree holds, and its own memory."""
         self._roots[tree] = None
+        self._workspace.forget(tree)
 
     def advance(self, tree: int, action: int) -> None:
         """Tells a tree that a move was played: its root moves there and what is below it is kept; see `Search`."""

@@ -11,14 +11,14 @@ from engram.errors import InvalidParameter
 from engram.games.game import Game
 from engram.games.python_game import PythonGame
 from engram.search import backup as backups
-from engram.search.preset import Preset
+from engram.search.preset import Memory, Preset
 from engram.search.selection import widening
 
 if TYPE_CHECKING:
     from engram.search.workspace import RootMoves
 
 
-def refuse_threads(game: Game, preset: Preset, has_memory: bool) -> None:
+def refuse_threads(game: Game, preset: Preset, memory: Memory | None) -> None:
     """Says in a sentence why a search cannot have its threads.
 
     Raises:
@@ -30,13 +30,15 @@ def refuse_threads(game: Game, preset: Preset, has_memory: bool) -> None:
         raise InvalidParameter(f"{game.name} is a plain Python game, which runs in one thread")
     if preset.evaluator is not None:
         raise InvalidParameter("an evaluator is asked by one thread: use num_leaves, or games in lockstep")
-    if has_memory:
-        raise InvalidParameter("a memory is written to by one thread: leave threads out")
+    if memory is not None and memory.another is None:
+        raise InvalidParameter("a memory that searches share is written to by one thread: leave threads out")
     if preset.solver:
         raise InvalidParameter("proofs are carried up by one thread: leave solver or threads out")
     if preset.parallel == "root":
         return
     one = "threads on one tree need {}; parallel='root' gives each its own"
+    if memory is not None:
+        raise InvalidParameter(one.format("no memory, which one thread writes to"))
     if preset.expansion.all_children:
         raise InvalidParameter(one.format("all_children=False"))
     if preset.transpositions or "amaf" in preset.selection.needs:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from engram.durable import Kept
 from engram.errors import InvalidParameter, InvalidSpecification
 from engram.games.game import Game
 from engram.search import backup as backups
@@ -29,6 +30,10 @@ class Memory:
       forget: called when a search forgets its tree for a new game; None: what is known then stays.
       recognise: operator called when a node has got its children; it may enter those that it knows.
       backup: a backup rule that takes part in the memory, instead of the preset's; None: the preset's.
+      another: makes one more with the same operators, as this one was at first, for a tree beside this one's; None: all
+        trees share this one.
+      store_bytes: what each of these takes.
+      kept: how the file of a tree holds what this remembers beside it; None: such a tree is not saved.
     """
 
     recall: Operator
@@ -40,6 +45,9 @@ class Memory:
     forget: Callable[[], None] | None = None
     recognise: Operator | None = None
     backup: Operator | None = None
+    another: Callable[[], Memory] | None = None
+    store_bytes: int = 0
+    kept: Kept | None = None
 
 
 @dataclass(frozen=True)

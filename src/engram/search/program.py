@@ -19,7 +19,7 @@ program_dtype = np.dtype(
         ("local_pattern", np.int64),
         ("state_words", np.int64),  # 8-byte words of a state
         ("num_actions", np.int64),
-        # the phases: addresses of operators and of their parameters
+        # the phases: addresses of operators; the parameters of some are a tree's own, and stand in its slots
         ("selection", np.int64),
         ("selection_parameters", np.int64),
         ("evaluation", np.int64),  # (state, rng) -> value for player 0; 0: a rollout through play
@@ -28,13 +28,9 @@ program_dtype = np.dtype(
         ("rollout_share", np.float64),  # of a rollout in the value of a leaf that an evaluator has valued
         ("prior", np.int64),  # (state, actions, count, weights): weights of the legal actions; 0: none
         ("backup", np.int64),
-        ("backup_parameters", np.int64),
         ("recall", np.int64),
-        ("recall_parameters", np.int64),
         ("remember", np.int64),
-        ("remember_parameters", np.int64),
         ("recognise", np.int64),
-        ("recognise_parameters", np.int64),
         # expansion
         ("expand_after", np.int64),
         ("expand_all", np.int64),
@@ -57,6 +53,11 @@ slot_dtype = np.dtype(
         ("moves", np.int64),  # address of int32 moves of the rollout (games/moves.py), `max_depth` at most; or 0
         ("first_player", np.int64),  # address of uint8 by action, scratch of AMAF; or 0
         ("rng", np.int64),
+        # parameters of the operators that a memory may have: each tree its own, or all the same
+        ("backup_parameters", np.int64),
+        ("recall_parameters", np.int64),
+        ("remember_parameters", np.int64),
+        ("recognise_parameters", np.int64),
         ("max_depth", np.int64),
         ("depth", np.int64),  # of the leaf; path[0] is the root
         ("replay", np.int64),  # nodes of the path that the next simulation repeats (expand_all), or 0

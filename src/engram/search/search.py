@@ -84,7 +84,10 @@ class Search:
 
     @property
     def memory(self) -> Memory | None:
-        """What the preset's memory became for this game, its `store` among it; None without one."""
+        """What the preset's memory became for this game, its `store` among it; None without one.
+
+        With `parallel="root"` that of the first tree.
+        """
         return self._workspace.memory
 
     @property
@@ -99,7 +102,8 @@ class Search:
     def clear(self) -> None:
         """Forgets the tree, and what a memory of this search's own holds."""
         self._root = None
-        self._workspace.forget()
+        for number in range(len(self._workspace.trees)):
+            self._workspace.forget(number)
 
     def advance(self, action: int) -> None:
         """Tells the search that a move was played: the root moves there and what is below it is kept.
@@ -130,11 +134,11 @@ class Search:
         return None if self._root is None else self.game.read(self._workspace.root_states[0])
 
     def save(self, path: str | Path) -> None:
-        """Writes the search to a file, whole or not at all: tree, root, random numbers.
+        """Writes the search to a file, whole or not at all: tree, root, random numbers, and what it remembers.
 
         Raises:
           InvalidState: there is no tree yet.
-          InvalidParameter: a Python game, a memory, several threads or leaves in flight.
+          InvalidParameter: a Python game, a memory that is shared, several threads or leaves in flight.
           InvalidFile: it cannot be written.
         """
         if self._root is None:

@@ -146,7 +146,7 @@ def descend(program, slot):
             if made <= 0 or ask_prior(program, slot, tree, index) < 0:
                 return FAILED
             if program.recognise != 0:
-                if call(program.recognise, (slot.tree, index, slot.state, program.recognise_parameters)) < 0:
+                if call(program.recognise, (slot.tree, index, slot.state, slot.recognise_parameters)) < 0:
                     return FAILED
             forced = program.expand_all != 0 and node.num_visited < node.num_children
         child = np.int64(EXPAND)
@@ -235,9 +235,9 @@ def finish(program, slot, value):
     shares = tree_of(slot).pooled != 0
     if shares:
         add_path(tree_of(slot), path_of(slot), slot.depth, -1.0)
-    status = call(program.backup, (slot.tree, slot.path, slot.depth, value, program.backup_parameters))
+    status = call(program.backup, (slot.tree, slot.path, slot.depth, value, slot.backup_parameters))
     if program.remember != 0 and status >= 0:
-        status = call(program.remember, (slot.tree, slot.path, slot.depth, value, program.remember_parameters))
+        status = call(program.remember, (slot.tree, slot.path, slot.depth, value, slot.remember_parameters))
     if tree_of(slot).amaf != 0:
         update_amaf(program, slot, tree_of(slot), path_of(slot), value)
     if program.solver != 0:
@@ -256,7 +256,7 @@ def ask_memory(program, slot, embedding):
     """What a memory says of the slot's leaf; before its evaluation uses the state up."""
     if program.recall == 0:
         return 0
-    return call(program.recall, (slot.tree, slot.path, slot.depth, slot.state, embedding, program.recall_parameters))
+    return call(program.recall, (slot.tree, slot.path, slot.depth, slot.state, embedding, slot.recall_parameters))
 
 
 @compiled(inline=True)

@@ -13,11 +13,13 @@ import numpy as np
 from engram import durable
 from engram.errors import InvalidFile, InvalidParameter, nearest
 from engram.games.python_game import PythonGame
-from engram.search.tree import MOVED, PLAYER_1, error_dtype, node_dtype
+from engram.search.tree import MOVED, PLAYER_1, error_dtype, memory_dtype, node_dtype
 from engram.search.workspace import Workspace
 
 KIND = "tree"
 FORMAT = 1
+STORE = "store_"
+"""Before the names of a memory's arrays."""
 _SLOT_FIELDS = ("depth", "replay", "done")
 
 
@@ -59,8 +61,9 @@ def save(path: str | Path, work: Workspace) -> None:
     game, tree = work.game, work.trees[0]
     if isinstance(game, PythonGame):
         raise InvalidParameter(f"{game.name}: its positions are Python objects, which a file cannot hold")
-    if work.memory is not None:
-        raise InvalidParameter("the tree of a search with a memory is of use only beside that memory: it is not saved")
+    kept = None if work.memory is None else work.memory.kept
+    if work.memory is not None and kept is None:
+        raise InvalidParameter("a tree is of use only beside its memory, and one that searches share is not saved")
     if len(work.trees) > 1 or len(work.slots) > 1:
         raise InvalidParameter("a search with several trees or threads, or several leaves in flight, is not saved")
     about = {
@@ -74,6 +77,9 @@ def save(path: str | Path, work: Workspace) -> None:
     }
     arrays = {name: column[: tree.num_nodes] for name, column in tree.columns().items()}
     places = {name: getattr(work, name)[0] for name in ("root_states", "paths")}
+    if kept is not None:
+        about["memory"], rows = kept.contents()
+        arrays |= {STORE + name: array for name, array in rows.items()}
     durable.save(path, KIND, about, arrays | places | {"rng": work.rngs["word"][0]})
 
 
@@ -92,14 +98,20 @@ def load(path: str | Path, work: Workspace, max_bytes: int) -> None:
         fits = name in arrays and arrays[name].dtype == dtype and arrays[name].shape == shapes.get(name, (count,))
         if not fits:
             raise InvalidFile(f"{path} was written by another version of engram or of {game.name}: its {name} differ")
-    if len(work.slots) > 1 or work.memory is not None:
-        raise InvalidParameter("a tree is loaded into a search with one thread, one leaf in flight and no memory")
+    kept = None if work.memory is None else work.memory.kept
+    if len(work.slots) > 1 or (work.memory is not None and kept is None):
+        raise InvalidParameter(
+            "a tree is loaded into a search with one thread, one leaf in flight, and no shared memory"
+        )
     if count > tree.max_nodes:
         raise InvalidFile(f"{path} holds {count:,} nodes, and this search is bounded to {tree.max_nodes:,}")
     buffer = game.new_buffer()
     buffer[:] = arrays["root_states"]
     if game.to_play(game.read(buffer)) != int(arrays["nodes"][0]["flags"] & PLAYER_1):
         raise InvalidFile(f"{path} is not sound: its root is of another player than its position")
+    if kept is not None:
+        rows = {name.removeprefix(STORE): array for name, array in arrays.items() if name.startswith(STORE)}
+        kept.refill(about.get("memory", {}), rows, path)
     while len(tree.nodes) < count:
         tree.grow()
     tree.clear()
@@ -150,6 +162,12 @@ def _fault(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str | 
     errors = arrays.get("errors", np.zeros(0, error_dtype))
     if errors.dtype != error_dtype or not ((errors["home"] >= 0) & (errors["home"] < len(nodes))).all():
         return "its buckets are kept by a node that is not there"
+    if not isinstance(about.get("memory", {}), dict):
+        return "its description is not complete"
+    known = arrays.get("memory", np.zeros(0, memory_dtype))
+    held = len(arrays.get(STORE + "features", ()))
+    if known.dtype != memory_dtype or not ((known["entry"] >= 0) & (known["entry"] <= held)).all():
+        return "a node's entry in memory is not there"
     if len(paths) and not ((paths >= 0) & (paths < math.inf)).all():
         return "its last path is not one"
     return None

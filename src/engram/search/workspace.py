@@ -22,8 +22,9 @@ from engram.games.python_game import PythonGame
 from engram.rng import derive_seed, rng_dtype, seed_rng
 from engram.search import simulation
 from engram.search.evaluation import Evaluator, checked
+from engram.search.operators import Operator
 from engram.search.parallel import refuse_threads
-from engram.search.preset import Preset
+from engram.search.preset import Memory, Preset
 from engram.search.program import FAILED, FINISHED, GROW, WAITS, WAITS_FOR_PRIORS, program_dtype, slot_dtype
 from engram.search.tree import PLAYER_1, PROVEN, Tree
 
@@ -68,6 +69,7 @@ class Workspace:
     ):
         needs_own = preset.backup.values.get("mix") is not None
         self.memory = preset.memory(game) if callable(preset.memory) else preset.memory
+        self._memories = _for_each(self.memory, num_trees)
         needs_amaf = "amaf" in preset.selection.needs
         needs_errors = "errors" in preset.backup.needs
         bytes_a_node = Tree.bytes_a_node(
@@ -97,7 +99,7 @@ class Workspace:
             )
             for _ in range(num_trees)
         ]
-        refuse_threads(game, preset, self.memory is not None)
+        refuse_threads(game, preset, self.memory)
         self.threads = preset.threads
         shared = self.threads > 1 and preset.parallel == "tree"
         # Slots of one tree: leaves that wait for an evaluator, or threads.
@@ -155,10 +157,11 @@ class Workspace:
         tree.clear()
         tree.nodes[0]["flags"] = PLAYER_1 if self.game.to_play(state) else 0
 
-    def forget(self) -> None:
-        """Tells the memory that another game begins."""
-        if self.memory is not None and self.memory.forget is not None:
-            self.memory.forget()
+    def forget(self, number: int) -> None:
+        """Tells a tree's memory that another game begins; one that several trees share goes on."""
+        memory = self._memories[number]
+        if memory is not None and memory.forget is not None and (len(self.trees) == 1 or memory.another is not None):
+            memory.forget()
 
     def prepare(self, budget: int | None) -> None:
         """Gives the operators their numbers for a budget of simulations (None: not known).
@@ -168,9 +171,13 @@ class Workspace:
         """
         if budget == self._bound_for:
             return
-        self._bound = {name: operator.bind(budget) for name, operator in self._operators.items()}
-        for name, bound in self._bound.items():
-            self.program[name + "_parameters"] = bound.address
+        rules = [self._rules(memory) for memory in self._memories]
+        different = {self.preset.selection, *(operator for one in rules for operator in one.values())}
+        self._bound = {operator: operator.bind(budget) for operator in different}
+        self.program["selection_parameters"] = self._bound[self.preset.selection].address
+        for number, one in enumerate(rules):
+            for name, operator in one.items():
+                self._slots_of(number)[name + "_parameters"] = self._bound[operator].address
         self._bound_for = budget
 
     def start(self, number: int, budget: int, seed: int | None, stop_early: bool = False) -> None:
@@ -330,6 +337,12 @@ class Workspace:
             while tree.num_nodes + room > len(tree.nodes) < tree.max_nodes:
                 tree.grow()
 
+    def _rules(self, memory: Memory | None) -> dict[str, Operator]:
+        """The operators that a memory may have, by their names."""
+        names = ("backup", "recall", "remember", "recognise")
+        own = {} if memory is None else {name: getattr(memory, name) for name in names}
+        return {"backup": self.preset.backup, **{name: one for name, one in own.items() if one is not None}}
+
     def _make_program(self) -> np.ndarray:
         game, preset = self.game, self.preset
         program = np.zeros(1, program_dtype)
@@ -337,15 +350,11 @@ class Workspace:
             program[name] = game.address(name)
         program["state_words"] = game.state_bytes // 8
         program["num_actions"] = game.num_actions
-        phases = {"selection": preset.selection, "backup": preset.backup}
-        if self.memory is not None:
-            if self.memory.recognise is not None and preset.evaluator is not None:
-                raise InvalidParameter("a memory that recognises children does not go with an evaluator")
-            parts = {name: getattr(self.memory, name) for name in ("backup", "recall", "remember", "recognise")}
-            phases |= {name: operator for name, operator in parts.items() if operator is not None}
+        phases = {"selection": preset.selection, **self._rules(self.memory)}
+        if "recognise" in phases and preset.evaluator is not None:
+            raise InvalidParameter("a memory that recognises children does not go with an evaluator")
         for name, operator in phases.items():
             program[name] = operator.address
-        self._operators = phases
         self._evaluation = self._compiled_function(preset.evaluation, float64, (numba.from_dtype(rng_dtype),))
         heavy = preset.rollout == "heavy"
         if heavy and not game.address("heavy_rollout"):
@@ -371,7 +380,8 @@ class Workspace:
         return program
 
     def _suspects(self) -> str:
-        parts = [operator.definition.name for operator in self._operators.values()]
+        phases = [self.preset.selection, *self._rules(self.memory).values()]
+        parts = [operator.definition.name for operator in phases]
         return f"one of {', '.join(parts)}, the evaluation and the game's own functions"
 
     def _waits(self) -> int:
@@ -390,6 +400,13 @@ class Workspace:
                 f"{self.game.name} is a plain Python game: give an evaluator, not a compiled function"
             )
         return Callback(function, returns, (numba.from_dtype(self.game.state_dtype), *more))
+
+
+def _for_each(memory: Memory | None, num_trees: int) -> list[Memory | None]:
+    """The memory of each tree: the first has this one."""
+    if memory is None or memory.another is None:
+        return [memory] * num_trees
+    return [memory, *(memory.another() for _ in range(num_trees - 1))]
 
 
 def _evaluator(preset: Preset, game: Game, num_slots: int) -> Evaluator | None:

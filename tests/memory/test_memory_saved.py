@@ -1,0 +1,101 @@
+"""A tree and its memory in one file: gone on with bit for bit, or refused and nothing changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import engram
+from engram import durable
+from engram.errors import InvalidFile, InvalidParameter
+from engram.memory import files
+from engram.memory.presets import remembering
+from engram.memory.store import Store
+from engram.search.presets import memory_uct, uct
+from engram.search.tree_file import SavedTree
+from tests.memory.test_memory_lockstep import bytes_of, store_bytes, with_embedding
+
+GAME = engram.game("connect_four")
+STATE = GAME.play_moves("4 4")
+
+
+def searched(chosen, simulations, seed=3):
+    search = engram.Search(GAME, chosen)
+    search.run(STATE, engram.Limit(simulations=simulations), seed=seed)
+    return search
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        memory_uct(capacity=100, keep_states=True, equivalence=30.0),
+        memory_uct(capacity=400, neighbours="exact", bias=0.1),
+        with_embedding(1),
+    ],
+    ids=["replacing, with positions", "exact", "network"],
+)
+def test_search_and_store_go_on_as_the_undisturbed_ones(chosen, tmp_path):
+    whole, first, second = searched(chosen, 700), searched(chosen, 300), searched(chosen, 50, seed=8)
+    first.save(tmp_path / "tree")
+    second.load(tmp_path / "tree")
+    second.run(second.root, engram.Limit(simulations=400), seed=None)
+    for move in range(2):
+        assert bytes_of(second.tree) == bytes_of(whole.tree)
+        assert store_bytes(second.memory.store) == store_bytes(whole.memory.store)
+        assert second.memory.store.states.tobytes() == whole.memory.store.states.tobytes()
+        for search in (second, whole):
+            search.advance(move)
+            search.run(search.root, engram.Limit(simulations=200), seed=move)
+    assert SavedTree.read(tmp_path / "tree").nodes[0]["visit_count"] == 300
+
+
+def test_a_loaded_search_begins_the_next_game_as_any_other(tmp_path):
+    built = searched("memory_uct(capacity=300)", 400)
+    file = tmp_path / "c4.memory"
+    files.save(file, built.memory.store, files.identity(built.memory.features))
+    chosen = f"memory_uct(memory='{file}')"
+    searched(chosen, 100).save(tmp_path / "tree")
+    loaded, fresh = engram.Search(GAME, chosen), engram.Search(GAME, chosen)
+    loaded.load(tmp_path / "tree")
+    loaded.clear()
+    for search in (loaded, fresh):
+        search.run(STATE, engram.Limit(simulations=200), seed=1)
+    assert bytes_of(loaded.tree) == bytes_of(fresh.tree)
+
+
+def made(**options):
+    return replace(uct(), memory=remembering(**{"capacity": 200, "dimension": 64, **options}))
+
+
+def test_a_memory_that_does_not_fit_is_refused_and_nothing_changed(tmp_path):
+    path = tmp_path / "tree"
+    searched(made(), 300).save(path)
+    about, arrays = durable.load(path, "tree")
+    search = searched(made(), 100)
+    before = bytes_of(search.tree), store_bytes(search.memory.store)
+
+    def refused(match, into=search, **changed):
+        durable.save(tmp_path / "other", "tree", about, {**arrays, **changed})
+        with pytest.raises(InvalidFile, match=match):
+            into.load(tmp_path / "other")
+
+    refused("capacity 200, not 150", searched(made(capacity=150), 10))
+    refused("features planes=1, patterns=1, seed=0, not", searched(made(pattern_weight=0.5), 10))
+    entries, column = arrays["store_entries"].copy(), arrays["memory"].copy()
+    entries["newer"][3] = 5
+    refused("do not fit together", store_entries=entries)
+    refused("do not fit together", store_features=arrays["store_features"][:, :10])
+    column["entry"][2] = 201
+    refused("entry in memory is not there", memory=column)
+    # A tree of another kind of search under the same name: no store, or no column.
+    searched(uct(), 50).save(path)
+    about, arrays = durable.load(path, "tree")
+    about = {**about, "preset": search.preset.text}
+    refused("another version.*its memory differ")
+    assert (bytes_of(search.tree), store_bytes(search.memory.store)) == before
+    shared = searched(replace(uct(), memory=remembering(store=Store(512, 100))), 10)
+    with pytest.raises(InvalidParameter, match="one that searches share"):
+        shared.save(tmp_path / "tree")
+    assert np.array_equal(SavedTree.read(path).nodes["visit_count"][:1], [50])
