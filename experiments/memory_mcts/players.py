@@ -21,14 +21,14 @@ def memory_prior(
     dimension: int = 512,
     decay: float = 2.0,
     equivalence: float = 3.0,
-    num_leaves: int = 8,
+    num_leaves: int = 1,
 ) -> Preset:
     """`uct_prior` that remembers; positions are compared by a layer of its network, or by hand-made features.
 
     With a layer the network is asked about every leaf and not about the first 100 nodes alone, whose priors are the
     same in both: that is what memory costs here.
     """
-    base = uct_prior(network=network, num_leaves=num_leaves)
+    base = uct_prior(network=network, rollout="heavy", num_leaves=num_leaves)
     made = None
     if layer != "hand-made":
         named = named_network(network)

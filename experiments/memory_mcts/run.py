@@ -22,7 +22,7 @@ PLAYERS = os.path.relpath(HERE / "players.py")
 SEED = 501
 ROUND = 20
 NEIGHBOURS, TEMPERATURES = (20, 50, 100), (0.05, 0.1, 1.0)
-GO_BASELINE = "uct_prior(network='go9', num_leaves=8)"
+GO_BASELINE = "uct_prior(network='go9', rollout=heavy)"
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,10 @@ def test_the_likeliest_move_comes_first_and_values_take_over():
     assert search.tree.children()["action"][0] == 4
     assert search.tree.children()["visit_count"].tolist() == [1] + [0] * 8
     state = game.play_moves([0, 2, 4])  # the second player must stop 0-4-8, and 8 has no prior
-    assert Search(game, uct_prior(prior=middle, strength=20)).run(state, Limit(simulations=3000)).action == 8
+    assert (
+        Search(game, uct_prior(prior=middle, exploration=1.0, strength=20)).run(state, Limit(simulations=3000)).action
+        == 8
+    )
 
 
 @pytest.mark.parametrize("first_nodes", [0, 1, 12, None])
@@ -91,7 +94,7 @@ def test_compiled_prior_is_the_oracles(game_name, strength, first_nodes):
 def test_network_prior_with_rollouts_is_the_oracles(game_name, first_nodes):
     game, twin = GAMES[game_name]
     evaluator = StubEvaluator(game.num_actions)
-    search = Search(game, uct_prior(evaluator=evaluator, strength=10.0, first_nodes=first_nodes))
+    search = Search(game, uct_prior(evaluator=evaluator, exploration=1.0, strength=10.0, first_nodes=first_nodes))
     oracle = ReferenceSearch(
         twin(), reference.ucb1_prior(1.0, 10.0), evaluator=stub_of, rollout_share=1.0, first_nodes=first_nodes
     )
