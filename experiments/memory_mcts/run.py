@@ -1,6 +1,6 @@
 """Figure 2 of the memory paper at our scale: neighbours × temperature × simulations, against the baseline.
 
-    python experiments/memory_mcts/run.py --games 200 --only "connect_four learned" --minutes 40
+    python experiments/memory_mcts/run.py --games 200 --only "go block4" "250 simulations" --minutes 40
 
 Cells grow together, some games each in turn, so that whatever the clock allows is spread evenly; the same command again
 goes on. Games are recorded in memory_mcts.sqlite beside this file, the table stands in screen.json and on the terminal.
@@ -20,7 +20,7 @@ from engram import match
 HERE = Path(__file__).parent
 PLAYERS = os.path.relpath(HERE / "players.py")
 SEED = 501
-ROUND = 20
+ROUND = 40
 NEIGHBOURS, TEMPERATURES = (20, 50, 100), (0.05, 0.1, 1.0)
 GO_BASELINE = "uct_prior(network='go9', rollout=heavy)"
 
@@ -79,11 +79,14 @@ def main() -> None:
     """Plays rounds until every chosen cell has its games or the minutes are over."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--games", type=int, default=200, help="of a cell")
-    parser.add_argument("--only", default="", help="cells whose name holds this text")
+    parser.add_argument("--only", nargs="+", default=[], help="cells whose name holds all these texts")
     parser.add_argument("--minutes", type=float, default=40.0)
     parser.add_argument("--seed", type=int, default=SEED)
     asked = parser.parse_args()
-    chosen, end = [cell for cell in cells() if asked.only in cell.name], time.monotonic() + 60.0 * asked.minutes
+    chosen, end = (
+        [cell for cell in cells() if all(text in cell.name for text in asked.only)],
+        time.monotonic() + 60.0 * asked.minutes,
+    )
     table = HERE / "screen.json"
     rows = json.loads(table.read_text("utf-8")) if table.exists() else {}
     for games in range(ROUND, asked.games + ROUND, ROUND):

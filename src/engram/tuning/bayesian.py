@@ -107,7 +107,9 @@ def best_of(surrogate: Surrogate) -> Best:
     """What to recommend. An untried point costs nothing to name: fresh games confirm it or not."""
     summit = surrogate.summit()
     mean, covariance = surrogate.joint(summit[None])
-    return Best(tuple(map(float, summit)), float(mean[0]), math.sqrt(max(float(covariance[0, 0]), 0.0)))
+    # No score in [0, 1] deviates by more than a half; the model, which knows of no bounds, says so after one trial.
+    deviation = min(math.sqrt(max(float(covariance[0, 0]), 0.0)), 0.5)
+    return Best(tuple(map(float, summit)), float(mean[0]), deviation)
 
 
 def gain_per_game(mean: np.ndarray, covariance: np.ndarray, at: int, games: Sequence[int]) -> float:

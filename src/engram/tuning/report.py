@@ -120,7 +120,8 @@ def _plot_slice(
 
 def _plot_progress(axes: Any, found: Findings) -> None:
     games, means, deviations = (np.array(column) for column in zip(*found.progress, strict=True))
-    axes.fill_between(games, 100 * (means - 2 * deviations), 100 * (means + 2 * deviations), alpha=0.25)
+    low, high = np.clip([means - 2 * deviations, means + 2 * deviations], 0.0, 1.0)
+    axes.fill_between(games, 100 * low, 100 * high, alpha=0.25)
     axes.plot(games, 100 * means, marker=".", label="best posterior mean, ± 2 deviations")
     axes.axhline(50, color="grey", linewidth=1)
     axes.set(title="progress", xlabel="games in trials", ylabel="score, %")
