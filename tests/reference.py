@@ -205,7 +205,7 @@ def puct(exploration: float = 1.25, first_play_urgency: float = math.nan, reduct
     return select
 
 
-def ucb1_prior(exploration: float = 1.0, strength: float = 200.0) -> Selection:
+def ucb1_prior(exploration: float = 1.0, strength: float = 200.0, prior_exploration: float = 0.0) -> Selection:
     def select(node: Node, rng: Rng, q: Quality) -> int:
         if not node.has_priors:
             return ucb1(exploration)(node, rng, q)
@@ -216,7 +216,9 @@ def ucb1_prior(exploration: float = 1.0, strength: float = 200.0) -> Selection:
             n = child.visit_count + strength * share
             known = child.visit_count * q(node, child) if index < node.num_visited else 0.0
             value = (known + strength * share * share) / n if n else 0.0
-            bounds.append(value + exploration * math.sqrt(math.log(max(node.visit_count, 1))) / math.sqrt(max(n, 1.0)))
+            bounds.append(
+                value + prior_exploration * math.sqrt(math.log(max(node.visit_count, 1))) / math.sqrt(max(n, 1.0))
+            )
         return bounds.index(max(bounds))
 
     return select

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from engram.search.lockstep import Lockstep as Lockstep
     from engram.search.search import Search as Search
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Looked up on first use, so that `engram --help` does not wait for the compiler to load.
 _HOMES = {

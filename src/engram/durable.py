@@ -29,7 +29,7 @@ class Kept(Protocol):
     """What a file can hold, alone or as a part of something else."""
 
     def contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """What it is, as plain data, and its arrays."""
+        """What it is, as plain data, and its arrays; where nodes name entries, `features` has a row for each."""
 
     def refill(self, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray], path: str | Path) -> None:
         """Makes it hold what `contents` told, read from a file.

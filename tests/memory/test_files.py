@@ -74,6 +74,36 @@ def test_entries_that_do_not_fit_together_are_refused(tmp_path):
         files.load(tmp_path / "n")
 
 
+@pytest.mark.parametrize("broken", ["each its own", "two circles", "one way", "far away"])
+def test_an_order_of_use_that_is_no_ring_is_refused(tmp_path, broken):
+    store = Store(3, 4)
+    for key in range(4):
+        store.add(key + 1, np.eye(3, dtype=np.float32)[key % 3])
+    about, arrays = files.KeptStore(store).contents()
+    entries = arrays["entries"].copy()
+    newer, older = entries["newer"], entries["older"]
+    if broken == "each its own":
+        newer[:] = older[:] = np.arange(5)
+    elif broken == "two circles":
+        newer[:], older[:] = [1, 0, 3, 4, 2], [1, 0, 4, 2, 3]
+    elif broken == "one way":
+        older[:] = newer
+    else:
+        newer[0] = 10**6
+    before = store.entries.tobytes()
+    with pytest.raises(InvalidFile, match="order of use"):
+        files.KeptStore(store).refill(about, {**arrays, "entries": entries}, "it")
+    for wrong in ({"num_replaced": 10**30}, {"num_replaced": True}, {"num_replaced": -1}):
+        with pytest.raises(InvalidFile, match="replaced"):
+            files.KeptStore(store).refill({**about, **wrong}, arrays, "it")
+    for wrong in ({"entries": np.zeros((), store.entries.dtype)}, {"features": np.full((4, 3), np.nan, np.float32)}):
+        with pytest.raises(InvalidFile):
+            files.KeptStore(store).refill(about, {**arrays, **wrong}, "it")
+    assert store.entries.tobytes() == before
+    files.KeptStore(store).refill(about, arrays, "it")
+    assert len(store) == 4
+
+
 def test_merging_joins_returns():
     one, two = filled(1), filled(2)
     both = files.merge([one, two])

@@ -85,7 +85,7 @@ def test_a_memory_that_does_not_fit_is_refused_and_nothing_changed(tmp_path):
     refused("features planes=1, patterns=1, seed=0, not", searched(made(pattern_weight=0.5), 10))
     entries, column = arrays["store_entries"].copy(), arrays["memory"].copy()
     entries["newer"][3] = 5
-    refused("do not fit together", store_entries=entries)
+    refused("order of use", store_entries=entries)
     refused("do not fit together", store_features=arrays["store_features"][:, :10])
     column["entry"][2] = 201
     refused("entry in memory is not there", memory=column)

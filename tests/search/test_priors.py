@@ -49,7 +49,7 @@ def middle_of(position) -> list[float]:
 @pytest.mark.parametrize(("exploration", "strength", "expected"), [(0.1, 8.0, 1), (1.0, 8.0, 3), (0.1, 0.0, 2)])
 def test_starting_visits_by_hand(player, exploration, strength, expected):
     tree = bandit((2, 4), (-1.0, 0.5), priors=(0.5, 0.25, 0.25), unvisited=1, player=player)
-    rule = selections.ucb1_prior(exploration=exploration, strength=strength)
+    rule = selections.ucb1_prior(exploration=7.0, prior_exploration=exploration, strength=strength)
     assert choose(rule, tree) == EXPAND  # nobody gave these priors: each child first
     tree.nodes["flags"][0] |= PRIORS
     assert choose(rule, tree) == (entering(3) if expected == 3 else expected)
@@ -63,7 +63,9 @@ def test_the_likeliest_move_comes_first_and_values_take_over():
     assert search.tree.children()["visit_count"].tolist() == [1] + [0] * 8
     state = game.play_moves([0, 2, 4])  # the second player must stop 0-4-8, and 8 has no prior
     assert (
-        Search(game, uct_prior(prior=middle, exploration=1.0, strength=20)).run(state, Limit(simulations=3000)).action
+        Search(game, uct_prior(prior=middle, prior_exploration=1.0, strength=20))
+        .run(state, Limit(simulations=3000))
+        .action
         == 8
     )
 
@@ -74,7 +76,7 @@ def test_the_likeliest_move_comes_first_and_values_take_over():
 def test_compiled_prior_is_the_oracles(game_name, strength, first_nodes):
     for moves in (0, 1):
         game, state, position = position_after(game_name, moves, seed=moves)
-        rule = {"exploration": 0.7, "strength": strength}
+        rule = {"exploration": 0.7, "prior_exploration": 0.5, "strength": strength}
         preset = Preset(selection=selections.ucb1_prior(**rule), prior=middle, first_nodes=first_nodes)
         oracle = ReferenceSearch(
             position,
@@ -94,7 +96,7 @@ def test_compiled_prior_is_the_oracles(game_name, strength, first_nodes):
 def test_network_prior_with_rollouts_is_the_oracles(game_name, first_nodes):
     game, twin = GAMES[game_name]
     evaluator = StubEvaluator(game.num_actions)
-    search = Search(game, uct_prior(evaluator=evaluator, exploration=1.0, strength=10.0, first_nodes=first_nodes))
+    search = Search(game, uct_prior(evaluator=evaluator, strength=10.0, first_nodes=first_nodes))
     oracle = ReferenceSearch(
         twin(), reference.ucb1_prior(1.0, 10.0), evaluator=stub_of, rollout_share=1.0, first_nodes=first_nodes
     )

@@ -349,6 +349,15 @@ def test_values_of_an_evaluator_mixed_with_rollouts(share):
     )
 
 
+def test_shares_of_rollouts_that_mean_nothing_are_refused():
+    evaluator = StubEvaluator(7)
+    for wrong in ({"rollout_share": 1.5}, {"rollout_share": -0.1}, {"rollout": "heavy"}):
+        with pytest.raises(InvalidParameter, match="rollout_share"):
+            puct(evaluator=evaluator, **wrong)
+    with pytest.raises(InvalidParameter, match="rollout_share"):
+        puct(rollout_share=0.5)
+
+
 def test_evaluator_in_a_bounded_tree_and_from_move_to_move():
     game, twin = GAMES["connect_four"]
     search = Search(game, puct(evaluator=StubEvaluator(7)), max_nodes=120)

@@ -16,6 +16,7 @@ from engram.search.limit import Limit
 from engram.search.preset import Preset
 from engram.search.presets import puct, uct
 from engram.search.reading import preset
+from engram.search.registry import PRESETS, register
 from engram.search.search import Search
 from engram.search.tree import EXPAND, PRIORS
 from tests import reference
@@ -161,3 +162,22 @@ def test_what_does_not_go_together_is_refused(specification, match):
     with pytest.raises(Exception, match=match) as found:
         Search(GAMES["tic_tac_toe"][0], preset(specification))
     assert isinstance(found.value, (InvalidParameter, ValueError))
+
+
+def test_presets_of_any_signature_take_the_switch():
+    def open_ended(**options):
+        return uct(**options)
+
+    def with_its_own(*, widening=2.0):
+        return uct(exploration=widening)
+
+    registry = dict(PRESETS)
+    try:
+        assert "widening=1.5" in register(open_ended)(exploration=0.5, widening=1.5).text
+        made = register(with_its_own)(widening=0.25)
+        assert (
+            str(made.selection) == str(uct(exploration=0.25).selection) and made.text == "with_its_own(widening=0.25)"
+        )
+    finally:
+        PRESETS.clear()
+        PRESETS.update(registry)

@@ -56,7 +56,10 @@ class SideBySide:
         presets = [one.preset for one in searches.values()]
         if all(one.evaluator is None for one in presets) or any(one.threads > 1 for one in presets):
             return False
-        return all(one.memory is None or one.memory.another is not None for one in searches.values())
+        memories = [one.memory for one in searches.values() if one.memory is not None]
+        # Two boards are the least, and each has a store of either side's.
+        fits = 2 * sum(one.store_bytes for one in memories) <= STORE_BYTES
+        return fits and all(one.another is not None for one in memories)
 
     def play_all(self, numbers: Iterator[int]) -> Iterator[GameRecord]:
         """Plays games by their numbers and yields them as they end.

@@ -257,6 +257,10 @@ def go(size: int, komi: float = 7.5, move_limit: int | None = None) -> Game:
     """
     if isinstance(size, bool) or not isinstance(size, int | np.integer) or not 2 <= size <= MAX_SIZE:
         raise InvalidSpecification(f"a Go board has 2 to {MAX_SIZE} points on a side, not {size}")
+    if isinstance(komi, bool) or not isinstance(komi, (int, float, np.number)):
+        raise InvalidSpecification(f"komi is a number, not {komi!r}")
+    if isinstance(komi, int):
+        komi = max(-LARGEST_KOMI, min(komi, LARGEST_KOMI))  # what is too large for a float is refused below
     if not (np.isfinite(komi) and float(2 * komi).is_integer()):
         raise InvalidSpecification(f"komi is a whole number or a half, not {komi}")
     if abs(komi) >= LARGEST_KOMI:

@@ -113,25 +113,59 @@ class KeptStore:
         for what, wanted in [*self.belongs_to.items(), *store.kind.items()]:
             if about.get(what) != wanted:
                 raise InvalidFile(f"{path} is a memory with {what} {about.get(what)}, not {wanted}")
-        nothing = np.zeros(0)
-        entries, features = arrays.get("entries", nothing), arrays.get("features", nothing)
-        size, replaced = len(features), about.get("num_replaced")
-        states = arrays.get("states", np.zeros((size, 0), np.uint8))
-        fits = features.shape == (size, store.dimension) and states.shape == (size, store.states.shape[1])
-        if not fits or size > store.capacity or entries.dtype != store.entries.dtype or not isinstance(replaced, int):
-            raise InvalidFile(f"{path} is damaged: its entries do not fit together")
-        # A file is input from outside: the ring must visit every row once, or compiled code would run astray.
-        rows = np.concatenate([np.arange(size), [store.capacity]])
-        linked = all(np.array_equal(np.sort(entries[side]), rows) for side in ("newer", "older"))
-        if not linked or len(np.unique(entries["key"][:size])) != size:
-            raise InvalidFile(f"{path} is damaged: its entries do not fit together")
+        fault = _fault(store, about, arrays)
+        if fault:
+            raise InvalidFile(f"{path} is damaged: {fault}")
+        entries, features, states = arrays["entries"], arrays["features"], arrays.get("states")
+        size = len(features)
         store.clear()
         store.entries[:size], store.entries[-1] = entries[:-1], entries[-1]
-        store.features[:size], store.states[:size] = features, states
-        store.header["num_replaced"] = replaced
+        store.features[:size] = features
+        if states is not None:
+            store.states[:size] = states
+        store.header["num_replaced"] = about["num_replaced"]
         store.header["size"] = size
         _enter_keys(store.header[0])
         store.rebuild_index()
+
+
+def _fault(store: Store, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str | None:
+    """What compiled code would stumble over: a checksum says that a file is whole, not that it is a memory."""
+    replaced = about.get("num_replaced")
+    if not isinstance(replaced, int) or isinstance(replaced, bool) or not 0 <= replaced < 2**62:
+        return "it does not say how many entries were replaced"
+    entries, features = arrays.get("entries"), arrays.get("features")
+    if entries is None or features is None or features.ndim != 2 or len(features) > store.capacity:
+        return "its entries are not there"
+    size = len(features)
+    states = arrays.get("states", np.zeros((size, 0), store.states.dtype))
+    shaped = (
+        (features.dtype, features.shape[1]) == (store.features.dtype, store.dimension)
+        and (states.dtype, states.shape) == (store.states.dtype, (size, store.states.shape[1]))
+        and (entries.dtype, entries.shape) == (store.entries.dtype, (size + 1,))
+    )
+    if not shaped or len(np.unique(entries["key"][:size])) != size:
+        return "its entries do not fit together"
+    values, counts = entries["value"][:size], entries["visit_count"][:size]
+    if not (np.isfinite(features).all() and (np.abs(values) <= 1.0 + 1e-6).all() and np.isfinite(counts).all()):
+        return "a value is not in [-1, 1], or a number is none"
+    if (counts < 0).any():
+        return "an entry has fewer visits than none"
+    return None if _is_ring(entries, store.capacity) else "its order of use does not visit every entry once"
+
+
+def _is_ring(entries: np.ndarray, closing: int) -> bool:
+    """Whether `newer` leads from the closing row through all others and back, and `older` the other way."""
+    last = len(entries) - 1
+    newer, older = (np.where(entries[side] == closing, last, entries[side]) for side in ("newer", "older"))
+    if not all(((side >= 0) & (side <= last)).all() for side in (newer, older)):
+        return False
+    if not np.array_equal(older[newer], np.arange(last + 1)):
+        return False
+    at, steps = int(newer[last]), 1
+    while at != last and steps <= last:
+        at, steps = int(newer[at]), steps + 1
+    return steps == last + 1
 
 
 def save(path: str | Path, store: Store, belongs_to: dict[str, Any]) -> None:

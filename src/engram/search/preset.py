@@ -123,6 +123,10 @@ class Preset:
             raise InvalidParameter(f"rollout_share must be in [0, 1], not {self.rollout_share!r}")
         if self.rollout_share > 0.0 and self.evaluator is None:
             raise InvalidParameter("rollout_share is for an evaluator, and there is none")
+        if self.rollout == "heavy" and self.evaluator is not None and self.rollout_share == 0.0:
+            raise InvalidParameter(
+                "the evaluator values every leaf: a heavy rollout needs a rollout_share, such as 0.5"
+            )
         if self.prior is not None and self.evaluator is not None:
             raise InvalidParameter("priors come from an evaluator or from a compiled function, not from both")
         if isinstance(self.prior, str) and self.prior != "game":

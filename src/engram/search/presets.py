@@ -158,7 +158,8 @@ def puct(
 @register
 def uct_prior(
     *,
-    exploration: float | None = None,
+    exploration: float = 1.0,
+    prior_exploration: float = 0.0,
     strength: float = PREDICTOR_STRENGTH,
     first_nodes: int = PREDICTOR_NODES,
     evaluator: Evaluator | Callable[[Game, int], Evaluator] | None = None,
@@ -177,8 +178,7 @@ def uct_prior(
     A child of prior P begins with strength·P/P_max visits worth P/P_max for the player who moves there.
 
     Args:
-      exploration: c ≥ 0; default 0 where somebody gives priors, which explore by themselves (a bound that falls with
-        visits would hold the likeliest moves back for their starting visits), else 1.
+      exploration: c ≥ 0 of nodes whose children have no given priors; prior_exploration: of those that have.
       strength: starting visits of the likeliest move, ≥ 0.
       first_nodes: the predictor is asked about so many nodes of a search, the first.
       evaluator: gives policies; its values are not used. network: one by name or file instead, as in `puct`; it needs
@@ -189,10 +189,10 @@ def uct_prior(
     network): strength 200, 100 nodes. Deviation: UCB1, whose N(s) counts real visits, and no RAVE.
     """
     evaluator = _asked(evaluator, network)
-    if exploration is None:
-        exploration = 1.0 if evaluator is None and prior is None else 0.0
     return Preset(
-        selection=selections.ucb1_prior(exploration=exploration, strength=strength),
+        selection=selections.ucb1_prior(
+            exploration=exploration, prior_exploration=prior_exploration, strength=strength
+        ),
         backup=backup or backups.average(),
         rollout=rollout,
         decision=decision,

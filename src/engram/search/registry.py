@@ -31,11 +31,14 @@ def register(function: Callable[..., Preset]) -> Callable[..., Preset]:
     """Decorator: makes a function that returns a `Preset` known by its name, and its presets know their text.
 
     Every preset takes one option more than the function: `widening`, C ≥ 0 of `engram.search.selection.widening` around
-    its selection rule; None: not.
+    its selection rule; None: not. A function with an option of that name keeps its own.
     """
+    own = list(inspect.signature(function).parameters.values())
+    widens = any(one.name == "widening" for one in own)
 
     @wraps(function)
-    def named(*, widening: float | None = None, **options: Any) -> Preset:
+    def named(**options: Any) -> Preset:
+        widening = None if widens else options.pop("widening", None)
         made = function(**options)
         if widening is not None:
             options["widening"] = widening
@@ -46,7 +49,10 @@ def register(function: Callable[..., Preset]) -> Callable[..., Preset]:
         text = Specification(function.__name__, (), options).text if plain else f"{function.__name__}({shown})"
         return replace(made, text=text)
 
-    own = inspect.signature(function)
-    named.__signature__ = own.replace(parameters=[*own.parameters.values(), _WIDENING])  # type: ignore[attr-defined]
+    if not widens:
+        # Behind the others, but before `**options`.
+        place = len(own) - any(one.kind is inspect.Parameter.VAR_KEYWORD for one in own)
+        signature = inspect.signature(function).replace(parameters=[*own[:place], _WIDENING, *own[place:]])
+        named.__signature__ = signature  # type: ignore[attr-defined]
     PRESETS[function.__name__] = named
     return named

@@ -112,7 +112,9 @@ def with_starting_visits(visits, value, prior, highest, strength):
     return total, (visits * value + given * share) / total if total > 0.0 else 0.0
 
 
-@selection(exploration=Parameter(1.0, low=0.0), strength=Parameter(200.0, low=0.0))
+@selection(
+    exploration=Parameter(1.0, low=0.0), prior_exploration=Parameter(0.0, low=0.0), strength=Parameter(200.0, low=0.0)
+)
 def ucb1_prior(tree, node, rng, parameters):
     """UCB1 in which priors are starting visits: the child of the highest Q + c·sqrt(ln N(s) / max(n, 1)), where
 
@@ -121,7 +123,10 @@ def ucb1_prior(tree, node, rng, parameters):
     N and V are the child's visits and value. Where nobody gave priors it is UCB1, each child first once.
 
     Args:
-      exploration: c ≥ 0, for values in [-1, 1]. strength: s ≥ 0, starting visits of the likeliest move.
+      exploration: c ≥ 0, for values in [-1, 1], of nodes whose children nobody gave priors.
+      prior_exploration: c ≥ 0 of the others. Starting visits explore by themselves: a bound that falls with them holds
+        the likeliest moves back.
+      strength: s ≥ 0, starting visits of the likeliest move.
 
     Cost: all children are looked at, visited or not.
     Source: Xiao, Mei and Müller 2018, after Gelly and Silver 2007 (s = 200; win rate (1 + p)/2).
@@ -137,7 +142,8 @@ def ucb1_prior(tree, node, rng, parameters):
     sign = sign_of(parent)
     first = np.uint64(parent.first_child)
     total = np.float64(parent.visit_count) + np.float64(parent.in_flight)
-    scale = parameters.exploration * math.sqrt(math.log(max(total, 1.0)))
+    exploration = parameters.prior_exploration if likeliest > 0.0 else parameters.exploration
+    scale = exploration * math.sqrt(math.log(max(total, 1.0)))
     best = np.int64(EXPAND)
     highest = -math.inf
     for child in range(first, first + number):

@@ -385,7 +385,10 @@ def finish_all(program, slots, waiting, values, weights, embeddings):
         if math.isnan(value):
             value = evaluate(program, slot)
         elif program.rollout_share > 0.0:
-            value += program.rollout_share * (evaluate(program, slot) - value)
+            outcome = evaluate(program, slot)
+            if not -1.0 <= outcome <= 1.0:
+                status = np.int64(FAILED)
+            value += program.rollout_share * (outcome - value)
         if status < 0 or not -1.0 <= value <= 1.0 or finish(program, slot, value) < 0:
             slot.status = FAILED
 

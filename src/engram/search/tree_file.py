@@ -103,6 +103,8 @@ def load(path: str | Path, work: Workspace, max_bytes: int) -> None:
         raise InvalidParameter(
             "a tree is loaded into a search with one thread, one leaf in flight, and no shared memory"
         )
+    if kept is None and "memory" in about:
+        raise InvalidFile(f"{path} holds a tree beside its memory, and this search has none")
     if count > tree.max_nodes:
         raise InvalidFile(f"{path} holds {count:,} nodes, and this search is bounded to {tree.max_nodes:,}")
     buffer = game.new_buffer()
@@ -146,7 +148,8 @@ def _fault(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str | 
     depths = [slot.get(name) for name in ("depth", "replay")]
     if any(not isinstance(depth, int) or not 0 <= depth < max(1, len(paths)) for depth in depths):
         return "its last path is not one"
-    if not isinstance(slot.get("done"), int):
+    done = slot.get("done")
+    if not isinstance(done, int) or isinstance(done, bool) or not 0 <= done < 2**62:
         return "its description is not complete"
     nodes = arrays.get("nodes")
     if nodes is None or nodes.dtype != node_dtype or nodes.ndim != 1 or not len(nodes):
@@ -168,6 +171,8 @@ def _fault(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str | 
     held = len(arrays.get(STORE + "features", ()))
     if known.dtype != memory_dtype or not ((known["entry"] >= 0) & (known["entry"] <= held)).all():
         return "a node's entry in memory is not there"
+    if not ((np.abs(known["value"]) <= 1.0 + 1e-6) & (known["count"] >= 0.0) & np.isfinite(known["count"])).all():
+        return "what memory says of a node is not in [-1, 1]"
     if len(paths) and not ((paths >= 0) & (paths < math.inf)).all():
         return "its last path is not one"
     return None

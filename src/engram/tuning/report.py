@@ -39,6 +39,8 @@ def write_report(folder: Path, title: str, space: Space, found: Findings, confir
       EngramError: the folder cannot be written, or Matplotlib is missing.
     """
     data = _data(title, space, found, confirmation)
+    if confirmation is not None:  # its name is enough: a report is shown to others, a path or a URL is not
+        data["confirmation"]["database"] = Path(confirmation.database or "").name
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _plot(folder / "tuning.part.png", title, space, found)
