@@ -20,7 +20,6 @@ from engram.arena.opponents import line_parameters
 from engram.arena.solver import Solver
 from engram.arena.truth import SolvedPosition, solved_positions
 from engram.errors import InvalidParameter, InvalidSpecification
-from engram.games.game import Game
 from engram.games.registry import game as game_of
 from engram.memory.explain import features_of
 from engram.rng import derive_seed
@@ -147,7 +146,7 @@ def node_errors(
         if one.stopped == "interrupted":
             raise KeyboardInterrupt
         chosen = _draw(found, each, np.random.default_rng(derive_seed(seed, "nodes", *position.moves)))
-        states = [_state_below(made, state, moves) for moves in moves_below(found, chosen)]
+        states = [made.play_moves(moves, state) for moves in moves_below(found, chosen)]
         # Exact values are for the player to move; everything here is for player 0.
         signs = np.array([1.0 if made.to_play(state) == 0 else -1.0 for state in states])
         words = np.array([(int(state["mine"]), int(state["stones"])) for state in states], np.uint64).reshape(-1, 2)
@@ -187,12 +186,6 @@ def moves_below(search: Search, chosen: np.ndarray) -> list[list[int]]:
             at = int(parent[at])
         found.append(moves[::-1])
     return found
-
-
-def _state_below(game: Game, state: Any, moves: Sequence[int]) -> Any:
-    for action in moves:
-        state = game.play(state, action)
-    return state
 
 
 def _others(search: Search, state: Any) -> float:

@@ -99,7 +99,7 @@ class DepthPlayer(Opponent):
         word = heuristic if isinstance(heuristic, str) else getattr(heuristic, "__name__", "custom")
         name = "alpha_beta" if prune else "minimax"
         told: dict[str, Any] = {"depth": depth, "heuristic": Specification(word)}
-        if ties != "random":  # the usual one is not told: matches recorded before ties had a name go on
+        if ties != "random":
             told["ties"] = Specification(ties)
         super().__init__(game, Specification(name, (), told).text)
         self._ties = ties

@@ -12,6 +12,7 @@ suicide taken away.
 
 from __future__ import annotations
 
+import math
 import re
 
 import numpy as np
@@ -259,12 +260,10 @@ def go(size: int, komi: float = 7.5, move_limit: int | None = None) -> Game:
         raise InvalidSpecification(f"a Go board has 2 to {MAX_SIZE} points on a side, not {size}")
     if isinstance(komi, bool) or not isinstance(komi, (int, float, np.number)):
         raise InvalidSpecification(f"komi is a number, not {komi!r}")
-    if isinstance(komi, int):
-        komi = max(-LARGEST_KOMI, min(komi, LARGEST_KOMI))  # what is too large for a float is refused below
+    if LARGEST_KOMI <= abs(komi) < math.inf:
+        raise InvalidSpecification(f"komi is less than {LARGEST_KOMI:,.0f} points either way")
     if not (np.isfinite(komi) and float(2 * komi).is_integer()):
         raise InvalidSpecification(f"komi is a whole number or a half, not {komi}")
-    if abs(komi) >= LARGEST_KOMI:
-        raise InvalidSpecification(f"komi is less than {LARGEST_KOMI:,.0f} points either way, not {komi:g}")
     komi = float(komi) + 0.0  # never -0, which would have a name of its own
     limit = 3 * size * size if move_limit is None else move_limit
     if not 1 <= limit <= MAX_MOVES:

@@ -26,6 +26,18 @@ NETWORK = "network.safetensors"
 LOG = "log.jsonl"
 
 
+def check_rates(validation: float, learning_rate: float, weight_decay: float, value_weight: float) -> None:
+    """Refuses numbers that nothing can be learnt with.
+
+    Raises:
+      InvalidParameter: a share held out that is not in (0, 1), or a rate or weight below its least.
+    """
+    if not 0.0 < validation < 1.0:
+        raise InvalidParameter(f"the share held out is between 0 and 1, not {validation}")
+    if not (learning_rate > 0.0 and weight_decay >= 0.0 and value_weight >= 0.0):
+        raise InvalidParameter("the learning rate is above 0, weight decay and value weight 0 or more")
+
+
 @dataclass(frozen=True, kw_only=True)
 class CoursePlan:
     """What every such training depends on; the same plan gives the same network on the same machine.
@@ -51,10 +63,7 @@ class CoursePlan:
     def __post_init__(self) -> None:
         if self.steps < 1 or self.batch < 1:
             raise InvalidParameter(f"steps and batch are 1 or more, not {self.steps} and {self.batch}")
-        if not 0.0 < self.validation < 1.0:
-            raise InvalidParameter(f"the share held out is between 0 and 1, not {self.validation}")
-        if not (self.learning_rate > 0.0 and self.weight_decay >= 0.0 and self.value_weight >= 0.0):
-            raise InvalidParameter("the learning rate is above 0, weight decay and value weight 0 or more")
+        check_rates(self.validation, self.learning_rate, self.weight_decay, self.value_weight)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import torch
 from engram.errors import InvalidFile, InvalidParameter
 from engram.games.game import Game
 from engram.games.registry import game as game_of
-from engram.learning.course import CHECKPOINT, LOG, NETWORK, changed_plan, without_nan
+from engram.learning.course import CHECKPOINT, LOG, NETWORK, changed_plan, check_rates, without_nan
 from engram.learning.encoding import symmetry_tables
 from engram.learning.families import MEMBERS, Families, Sampler, Sampling
 from engram.learning.feature_learner import FeatureLearner, FeatureLosses, FeatureValidation
@@ -56,10 +56,7 @@ class FeaturePlan:
     def __post_init__(self) -> None:
         if min(self.steps, self.batch, self.positions) < 1:
             raise InvalidParameter("steps, batch and positions are 1 or more")
-        if not 0.0 < self.validation < 1.0:
-            raise InvalidParameter(f"the share held out is between 0 and 1, not {self.validation}")
-        if not (self.learning_rate > 0.0 and self.weight_decay >= 0.0 and self.value_weight >= 0.0):
-            raise InvalidParameter("the learning rate is above 0, weight decay and value weight 0 or more")
+        check_rates(self.validation, self.learning_rate, self.weight_decay, self.value_weight)
 
 
 @dataclass(frozen=True)
