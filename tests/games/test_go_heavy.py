@@ -7,7 +7,7 @@ import pytest
 from sgfmill.boards import Board
 
 from engram.compile import call_float, compiled
-from engram.games import go_tactics
+from engram.games import go_eyes, go_tactics
 from engram.games.go_patterns import PATTERNS, TABLE, code_of, images
 from engram.games.registry import game as game_of
 from engram.rng import new_rng
@@ -48,6 +48,9 @@ def test_the_last_stone_in_atari_is_taken():
 def test_a_chain_in_atari_runs_takes_or_is_given_up():
     runs = board_of(EMPTY, EMPTY, "..O....", ".OX....", "..O....", EMPTY, EMPTY)
     assert ask(go_tactics.escape, runs, "B4", 0) == "D4"
+    # A ladder: with two liberties only it is put in atari again.
+    ladder = board_of(EMPTY, EMPTY, "..OO...", ".OX....", "..O....", EMPTY, EMPTY)
+    assert ask(go_tactics.escape, ladder, "B4", 0) is None
     # Running along the first line into the corner leaves one liberty: no escape.
     lost = board_of(EMPTY, EMPTY, EMPTY, EMPTY, EMPTY, "OO.....", ".XO....")
     assert ask(go_tactics.escape, lost, "C1", 0) is None
@@ -71,15 +74,77 @@ def test_self_atari(rows, where, bad):
 
 def test_vital_points_of_eyes():
     three = board_of(EMPTY, EMPTY, EMPTY, EMPTY, EMPTY, "OOOO...", "...O...")
-    assert ask(go_tactics.nakade, three, "D1", 0) == "B1"
+    assert ask(go_eyes.nakade, three, "D1", 0) == "B1"
     # A square of four has no vital point; a bulky five has one.
     square = board_of(EMPTY, EMPTY, EMPTY, EMPTY, "OOO....", "..O....", "..O....")
-    assert ask(go_tactics.nakade, square, "C1", 0) is None
+    assert ask(go_eyes.nakade, square, "C1", 0) is None
     bulky = board_of(EMPTY, EMPTY, EMPTY, "OO.....", ".OO....", "..O....", "..O....")
-    assert ask(go_tactics.nakade, bulky, "C1", 0) == "A2"
+    assert ask(go_eyes.nakade, bulky, "C1", 0) == "A2"
     open_ = board_of(EMPTY, EMPTY, EMPTY, EMPTY, EMPTY, "OOO....", "...O...")
-    assert ask(go_tactics.nakade, open_, "D1", 0) == "B1"
-    assert ask(go_tactics.nakade, board_of(*[EMPTY] * 6, "X......"), "A1", 0) is None
+    assert ask(go_eyes.nakade, open_, "D1", 0) == "B1"
+    assert ask(go_eyes.nakade, board_of(*[EMPTY] * 6, "X......"), "A1", 0) is None
+
+
+def race_of(board, last, colour, ko=0):
+    answers = {
+        name_of(go_tactics.race(board, point(last), np.uint64(colour), np.uint64(8), np.uint64(ko), new_rng(seed)[0]))
+        for seed in range(40)
+    }
+    return answers
+
+
+def test_chains_of_two_liberties_are_attacked_or_given_a_third():
+    # C4 has the liberties C5 and D4; Black puts it in atari on either.
+    attack = board_of(EMPTY, EMPTY, EMPTY, ".XO....", "..X....", EMPTY, EMPTY)
+    assert race_of(attack, "C4", 0) == {"C5", "D4"}
+    # The last stone, B3, has three liberties; C3 beside it two, C4 of which is a third and more for it, and D3.
+    save = board_of(EMPTY, EMPTY, EMPTY, EMPTY, ".OX....", "..O....", EMPTY)
+    assert race_of(save, "B3", 0) == {"C4", "D3"}
+    assert race_of(save, "B3", 0, ko=int(point("D3"))) == {"C4"}
+    # In the corner nothing gains, and there is nothing to attack.
+    corner = board_of(EMPTY, EMPTY, EMPTY, EMPTY, "O......", ".......", "X.O....")
+    assert race_of(corner, "C1", 0) == {None}
+
+
+def anywhere(board, colour, ko=0):
+    board["listed"][:3] = [point(name) for name in ("A7", "D4", "B1")]
+    return {
+        name_of(
+            go_tactics.capture_anywhere(
+                board, np.uint64(colour), np.uint64(3), np.uint64(8), np.uint64(ko), new_rng(seed)[0]
+            )
+        )
+        for seed in range(40)
+    }
+
+
+def test_captures_are_found_anywhere():
+    board = board_of(EMPTY, EMPTY, "..X....", ".XO....", "..X....", "O......", "X......")
+    assert anywhere(board, 0) == {"D4"}
+    assert anywhere(board, 0, ko=int(point("D4"))) == {None}
+    assert anywhere(board, 1) == {"B1"}
+    assert (
+        go_tactics.capture_anywhere(board, np.uint64(0), np.uint64(0), np.uint64(8), np.uint64(0), new_rng(1)[0]) == 0
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "where", "kills"),
+    [
+        ((EMPTY, EMPTY, EMPTY, EMPTY, EMPTY, "O......", "......."), "A1", True),  # a stone alone
+        (
+            (EMPTY, EMPTY, EMPTY, EMPTY, EMPTY, "OOO....", "X.O...."),
+            "B1",
+            False,
+        ),  # two in a row leave room for two eyes
+        ((EMPTY, EMPTY, EMPTY, EMPTY, "OO.....", "X.O....", "X.O...."), "B2", True),  # three bent
+        ((EMPTY, EMPTY, EMPTY, EMPTY, EMPTY, "OOOO...", "X.XXO.."), "B1", False),  # four in a row
+        ((EMPTY, EMPTY, EMPTY, EMPTY, "OO.....", "XXO....", "X.O...."), "B1", True),  # a square
+        ((EMPTY, EMPTY, "XXX....", "XXX....", "X......", EMPTY, EMPTY), "B3", False),  # more than an eye holds
+    ],
+)
+def test_stones_given_up_kill_where_they_leave_one_eye(rows, where, kills):
+    assert go_eyes.kills_when_taken(board_of(*rows), point(where), np.uint64(0), np.uint64(8)) == kills
 
 
 def fits(surroundings, pattern):

@@ -115,7 +115,8 @@ def test_a_search_takes_the_game_s_prior_or_refuses():
     game = game_of("go:7")
     root = game.play_moves("D4 D5 C5 A7 E5")  # White's stone on D5 is in atari
     search = Search(game, "rave(rollout=heavy, prior=game)")
-    assert game.action_name(search.run(root, Limit(simulations=200), seed=1).action) == "D6"
+    moves = search.run(root, Limit(simulations=200), seed=1).moves
+    assert max(moves, key=lambda move: move.prior).name == "D6"
     assert Search(game, "uct_prior(prior=game)").run(root, Limit(simulations=60), seed=1).simulations == 60
     with pytest.raises(InvalidParameter, match="tic_tac_toe has no prior of its own; leave prior='game' out"):
         Search("tic_tac_toe", "rave(prior=game)").run(game_of("tic_tac_toe").initial_state(), Limit(simulations=5))

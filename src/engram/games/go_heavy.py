@@ -1,9 +1,10 @@
 """Heavy Go rollouts: each move answers the last one where a tactic knows how, and is drawn uniformly elsewhere.
 
 The first answers the move that led to the state.
-The order is escape, capture, nakade, pattern, each tried with a probability of its own; drawn moves are no self-atari,
-with a probability too. `heavy(state, rng, moves, writes, …)` takes them as arguments, so that a rollout of one's own
-with other weights, or with another tactic in front, is a few lines (docs/methods/rollouts.md).
+The order is escape, capture, nakade, race, pattern, capture anywhere, each tried with a probability of its own. Drawn
+moves are no self-atari, with a probability too, unless what they give up kills.
+`heavy(state, rng, moves, writes, …)` takes them as arguments, so that a rollout of one's own with other weights, or
+with another tactic in front, is a few lines (docs/methods/rollouts.md).
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from engram.games.go_board import (
     reset_neutral,
     safe,
 )
+from engram.games.go_eyes import kills_when_taken, nakade
 from engram.games.go_history import last_point
 from engram.games.go_rollout import action_of, list_empty, value_of
-from engram.games.go_tactics import capture, escape, is_self_atari, nakade, pattern
+from engram.games.go_tactics import capture, capture_anywhere, escape, is_self_atari, pattern, race
 from engram.games.moves import note, nowhere
 from engram.rng import random_below, random_float
 
@@ -35,7 +37,7 @@ _3 = np.uint64(3)
 
 
 @compiled(inline=True)
-def answer(board, last, colour, stride, ko, rng, escapes, captures, nakades, patterns):
+def answer(board, last, colour, stride, ko, rng, escapes, captures, nakades, races, patterns):
     """The point of the first tactic that has an answer to the last move, else 0."""
     if random_float(rng) < escapes:
         point = escape(board, last, colour, stride, ko)
@@ -47,6 +49,10 @@ def answer(board, last, colour, stride, ko, rng, escapes, captures, nakades, pat
             return point
     if random_float(rng) < nakades:
         point = nakade(board, last, colour, stride, ko)
+        if point != _0:
+            return point
+    if random_float(rng) < races:
+        point = race(board, last, colour, stride, ko, rng)
         if point != _0:
             return point
     if random_float(rng) < patterns:
@@ -66,7 +72,7 @@ def drawn(board, colour, stride, num_empty, ko, rng, cautious):
         if playable and bits_of(lanes, colour) == ONES:
             playable = not is_eye(board, point, _1 - colour, stride)
         if playable and cautious > 0.0 and is_self_atari(board, point, colour, stride):
-            playable = random_float(rng) >= cautious
+            playable = kills_when_taken(board, point, colour, stride) or random_float(rng) >= cautious
         if playable:
             return index
         candidates -= _1
@@ -76,13 +82,13 @@ def drawn(board, colour, stride, num_empty, ko, rng, cautious):
 
 
 @compiled
-def heavy(board, rng, moves, writes, escapes, captures, nakades, patterns, cautious):
+def heavy(board, rng, moves, writes, escapes, captures, nakades, races, patterns, anywhere, cautious):
     """Plays to the end in place and returns the value for Black.
 
     Args:
       moves, writes: where moves are written down, and whether (`moves.py`).
-      escapes, captures, nakades, patterns: probability that each tactic is tried, in [0, 1].
-      cautious: probability that a drawn self-atari is drawn anew.
+      escapes, captures, nakades, races, patterns, anywhere: probability that each tactic is tried, in [0, 1].
+      cautious: probability that a drawn self-atari which kills nothing is drawn anew.
     """
     room = np.int64(moves[0]) if writes else 0
     written = np.int64(0)
@@ -102,7 +108,9 @@ def heavy(board, rng, moves, writes, escapes, captures, nakades, patterns, cauti
     for _ in range(limit):
         point = _0
         if last != _0:
-            point = answer(board, last, colour, stride, ko, rng, escapes, captures, nakades, patterns)
+            point = answer(board, last, colour, stride, ko, rng, escapes, captures, nakades, races, patterns)
+        if point == _0 and random_float(rng) < anywhere:
+            point = capture_anywhere(board, colour, num_empty, stride, ko, rng)
         if point != _0:
             index = _0
             while board.listed[index] != point:
@@ -142,9 +150,9 @@ def heavy(board, rng, moves, writes, escapes, captures, nakades, patterns, cauti
 
 def heavy_rollout(state, rng):
     """The usual weights."""
-    return heavy(state, rng, nowhere(), False, 0.95, 0.95, 0.95, 0.95, 0.95)
+    return heavy(state, rng, nowhere(), False, 0.95, 0.95, 0.95, 0.7, 0.95, 0.3, 0.8)
 
 
 def heavy_rollout_moves(state, rng, moves):
     """The same, written down."""
-    return heavy(state, rng, moves, True, 0.95, 0.95, 0.95, 0.95, 0.95)
+    return heavy(state, rng, moves, True, 0.95, 0.95, 0.95, 0.7, 0.95, 0.3, 0.8)

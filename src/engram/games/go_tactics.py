@@ -1,7 +1,7 @@
 """Small answers to the last move in Go, each a point or 0: what heavy rollouts are made of.
 
 All look at a board record (`go_board.py`) and change nothing. `colour` is to move, `last` the point of the move before.
-Liberties are counted by walking a chain until a second one is found, which is soon.
+Liberties are counted by walking a chain until two or three are found, which is soon.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ _1 = np.uint64(1)
 _2 = np.uint64(2)
 _3 = np.uint64(3)
 _15 = np.uint64(15)
-LARGEST_EYE = 6
 
 
 @compiled(inline=True)
@@ -32,20 +31,59 @@ def neighbour(point, stride, k):
 
 
 @compiled
-def only_liberty(board, head, stride):
-    """The liberty of a chain in atari, else 0."""
-    found = _0
+def walk_liberties(board, head, stride, but, most, count, one, other):
+    """Goes on counting distinct liberties, `but` left out, over a chain: the count and the first two of them.
+
+    `count`, `one` and `other` are what was found before (0: nothing). Stops at `most`, at the most 3.
+    """
+    # A liberty has four neighbours, so more pseudo-liberties than this are more than `most` with `but` left out.
+    if np.uint64(board.liberties[head]) > np.uint64(4 * most):
+        return most, one, other
     stone = head
     while True:
         for k in range(4):
             beside = neighbour(stone, stride, k)
-            if board.chain[beside] == 0 and beside != found:
-                if found != _0:
-                    return _0
-                found = beside
+            if board.chain[beside] == 0 and beside != but and beside != one and beside != other:
+                count += 1
+                if count == 1:
+                    one = beside
+                elif count == 2:
+                    other = beside
+                if count >= most:
+                    return count, one, other
         stone = np.uint64(board.following[stone])
         if stone == head:
-            return found
+            return count, one, other
+
+
+@compiled(inline=True)
+def only_liberty(board, head, stride):
+    """The liberty of a chain in atari, else 0."""
+    count, one, _ = walk_liberties(board, head, stride, _0, 2, 0, _0, _0)
+    return one if count == 1 else _0
+
+
+@compiled
+def liberties_of_move(board, point, colour, stride, most):
+    """Liberties of the chain that a stone at an empty point would join, what it takes left out; stops at `most` ≤ 3."""
+    count, one, other = 0, _0, _0
+    for k in range(4):
+        beside = neighbour(point, stride, k)
+        if board.chain[beside] == 0:
+            count += 1
+            if count == 1:
+                one = beside
+            elif count == 2:
+                other = beside
+            if count >= most:
+                return count
+    for k in range(4):
+        word = np.uint64(board.chain[neighbour(point, stride, k)])
+        if word & _3 == _1 + colour:
+            count, one, other = walk_liberties(board, word >> _2, stride, point, most, count, one, other)
+            if count >= most:
+                return count
+    return count
 
 
 @compiled
@@ -55,30 +93,7 @@ def is_self_atari(board, point, colour, stride):
     theirs = bits_of(lanes, _1 - colour)
     if theirs & ~(not_zero(liberties_after(board, lanes)) >> _15) != _0:
         return False
-    found = _0
-    for k in range(4):
-        beside = neighbour(point, stride, k)
-        if board.chain[beside] == 0:
-            if found != _0:
-                return False
-            found = beside
-    for k in range(4):
-        word = np.uint64(board.chain[neighbour(point, stride, k)])
-        if word & _3 != _1 + colour:
-            continue
-        head = word >> _2
-        stone = head
-        while True:
-            for j in range(4):
-                beside = neighbour(stone, stride, j)
-                if board.chain[beside] == 0 and beside != point and beside != found:
-                    if found != _0:
-                        return False
-                    found = beside
-            stone = np.uint64(board.following[stone])
-            if stone == head:
-                break
-    return True
+    return liberties_of_move(board, point, colour, stride, 2) < 2
 
 
 @compiled
@@ -103,7 +118,10 @@ def capture(board, last, colour, stride, ko):
 
 @compiled
 def escape(board, last, colour, stride, ko):
-    """Saves an own chain that the last move put into atari: by taking a chain beside it, else by running."""
+    """Saves an own chain that the last move put into atari: by taking a chain beside it, else by running.
+
+    It runs only to three liberties: with two it is put in atari again, most often in a ladder.
+    """
     for k in range(4):
         word = np.uint64(board.chain[neighbour(last, stride, k)])
         if word & _3 != _1 + colour:
@@ -123,56 +141,35 @@ def escape(board, last, colour, stride, ko):
             stone = np.uint64(board.following[stone])
             if stone == head:
                 break
-        if is_sound(board, way_out, colour, stride, ko):
+        if way_out != ko and liberties_of_move(board, way_out, colour, stride, 3) == 3:
             return way_out
     return _0
 
 
 @compiled
-def nakade(board, last, colour, stride, ko):
-    """The middle of an enemy eye of three to six points beside the last move, where a stone leaves it one eye."""
-    cells = np.empty(LARGEST_EYE, np.uint64)
+def race(board, last, colour, stride, ko, rng):
+    """Chains of two liberties: puts the last stone's in atari or gives an own one beside it a third; one is drawn."""
+    chosen = _0
+    count = np.int64(0)
+    num, one, other = walk_liberties(board, np.uint64(board.chain[last]) >> _2, stride, _0, 3, 0, _0, _0)
+    if num == 2:
+        for point in (one, other):
+            if is_sound(board, point, colour, stride, ko):
+                count += 1
+                if count == 1 or random_below(rng, count) == 0:
+                    chosen = point
     for k in range(4):
-        start = neighbour(last, stride, k)
-        if board.chain[start] != 0:
+        word = np.uint64(board.chain[neighbour(last, stride, k)])
+        if word & _3 != _1 + colour:
             continue
-        cells[0] = start
-        size = 1
-        done = 0
-        closed = True
-        while done < size and closed:
-            for j in range(4):
-                beside = neighbour(cells[done], stride, j)
-                kind = np.uint64(board.chain[beside]) & _3
-                if kind == _0:
-                    known = False
-                    for i in range(size):
-                        known = known or cells[i] == beside
-                    if not known:
-                        if size == LARGEST_EYE:
-                            closed = False
-                            break
-                        cells[size] = beside
-                        size += 1
-                elif kind == _1 + colour:
-                    closed = False
-                    break
-            done += 1
-        if not closed or size < 3:
-            continue
-        best = 0
-        vital = _0
-        for i in range(size):
-            degree = 0
-            for j in range(4):
-                degree += board.chain[neighbour(cells[i], stride, j)] == 0
-            if degree > best:
-                best = degree
-                vital = cells[i]
-        # Three in a row or bent: its middle. Four and five: the point that three others touch; six: four others.
-        if best >= (2 if size == 3 else 4 if size == 6 else 3) and vital != ko:
-            return vital
-    return _0
+        num, one, other = walk_liberties(board, word >> _2, stride, _0, 3, 0, _0, _0)
+        if num == 2:
+            for point in (one, other):
+                if point != ko and liberties_of_move(board, point, colour, stride, 3) == 3:
+                    count += 1
+                    if count == 1 or random_below(rng, count) == 0:
+                        chosen = point
+    return chosen
 
 
 @compiled
@@ -188,3 +185,21 @@ def pattern(board, last, colour, stride, ko, rng):
                 if count == 1 or random_below(rng, count) == 0:
                     chosen = point
     return chosen
+
+
+@compiled
+def capture_anywhere(board, colour, num_empty, stride, ko, rng):
+    """A point that takes an enemy chain anywhere: the first in the list of empty points from a drawn one on."""
+    if num_empty == _0:
+        return _0
+    index = np.uint64(random_below(rng, np.int64(num_empty)))
+    for _ in range(num_empty):
+        point = np.uint64(board.listed[index])
+        lanes = around(board, point, stride)
+        theirs = bits_of(lanes, _1 - colour) & ~bits_of(lanes, colour)
+        if theirs & ~(not_zero(liberties_after(board, lanes)) >> _15) != _0 and point != ko:
+            return point
+        index += _1
+        if index == num_empty:
+            index = _0
+    return _0
