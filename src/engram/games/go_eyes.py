@@ -1,0 +1,114 @@
+"""Shapes that make one eye only: where to play inside an enemy's, and which own stones may be given up there.
+
+The same small shapes serve both: empty points that an enemy's chains surround, and own stones that would be taken and
+leave such points behind.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engram.compile import compiled
+from engram.games.go_board import around, bits_of
+from engram.games.go_tactics import neighbour
+
+_0 = np.uint64(0)
+_1 = np.uint64(1)
+_2 = np.uint64(2)
+_3 = np.uint64(3)
+LARGEST_EYE = 6
+
+
+@compiled
+def most_touched(cells, size, stride):
+    """The cell that most others touch, how many these are, and the pairs that touch."""
+    middle, most, pairs = _0, 0, 0
+    for i in range(size):
+        touching = 0
+        for k in range(4):
+            beside = neighbour(cells[i], stride, k)
+            for j in range(size):
+                touching += cells[j] == beside
+        pairs += touching
+        if touching > most:
+            middle, most = cells[i], touching
+    return middle, most, pairs // 2
+
+
+@compiled(inline=True)
+def has_middle(size, most):
+    """Three in a row or bent have a middle; four and five a point that three others touch; six one that four do."""
+    return size >= 3 and most >= (2 if size == 3 else 4 if size == 6 else 3)
+
+
+@compiled
+def _vital_point(board, start, colour, stride):
+    """The middle of the region of empty points around `start`, if it has one and no stone of `colour` is beside it."""
+    cells = np.empty(LARGEST_EYE, np.uint64)
+    cells[0] = start
+    size = 1
+    done = 0
+    while done < size:
+        for k in range(4):
+            beside = neighbour(cells[done], stride, k)
+            kind = np.uint64(board.chain[beside]) & _3
+            if kind == _1 + colour:
+                return _0
+            if kind == _0:
+                known = False
+                for i in range(size):
+                    known = known or cells[i] == beside
+                if not known:
+                    if size == LARGEST_EYE:
+                        return _0
+                    cells[size] = beside
+                    size += 1
+        done += 1
+    vital, most, _ = most_touched(cells, size, stride)
+    return vital if has_middle(size, most) else _0
+
+
+@compiled
+def nakade(board, last, colour, stride, ko):
+    """The middle of an enemy eye of three to six points beside the last move, where a stone leaves it one eye."""
+    for k in range(4):
+        start = neighbour(last, stride, k)
+        if board.chain[start] == 0:
+            lanes = around(board, start, stride)
+            # Nearly always an own stone is beside it: that is seen without a list.
+            if bits_of(lanes, colour) & ~bits_of(lanes, _1 - colour) == _0:
+                vital = _vital_point(board, start, colour, stride)
+                if vital != _0 and vital != ko:
+                    return vital
+    return _0
+
+
+@compiled
+def kills_when_taken(board, point, colour, stride):
+    """Whether a self-atari's chain, once taken, leaves points that make one eye only.
+
+    That is a stone alone, a square of four, or a shape with a middle.
+    """
+    cells = np.empty(LARGEST_EYE, np.uint64)
+    cells[0] = point
+    size = 1
+    for k in range(4):
+        word = np.uint64(board.chain[neighbour(point, stride, k)])
+        if word & _3 != _1 + colour:
+            continue
+        head = word >> _2
+        stone = head
+        known = False
+        for i in range(size):
+            known = known or np.uint64(board.chain[cells[i]]) == word
+        while not known:
+            if size == LARGEST_EYE:
+                return False
+            cells[size] = stone
+            size += 1
+            stone = np.uint64(board.following[stone])
+            known = stone == head
+    if size == 1:
+        return True
+    _, most, pairs = most_touched(cells, size, stride)
+    return has_middle(size, most) or (size == 4 and pairs == 4)
