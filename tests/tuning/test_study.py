@@ -120,6 +120,23 @@ def test_killed_and_resumed_from_the_command_line(tmp_path):
     assert (tmp_path / "r" / "tuning.png").stat().st_size > 10_000
 
 
+def test_two_processes_share_one_study(tmp_path):
+    file = tmp_path / "s.sqlite"
+    command = [sys.executable, "-m", "engram.interfaces.cli", *ARGUMENTS, "--storage", str(file)]
+    other = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    found = CliRunner().invoke(app, [*ARGUMENTS, "--storage", str(file), "--workers", "2", "--json"])
+    assert found.exit_code == 0, found.output
+    assert other.wait(timeout=200) == 0
+    shown = json.loads(found.stdout)
+    assert shown["confirmation"]["games"] == 20
+    played = games_by_match(file)
+    # All of them work until the games are spent; what each has begun by then is played to its end.
+    assert 140 <= sum(map(len, played.values())) <= 140 + 3 * 20
+    with Results(file, must_exist=True) as results:
+        numbers = {one.id: [game.number for game in results.games(one.id)] for one in results.matches()}
+    assert all(sorted(seen) == list(range(len(seen))) for seen in numbers.values())
+
+
 def _count(file):
     try:
         return sum(map(len, games_by_match(file).values()))
