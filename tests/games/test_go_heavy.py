@@ -128,23 +128,83 @@ def test_captures_are_found_anywhere():
     )
 
 
-@pytest.mark.parametrize(
-    ("rows", "where", "kills"),
-    [
-        ((EMPTY, EMPTY, EMPTY, EMPTY, EMPTY, "O......", "......."), "A1", True),  # a stone alone
-        (
-            (EMPTY, EMPTY, EMPTY, EMPTY, EMPTY, "OOO....", "X.O...."),
-            "B1",
-            False,
-        ),  # two in a row leave room for two eyes
-        ((EMPTY, EMPTY, EMPTY, EMPTY, "OO.....", "X.O....", "X.O...."), "B2", True),  # three bent
-        ((EMPTY, EMPTY, EMPTY, EMPTY, EMPTY, "OOOO...", "X.XXO.."), "B1", False),  # four in a row
-        ((EMPTY, EMPTY, EMPTY, EMPTY, "OO.....", "XXO....", "X.O...."), "B1", True),  # a square
-        ((EMPTY, EMPTY, "XXX....", "XXX....", "X......", EMPTY, EMPTY), "B3", False),  # more than an eye holds
-    ],
-)
-def test_stones_given_up_kill_where_they_leave_one_eye(rows, where, kills):
-    assert go_eyes.kills_when_taken(board_of(*rows), point(where), np.uint64(0), np.uint64(8)) == kills
+SHAPES = {
+    "one": (["#"], True),
+    "two": (["##"], True),
+    "three in a row": (["###"], True),
+    "three bent": (["##", "#."], True),
+    "four in a row": (["####"], False),
+    "a T": (["###", ".#."], True),
+    "an S": (["##.", ".##"], False),
+    "a square": (["##", "##"], True),
+    "a cross": ([".#.", "###", ".#."], True),
+    "bulky five": (["##", "##", "#."], True),
+    "a T of five": (["###", ".#.", ".#."], False),
+    "a Y of five": (["####", ".#.."], False),
+    "rabbity six": ([".#.", "###", ".##"], True),
+    "a cross with a long arm": ([".#..", "####", ".#.."], False),
+    "seven": (["####", "###."], False),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_stones_given_up_kill_where_they_leave_one_eye(name):
+    """The shape is Black's in a White wall, but for one cell, which he plays; what he leaves once taken is the shape."""
+    drawing, kills = SHAPES[name]
+    cells = {(r + 1, c + 1) for r, row in enumerate(drawing) for c, mark in enumerate(row) if mark == "#"}
+    last = max(cells)
+    rows = [
+        "".join("." if (r, c) in {last, (6, 6)} else "X" if (r, c) in cells else "O" for c in range(7))
+        for r in range(7)
+    ]
+    # Whichever cell comes last the chains must have been joinable: all are, by it or before it.
+    where = np.uint64((last[0] + 1) * 8 + last[1] + 1)
+    assert go_eyes.kills_when_taken(board_of(*rows), where, np.uint64(0), np.uint64(8)) == kills
+
+
+@pytest.mark.parametrize("name", [name for name, (drawing, _) in SHAPES.items() if sum(map(len, drawing)) > 2])
+def test_eyes_of_those_shapes_have_their_vital_point(name):
+    drawing, kills = SHAPES[name]
+    cells = {(r + 1, c + 1) for r, row in enumerate(drawing) for c, mark in enumerate(row) if mark == "#"}
+    if name == "a square":
+        kills = False  # it needs none
+    rows = ["".join("." if (r, c) in cells | {(6, 6)} else "O" for c in range(7)) for r in range(7)]
+    beside = next((r, c) for r, c in sorted(cells))
+    last = f"{LETTERS[beside[1]]}{7 - beside[0] + 1}"  # the stone above the first cell
+    assert (ask(go_eyes.nakade, board_of(*rows), last, 0) is not None) == kills
+
+
+def test_races_and_escapes_fill_no_own_eye():
+    """B5 gives the chain at the left border a third liberty, and so does A6: but that is its eye."""
+    board = board_of("XXO....", ".XO....", "X......", "X......", EMPTY, EMPTY, EMPTY)
+    assert race_of(board, "C6", 0) == {"B5"}
+
+
+@compiled
+def count_of(board, head, but, most, count, one):
+    return go_tactics.walk_liberties(board, head, np.uint64(8), but, most, count, one, np.uint64(0))[0]
+
+
+def test_liberties_are_those_of_a_plain_count():
+    rng = np.random.default_rng(8)
+    for _ in range(60):
+        state = GO.initial_state()
+        for _ in range(int(rng.integers(5, 60))):
+            state = GO.play(state, int(rng.choice(GO.legal_actions(state))))
+            if GO.is_over(state):
+                break
+        board = np.atleast_1d(state)[0]
+        for head in {int(word) >> 2 for word in board["chain"] if word not in (0, 3)}:
+            chain = {p for p in range(8, 64) if board["chain"][p] >> 2 == head and board["chain"][p] not in (0, 3)}
+            free = {p + d for p in chain for d in (-8, -1, 1, 8) if board["chain"][p + d] == 0}
+            for most in (1, 2, 3):
+                assert count_of(board, np.uint64(head), np.uint64(0), most, 0, np.uint64(0)) == min(len(free), most)
+                for but in sorted(free)[:2]:
+                    found = count_of(board, np.uint64(head), np.uint64(but), most, 0, np.uint64(0))
+                    assert found == min(len(free) - 1, most)
+                    if most > 1:
+                        found = count_of(board, np.uint64(head), np.uint64(0), most, 1, np.uint64(but))
+                        assert found == min(len(free), most)
 
 
 def fits(surroundings, pattern):

@@ -36,9 +36,13 @@ def most_touched(cells, size, stride):
 
 
 @compiled(inline=True)
-def has_middle(size, most):
-    """Three in a row or bent have a middle; four and five a point that three others touch; six one that four do."""
-    return size >= 3 and most >= (2 if size == 3 else 4 if size == 6 else 3)
+def has_middle(size, most, pairs):
+    """Whether a shape has one vital point: three cells, a T of four, a cross or bulky five, a rabbity six."""
+    if size < 5:
+        return size == 3 or (size == 4 and most == 3)
+    if size == 5:
+        return most == 4 or pairs == 5
+    return most == 4 and pairs == 6
 
 
 @compiled
@@ -64,8 +68,8 @@ def _vital_point(board, start, colour, stride):
                     cells[size] = beside
                     size += 1
         done += 1
-    vital, most, _ = most_touched(cells, size, stride)
-    return vital if has_middle(size, most) else _0
+    vital, most, pairs = most_touched(cells, size, stride)
+    return vital if has_middle(size, most, pairs) else _0
 
 
 @compiled
@@ -87,7 +91,7 @@ def nakade(board, last, colour, stride, ko):
 def kills_when_taken(board, point, colour, stride):
     """Whether a self-atari's chain, once taken, leaves points that make one eye only.
 
-    That is a stone alone, a square of four, or a shape with a middle.
+    One or two points do, a square of four, and shapes with a vital point, which is played next.
     """
     cells = np.empty(LARGEST_EYE, np.uint64)
     cells[0] = point
@@ -108,7 +112,7 @@ def kills_when_taken(board, point, colour, stride):
             size += 1
             stone = np.uint64(board.following[stone])
             known = stone == head
-    if size == 1:
+    if size <= 2:
         return True
     _, most, pairs = most_touched(cells, size, stride)
-    return has_middle(size, most) or (size == 4 and pairs == 4)
+    return has_middle(size, most, pairs) or (size == 4 and pairs == 4)

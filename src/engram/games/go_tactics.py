@@ -32,7 +32,7 @@ def neighbour(point, stride, k):
 
 @compiled
 def walk_liberties(board, head, stride, but, most, count, one, other):
-    """Goes on counting distinct liberties, `but` left out, over a chain: the count and the first two of them.
+    """Goes on counting distinct liberties, `but` left out, over a chain: the count and, if it is below `most`, which.
 
     `count`, `one` and `other` are what was found before (0: nothing). Stops at `most`, at the most 3.
     """
@@ -96,17 +96,29 @@ def is_self_atari(board, point, colour, stride):
     return liberties_of_move(board, point, colour, stride, 2) < 2
 
 
+@compiled(inline=True)
+def is_own_eye(board, point, colour, stride):
+    """Whether a point is an eye of `colour`, among own stones and the border alone."""
+    return bits_of(around(board, point, stride), colour) == ONES and is_eye(board, point, _1 - colour, stride)
+
+
 @compiled
 def is_sound(board, point, colour, stride, ko):
     """Whether a move there is legal in a rollout, fills no own eye and is no self-atari."""
-    if point == ko:
+    if point == ko or is_own_eye(board, point, colour, stride):
         return False
     lanes = around(board, point, stride)
     if safe(liberties_after(board, lanes), bits_of(lanes, _1 - colour)) == _0:
         return False
-    if bits_of(lanes, colour) == ONES and is_eye(board, point, _1 - colour, stride):
-        return False
     return not is_self_atari(board, point, colour, stride)
+
+
+@compiled
+def is_way_out(board, point, colour, stride, ko):
+    """Whether a stone there gives its chain three liberties and fills no own eye."""
+    if point == ko or is_own_eye(board, point, colour, stride):
+        return False
+    return liberties_of_move(board, point, colour, stride, 3) == 3
 
 
 @compiled
@@ -118,7 +130,7 @@ def capture(board, last, colour, stride, ko):
 
 @compiled
 def escape(board, last, colour, stride, ko):
-    """Saves an own chain that the last move put into atari: by taking a chain beside it, else by running.
+    """Answers for an own chain that the last move put into atari: takes a chain beside it, else runs.
 
     It runs only to three liberties: with two it is put in atari again, most often in a ladder.
     """
@@ -141,14 +153,17 @@ def escape(board, last, colour, stride, ko):
             stone = np.uint64(board.following[stone])
             if stone == head:
                 break
-        if way_out != ko and liberties_of_move(board, way_out, colour, stride, 3) == 3:
+        if is_way_out(board, way_out, colour, stride, ko):
             return way_out
     return _0
 
 
 @compiled
 def race(board, last, colour, stride, ko, rng):
-    """Chains of two liberties: puts the last stone's in atari or gives an own one beside it a third; one is drawn."""
+    """Chains of two liberties: puts the last stone's in atari or gives an own one beside it a third; one is drawn.
+
+    A point that serves two ways, or from two sides, is drawn so much more often.
+    """
     chosen = _0
     count = np.int64(0)
     num, one, other = walk_liberties(board, np.uint64(board.chain[last]) >> _2, stride, _0, 3, 0, _0, _0)
@@ -165,7 +180,7 @@ def race(board, last, colour, stride, ko, rng):
         num, one, other = walk_liberties(board, word >> _2, stride, _0, 3, 0, _0, _0)
         if num == 2:
             for point in (one, other):
-                if point != ko and liberties_of_move(board, point, colour, stride, 3) == 3:
+                if is_way_out(board, point, colour, stride, ko):
                     count += 1
                     if count == 1 or random_below(rng, count) == 0:
                         chosen = point
@@ -196,7 +211,7 @@ def capture_anywhere(board, colour, num_empty, stride, ko, rng):
     for _ in range(num_empty):
         point = np.uint64(board.listed[index])
         lanes = around(board, point, stride)
-        theirs = bits_of(lanes, _1 - colour) & ~bits_of(lanes, colour)
+        theirs = bits_of(lanes, _1 - colour)
         if theirs & ~(not_zero(liberties_after(board, lanes)) >> _15) != _0 and point != ko:
             return point
         index += _1
