@@ -27,7 +27,9 @@ async function main() {
   await tracker.sync({komi: 7.5, boardsize: [9, 9], history: moves('E5 C3 G3 C7')})
   assert.deepStrictEqual(tracker.state.history, moves('E5 C3 G3 C7'))
   const board = await engine.sendCommand({name: 'showboard'})
-  assert(!board.error && board.content.includes('X to play'))
+  assert(board.content.includes('X to play'))
+  const rows = board.content.split('\n').filter((line) => /^ *\d+ [.XO ]+\d+/.test(line))
+  assert.strictEqual(rows.map((row) => row.replace(/[^XO]/g, '')).join(','), ',,O,,X,,OX,,') // C7, E5, C3 and G3
 
   for (const name of ['lz-analyze', 'kata-analyze']) {
     const lines = await analysis(engine, name, 'B')

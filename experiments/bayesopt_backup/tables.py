@@ -4,7 +4,7 @@
     python experiments/bayesopt_backup/tables.py go9 --games 200 --only monotone --minutes 60
 
 Rows grow together, some games each in turn; the same command again goes on. Games are recorded in tables.sqlite beside
-this file, the rows stand in tables.json, the picture in tables.png.
+this file, the rows of a network stand in tables_NETWORK.json, their picture in tables_NETWORK.png.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ def rows(network: str) -> dict[str, tuple[str, str]]:
 
 def keep(file: Path, content: bytes) -> None:
     """Writes a file whole or not at all."""
-    part = file.with_suffix(".part")
+    part = file.with_name(file.name + ".part")
     part.write_bytes(content)
     os.replace(part, file)
 
 
-def show(table: dict[str, dict[str, float]]) -> None:
+def show(table: dict[str, dict[str, float]], file: Path) -> None:
     """Draws every row with its interval."""
     figure = Figure(figsize=(9, 1 + 0.24 * len(table)), layout="constrained")
     axes = figure.add_subplot()
@@ -87,7 +87,7 @@ def show(table: dict[str, dict[str, float]]) -> None:
     axes.set(yticks=range(len(names)), yticklabels=names, xlabel="score of the first rule, %, and its 95 % interval")
     picture = io.BytesIO()
     figure.savefig(picture, dpi=100, format="png")
-    keep(HERE / "tables.png", picture.getvalue())
+    keep(file, picture.getvalue())
 
 
 def main() -> None:
@@ -99,7 +99,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60.0)
     asked = parser.parse_args()
     game, simulations, _ = GAMES[asked.network]
-    file, end = HERE / "tables.json", time.monotonic() + 60 * asked.minutes
+    file, end = HERE / f"tables_{asked.network}.json", time.monotonic() + 60 * asked.minutes
     size = ROUND[asked.network]
     for games in range(size, asked.games + size, size):
         for name, two in rows(asked.network).items():
@@ -114,11 +114,13 @@ def main() -> None:
             )  # fmt: skip
             told = found.to_json()
             table = json.loads(file.read_text("utf-8")) if file.exists() else {}
-            table[f"{asked.network}: {name}"] = {
+            if found.games < table.get(name, {}).get("games", 0):
+                continue  # a row that an earlier call has taken further
+            table[name] = {
                 "games": found.games, "score": told["score"], "low": told["score_low"], "high": told["score_high"],
             }  # fmt: skip
             keep(file, (json.dumps(table, indent=1, sort_keys=True) + "\n").encode())
-            show(table)
+            show(table, file.with_suffix(".png"))
             low, high = 100 * told["score_low"], 100 * told["score_high"]
             print(f"{name:32} {found.games:5} games {100 * found.score:5.1f} % [{low:.1f}, {high:.1f}]", flush=True)
 

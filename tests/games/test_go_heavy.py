@@ -149,7 +149,7 @@ SHAPES = {
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_stones_given_up_kill_where_they_leave_one_eye(name):
-    """The shape is Black's in a White wall, but for one cell, which he plays; what he leaves once taken is the shape."""
+    """The shape is Black's in a White wall, but for one cell, which he plays; once taken he leaves the shape."""
     drawing, kills = SHAPES[name]
     cells = {(r + 1, c + 1) for r, row in enumerate(drawing) for c, mark in enumerate(row) if mark == "#"}
     last = max(cells)
@@ -157,7 +157,6 @@ def test_stones_given_up_kill_where_they_leave_one_eye(name):
         "".join("." if (r, c) in {last, (6, 6)} else "X" if (r, c) in cells else "O" for c in range(7))
         for r in range(7)
     ]
-    # Whichever cell comes last the chains must have been joinable: all are, by it or before it.
     where = np.uint64((last[0] + 1) * 8 + last[1] + 1)
     assert go_eyes.kills_when_taken(board_of(*rows), where, np.uint64(0), np.uint64(8)) == kills
 
