@@ -51,6 +51,7 @@ def save(path: str | Path, kind: str, about: Mapping[str, Any], arrays: Mapping[
     Raises:
       InvalidFile: it cannot be written; what was there before still is.
     """
+    check_place(path)
     path = Path(path)
     records = {name: array.dtype for name, array in arrays.items() if array.dtype.name not in _PLAIN}
     stored = {
@@ -81,6 +82,18 @@ def save(path: str | Path, kind: str, about: Mapping[str, Any], arrays: Mapping[
             raise
     except (OSError, SafetensorError) as error:
         raise InvalidFile(f"{path} cannot be written: {_reason(error)}") from error
+
+
+def check_place(path: str | Path) -> None:
+    """Refuses, before a long work, a place where `save` could write no file.
+
+    Raises:
+      InvalidFile: a folder stands there, or it lies in none.
+    """
+    path = Path(path)
+    if path.is_dir() or not path.parent.is_dir():
+        reason = "it is a folder" if path.is_dir() else "it lies in no folder"
+        raise InvalidFile(f"{path} cannot be written: {reason}")
 
 
 def about(path: str | Path, kind: str) -> dict[str, Any]:

@@ -246,6 +246,7 @@ def test_planes_say_who_moves():
         ("openspiel:matrix_pd", "not played in turns, .* and is not zero-sum"),
         ("openspiel:chinese_checkers(players=3)", "is for 3 players"),
         ("openspiel:morpion_solitaire", "is for 1 player "),
+        ("openspiel:2048", "is for 1 player"),
         ("openspiel:hex(board_size=999)", "num_actions"),
         ("openspiel:y(board_size=60)", "draw"),
     ],

@@ -165,6 +165,7 @@ def _count(file):
         (["-s", "uct"], "nothing to tune"),
         (["-s", "uct", "--tune", "explore=0.1:1"], "no option 'explore'"),
         (["-s", "uct(backup=softmax)", "--knots", "3", "--knot-range", "x"], "low:high"),
+        (["-s", "uct(backup=average)", "--knots", "3"], "average has no option 'knots'; it takes none"),
         (["-s", "uct", "--tune", "exploration=1:2", "--max-games", "10"], "for trials"),
         (["-s", "uct", "--tune", "exploration=1:2", "--confirm-games", "3"], "even number"),
         (["-s", "uct", "--tune", "exploration=1:2", "--storage", "nowhere://x"], "cannot be kept|not the URL"),

@@ -81,6 +81,10 @@ class TruthRow:
         return asdict(self)
 
 
+IN_VAIN = 3000
+"""Draws in a row that bring no new position, after which there are held to be no more."""
+
+
 def solved_positions(game: Game, count: int, seed: int = 0, min_moves: int | None = None) -> list[SolvedPosition]:
     """Distinct positions of a small line game, drawn by random play, with their exact values.
 
@@ -99,9 +103,9 @@ def solved_positions(game: Game, count: int, seed: int = 0, min_moves: int | Non
     least = rows * columns // 4 if min_moves is None else min_moves
     chosen = random.Random(derive_seed("truth", game.name, seed))
     found: dict[int, SolvedPosition] = {}
-    for _ in range(100 * count):
-        if len(found) == count:
-            break
+    in_vain = 0
+    while len(found) < count and in_vain < IN_VAIN:
+        in_vain += 1
         state, moves = game.initial_state(), []
         for _ in range(chosen.randint(least, rows * columns - 1)):
             legal = game.legal_actions(state)
@@ -115,6 +119,7 @@ def solved_positions(game: Game, count: int, seed: int = 0, min_moves: int | Non
         values = np.where(scores == ILLEGAL, -2, np.sign(scores))
         keeping = np.flatnonzero(values == values.max())
         can_spoil = bool((values[values > -2] < values.max()).any())
+        in_vain = 0
         found[game.hash(state)] = SolvedPosition(tuple(moves), int(values.max()), tuple(keeping.tolist()), can_spoil)
     if len(found) < count:
         raise InvalidParameter(f"{game.name} gave only {len(found)} different positions of the {count} asked for")

@@ -220,14 +220,15 @@ class OpenSpielGame(PythonGame):
         return state
 
 
-def open_spiel(game: Specification | str | None) -> OpenSpielGame:
+def open_spiel(game: Specification | str | int | None) -> OpenSpielGame:
     """The game that OpenSpiel calls so, such as `hex(board_size=7)`.
 
     Raises:
       MissingPackage: OpenSpiel is not installed.
       InvalidSpecification: no such game or parameter, or not a game that engram plays.
     """
-    specification = Specification(game) if isinstance(game, str) else game
+    # OpenSpiel has a game called 2048, which reads as a number.
+    specification = Specification(str(game)) if isinstance(game, str | int) else game
     if not isinstance(specification, Specification):
         raise InvalidSpecification(f"{PREFIX} needs the name of a game, such as {PREFIX}:hex(board_size=7)")
     name = f"{PREFIX}:{specification.text}"

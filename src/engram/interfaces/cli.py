@@ -163,6 +163,8 @@ def move(
     found, start = _opened(file, game, number)
     made = Search(found, search, max_nodes=max_nodes, threads=threads, parallel=parallel)
     given = _position(found, moves, position, start)
+    if save is not None:
+        made.check_save(save)
     state: Any = given
     if resume is not None:
         made.load(resume)

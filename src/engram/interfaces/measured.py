@@ -14,11 +14,15 @@ Row = TypeVar("Row")
 
 
 def read_rows(file: Path, setting: dict[str, Any], kind: type[Row]) -> list[Row]:
-    """The rows of a file; none if there is no file.
+    """The rows of a file; none if there is no file. Its folder is made, so that nothing is measured in vain.
 
     Raises:
-      InvalidFile: it cannot be read, or was measured with another setting.
+      InvalidFile: it cannot be read, was measured with another setting, or has no place.
     """
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidFile(f"{file.parent} cannot be the folder of the results: {error.strerror}") from None
     if not file.exists():
         return []
     try:

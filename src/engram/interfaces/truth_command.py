@@ -25,9 +25,9 @@ def run_truth(
     as_json: bool,
 ) -> None:
     """Measures and prints; with `output`, rows are kept in a folder as they come."""
-    searches = [_with_rule(search, rule) for rule in split_specifications(rules)]
+    searches = list(dict.fromkeys(_with_rule(search, rule) for rule in split_specifications(rules)))
     try:
-        budgets = [int(part) for part in simulations.replace(" ", "").split(",")]
+        budgets = list(dict.fromkeys(int(part) for part in simulations.replace(" ", "").split(",")))
     except ValueError:
         raise InvalidSpecification(f"simulations must be numbers with commas between, not {simulations!r}") from None
     file = Path(output) / "truth.json" if output else None

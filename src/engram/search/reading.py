@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -26,13 +26,8 @@ def build(function: Callable[..., Preset], specification: Specification) -> Pres
     known = inspect.signature(function).parameters
     if specification.positional:
         raise InvalidSpecification(f"{specification.name} takes options by name only, as in {specification.name}(x=1)")
-    options: dict[str, Any] = {}
-    for key, value in specification.options.items():
-        if key not in known:
-            raise InvalidSpecification(
-                f"{specification.name} has no option {key!r}{nearest(key, known)}; it takes {', '.join(known)}"
-            )
-        options[key] = _value(key, value, known[key].annotation)
+    _refuse_unknown(specification, known)
+    options = {key: _value(key, value, known[key].annotation) for key, value in specification.options.items()}
     try:
         made = function(**options)
     except TypeError as error:
@@ -54,6 +49,14 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def _refuse_unknown(specification: Specification, known: Iterable[str]) -> None:
+    names = list(known)
+    for key in specification.options:
+        if key not in names:
+            takes = f"it takes {', '.join(names)}" if names else "it takes none"
+            raise InvalidSpecification(f"{specification.name} has no option {key!r}{nearest(key, names)}; {takes}")
+
+
 def _value(key: str, value: Any, annotation: Any) -> Any:
     kind = str(annotation)
     if key in ("selection", "backup", "mix"):
@@ -69,6 +72,7 @@ def _value(key: str, value: Any, annotation: Any) -> Any:
         }
         value = Specification(value.name, (), options)
         if key == "backup" and value.name in backups.RULES:
+            _refuse_unknown(value, inspect.signature(backups.RULES[value.name]).parameters)
             try:
                 return backups.RULES[value.name](**value.options)
             except TypeError as error:

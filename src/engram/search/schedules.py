@@ -205,5 +205,6 @@ def knots_of(values: Sequence[float] | float) -> tuple[float, ...]:
     """Knots as a tuple, from a number or a list."""
     given = values if isinstance(values, Sequence) and not isinstance(values, str) else [values]
     if not all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in given):
-        raise InvalidParameter(f"knots must be numbers, not {values!r}")
+        shown = ", ".join(str(getattr(value, "text", value)) for value in given)
+        raise InvalidParameter(f"knots must be numbers, not {shown}")
     return tuple(float(value) for value in given)  # type: ignore[arg-type]

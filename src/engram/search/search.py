@@ -145,6 +145,10 @@ class Search:
             raise InvalidState("there is nothing to save: this search has no tree yet")
         tree_file.save(path, self._workspace)
 
+    def check_save(self, path: str | Path) -> None:
+        """Refuses before a long search what `save` would refuse after it, with the same exceptions."""
+        tree_file.check_save(path, self._workspace)
+
     def load(self, path: str | Path, *, max_bytes: int = 1 << 36) -> None:
         """Goes on from a file that `save` wrote, with the same game and preset; what the search held is forgotten.
 

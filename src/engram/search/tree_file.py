@@ -56,16 +56,22 @@ class SavedTree:
         return int(self.nodes[0]["flags"] & PLAYER_1)
 
 
-def save(path: str | Path, work: Workspace) -> None:
-    """Writes the one tree of a workspace; see `Search.save`."""
-    game, tree = work.game, work.trees[0]
-    if isinstance(game, PythonGame):
-        raise InvalidParameter(f"{game.name}: its positions are Python objects, which a file cannot hold")
-    kept = None if work.memory is None else work.memory.kept
-    if work.memory is not None and kept is None:
+def check_save(path: str | Path, work: Workspace) -> None:
+    """Refuses what `save` would refuse; see `Search.check_save`."""
+    if isinstance(work.game, PythonGame):
+        raise InvalidParameter(f"{work.game.name}: its positions are Python objects, which a file cannot hold")
+    if work.memory is not None and work.memory.kept is None:
         raise InvalidParameter("a tree is of use only beside its memory, and one that searches share is not saved")
     if len(work.trees) > 1 or len(work.slots) > 1:
         raise InvalidParameter("a search with several trees or threads, or several leaves in flight, is not saved")
+    durable.check_place(path)
+
+
+def save(path: str | Path, work: Workspace) -> None:
+    """Writes the one tree of a workspace; see `Search.save`."""
+    check_save(path, work)
+    game, tree = work.game, work.trees[0]
+    kept = None if work.memory is None else work.memory.kept
     about = {
         "format": FORMAT,
         "game": game.name,
