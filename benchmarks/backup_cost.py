@@ -1,6 +1,7 @@
-"""What each backup rule costs a simulation: plain UCT on Connect-4, every rule in turns, ratios to average.
+"""What each backup rule costs a simulation on Connect-4, every rule in turns, ratios to average.
 
     python benchmarks/backup_cost.py [--simulations 20000] [--rounds 15]
+    python benchmarks/backup_cost.py --network connect_four --simulations 400
 
 A ratio is the median over rounds of a rule's time to that of average in the same round, from fresh trees over a few
 positions. A rule that searches better or worse sees other trees: deeper paths and shorter rollouts are part of it.
@@ -39,11 +40,13 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--simulations", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--network", help="PUCT with this network, instead of plain UCT")
     given = parser.parse_args()
+    search = f"puct(network='{given.network}', backup=%s)" if given.network else "uct(backup=%s)"
     game = engram.game("connect_four")
     states = [game.play_moves(moves) for moves in OPENINGS]
     limit = engram.Limit(simulations=given.simulations)
-    searches = {rule: engram.Search(game, preset(f"uct(backup={rule})")) for rule in RULES}
+    searches = {rule: engram.Search(game, preset(search % rule)) for rule in RULES}
 
     def seconds(rule: str, seed: int) -> float:
         spent = 0.0
@@ -61,7 +64,9 @@ def main() -> None:
         for rule in RULES:
             times[rule].append(seconds(rule, round_number))
     count = given.simulations * len(states)
-    print(f"connect_four, plain UCT, {given.simulations:,} simulations, median of {given.rounds} rounds in turns")
+    print(
+        f"connect_four, {search % 'RULE'}, {given.simulations:,} simulations, median of {given.rounds} rounds in turns"
+    )
     for rule, kind in RULES.items():
         ratio = float(np.median(np.divide(times[rule], times["average"])))
         print(f"{rule:38} {kind:6} {1e9 * float(np.median(times[rule])) / count:7.0f} ns   {ratio:5.2f}")
