@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from engram.compile import compiled
-from engram.games.go_board import around, bits_of
+from engram.compile import compiled, popcount
+from engram.games.go_board import around, bits_of, has_empty, not_zero
 from engram.games.go_tactics import neighbour
 
 _0 = np.uint64(0)
@@ -68,8 +68,37 @@ def _vital_point(board, start, colour, stride):
                     cells[size] = beside
                     size += 1
         done += 1
+    if size < 3:
+        return _0
     vital, most, pairs = most_touched(cells, size, stride)
     return vital if has_middle(size, most, pairs) else _0
+
+
+@compiled(inline=True)
+def _has_own_beside(lanes, colour):
+    return bits_of(lanes, colour) & ~bits_of(lanes, _1 - colour) != _0
+
+
+@compiled
+def _may_be_eye(board, start, colour, stride):
+    """Whether the points up to two steps away leave it open that `start` lies in an enemy eye of three to six points.
+
+    Nearly always they do not, and that is seen without a list.
+    """
+    lanes = around(board, start, stride)
+    if _has_own_beside(lanes, colour) or not has_empty(lanes):
+        return False
+    beside, beyond = _0, _0
+    for k in range(4):
+        point = neighbour(start, stride, k)
+        if board.chain[point] == 0:
+            lanes = around(board, point, stride)
+            if _has_own_beside(lanes, colour):
+                return False
+            beside += _1
+            beyond += _3 - popcount(not_zero(lanes))
+    # A point two steps away is met from two sides at the most.
+    return beside + (beyond + _1) // _2 < np.uint64(LARGEST_EYE)
 
 
 @compiled
@@ -77,13 +106,10 @@ def nakade(board, last, colour, stride, ko):
     """The middle of an enemy eye of three to six points beside the last move, where a stone leaves it one eye."""
     for k in range(4):
         start = neighbour(last, stride, k)
-        if board.chain[start] == 0:
-            lanes = around(board, start, stride)
-            # Nearly always an own stone is beside it: that is seen without a list.
-            if bits_of(lanes, colour) & ~bits_of(lanes, _1 - colour) == _0:
-                vital = _vital_point(board, start, colour, stride)
-                if vital != _0 and vital != ko:
-                    return vital
+        if board.chain[start] == 0 and _may_be_eye(board, start, colour, stride):
+            vital = _vital_point(board, start, colour, stride)
+            if vital != _0 and vital != ko:
+                return vital
     return _0
 
 

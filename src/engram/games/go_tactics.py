@@ -36,8 +36,8 @@ def walk_liberties(board, head, stride, but, most, count, one, other):
 
     `count`, `one` and `other` are what was found before (0: nothing). Stops at `most`, at the most 3.
     """
-    # A liberty has four neighbours, so more pseudo-liberties than this are more than `most` with `but` left out.
-    if np.uint64(board.liberties[head]) > np.uint64(4 * most):
+    # A liberty has four neighbours, so that more pseudo-liberties than this are `most` liberties, `but` left out.
+    if np.int64(board.liberties[head]) > 4 * (most - (but == _0)):
         return most, one, other
     stone = head
     while True:
