@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -355,6 +356,7 @@ def start(a, b, games, database, workers=2):
     return subprocess.Popen(
         [sys.executable, "-c", SCRIPT, a, b, str(games), str(database), str(workers)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": _path()},
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
     )  # fmt: skip
 
 

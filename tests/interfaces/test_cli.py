@@ -184,6 +184,7 @@ def test_ctrl_c_ends_a_move_with_the_result_so_far():
         [sys.executable, "-m", "engram.interfaces.cli", "move", "--seconds", "60", "--json"],
         stdout=subprocess.PIPE,
         text=True,
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
     )
     time.sleep(8.0)
     process.send_signal(signal.SIGINT)
