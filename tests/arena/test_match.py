@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -341,8 +340,9 @@ def test_a_result_as_data_and_as_a_table():
 # ---------------------------------------------------------------------------------- killed on the way
 
 SCRIPT = """
-import json, sys
+import json, signal, sys
 from engram.arena.match import MatchInterrupted, match
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 a, b, games, database, workers = sys.argv[1:]
 try:
     print(match("connect_four", a, b, games=int(games), simulations=80, workers=int(workers), database=database).games)
@@ -356,7 +356,6 @@ def start(a, b, games, database, workers=2):
     return subprocess.Popen(
         [sys.executable, "-c", SCRIPT, a, b, str(games), str(database), str(workers)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": _path()},
-        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
     )  # fmt: skip
 
 

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -181,11 +180,12 @@ def test_help_is_there_at_once_and_version_is_told():
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a POSIX signal")
 def test_ctrl_c_ends_a_move_with_the_result_so_far():
+    hearing = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # background jobs ignore it
     process = subprocess.Popen(
-        [sys.executable, "-m", "engram.interfaces.cli", "move", "--seconds", "60", "--json"],
+        [sys.executable, "-c", f"{hearing}; from engram.interfaces.cli import app; app()"]
+        + ["move", "--seconds", "60", "--json"],
         stdout=subprocess.PIPE,
         text=True,
-        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
     )
     time.sleep(8.0)
     process.send_signal(signal.SIGINT)
