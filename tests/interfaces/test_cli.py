@@ -182,8 +182,15 @@ def test_help_is_there_at_once_and_version_is_told():
 def test_ctrl_c_ends_a_move_with_the_result_so_far():
     hearing = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # background jobs ignore it
     process = subprocess.Popen(
-        [sys.executable, "-c", f"{hearing}; from engram.interfaces.cli import app; app()"]
-        + ["move", "--seconds", "60", "--json"],
+        [
+            sys.executable,
+            "-c",
+            f"{hearing}; from engram.interfaces.cli import app; app()",
+            "move",
+            "--seconds",
+            "60",
+            "--json",
+        ],
         stdout=subprocess.PIPE,
         text=True,
     )
