@@ -17,7 +17,6 @@ from engram.games.go_board import (
     area_balance,
     around,
     bits_of,
-    is_eye,
     liberties_after,
     put_stone,
     reset_neutral,
@@ -26,7 +25,7 @@ from engram.games.go_board import (
 from engram.games.go_eyes import kills_when_taken, nakade
 from engram.games.go_history import last_point
 from engram.games.go_rollout import action_of, list_empty, value_of
-from engram.games.go_tactics import capture, capture_anywhere, escape, is_self_atari, pattern, race
+from engram.games.go_tactics import capture, capture_anywhere, escape, is_own_eye, is_self_atari, pattern, race
 from engram.games.moves import note, nowhere
 from engram.rng import random_below, random_float
 
@@ -69,8 +68,7 @@ def drawn(board, colour, stride, num_empty, ko, rng, cautious):
         point = np.uint64(board.listed[index])
         lanes = around(board, point, stride)
         playable = safe(liberties_after(board, lanes), bits_of(lanes, _1 - colour)) != _0 and point != ko
-        if playable and bits_of(lanes, colour) == ONES:
-            playable = not is_eye(board, point, _1 - colour, stride)
+        playable = playable and not is_own_eye(board, point, lanes, colour, stride)
         if playable and cautious > 0.0 and is_self_atari(board, point, colour, stride):
             playable = kills_when_taken(board, point, colour, stride) or random_float(rng) >= cautious
         if playable:

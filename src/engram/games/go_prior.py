@@ -11,10 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from engram.compile import compiled
-from engram.games.go_board import ONES, around, bits_of, is_eye
+from engram.games.go_board import around, bits_of
 from engram.games.go_history import last_point
 from engram.games.go_patterns import matches
-from engram.games.go_tactics import is_self_atari, neighbour, only_liberty
+from engram.games.go_tactics import is_own_eye, is_self_atari, neighbour, only_liberty
 
 EVEN = 6.0
 BAD = 0.5
@@ -48,7 +48,7 @@ def _stones_at_stake(board, point, stride):
 def worth(board, point, last, colour, stride):
     """The weight of a legal move at an empty point."""
     lanes = around(board, point, stride)
-    if bits_of(lanes, colour) == ONES and is_eye(board, point, np.uint64(1) - colour, stride):
+    if is_own_eye(board, point, lanes, colour, stride):
         return BAD
     if is_self_atari(board, point, colour, stride):
         return BAD

@@ -30,6 +30,12 @@ def neighbour(point, stride, k):
     return point + _1 if k == 2 else point + stride
 
 
+@compiled(inline=True)
+def _noted(beside, count, one, other):
+    """One liberty more: their count and the first two."""
+    return count + 1, beside if count == 0 else one, beside if count == 1 else other
+
+
 @compiled
 def walk_liberties(board, head, stride, but, most, count, one, other):
     """Goes on counting distinct liberties, `but` left out, over a chain: the count and, if it is below `most`, which.
@@ -44,11 +50,7 @@ def walk_liberties(board, head, stride, but, most, count, one, other):
         for k in range(4):
             beside = neighbour(stone, stride, k)
             if board.chain[beside] == 0 and beside != but and beside != one and beside != other:
-                count += 1
-                if count == 1:
-                    one = beside
-                elif count == 2:
-                    other = beside
+                count, one, other = _noted(beside, count, one, other)
                 if count >= most:
                     return count, one, other
         stone = np.uint64(board.following[stone])
@@ -70,11 +72,7 @@ def liberties_of_move(board, point, colour, stride, most):
     for k in range(4):
         beside = neighbour(point, stride, k)
         if board.chain[beside] == 0:
-            count += 1
-            if count == 1:
-                one = beside
-            elif count == 2:
-                other = beside
+            count, one, other = _noted(beside, count, one, other)
             if count >= most:
                 return count
     for k in range(4):
@@ -86,28 +84,32 @@ def liberties_of_move(board, point, colour, stride, most):
     return count
 
 
+@compiled(inline=True)
+def takes(board, lanes, colour):
+    """Whether a stone among these neighbours takes a chain."""
+    return bits_of(lanes, _1 - colour) & ~(not_zero(liberties_after(board, lanes)) >> _15) != _0
+
+
 @compiled
 def is_self_atari(board, point, colour, stride):
     """Whether a legal move there takes nothing and leaves its chain one liberty or none."""
-    lanes = around(board, point, stride)
-    theirs = bits_of(lanes, _1 - colour)
-    if theirs & ~(not_zero(liberties_after(board, lanes)) >> _15) != _0:
+    if takes(board, around(board, point, stride), colour):
         return False
     return liberties_of_move(board, point, colour, stride, 2) < 2
 
 
 @compiled(inline=True)
-def is_own_eye(board, point, colour, stride):
-    """Whether a point is an eye of `colour`, among own stones and the border alone."""
-    return bits_of(around(board, point, stride), colour) == ONES and is_eye(board, point, _1 - colour, stride)
+def is_own_eye(board, point, lanes, colour, stride):
+    """Whether a point with these neighbours is an eye of `colour`, among own stones and the border alone."""
+    return bits_of(lanes, colour) == ONES and is_eye(board, point, _1 - colour, stride)
 
 
 @compiled
 def is_sound(board, point, colour, stride, ko):
     """Whether a move there is legal in a rollout, fills no own eye and is no self-atari."""
-    if point == ko or is_own_eye(board, point, colour, stride):
-        return False
     lanes = around(board, point, stride)
+    if point == ko or is_own_eye(board, point, lanes, colour, stride):
+        return False
     if safe(liberties_after(board, lanes), bits_of(lanes, _1 - colour)) == _0:
         return False
     return not is_self_atari(board, point, colour, stride)
@@ -116,7 +118,7 @@ def is_sound(board, point, colour, stride, ko):
 @compiled
 def is_way_out(board, point, colour, stride, ko):
     """Whether a stone there gives its chain three liberties and fills no own eye."""
-    if point == ko or is_own_eye(board, point, colour, stride):
+    if point == ko or is_own_eye(board, point, around(board, point, stride), colour, stride):
         return False
     return liberties_of_move(board, point, colour, stride, 3) == 3
 
@@ -210,9 +212,7 @@ def capture_anywhere(board, colour, num_empty, stride, ko, rng):
     index = np.uint64(random_below(rng, np.int64(num_empty)))
     for _ in range(num_empty):
         point = np.uint64(board.listed[index])
-        lanes = around(board, point, stride)
-        theirs = bits_of(lanes, _1 - colour)
-        if theirs & ~(not_zero(liberties_after(board, lanes)) >> _15) != _0 and point != ko:
+        if point != ko and takes(board, around(board, point, stride), colour):
             return point
         index += _1
         if index == num_empty:
