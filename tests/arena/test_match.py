@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import re
@@ -19,7 +20,7 @@ import pytest
 from engram.arena.configuration import MatchConfiguration, is_named
 from engram.arena.match import MatchInterrupted, match
 from engram.arena.play import Table
-from engram.arena.player import player
+from engram.arena.player import Choice, player
 from engram.arena.record import GameRecord
 from engram.arena.report import recorded_result, report
 from engram.arena.results import Results
@@ -607,3 +608,63 @@ class Meddler:
 def test_a_player_gets_a_state_of_its_own():
     result = match("tic_tac_toe", Meddler(), Meddler(), games=2, workers=1, opening_moves=0, database=":memory:")
     assert result.games == 2
+
+
+class Says:
+    """Plays the first move, and calls the game as it is told: by its colour and the number of its move."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def new_game(self, game_seed):
+        self.move = 0
+
+    def choose(self, state, limit, seed):
+        game = named_game("gomoku:9")
+        self.move += 1
+        return Choice(game.legal_actions(state)[0], value=self.values(game.to_play(state), self.move))
+
+
+def lengths(first, second, resign=0.9):
+    kept = []
+    with pytest.MonkeyPatch.context() as patch:
+        plain = Results.add_game
+        patch.setattr(Results, "add_game", lambda self, key, record: (kept.append(record), plain(self, key, record)))
+        match("gomoku:9", Says(first), Says(second), games=2, opening_moves=0, resign=resign, simulations=1)
+    return {(len(one.moves), one.outcome if one.first == "A" else -one.outcome, one.reason) for one in kept}
+
+
+def test_a_game_ends_when_both_sides_agree_for_six_moves():
+    def white(player, move):
+        return 0.95 if player else -0.95
+
+    # From move 4 on White is sure; Black agrees from the start.
+    assert lengths(white, white) == {(6, -1.0, "agreed at 0.9")}
+    assert lengths(lambda *where: white(*where) if where[1] > 3 else 0.0, white) == {
+        (11, -1.0, "agreed at 0.9"),
+        (12, -1.0, "agreed at 0.9"),
+    }
+    assert lengths(lambda player, move: -white(player, move), lambda *where: -white(*where)) == {
+        (6, 1.0, "agreed at 0.9")
+    }
+
+
+def test_a_game_goes_on_where_sides_differ_or_say_nothing():
+    def mine(player, move):
+        return 0.99
+
+    played_out = lengths(mine, mine, resign=None)
+    assert played_out == lengths(mine, mine) and {reason for *_, reason in played_out} == {"end"}
+    assert lengths(lambda player, move: None, lambda player, move: -1.0 if player else 1.0) == played_out
+    assert lengths(lambda player, move: 0.8 if player else -0.8, lambda p, m: 0.8 if p else -0.8) == played_out
+    assert lengths(lambda p, m: math.nan, lambda p, m: math.nan) == played_out
+
+
+def test_a_match_that_resigns_is_another_match_and_is_refused_out_of_range():
+    def key(resign):
+        return match("tic_tac_toe", "random", "random", games=2, resign=resign, database=":memory:").configuration.key
+
+    assert len({key(None), key(0.9), key(1.0)}) == 3
+    for wrong in (0.0, -0.5, 1.5, math.nan):
+        with pytest.raises(InvalidParameter, match="resign is a value above 0 and up to 1"):
+            key(wrong)

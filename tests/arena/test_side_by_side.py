@@ -132,6 +132,29 @@ def test_batches_are_full_until_the_games_run_out():
     assert max(flat.batches) == 64 and np.mean(flat.batches) > 40
 
 
+def test_sides_of_one_network_share_its_answers_and_play_as_if_they_did_not(monkeypatch):
+    pytest.importorskip("torch")
+    from engram.arena import side_by_side
+    from engram.learning import named
+
+    made = []
+
+    def noted(*arguments, **options):
+        made.append(NetworkEvaluator(*arguments, **options))
+        return made[-1]
+
+    NetworkEvaluator = named.NetworkEvaluator
+    monkeypatch.setattr(named, "NetworkEvaluator", noted)
+    sides = [f"puct(network='connect_four', num_leaves=8, backup={rule})" for rule in ("average", "softmax")]
+    options = {"games": 40, "simulations": 40, "seed": 3}
+    shared = records(monkeypatch, True, "connect_four", *sides, **options)
+    counts = [(one.asked, one.computed) for one in made if one.asked]
+    assert len(counts) == 2 and sum(few for _, few in counts) < 0.7 * sum(all_of_them for all_of_them, _ in counts)
+    monkeypatch.setattr(side_by_side, "sharing", lambda game, presets: presets)
+    monkeypatch.setattr(side_by_side, "WAITING", side_by_side.BATCH)
+    assert records(monkeypatch, True, "connect_four", *sides, **options) == shared
+
+
 def test_workers_fill_their_boards_and_the_match_is_the_same(searches, tmp_path):
     def play(workers):
         options = {"games": 300, "simulations": 12, "seed": 2, "database": tmp_path / f"{workers}.sqlite"}

@@ -24,6 +24,7 @@ from engram.errors import (
 )
 from engram.games.line import line
 from engram.games.python_game import PythonGame
+from engram.games.registry import game as game_of
 from engram.search import backup as backups
 from engram.search import selection as selections
 from engram.search.decision import decision_rule, interval
@@ -637,3 +638,22 @@ def test_a_view_of_the_tree_outlives_its_growth():
     search.advance(3)
     search.run(CONNECT_FOUR.play_moves((3,)), Limit(simulations=20_000))
     assert (view == before).all() and len(search.tree.nodes) > 4 * len(view)
+
+
+@pytest.mark.parametrize("solver", [False, True])
+def test_a_tree_with_leaves_in_flight_does_not_depend_on_when_it_grew(solver):
+    class Uneven:
+        def evaluate(self, states):
+            signs = np.array([1.0 if int(state["stones"]) % 3 else -0.5 for state in states])
+            return Evaluation(signs, 1.0 + np.arange(7.0) * np.abs(signs)[:, None])
+
+    game = game_of("connect_four")
+    chosen = puct(evaluator=Uneven(), num_leaves=8, solver=solver)
+    used = Search(game, chosen)
+    used.run(game.initial_state(), Limit(simulations=3000), seed=1)
+    for text in ("4", "443", "2345671"):
+        state = game.play_moves(" ".join(text))
+        used.clear()
+        found = [one.run(state, Limit(simulations=700), seed=5) for one in (used, Search(game, chosen))]
+        visits = [{move.action: (move.visits, move.value) for move in one.moves} for one in found]
+        assert visits[0] == visits[1]

@@ -41,6 +41,7 @@ class MatchConfiguration:
       a_simulations, a_seconds, b_simulations, b_seconds: budget a move of each side.
       opening_moves: random moves at the start, the same in both games of a pair.
       max_moves: a game that goes on after so many moves (the opening counts) is a draw.
+      resign: in (0, 1], the value at which a game ends that both sides call decided; None: games are played out.
       seed: of the whole match.
       sprt: test that ends the match early, or None.
       sources: digest of the files that the specifications name; empty without any.
@@ -63,12 +64,15 @@ class MatchConfiguration:
     sprt: Sprt | None
     sources: str
     version: str
+    resign: float | None = None
 
     @property
     def identity(self) -> dict[str, Any]:
         """All of it but the number of games: a longer match begins with the games of a shorter one."""
         values = asdict(self)
         del values["games"]
+        if self.resign is None:
+            del values["resign"]  # as in matches that were recorded before there was any
         return values
 
     @property
@@ -123,6 +127,7 @@ def configure(
     opening_moves: int | None,
     max_moves: int | None,
     sprt: Sprt | None,
+    resign: float | None,
 ) -> MatchConfiguration:
     """Checks what was asked for and fills in what was not; see `match` for the arguments.
 
@@ -135,6 +140,8 @@ def configure(
             raise InvalidParameter(f"{name} must be a whole number, not {number!r}")
     if not 2 <= games <= MAX_GAMES or games % 2:
         raise InvalidParameter(f"games must be even (each opening is played twice), from 2 to {MAX_GAMES}, not {games}")
+    if resign is not None and not 0.0 < resign <= 1.0:
+        raise InvalidParameter(f"resign is a value above 0 and up to 1, not {resign}")
     made = named_game(game)
     if simulations is None and seconds is None:
         simulations = DEFAULT_SIMULATIONS
@@ -174,6 +181,7 @@ def configure(
         sprt=sprt,
         sources=_digest([name] * _game_is_named(game) + [texts[at] for at in (0, 1) if _player_is_named((a, b)[at])]),
         version=engram.__version__,
+        resign=float(resign) if resign is not None else None,
     )
 
 

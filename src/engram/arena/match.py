@@ -51,6 +51,7 @@ def match(
     seed: int = 0,
     opening_moves: int | None = None,
     max_moves: int | None = None,
+    resign: float | None = None,
     sprt: Sprt | None = None,
     workers: int | None = None,
     database: str | Path | None = None,
@@ -74,6 +75,9 @@ def match(
       seed: any integer.
       opening_moves: random moves of an opening; default 4, fewer where a game is shorter than 24 moves.
       max_moves: a game that is longer is a draw; default the game's own bound.
+      resign: in (0, 1]: a game ends when for `AGREED_MOVES` moves in a row the values of both sides call the same side
+        the winner by at least this much; a player that gives no values never agrees. Halves the games of Go between
+        searches that play rollouts, whose values say early who has won; None plays every game out.
       sprt: test that ends the match early; pairs count in their order, not in the order in which they end.
       workers: processes; default one a core; 1 plays in this process.
       database: file or SQLAlchemy URL; default `engram.sqlite` in the working directory; `":memory:"` keeps nothing.
@@ -89,7 +93,7 @@ def match(
     configuration = configure(
         game, a, b, games=games, simulations=simulations, seconds=seconds, a_simulations=a_simulations,
         a_seconds=a_seconds, b_simulations=b_simulations, b_seconds=b_seconds, seed=seed,
-        opening_moves=opening_moves, max_moves=max_moves, sprt=sprt,
+        opening_moves=opening_moves, max_moves=max_moves, sprt=sprt, resign=resign,
     )  # fmt: skip
     if is_named(game, (a, b)):
         where, objects = database if database is not None else DEFAULT_DATABASE, {}

@@ -26,7 +26,8 @@ class GameRecord:
       moves: all actions, the opening included.
       outcome: value in [-1, 1] for A.
       reason: `end` by the rules (with both counts after it where a program counts for itself, and `disputed` where
-        these name different winners), `move limit` (a draw), or the side that forfeits and why.
+        these name different winners), `move limit` (a draw), `agreed at` a value by which both gave it up, or the side
+        that forfeits and why.
       a_moves, a_simulations, a_seconds, b_moves, b_simulations, b_seconds: sums over the game.
     """
 

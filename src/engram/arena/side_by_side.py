@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
 from engram.arena.configuration import MatchConfiguration
 from engram.arena.player import Choice, SearchPlayer
@@ -12,9 +14,13 @@ from engram.arena.under_way import GameUnderWay, PlayerError, sentence
 from engram.games.game import Game
 from engram.search.limit import Limit
 from engram.search.lockstep import Lockstep
+from engram.search.preset import Preset
 
 BATCH = 64
-"""Leaves that wait together: where a network of the size of `go9` answers as fast as it can."""
+"""Leaves that a network answers together: where one of the size of `go9` is as fast as it can be."""
+WAITING = 8 * BATCH
+"""Leaves that wait together where answers are shared, so that those which nobody knows fill batches."""
+MOST_AT_ONCE = 64
 STORE_BYTES = 1 << 31
 """For the memories of both sides at all boards."""
 
@@ -35,12 +41,13 @@ class SideBySide:
     def __init__(self, configuration: MatchConfiguration, game: Game, searches: Mapping[str, SearchPlayer]):
         self._configuration, self._game = configuration, game
         self._limits = configuration.limits
+        presets = sharing(game, {side: one.preset for side, one in searches.items()})
         stores = sum(one.memory.store_bytes for one in searches.values() if one.memory is not None)
         most = max(1, STORE_BYTES // max(1, 2 * stores))
-        self._at_once = {side: min(most, max(1, BATCH // one.preset.num_leaves)) for side, one in searches.items()}
+        self._at_once = {side: min(most, _at_once(one)) for side, one in presets.items()}
         num_boards = 2 * max(self._at_once.values())
         self._searches = {
-            side: Lockstep(game, one.preset, num_boards, at_once=self._at_once[side]) for side, one in searches.items()
+            side: Lockstep(game, one, num_boards, at_once=self._at_once[side]) for side, one in presets.items()
         }
         self._boards: list[GameUnderWay | None] = [None] * num_boards
 
@@ -120,6 +127,26 @@ class SideBySide:
             ) from error
         seconds = (time.perf_counter() - begun) / len(boards)
         for at, one, best in zip(chosen, boards, found, strict=True):
-            one.play(Choice(best.action, best.simulations, seconds))
+            one.play(Choice(best.action, best.simulations, seconds, best.root_value))
             for search in self._searches.values():
                 search.advance(at, best.action)
+
+
+def sharing(game: Game, presets: Mapping[str, Preset]) -> dict[str, Preset]:
+    """The presets, with evaluators that share their answers: from game to game, and between sides that are equal here.
+
+    An evaluator that can says so by a method `shared(game, batch)`. What a search finds does not change.
+    """
+    made: dict[Any, Any] = {}
+    found = {}
+    for side, one in presets.items():
+        share = getattr(one.evaluator, "shared", None)
+        if share is not None and one.evaluator not in made:
+            made[one.evaluator] = share(game, BATCH)
+        found[side] = one if share is None else replace(one, evaluator=made[one.evaluator])
+    return found
+
+
+def _at_once(preset: Preset) -> int:
+    """Trees of a side that think at once."""
+    return max(1, BATCH // preset.num_leaves, min(MOST_AT_ONCE, WAITING // preset.num_leaves))

@@ -12,6 +12,8 @@ from engram.errors import EngramError
 from engram.games.game import Game, State
 from engram.rng import derive_seed
 
+AGREED_MOVES = 6
+"""Moves in a row, three of each side, whose values must agree before a game is given up."""
 _DRAWS = 100
 
 
@@ -53,11 +55,16 @@ class GameUnderWay:
         self._opening, self.state = opening(game, configuration.seed, number // 2, configuration.opening_moves)
         self.moves = list(self._opening)
         self._spent = {side: [0, 0, 0.0] for side in "AB"}
+        self._agreed = 0  # moves in a row, below 0: for player 1
 
     @property
     def ended(self) -> bool:
         """Whether no move is to be played any more."""
-        return self._game.is_over(self.state) or len(self.moves) >= self._configuration.max_moves
+        return (
+            self._game.is_over(self.state)
+            or len(self.moves) >= self._configuration.max_moves
+            or abs(self._agreed) >= AGREED_MOVES
+        )
 
     @property
     def side(self) -> str:
@@ -76,16 +83,27 @@ class GameUnderWay:
     def play(self, choice: Choice) -> None:
         """Plays the choice of the side whose move it is."""
         spent = self._spent[self.side]
+        self._agreed = self._agreement(choice.value)
         self.state = self._game.play(self.state, choice.action)
         self.moves.append(int(choice.action))
         spent[0] += 1
         spent[1] += int(choice.simulations)
         spent[2] += float(choice.seconds)
 
+    def _agreement(self, value: float | None) -> int:
+        """For how many moves in a row one side has been called the winner, with a value of the player to move."""
+        bound = self._configuration.resign
+        if bound is None or value is None or not abs(value) >= bound:
+            return 0
+        winner = 1 if (value > 0) == (self._game.to_play(self.state) == 0) else -1
+        return winner * (max(0, winner * self._agreed) + 1)
+
     def verdict(self) -> Verdict:
         """What the rules say of the state, for the side that moved first."""
         if self._game.is_over(self.state):
             return Verdict(self._game.outcome(self.state), "end")
+        if abs(self._agreed) >= AGREED_MOVES:
+            return Verdict(1.0 if self._agreed > 0 else -1.0, f"agreed at {self._configuration.resign:g}")
         return Verdict(0.0, "move limit")
 
     def record(self, verdict: Verdict) -> GameRecord:

@@ -239,9 +239,14 @@ def match(
     simulations: SimulationsOption = None,
     seconds: SecondsOption = None,
     a_simulations: Annotated[Optional[int], typer.Option(help="Simulations a move of A alone.")] = None,
+    a_seconds: Annotated[Optional[float], typer.Option(help="Seconds a move of A alone.")] = None,
     b_simulations: Annotated[Optional[int], typer.Option(help="Simulations a move of B alone.")] = None,
+    b_seconds: Annotated[Optional[float], typer.Option(help="Seconds a move of B alone.")] = None,
     seed: SeedOption = 0,
     opening_moves: Annotated[Optional[int], typer.Option(help="Random moves that begin each pair.")] = None,
+    resign: Annotated[
+        Optional[float], typer.Option(help="Games end when both sides' values agree so far for six moves: 0.95.")
+    ] = None,
     sprt: Annotated[
         Optional[str], typer.Option(help="Stop early: 'elo0=0,elo1=20' (also alpha, beta; default 0.05).")
     ] = None,
@@ -254,8 +259,8 @@ def match(
 
     run_match(
         game, a, b, games=games, simulations=simulations, seconds=seconds, a_simulations=a_simulations,
-        b_simulations=b_simulations, seed=seed, opening_moves=opening_moves,
-        sprt=sprt, workers=workers, database=database, as_json=as_json,
+        a_seconds=a_seconds, b_simulations=b_simulations, b_seconds=b_seconds, seed=seed, opening_moves=opening_moves,
+        resign=resign, sprt=sprt, workers=workers, database=database, as_json=as_json,
     )  # fmt: skip
 
 

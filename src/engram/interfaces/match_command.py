@@ -55,9 +55,12 @@ def run_match(
     simulations: int | None,
     seconds: float | None,
     a_simulations: int | None,
+    a_seconds: float | None,
     b_simulations: int | None,
+    b_seconds: float | None,
     seed: int,
     opening_moves: int | None,
+    resign: float | None,
     sprt: str | None,
     workers: int | None,
     database: str,
@@ -69,7 +72,8 @@ def run_match(
     try:
         result = match(
             game, a, b, games=games, simulations=simulations, seconds=seconds, a_simulations=a_simulations,
-            b_simulations=b_simulations, seed=seed, opening_moves=opening_moves,
+            a_seconds=a_seconds, b_simulations=b_simulations, b_seconds=b_seconds, seed=seed,
+            opening_moves=opening_moves, resign=resign,
             sprt=parse_sprt(sprt) if sprt is not None else None, workers=workers, database=database, progress=progress,
         )  # fmt: skip
     except MatchInterrupted as stopped:

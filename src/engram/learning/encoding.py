@@ -6,6 +6,7 @@ import numpy as np
 
 from engram.compile import call, compiled
 from engram.games.game import Game
+from engram.learning.answers import key_of
 
 
 @compiled
@@ -24,6 +25,14 @@ def turn(source, target, cells):
 
 
 @compiled
+def encode_turned(encode, history, state, cells, scratch, planes):
+    """Planes of a state as a symmetry shows it (`cells` of it)."""
+    status = encode_state(encode, history, state, scratch.ctypes.data)
+    turn(scratch, planes, cells)
+    return status
+
+
+@compiled
 def encode_batch(encode, history, states, stride, rows, turns, cells, scratch, planes):
     """Encodes the states `rows` of an array at the address `states`, one every `stride` bytes.
 
@@ -36,11 +45,43 @@ def encode_batch(encode, history, states, stride, rows, turns, cells, scratch, p
         if turns[row] == 0:
             status = encode_state(encode, history, state, planes[row].ctypes.data)
         else:
-            status = encode_state(encode, history, state, scratch.ctypes.data)
-            turn(scratch, planes[row], cells[turns[row]])
+            status = encode_turned(encode, history, state, cells[turns[row]], scratch, planes[row])
         if status < 0:
             return status
     return 0
+
+
+@compiled
+def encode_unknown(encode, history, states, stride, count, first, turns, cells, scratch, planes, known, rows, keys):
+    """Encodes states from `first` on until `planes` is full, but for those of which the answer is known.
+
+    Args:
+      known: (K,) keys of what is known, each in its place; K = 0: nothing is, and no keys are made.
+      rows, keys: (2, count) filled: [0] the states encoded and [1] those known, in their order.
+
+    Returns:
+      (the state after the last one looked at, encoded, known); the first is negative on failure.
+    """
+    row, filled, hits = first, 0, 0
+    while row < count and filled < len(planes):
+        state = states + row * stride
+        if turns[row] == 0:
+            status = encode_state(encode, history, state, planes[filled].ctypes.data)
+        else:
+            status = encode_turned(encode, history, state, cells[turns[row]], scratch, planes[filled])
+        if status < 0:
+            return status, 0, 0
+        key = key_of(planes[filled]) if len(known) > 0 else np.uint64(0)
+        if len(known) > 0 and known[key % np.uint64(len(known))] == key:
+            rows[1, hits] = row
+            keys[1, hits] = key
+            hits += 1
+        else:
+            rows[0, filled] = row
+            keys[0, filled] = key
+            filled += 1
+        row += 1
+    return row, filled, hits
 
 
 def symmetry_tables(game: Game) -> tuple[np.ndarray, np.ndarray]:

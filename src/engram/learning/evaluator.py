@@ -13,7 +13,8 @@ from torch import Tensor
 from engram.compile import call, compiled
 from engram.errors import InvalidParameter, OperatorError
 from engram.games.game import Game
-from engram.learning.encoding import encode_batch, encoder, symmetry_tables
+from engram.learning.answers import Answers
+from engram.learning.encoding import encode_unknown, encoder, symmetry_tables
 from engram.learning.networks import Network, fit
 from engram.rng import mix
 from engram.search.evaluation import Evaluation
@@ -25,18 +26,6 @@ PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 def _hash_all(function, states, stride, count, keys):
     for row in range(count):
         keys[row] = np.uint64(call(function, (states + row * stride,)))
-
-
-@compiled
-def _find(keys, known, filled, rows):
-    """The rows whose keys the table does not hold; returns how many."""
-    missing = 0
-    for row in range(len(keys)):
-        slot = keys[row] % np.uint64(len(known))
-        if filled[slot] == 0 or known[slot] != keys[row]:
-            rows[missing] = row
-            missing += 1
-    return missing
 
 
 @compiled
@@ -65,9 +54,13 @@ class NetworkEvaluator:
       precision: `float32`, `bfloat16`, or `auto`: what is faster here.
       embedding: the layer whose output is answered too (`net.layers`), or None.
       symmetry: see each position turned at random, by its hash and `seed`; not with an embedding.
-      cache: answers kept, by position hash (bounded; a new one takes an old one's place); 0: none. Positions of
-        equal hash and different history share an answer.
+      cache: answers kept, by what the network sees; 0: none. Or `Answers` of evaluators alike in all but the game's
+        state, to share them.
       device: `cpu`, `cuda`, or `auto`.
+
+    Attributes:
+      answers: what is kept of its answers.
+      asked, computed: positions so far, and those of them that went through the network.
 
     Values are for the player to move; a network without a value head gives none, and serves presets whose leaves are
     valued by rollouts. torch's computing threads are set to one for the process: many small
@@ -86,12 +79,12 @@ class NetworkEvaluator:
         precision: str = "auto",
         embedding: str | None = None,
         symmetry: bool = False,
-        cache: int = 0,
+        cache: int | Answers = 0,
         device: str = "auto",
         seed: int = 0,
     ):
         fit(net.configuration, game, net.configuration.network)
-        if batch < 1 or cache < 0:
+        if batch < 1 or (isinstance(cache, int) and cache < 0):
             raise InvalidParameter(f"batch is 1 or more and cache 0 or more, not {batch} and {cache}")
         self.embedding_size = net.size_of(embedding) if embedding is not None else 0
         if embedding is not None and symmetry:
@@ -108,8 +101,8 @@ class NetworkEvaluator:
         self.precision = chosen
         self.embedding = embedding
         self._valued = net.value is not None
-        self.asked = 0  # positions
-        self.computed = 0  # positions that went through the network, those that fill up a batch not counted
+        self.asked = 0
+        self.computed = 0
         automatic = "cuda" if torch.cuda.is_available() else "cpu"
         self._device = torch.device(automatic if device == "auto" else device)
         self._type = PRECISIONS[chosen]
@@ -121,11 +114,10 @@ class NetworkEvaluator:
         self._symmetry = symmetry and len(self._cells) > 1
         self._seed = np.uint64(mix(np.uint64(seed & 0xFFFFFFFFFFFFFFFF)))
         self._net = net.fused().to(self._device, self._type).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        sizes = [len(row) if row.ndim else 0 for row in (part[0] for part in self._compute())]
-        self._known = np.zeros(max(cache, 1), np.uint64)
-        self._filled = np.zeros(max(cache, 1), np.uint8)
-        self._answers = [np.zeros((cache, size) if size else cache, np.float32) for size in sizes]
-        self._cache = cache
+        widths = tuple(len(row) if row.ndim else 0 for row in (part[0] for part in self._compute()))
+        self.answers = cache if isinstance(cache, Answers) else Answers(cache, widths)
+        if self.answers.widths != widths:
+            raise InvalidParameter("answers are shared by evaluators of the same network and layer alone")
 
     def evaluate(self, states: Sequence[Any] | np.ndarray) -> Evaluation:
         """Policy, value and (where one was asked for) embedding of B positions.
@@ -140,30 +132,32 @@ class NetworkEvaluator:
             raise InvalidParameter(f"these are not states of {self.game.name}")
         count = len(states)
         self.asked += count
-        rows = np.arange(count)
-        keys = np.zeros(count, np.uint64)
         turns = np.zeros(count, np.int64)
-        if self._symmetry or self._cache:
-            _hash_all(self.game.address("hash"), states.ctypes.data, states.itemsize, count, keys)
         if self._symmetry:
-            _turns(keys, self._seed, len(self._cells), turns)
-        if self._cache:
-            rows = rows[: _find(keys, self._known, self._filled, rows)]
-        fresh = [np.zeros((len(rows), *part.shape[1:]), np.float32) for part in self._answers]
-        self.computed += len(rows)
-        for first in range(0, len(rows), self.batch):
-            part = rows[first : first + self.batch]
-            status = encode_batch(
-                self._encode, self._history, states.ctypes.data, states.itemsize, part, turns[part], self._cells,
-                self._scratch, self._flat,
+            hashes = np.zeros(count, np.uint64)
+            _hash_all(self.game.address("hash"), states.ctypes.data, states.itemsize, count, hashes)
+            _turns(hashes, self._seed, len(self._cells), turns)
+        found = [np.zeros((count, width) if width else count, np.float32) for width in self.answers.widths]
+        rows, keys = np.zeros((2, count), np.int64), np.zeros((2, count), np.uint64)
+        row = 0
+        while row < count:
+            row, fresh, hits = encode_unknown(
+                self._encode, self._history, states.ctypes.data, states.itemsize, count, row, turns, self._cells,
+                self._scratch, self._flat, self.answers.keys, rows, keys,
             )  # fmt: skip
-            if status < 0:
+            if row < 0:
                 raise OperatorError(f"{self.game.name}: its encode failed")
-            for whole, answer in zip(fresh, self._compute(), strict=True):
-                whole[first : first + len(part)] = answer[: len(part)]
+            if hits:
+                _lay(found, rows[1, :hits], self.answers.read(keys[1, :hits]))
+            if fresh:
+                self.computed += fresh
+                answers = [part[:fresh] for part in self._compute()]
+                _lay(found, rows[0, :fresh], answers)
+                if len(self.answers.keys):
+                    self.answers.keep(keys[0, :fresh], answers)
         if self._symmetry:
-            fresh[0] = np.take_along_axis(fresh[0], self._actions[turns[rows]], 1)
-        policy, *rest = self._with_known(keys, rows, fresh) if self._cache else fresh
+            found[0] = np.take_along_axis(found[0], self._actions[turns], 1)
+        policy, *rest = found
         value = rest.pop(0) if self._valued else None
         return Evaluation(value, policy, rest[0] if rest else None)
 
@@ -176,16 +170,6 @@ class NetworkEvaluator:
     def _ready(self) -> Tensor:
         return self._planes.to(self._device, self._type, memory_format=torch.channels_last)
 
-    def _with_known(self, keys: np.ndarray, rows: np.ndarray, fresh: list[np.ndarray]) -> list[np.ndarray]:
-        slots = (keys % np.uint64(self._cache)).astype(np.int64)
-        answers = [kept[slots] for kept in self._answers]
-        for answer, kept, new in zip(answers, self._answers, fresh, strict=True):
-            answer[rows] = new
-            kept[slots[rows]] = new
-        self._known[slots[rows]] = keys[rows]
-        self._filled[slots[rows]] = 1
-        return answers
-
     def _compute(self) -> list[np.ndarray]:
         with torch.inference_mode():
             # Narrowing first and turning then is twice as fast as both at once.
@@ -193,3 +177,8 @@ class NetworkEvaluator:
             logits, value, inner = self._net(planes, self.embedding)
             answers = [torch.softmax(logits.float(), 1), value, inner]
             return [tensor.float().cpu().numpy() for tensor in answers if tensor is not None]
+
+
+def _lay(whole: list[np.ndarray], rows: np.ndarray, parts: list[np.ndarray]) -> None:
+    for all_rows, part in zip(whole, parts, strict=True):
+        all_rows[rows] = part

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 from engram.errors import InvalidFile, nearest
 from engram.games.game import Game
+from engram.learning.answers import Answers
 from engram.learning.evaluator import NetworkEvaluator
 from engram.learning.networks import Network, fit, load_network, network
 from engram.learning.policy_rollouts import PolicyRollouts
 
 WEIGHTS = Path(__file__).parent / "weights"
 MOST_AT_ONCE = 256
+SHARED_BYTES = 1 << 28
+"""For the answers that searches side by side share."""
 
 
 def shipped() -> list[str]:
@@ -98,17 +102,26 @@ class NamedNetwork:
         return chosen, net.size_of(chosen)
 
     def __call__(self, game: Game, batch: int) -> NetworkEvaluator | PolicyRollouts:
-        made = self.evaluator(game, batch)
-        return PolicyRollouts(made, game) if self.rollouts else made
+        return self._of(self.evaluator(game, batch), game)
 
-    def evaluator(self, game: Game, batch: int) -> NetworkEvaluator:
-        """What answers with the network's own values."""
+    def evaluator(self, game: Game, batch: int, answers: Answers | None = None) -> NetworkEvaluator:
+        """What answers with the network's own values; `answers` are shared with others of this network."""
         return NetworkEvaluator(
             self.network,
             game,
             batch=min(batch, MOST_AT_ONCE),
             embedding=self.embedding,
             symmetry=self.symmetry,
-            cache=self.cache,
+            cache=self.cache if answers is None else answers,
             precision=self.precision,
         )
+
+    def shared(self, game: Game, batch: int) -> Callable[[Game, int], NetworkEvaluator | PolicyRollouts]:
+        """Makes evaluators in its place that know what any of them has answered, in batches of `batch`."""
+        embedding = self.network.size_of(self.embedding) if self.embedding is not None else 0
+        size = max(self.cache, SHARED_BYTES // (4 * (game.num_actions + 1 + embedding)))
+        answers = replace(self, cache=size).evaluator(game, 1).answers
+        return lambda game, _: self._of(self.evaluator(game, batch, answers), game)
+
+    def _of(self, made: NetworkEvaluator, game: Game) -> NetworkEvaluator | PolicyRollouts:
+        return PolicyRollouts(made, game) if self.rollouts else made

@@ -328,14 +328,22 @@ def _mark_path(slot, change):
 
 
 @compiled
-def descend_all(program, slots, waiting):
+def descend_all(program, slots, waiting, count, again):
     """Takes every unfinished slot to a leaf; ends of games are backed up at once.
 
-    `waiting` gets the numbers of the slots whose leaves wait for a value; returns how many.
+    Args:
+      waiting: gets the numbers of the slots whose leaves wait for a value, from place `count` on.
+      again: those alone that asked for room, which there is now.
+
+    Returns how many wait. The slots of a tree go in their order, so that a tree does not depend on when it grew.
     """
-    count = 0
     for number in range(len(slots)):
         slot = slots[number]
+        if again and slot.status != GROW:
+            continue
+        if number % slot.sharers != 0 and slots[number - 1].status == GROW:
+            slot.status = GROW
+            continue
         if has_finished(slot):
             slot.status = FINISHED
             continue

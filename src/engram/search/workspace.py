@@ -269,7 +269,7 @@ class Workspace:
         nothing = self.slots[:0]
         simulation.simulate(self.program[0], nothing, 0)
         if self.preset.evaluator is not None:
-            simulation.descend_all(self.program[0], nothing, self._waiting[:0])
+            simulation.descend_all(self.program[0], nothing, self._waiting[:0], 0, False)
             simulation.gather(self.program[0], nothing, self._waiting[:0], 0, self._batch)
             empty = np.empty((0, 0), np.float32)
             simulation.finish_all(self.program[0], nothing, self._waiting[:0], empty.ravel(), empty, empty)
@@ -302,7 +302,9 @@ class Workspace:
         return bool(self.program["waits"][0] == WAITS_FOR_PRIORS and (self.slots["priors_left"] <= 0).all())
 
     def _step_batch(self) -> None:
-        count = simulation.descend_all(self.program[0], self.slots, self._waiting)
+        count = simulation.descend_all(self.program[0], self.slots, self._waiting, 0, False)
+        while self._grow():
+            count = simulation.descend_all(self.program[0], self.slots, self._waiting, count, True)
         if count:
             waiting = self._waiting[:count]
             try:
@@ -331,11 +333,17 @@ class Workspace:
                 f"while searching {self.game.name}: {self._suspects()} failed, or gave a value that is not in [-1, 1] "
                 "or a child that is not there; run with NUMBA_BOUNDSCHECK=1 to see where"
             )
-        for number in np.flatnonzero(statuses == GROW):
+        self._grow()
+
+    def _grow(self) -> bool:
+        """Makes room in the trees that ask for it; whether any did."""
+        asking = np.flatnonzero(self.slots["status"] == GROW)
+        for number in asking:
             tree = self.trees[number // self.sharers]
             room = self.game.num_actions * (self.sharers + 1)
             while tree.num_nodes + room > len(tree.nodes) < tree.max_nodes:
                 tree.grow()
+        return len(asking) > 0
 
     def _rules(self, memory: Memory | None) -> dict[str, Operator]:
         """The operators that a memory may have, by their names."""

@@ -100,7 +100,7 @@ class MatchObjective:
         return configure(
             self.game, self.space.specification(values), self.against, games=2, simulations=self.simulations,
             seconds=self.seconds, a_simulations=None, a_seconds=None, b_simulations=None, b_seconds=None,
-            seed=self.seed, opening_moves=self.opening_moves, max_moves=None, sprt=None,
+            seed=self.seed, opening_moves=self.opening_moves, max_moves=None, sprt=None, resign=None,
         )  # fmt: skip
 
     def _seed(self, name: int | str) -> int:
