@@ -25,7 +25,7 @@ if __name__ == "__main__":
                 a_seconds=seconds,
                 b_seconds=2 * seconds,
                 seed=31,
-                resign=0.9,
+                resign=0.8,
                 workers=1,
                 database=Path(__file__).with_name("two_threads.sqlite"),
             )

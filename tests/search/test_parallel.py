@@ -13,6 +13,7 @@ from engram.errors import InvalidParameter, InvalidSpecification
 from engram.games.go import go
 from engram.games.line import line
 from engram.games.python_game import PythonGame
+from engram.search import simulation
 from engram.search.backup import average
 from engram.search.evaluation import Evaluation
 from engram.search.limit import Limit
@@ -215,3 +216,24 @@ def test_what_cannot_have_threads_says_so():
     with pytest.raises(InvalidSpecification):
         preset("uct(threads=1.5)")
     assert preset("uct(threads=2)").text == "uct(threads=2)"
+
+
+def test_a_thread_takes_what_the_others_leave():
+    search = Search(CONNECT_FOUR, threads=2)
+    search.run(CONNECT_FOUR.initial_state(), Limit(simulations=50))
+    work, left = search._workspace, np.array([100])
+    work.start(0, 1000, 1)
+    work.trees[0].grow()
+    for number, done in ((0, 100), (1, 0)):
+        simulation.simulate_together(work.program[0], work.slots[number : number + 1], left, 7)
+        assert work.slots["done"][number] == done and work.slots["status"][number] == simulation.LEAF
+    assert_sound(search.tree, 150)
+
+
+def test_threads_on_one_tree_do_what_was_asked_between_two_looks():
+    looked = []
+    search = Search(CONNECT_FOUR, threads=2)
+    search.run(
+        CONNECT_FOUR.initial_state(), Limit(simulations=1000), every=100, progress=lambda done, _: looked.append(done)
+    )
+    assert looked == list(range(100, 1001, 100))

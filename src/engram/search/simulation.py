@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numba import carray
 
-from engram.compile import call, call_float, compiled, pointer_at, record_at
+from engram.compile import atomic_add, call, call_float, compiled, pointer_at, record_at
 from engram.games.moves import note
 from engram.rng import random_below, rng_dtype
 from engram.search.amaf import update_amaf
@@ -298,25 +298,48 @@ def has_finished(slot):
     return is_decided(tree_of(slot), (slot.budget - slot.done + 1) * slot.sharers - 1)
 
 
+@compiled(inline=True)
+def advance(program, slot):
+    """One simulation with compiled evaluation; False, with the slot's status, where there was none."""
+    status = np.int64(FINISHED)
+    if not has_finished(slot):
+        status = descend(program, slot)
+        if status == LEAF or status == OVER:
+            status = take_up(program, slot, status)
+    if status == LEAF or status == OVER:
+        return True
+    slot.status = status
+    return False
+
+
 @compiled
 def simulate(program, slots, count):
-    """Up to `count` simulations in each slot's tree, with compiled evaluation; statuses stand in the slots.
+    """Up to `count` simulations in each slot's tree; statuses stand in the slots.
 
     A slot goes on until `count`, its budget, or a status that its owner must see to (GROW, FAILED).
     """
     for number in range(len(slots)):
-        slot = slots[number]
-        slot.status = LEAF
+        slots[number].status = LEAF
         for _ in range(count):
-            if has_finished(slot):
-                slot.status = FINISHED
+            if not advance(program, slots[number]):
                 break
-            status = descend(program, slot)
-            if status == LEAF or status == OVER:
-                status = take_up(program, slot, status)
-            if status != LEAF and status != OVER:
-                slot.status = status
-                break
+
+
+@compiled
+def simulate_together(program, slots, left, portion):
+    """Simulations of one thread (one slot) out of the `left` ((1,) int64) of all threads, `portion` at a time.
+
+    Whoever is slower, because the machine has other work for its core, leaves more to the others: nobody waits.
+    """
+    slot = slots[0]
+    slot.status = LEAF
+    while True:
+        mine = min(portion, np.int64(atomic_add(left.ctypes.data, np.int64(-portion))))
+        if mine <= 0:
+            return
+        for _ in range(mine):
+            if not advance(program, slot):
+                return
 
 
 @compiled(inline=True)

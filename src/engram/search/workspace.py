@@ -31,6 +31,8 @@ from engram.search.tree import PLAYER_1, PROVEN, Tree
 DEFAULT_BYTES = 1 << 30
 LINE_BYTES = 256
 UNBOUNDED = 2**62
+PORTIONS = 32
+"""That a thread takes of its part of a slice: many, so that all end together; few, so that they seldom meet."""
 _ACTIONS = types.CPointer(int32)
 _WEIGHTS = types.CPointer(float32)
 
@@ -253,7 +255,7 @@ class Workspace:
         """
         if self.preset.evaluator is None or self._asks_no_more():
             if self.threads > 1:
-                self._simulate_in_threads(-(-count // self.threads))
+                self._simulate_in_threads(count)
             else:
                 simulation.simulate(self.program[0], self.slots, count)
             self._see_to_statuses()
@@ -268,6 +270,8 @@ class Workspace:
         """Compiles, or loads from the cache, all that a search calls."""
         nothing = self.slots[:0]
         simulation.simulate(self.program[0], nothing, 0)
+        if self.threads > 1:
+            simulation.simulate_together(self.program[0], self.slots[:1], np.zeros(1, np.int64), 1)
         if self.preset.evaluator is not None:
             simulation.descend_all(self.program[0], nothing, self._waiting[:0], 0, False)
             simulation.gather(self.program[0], nothing, self._waiting[:0], 0, self._batch)
@@ -283,12 +287,17 @@ class Workspace:
         # Every thread has left the kernel when this returns: the arrays may move then.
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.threads - 1, "engram")
+        if self.sharers > 1:
+            work: Any = simulation.simulate_together
+            what: tuple[Any, ...] = (np.array([count]), max(1, count // (PORTIONS * self.threads)))
+        else:
+            work, what = simulation.simulate, (-(-count // self.threads),)
         others = [
-            self._pool.submit(simulation.simulate, self.program[0], self.slots[number : number + 1], count)
+            self._pool.submit(work, self.program[0], self.slots[number : number + 1], *what)
             for number in range(1, self.threads)
         ]
         try:
-            simulation.simulate(self.program[0], self.slots[:1], count)
+            work(self.program[0], self.slots[:1], *what)
         finally:
             wait(others)
         for other in others:
