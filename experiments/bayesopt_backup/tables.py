@@ -10,16 +10,15 @@ this file, the rows of a network stand in tables_NETWORK.json, their picture in 
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import math
-import os
 import time
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
 from engram import match
+from engram.durable import whole
 
 HERE = Path(__file__).parent
 SEED = 91
@@ -33,7 +32,7 @@ PAPER = {
     "softmax S2": (-4, -10, -7.9, -10, -10, -7.8),
 }
 """Optima of the paper, g over its 5000 visits; ours are h = g + ln 5000 over the share of the budget."""
-ROUND = {"connect_four": 500, "go9": 40}
+ROUND = {"connect_four": 500, "go9": 200}
 
 
 def tuned(network: str, rule: str) -> str:
@@ -67,13 +66,6 @@ def rows(network: str) -> dict[str, tuple[str, str]]:
     return found
 
 
-def keep(file: Path, content: bytes) -> None:
-    """Writes a file whole or not at all."""
-    part = file.with_name(file.name + ".part")
-    part.write_bytes(content)
-    os.replace(part, file)
-
-
 def show(table: dict[str, dict[str, float]], file: Path) -> None:
     """Draws every row with its interval."""
     figure = Figure(figsize=(9, 1 + 0.24 * len(table)), layout="constrained")
@@ -85,9 +77,8 @@ def show(table: dict[str, dict[str, float]], file: Path) -> None:
         axes.plot(row["score"], k, "o", color="tab:blue", markersize=4)
     axes.axvline(50, color="grey", linewidth=0.8)
     axes.set(yticks=range(len(names)), yticklabels=names, xlabel="score of the first rule, %, and its 95 % interval")
-    picture = io.BytesIO()
-    figure.savefig(picture, dpi=100, format="png")
-    keep(file, picture.getvalue())
+    with whole(file) as part:
+        figure.savefig(part, dpi=100)
 
 
 def main() -> None:
@@ -119,7 +110,8 @@ def main() -> None:
             table[name] = {
                 "games": found.games, "score": told["score"], "low": told["score_low"], "high": told["score_high"],
             }  # fmt: skip
-            keep(file, (json.dumps(table, indent=1, sort_keys=True) + "\n").encode())
+            with whole(file) as part:
+                part.write_text(json.dumps(table, indent=1, sort_keys=True) + "\n", "utf-8")
             show(table, file.with_suffix(".png"))
             low, high = 100 * told["score_low"], 100 * told["score_high"]
             print(f"{name:32} {found.games:5} games {100 * found.score:5.1f} % [{low:.1f}, {high:.1f}]", flush=True)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engram import match
+from engram.durable import whole
 
 HERE = Path(__file__).parent
 PLAYERS = os.path.relpath(HERE / "players.py")
@@ -102,9 +103,8 @@ def main() -> None:
                 "games": found.games, "score": told["score"], "low": told["score_low"], "high": told["score_high"],
                 "ms_a": 1000 * found.a.seconds, "ms_b": 1000 * found.b.seconds,
             }  # fmt: skip
-            part = table.with_suffix(".part")
-            part.write_text(json.dumps(rows, indent=1, sort_keys=True, ensure_ascii=False) + "\n", "utf-8")
-            os.replace(part, table)
+            with whole(table) as part:
+                part.write_text(json.dumps(rows, indent=1, sort_keys=True, ensure_ascii=False) + "\n", "utf-8")
             low, high = 100 * told["score_low"], 100 * told["score_high"]
             print(
                 f"{cell.name:70} {found.games:4} games {100 * found.score:5.1f} % [{low:.1f}, {high:.1f}]", flush=True

@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -39,8 +40,32 @@ class Kept(Protocol):
         """
 
 
+@contextmanager
+def whole(path: str | Path) -> Iterator[Path]:
+    """A file to write beside `path`, which takes its place when the block ends and is gone if the block fails.
+
+    Whoever reads sees the old file or the new one, whole, whenever the process or the machine stops.
+
+    Raises:
+      OSError: as whoever writes; what was there before still is.
+    """
+    path = Path(path)
+    part = path.with_name(f"{path.stem}.{os.getpid()}.part{path.suffix}")
+    try:
+        part.touch()
+        mode = part.stat().st_mode  # what the user's umask makes of a new file; some writers are stricter
+        yield part
+        part.chmod(mode)
+        with open(part, "rb") as written:
+            os.fsync(written.fileno())
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
 def save(path: str | Path, kind: str, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-    """Writes a file beside its place and moves it there: whoever reads sees the old one or the new one, whole.
+    """Writes a file, whole or not at all (`whole`).
 
     Args:
       path: where; a file there is replaced.
@@ -68,18 +93,8 @@ def save(path: str | Path, kind: str, about: Mapping[str, Any], arrays: Mapping[
     )
     metadata = {"engram": manifest, "sha256": _digest(manifest, stored)}
     try:
-        name = path.with_name(f"{path.name}.{os.getpid()}.part")
-        try:
-            name.touch()
-            mode = name.stat().st_mode  # what the user's umask makes of a new file; the writer below is stricter
-            save_file(stored, name, metadata)
-            name.chmod(mode)
-            with open(name, "rb") as written:
-                os.fsync(written.fileno())
-            os.replace(name, path)
-        except BaseException:
-            name.unlink(missing_ok=True)
-            raise
+        with whole(path) as part:
+            save_file(stored, part, metadata)
     except (OSError, SafetensorError) as error:
         raise InvalidFile(f"{path} cannot be written: {_reason(error)}") from error
 

@@ -25,7 +25,7 @@ from engram.arena.record import GameRecord
 from engram.arena.report import recorded_result, report
 from engram.arena.results import Results
 from engram.arena.statistics import Sprt
-from engram.arena.under_way import PlayerError, opening
+from engram.arena.under_way import GameUnderWay, PlayerError, opening
 from engram.arena.worker import WorkerError
 from engram.errors import DatabaseError, InvalidLimit, InvalidParameter, InvalidSpecification
 from engram.games.line import line
@@ -634,7 +634,7 @@ def lengths(first, second, resign=0.9):
     return {(len(one.moves), one.outcome if one.first == "A" else -one.outcome, one.reason) for one in kept}
 
 
-def test_a_game_ends_when_both_sides_agree_for_six_moves():
+def test_a_game_ends_when_both_sides_agree_for_three_moves_each():
     def white(player, move):
         return 0.95 if player else -0.95
 
@@ -660,11 +660,42 @@ def test_a_game_goes_on_where_sides_differ_or_say_nothing():
     assert lengths(lambda p, m: math.nan, lambda p, m: math.nan) == played_out
 
 
+def test_one_side_alone_does_not_end_a_game():
+    configuration = configure_match(resign=0.9)
+    game = GameUnderWay(configuration, TwiceInARow(), 0)
+    for _ in range(6):
+        game.play(Choice(0, value=0.95))
+    assert not game.ended
+
+
+def configure_match(**options):
+    return match("tic_tac_toe", "random", "random", games=2, database=":memory:", **options).configuration
+
+
+class TwiceInARow:
+    """A game in which player 0 is always to move."""
+
+    def initial_state(self):
+        return ()
+
+    def play(self, state, action):
+        return (*state, action)
+
+    def legal_actions(self, state):
+        return [0, 1]
+
+    def is_over(self, state):
+        return False
+
+    def to_play(self, state):
+        return 0
+
+
 def test_a_match_that_resigns_is_another_match_and_is_refused_out_of_range():
     def key(resign):
-        return match("tic_tac_toe", "random", "random", games=2, resign=resign, database=":memory:").configuration.key
+        return configure_match(resign=resign).key
 
     assert len({key(None), key(0.9), key(1.0)}) == 3
-    for wrong in (0.0, -0.5, 1.5, math.nan):
+    for wrong in (0.0, -0.5, 1.5, math.nan, "0.9", True):
         with pytest.raises(InvalidParameter, match="resign is a value above 0 and up to 1"):
             key(wrong)

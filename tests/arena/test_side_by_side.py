@@ -146,12 +146,11 @@ def test_sides_of_one_network_share_its_answers_and_play_as_if_they_did_not(monk
     NetworkEvaluator = named.NetworkEvaluator
     monkeypatch.setattr(named, "NetworkEvaluator", noted)
     sides = [f"puct(network='connect_four', num_leaves=8, backup={rule})" for rule in ("average", "softmax")]
-    options = {"games": 40, "simulations": 40, "seed": 3}
+    options = {"games": 150, "simulations": 40, "seed": 3}
     shared = records(monkeypatch, True, "connect_four", *sides, **options)
     counts = [(one.asked, one.computed) for one in made if one.asked]
     assert len(counts) == 2 and sum(few for _, few in counts) < 0.7 * sum(all_of_them for all_of_them, _ in counts)
     monkeypatch.setattr(side_by_side, "sharing", lambda game, presets: presets)
-    monkeypatch.setattr(side_by_side, "WAITING", side_by_side.BATCH)
     assert records(monkeypatch, True, "connect_four", *sides, **options) == shared
 
 
@@ -200,13 +199,14 @@ def test_clocks_threads_and_a_shared_store_are_played_one_by_one():
 
 
 def test_fewer_boards_where_stores_are_large(monkeypatch):
-    monkeypatch.setattr("engram.arena.side_by_side.STORE_BYTES", 1 << 20)
+    monkeypatch.setattr("engram.arena.side_by_side.BYTES", 1 << 20)
     flat = Flat()
     chosen = replace(puct(evaluator=flat), memory=remembering(capacity=100, dimension=64, neighbours="exact"))
     each = SearchPlayer(TIC_TAC_TOE, chosen).memory.store_bytes
     assert 100 * 64 * 4 < each < 50_000
     match(TIC_TAC_TOE, chosen, uct(), games=100, simulations=8)
-    assert max(flat.batches) == (1 << 20) // (2 * each) < 64
+    trees = 2 * 2 * 8 * 9 * 32  # of both sides, two searches each, in which every simulation expands
+    assert max(flat.batches) == (1 << 20) // (2 * (each + trees)) < 64
 
 
 def test_a_network_trained_further_makes_another_match(tmp_path):

@@ -9,6 +9,7 @@ torch = pytest.importorskip("torch")
 
 import engram  # noqa: E402
 from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification, OperatorError  # noqa: E402
+from engram.learning.answers import Answers, key_of  # noqa: E402
 from engram.learning.evaluator import NetworkEvaluator  # noqa: E402
 from engram.learning.networks import load_network, network, save_network  # noqa: E402
 
@@ -125,8 +126,22 @@ def test_the_cache_answers_the_same_with_less_work():
             assert (answer == expected).all()
         first, begun = begun, cached.computed
     assert cached.computed - first <= 8  # of 60: what two positions of one place threw out
+    with pytest.raises(InvalidParameter, match="answers are shared"):
+        NetworkEvaluator(net, game, batch=16, embedding="block1", cache=cached.answers)
+    again = NetworkEvaluator(net, game, batch=8, embedding="block1", cache=cached.answers)
+    again.evaluate(states)
+    assert again.computed < 20  # of 60
     small = NetworkEvaluator(net, game, batch=8, cache=1)
     assert (small.evaluate(states).value == plain.evaluate(states).value).all()
+
+
+def test_answers_fill_their_table():
+    answers = Answers(1000, (0,), ())
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        keys = np.array([key_of(row) for row in rng.random((1000, 20), np.float32)], np.uint64)
+        answers.keep(keys, [np.zeros(1000, np.float32)])
+    assert np.count_nonzero(answers.keys) > 900  # 95 % of the places are hit by 3,000 keys
 
 
 @pytest.mark.parametrize("half", [False, True])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 
@@ -230,10 +231,34 @@ def test_a_thread_takes_what_the_others_leave():
     assert_sound(search.tree, 150)
 
 
-def test_threads_on_one_tree_do_what_was_asked_between_two_looks():
-    looked = []
-    search = Search(CONNECT_FOUR, threads=2)
+@pytest.mark.parametrize("threads, simulations, every", [(2, 1000, 100), (2, 99, 100), (3, 40, 1), (8, 20, 3)])
+def test_threads_on_one_tree_do_what_was_asked_between_two_looks(threads, simulations, every):
+    looked, steps = [], []
+    search = Search(CONNECT_FOUR, threads=threads)
+    step = search._workspace.step
+    search._workspace.step = lambda count: (steps.append(count), step(count))
     search.run(
-        CONNECT_FOUR.initial_state(), Limit(simulations=1000), every=100, progress=lambda done, _: looked.append(done)
-    )
-    assert looked == list(range(100, 1001, 100))
+        CONNECT_FOUR.initial_state(), Limit(simulations=simulations), every=every,
+        progress=lambda done, _: looked.append(done),
+    )  # fmt: skip
+    assert looked == list(range(every, simulations + 1, every))
+    assert_sound(search.tree, simulations)
+    assert len(steps) < 50 + 2 * simulations // every
+
+
+def test_slow_simulations_are_shared_out():
+    def slow(state, rng):
+        total = 0.0
+        for k in range(3_000_000):
+            total += math.sin(k)
+        return total * 0.0
+
+    search = Search(CONNECT_FOUR, Preset(selection=ucb1(), evaluation=slow, threads=2))
+    search.run(CONNECT_FOUR.initial_state(), Limit(simulations=12))
+    assert min(search._workspace.slots["done"]) >= 3
+
+
+def test_threads_stop_early_together():
+    search = Search(CONNECT_FOUR, threads=2)
+    result = search.run(CONNECT_FOUR.play_moves("1 2 1 2 1 2"), Limit(simulations=20_000, stop_early=True))
+    assert result.name == "1" and result.stopped == "decided" and result.simulations < 15_000

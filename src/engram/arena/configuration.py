@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from numbers import Integral
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -140,8 +140,8 @@ def configure(
             raise InvalidParameter(f"{name} must be a whole number, not {number!r}")
     if not 2 <= games <= MAX_GAMES or games % 2:
         raise InvalidParameter(f"games must be even (each opening is played twice), from 2 to {MAX_GAMES}, not {games}")
-    if resign is not None and not 0.0 < resign <= 1.0:
-        raise InvalidParameter(f"resign is a value above 0 and up to 1, not {resign}")
+    if resign is not None and (isinstance(resign, bool) or not isinstance(resign, Real) or not 0.0 < resign <= 1.0):
+        raise InvalidParameter(f"resign is a value above 0 and up to 1, not {resign!r}")
     made = named_game(game)
     if simulations is None and seconds is None:
         simulations = DEFAULT_SIMULATIONS

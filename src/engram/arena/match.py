@@ -75,7 +75,7 @@ def match(
       seed: any integer.
       opening_moves: random moves of an opening; default 4, fewer where a game is shorter than 24 moves.
       max_moves: a game that is longer is a draw; default the game's own bound.
-      resign: in (0, 1]: a game ends when for `AGREED_MOVES` moves in a row the values of both sides call the same side
+      resign: in (0, 1]: a game ends when the values of both sides, each in its last three moves, call the same side
         the winner by at least this much; a player that gives no values never agrees. Halves the games of Go between
         searches that play rollouts, whose values say early who has won; None plays every game out.
       sprt: test that ends the match early; pairs count in their order, not in the order in which they end.

@@ -26,7 +26,7 @@ class GameRecord:
       moves: all actions, the opening included.
       outcome: value in [-1, 1] for A.
       reason: `end` by the rules (with both counts after it where a program counts for itself, and `disputed` where
-        these name different winners), `move limit` (a draw), `agreed at` a value by which both gave it up, or the side
+        these name different winners), `move limit` (a draw), `agreed at` the value by which both were sure, or the side
         that forfeits and why.
       a_moves, a_simulations, a_seconds, b_moves, b_simulations, b_seconds: sums over the game.
     """

@@ -144,7 +144,10 @@ class MatchResult:
         configuration, figures = self.configuration, self.standing
         budgets = set(map(_budget, configuration.limits.values()))
         budget = budgets.pop() if len(budgets) == 1 else " / ".join(map(_budget, configuration.limits.values()))
-        heading = f"{configuration.game}: {self.games} games, {budget} a move, {self.distinct_games} different games"
+        ended = f", resigned at {configuration.resign:g}" if configuration.resign is not None else ""
+        heading = (
+            f"{configuration.game}: {self.games} games, {budget} a move{ended}, {self.distinct_games} different games"
+        )
         lines = [heading if self.complete else f"{heading} (of {configuration.games} asked for)"]
         rows: list[tuple[str, ...]] = [
             ("", "player", "wins", "draws", "losses", "score", "simulations/move", "ms/move")

@@ -15,22 +15,22 @@ from engram.games.game import Game
 from engram.search.limit import Limit
 from engram.search.lockstep import Lockstep
 from engram.search.preset import Preset
+from engram.search.tree import node_dtype
 
 BATCH = 64
 """Leaves that a network answers together: where one of the size of `go9` is as fast as it can be."""
-WAITING = 8 * BATCH
-"""Leaves that wait together where answers are shared, so that those which nobody knows fill batches."""
-MOST_AT_ONCE = 64
-STORE_BYTES = 1 << 31
-"""For the memories of both sides at all boards."""
+BATCHES = 8
+"""That wait together where answers are shared, so that the leaves which nobody knows fill some."""
+BYTES = 1 << 31
+"""For the trees and memories of both sides at all boards."""
 
 
 class SideBySide:
     """A board for each of many games, and one search of a side for all of them.
 
-    The side for whom most games wait thinks in as many of them as fill a batch, the lowest numbers first. There are
-    twice as many games as fill one of the side with the fewest leaves in flight, so one side always has enough, until
-    the last games run out; or as many as `STORE_BYTES` allow, since a side that remembers has a store at each board.
+    The side for whom most games wait thinks in as many of them as fill a batch (or several, where it shares answers),
+    the lowest numbers first. There are twice as many games as that takes, so that one side always has enough until the
+    last games run out; or as many as `BYTES` allow.
 
     Args:
       configuration: of the match, its budgets in simulations.
@@ -41,10 +41,13 @@ class SideBySide:
     def __init__(self, configuration: MatchConfiguration, game: Game, searches: Mapping[str, SearchPlayer]):
         self._configuration, self._game = configuration, game
         self._limits = configuration.limits
-        presets = sharing(game, {side: one.preset for side, one in searches.items()})
-        stores = sum(one.memory.store_bytes for one in searches.values() if one.memory is not None)
-        most = max(1, STORE_BYTES // max(1, 2 * stores))
-        self._at_once = {side: min(most, _at_once(one)) for side, one in presets.items()}
+        given = {side: one.preset for side, one in searches.items()}
+        presets = sharing(game, given)
+        board = sum(_board_bytes(game, one, self._limits[side]) for side, one in searches.items())
+        self._at_once = {
+            side: min(max(1, BYTES // board // 2), _at_once(one, configuration.games if one is not given[side] else 0))
+            for side, one in presets.items()
+        }
         num_boards = 2 * max(self._at_once.values())
         self._searches = {
             side: Lockstep(game, one, num_boards, at_once=self._at_once[side]) for side, one in presets.items()
@@ -65,7 +68,7 @@ class SideBySide:
             return False
         memories = [one.memory for one in searches.values() if one.memory is not None]
         # Two boards are the least, and each has a store of either side's.
-        fits = 2 * sum(one.store_bytes for one in memories) <= STORE_BYTES
+        fits = 2 * sum(one.store_bytes for one in memories) <= BYTES
         return fits and all(one.another is not None for one in memories)
 
     def play_all(self, numbers: Iterator[int]) -> Iterator[GameRecord]:
@@ -147,6 +150,15 @@ def sharing(game: Game, presets: Mapping[str, Preset]) -> dict[str, Preset]:
     return found
 
 
-def _at_once(preset: Preset) -> int:
-    """Trees of a side that think at once."""
-    return max(1, BATCH // preset.num_leaves, min(MOST_AT_ONCE, WAITING // preset.num_leaves))
+def _at_once(preset: Preset, shared: int) -> int:
+    """Trees of a side that should think at once; `shared`: games of a match whose sides share answers, or 0."""
+    batch = BATCH // preset.num_leaves
+    # Other workers want games too, and few should be under way when a match ends early.
+    return max(1, batch, min(BATCHES * batch, BATCH, shared // 16))
+
+
+def _board_bytes(game: Game, one: SearchPlayer, limit: Limit) -> int:
+    """What a side holds at a board: its memory, and a tree of two searches in which every simulation expands."""
+    assert limit.simulations is not None
+    store = one.memory.store_bytes if one.memory is not None else 0
+    return store + 2 * limit.simulations * game.num_actions * node_dtype.itemsize

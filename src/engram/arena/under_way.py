@@ -12,8 +12,8 @@ from engram.errors import EngramError
 from engram.games.game import Game, State
 from engram.rng import derive_seed
 
-AGREED_MOVES = 6
-"""Moves in a row, three of each side, whose values must agree before a game is given up."""
+AGREED_MOVES = 3
+"""Moves of each side, its last ones, whose values must call the same side the winner before a game is given up."""
 _DRAWS = 100
 
 
@@ -55,16 +55,12 @@ class GameUnderWay:
         self._opening, self.state = opening(game, configuration.seed, number // 2, configuration.opening_moves)
         self.moves = list(self._opening)
         self._spent = {side: [0, 0, 0.0] for side in "AB"}
-        self._agreed = 0  # moves in a row, below 0: for player 1
+        self._sure = [0, 0]  # last moves of either player that called player 0 the winner; below 0: player 1
 
     @property
     def ended(self) -> bool:
         """Whether no move is to be played any more."""
-        return (
-            self._game.is_over(self.state)
-            or len(self.moves) >= self._configuration.max_moves
-            or abs(self._agreed) >= AGREED_MOVES
-        )
+        return self._game.is_over(self.state) or len(self.moves) >= self._configuration.max_moves or self._agreed != 0
 
     @property
     def side(self) -> str:
@@ -83,27 +79,34 @@ class GameUnderWay:
     def play(self, choice: Choice) -> None:
         """Plays the choice of the side whose move it is."""
         spent = self._spent[self.side]
-        self._agreed = self._agreement(choice.value)
+        self._hear(choice.value)
         self.state = self._game.play(self.state, choice.action)
         self.moves.append(int(choice.action))
         spent[0] += 1
         spent[1] += int(choice.simulations)
         spent[2] += float(choice.seconds)
 
-    def _agreement(self, value: float | None) -> int:
-        """For how many moves in a row one side has been called the winner, with a value of the player to move."""
-        bound = self._configuration.resign
+    @property
+    def _agreed(self) -> int:
+        """Whom both have called the winner long enough: 1 player 0, -1 player 1, 0 nobody."""
+        low, high = sorted(self._sure)
+        return 1 if low >= AGREED_MOVES else -1 if high <= -AGREED_MOVES else 0
+
+    def _hear(self, value: float | None) -> None:
+        """Counts for whom the player to move has been sure in a row, with its value of the state."""
+        bound, player = self._configuration.resign, self._game.to_play(self.state)
         if bound is None or value is None or not abs(value) >= bound:
-            return 0
-        winner = 1 if (value > 0) == (self._game.to_play(self.state) == 0) else -1
-        return winner * (max(0, winner * self._agreed) + 1)
+            self._sure[player] = 0
+            return
+        winner = 1 if (value > 0) == (player == 0) else -1
+        self._sure[player] = winner * (max(0, winner * self._sure[player]) + 1)
 
     def verdict(self) -> Verdict:
-        """What the rules say of the state, for the side that moved first."""
+        """What the rules, or both sides, say of the state, for the side that moved first."""
         if self._game.is_over(self.state):
             return Verdict(self._game.outcome(self.state), "end")
-        if abs(self._agreed) >= AGREED_MOVES:
-            return Verdict(1.0 if self._agreed > 0 else -1.0, f"agreed at {self._configuration.resign:g}")
+        if self._agreed:
+            return Verdict(float(self._agreed), f"agreed at {self._configuration.resign:g}")
         return Verdict(0.0, "move limit")
 
     def record(self, verdict: Verdict) -> GameRecord:

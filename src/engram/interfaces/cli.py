@@ -245,7 +245,7 @@ def match(
     seed: SeedOption = 0,
     opening_moves: Annotated[Optional[int], typer.Option(help="Random moves that begin each pair.")] = None,
     resign: Annotated[
-        Optional[float], typer.Option(help="Games end when both sides' values agree so far for six moves: 0.95.")
+        Optional[float], typer.Option(help="End games whose winner both sides' values agree on so surely: 0.9.")
     ] = None,
     sprt: Annotated[
         Optional[str], typer.Option(help="Stop early: 'elo0=0,elo1=20' (also alpha, beta; default 0.05).")

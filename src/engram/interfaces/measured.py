@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from engram.durable import whole
 from engram.errors import InvalidFile
 
 Row = TypeVar("Row")
@@ -44,10 +44,8 @@ def write_rows(file: Path, setting: dict[str, Any], rows: Sequence[Any]) -> None
     """
     data = json.dumps({"setting": setting, "rows": [row.to_json() for row in rows]}, indent=1)
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        written = file.with_name(file.name + ".part")
-        written.write_text(data, encoding="utf-8")
-        os.replace(written, file)
+        with whole(file) as part:
+            part.write_text(data, encoding="utf-8")
     except OSError as error:
         raise InvalidFile(f"{file} cannot be written: {error}") from None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from engram.compile import compiled
@@ -12,12 +14,13 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 @compiled
 def key_of(planes):
-    """A key of planes (float32), never 0; different ones share one by a chance of 2⁻⁶³."""
+    """A key of planes (float32), never 0; different ones share one by a chance of 2⁻⁶⁴."""
     key = np.uint64(len(planes))
     for word in planes.view(np.uint32):
         key = (key ^ np.uint64(word)) * _FACTOR
         key ^= key >> np.uint64(32)  # or the high bits, where numbers like 1.0 differ, would never reach the low ones
-    return mix(key) | np.uint64(1)
+    key = mix(key)
+    return key if key != np.uint64(0) else np.uint64(1)
 
 
 class Answers:
@@ -28,14 +31,15 @@ class Answers:
 
     Args:
       size: answers kept, ≥ 0. widths: numbers of each part of an answer, 0 for a scalar.
+      source: what the answers depend on beside the planes; equal for all who share them.
 
     Attributes:
       keys: (size,) of what is kept, 0 where nothing is.
     """
 
-    def __init__(self, size: int, widths: tuple[int, ...]):
+    def __init__(self, size: int, widths: tuple[int, ...], source: tuple[Any, ...]):
         self.keys = np.zeros(size, np.uint64)
-        self.widths = widths
+        self.widths, self.source = widths, source
         self._parts = [np.zeros((size, width) if width else size, np.float32) for width in widths]
 
     def read(self, keys: np.ndarray) -> list[np.ndarray]:
@@ -46,9 +50,10 @@ class Answers:
     def keep(self, keys: np.ndarray, answers: list[np.ndarray]) -> None:
         """Keeps answers, the parts of each in row k under `keys[k]`."""
         places = self._places(keys)
-        self.keys[places] = keys
+        self.keys[places] = 0  # whoever is interrupted leaves no key over another's answer
         for part, new in zip(self._parts, answers, strict=True):
             part[places] = new
+        self.keys[places] = keys
 
     def _places(self, keys: np.ndarray) -> np.ndarray:
         return (keys % np.uint64(len(self.keys))).astype(np.int64)

@@ -54,8 +54,8 @@ class NetworkEvaluator:
       precision: `float32`, `bfloat16`, or `auto`: what is faster here.
       embedding: the layer whose output is answered too (`net.layers`), or None.
       symmetry: see each position turned at random, by its hash and `seed`; not with an embedding.
-      cache: answers kept, by what the network sees; 0: none. Or `Answers` of evaluators alike in all but the game's
-        state, to share them.
+      cache: answers kept, by what the network sees; 0: none. Or the `answers` of another evaluator of this network,
+        layer, precision and batch, to share them.
       device: `cpu`, `cuda`, or `auto`.
 
     Attributes:
@@ -115,9 +115,10 @@ class NetworkEvaluator:
         self._seed = np.uint64(mix(np.uint64(seed & 0xFFFFFFFFFFFFFFFF)))
         self._net = net.fused().to(self._device, self._type).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         widths = tuple(len(row) if row.ndim else 0 for row in (part[0] for part in self._compute()))
-        self.answers = cache if isinstance(cache, Answers) else Answers(cache, widths)
-        if self.answers.widths != widths:
-            raise InvalidParameter("answers are shared by evaluators of the same network and layer alone")
+        source = (net, embedding, chosen, batch, self._device)
+        self.answers = cache if isinstance(cache, Answers) else Answers(cache, widths, source)
+        if self.answers.source != source:
+            raise InvalidParameter("answers are shared by evaluators of one network, layer, precision and batch alone")
 
     def evaluate(self, states: Sequence[Any] | np.ndarray) -> Evaluation:
         """Policy, value and (where one was asked for) embedding of B positions.

@@ -17,8 +17,8 @@ from engram.learning.policy_rollouts import PolicyRollouts
 
 WEIGHTS = Path(__file__).parent / "weights"
 MOST_AT_ONCE = 256
-SHARED_BYTES = 1 << 28
-"""For the answers that searches side by side share."""
+SHARED_BYTES = 1 << 27
+"""For the answers of one network that searches side by side share."""
 
 
 def shipped() -> list[str]:
@@ -120,7 +120,7 @@ class NamedNetwork:
         """Makes evaluators in its place that know what any of them has answered, in batches of `batch`."""
         embedding = self.network.size_of(self.embedding) if self.embedding is not None else 0
         size = max(self.cache, SHARED_BYTES // (4 * (game.num_actions + 1 + embedding)))
-        answers = replace(self, cache=size).evaluator(game, 1).answers
+        answers = replace(self, cache=size).evaluator(game, batch).answers
         return lambda game, _: self._of(self.evaluator(game, batch, answers), game)
 
     def _of(self, made: NetworkEvaluator, game: Game) -> NetworkEvaluator | PolicyRollouts:

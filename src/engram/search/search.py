@@ -239,7 +239,8 @@ class Search:
         every: int | None,
     ) -> str:
         work = self._workspace
-        count = 1
+        fewest = self.preset.threads  # or a thread would look on
+        count = fewest if every is None else min(fewest, every)
         told = begun
         while True:
             before, done_before = time.perf_counter(), work.total_done()
@@ -264,7 +265,7 @@ class Search:
             pace = (now - before) / max(done, 1)
             left = math.inf if seconds is None else seconds - (now - begun)
             wanted = min(SLICE_S, max(left / 2, SHORTEST_SLICE_S))
-            count = max(1, min(4 * max(done, 1), int(wanted / max(pace, 1e-9))))
+            count = max(fewest, min(4 * max(done, fewest), int(wanted / max(pace, 1e-9))))
             if every is not None:
                 count = min(count, every - work.total_done() % every)
 

@@ -301,11 +301,9 @@ def has_finished(slot):
 @compiled(inline=True)
 def advance(program, slot):
     """One simulation with compiled evaluation; False, with the slot's status, where there was none."""
-    status = np.int64(FINISHED)
-    if not has_finished(slot):
-        status = descend(program, slot)
-        if status == LEAF or status == OVER:
-            status = take_up(program, slot, status)
+    status = descend(program, slot)
+    if status == LEAF or status == OVER:
+        status = take_up(program, slot, status)
     if status == LEAF or status == OVER:
         return True
     slot.status = status
@@ -319,9 +317,13 @@ def simulate(program, slots, count):
     A slot goes on until `count`, its budget, or a status that its owner must see to (GROW, FAILED).
     """
     for number in range(len(slots)):
-        slots[number].status = LEAF
+        slot = slots[number]
+        slot.status = LEAF
         for _ in range(count):
-            if not advance(program, slots[number]):
+            if has_finished(slot):
+                slot.status = FINISHED
+                break
+            if not advance(program, slot):
                 break
 
 
@@ -329,7 +331,8 @@ def simulate(program, slots, count):
 def simulate_together(program, slots, left, portion):
     """Simulations of one thread (one slot) out of the `left` ((1,) int64) of all threads, `portion` at a time.
 
-    Whoever is slower, because the machine has other work for its core, leaves more to the others: nobody waits.
+    Whoever is slower, because the machine has other work for its core, leaves more to the others: nobody waits
+    for more than a portion. Budgets are of all threads together; who calls sees to them.
     """
     slot = slots[0]
     slot.status = LEAF

@@ -270,8 +270,9 @@ class Workspace:
         """Compiles, or loads from the cache, all that a search calls."""
         nothing = self.slots[:0]
         simulation.simulate(self.program[0], nothing, 0)
-        if self.threads > 1:
+        if self._together:
             simulation.simulate_together(self.program[0], self.slots[:1], np.zeros(1, np.int64), 1)
+            simulation.is_decided(self.trees[0].header[0], 0)
         if self.preset.evaluator is not None:
             simulation.descend_all(self.program[0], nothing, self._waiting[:0], 0, False)
             simulation.gather(self.program[0], nothing, self._waiting[:0], 0, self._batch)
@@ -287,9 +288,10 @@ class Workspace:
         # Every thread has left the kernel when this returns: the arrays may move then.
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.threads - 1, "engram")
-        if self.sharers > 1:
+        if self._together:
+            wanted = min(count, self._left())
             work: Any = simulation.simulate_together
-            what: tuple[Any, ...] = (np.array([count]), max(1, count // (PORTIONS * self.threads)))
+            what: tuple[Any, ...] = (np.array([wanted], np.int64), max(1, wanted // (PORTIONS * self.threads)))
         else:
             work, what = simulation.simulate, (-(-count // self.threads),)
         others = [
@@ -302,6 +304,18 @@ class Workspace:
             wait(others)
         for other in others:
             other.result()
+        if self._together and not (self.slots["status"] == FAILED).any():
+            left, early = self._left(), self.slots[0]["stop_early"]
+            if left <= 0 or (early and simulation.is_decided(self.trees[0].header[0], left)):
+                self.slots["status"] = FINISHED
+
+    @property
+    def _together(self) -> bool:
+        """Whether threads share a tree, and so a budget."""
+        return self.threads > 1 and self.sharers > 1
+
+    def _left(self) -> int:
+        return int(self.slots["budget"].sum()) - self.total_done()
 
     def _shares(self, amount: int) -> Any:
         share, more = divmod(amount, self.sharers)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import math
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from engram.arena.report import MatchResult
+from engram.durable import whole
 from engram.errors import EngramError
 from engram.search.schedules import Staircase
 from engram.tuning.findings import Findings, profile
@@ -43,12 +43,11 @@ def write_report(folder: Path, title: str, space: Space, found: Findings, confir
         data["confirmation"]["database"] = Path(confirmation.database or "").name
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _plot(folder / "tuning.part.png", title, space, found)
-        os.replace(folder / "tuning.part.png", folder / "tuning.png")
+        with whole(folder / "tuning.png") as part:
+            _plot(part, title, space, found)
         for name, text in (("tuning.json", json.dumps(data, indent=1)), ("index.html", _html(data))):
-            part = folder / f"{name}.part"
-            part.write_text(text, encoding="utf-8")
-            os.replace(part, folder / name)
+            with whole(folder / name) as part:
+                part.write_text(text, encoding="utf-8")
     except OSError as error:
         raise EngramError(f"{folder} cannot be written: {error}") from None
 
