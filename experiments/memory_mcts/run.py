@@ -24,6 +24,10 @@ SEED = 501
 ROUND = 40
 NEIGHBOURS, TEMPERATURES = (20, 50, 100), (0.05, 0.1, 1.0)
 GO_BASELINE = "uct_prior(network='go9', rollout=heavy)"
+GO19_BASELINE = "uct_prior(network='go19-predictor', rollout=heavy, num_leaves=8)"
+RAVE = "rave(network='go9', rollout=heavy)"
+RESIGN = {"go:9": 0.9, "go:19": 0.9}
+"""By game: with rollouts half of a game of Go comes after both sides know its winner."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,21 @@ def cells() -> list[Cell]:
             for options in grid
         ]
         found.append(Cell(f"{group} time", "go:9", f"{PLAYERS}:memory_prior(layer={layer})", GO_BASELINE, seconds=0.2))
+    # One number at a time beside the paper's best cell: how much is kept, how far an answer counts up, how loud it is.
+    numbers = {"capacity": (1000, 3000, 30000), "decay": (1.0, 4.0, 1000.0), "equivalence": (1.0, 30.0, 300.0)}
+    found += [
+        Cell(f"go {name}", "go:9", f"{PLAYERS}:memory_prior(layer=block4, {name}={value})", GO_BASELINE, 250)
+        for name, values in numbers.items()
+        for value in values
+    ]
+    # What else says something of a position from elsewhere, on the same baseline.
+    prior = GO_BASELINE.removesuffix(")")
+    others = (f"{prior}, transpositions=true)", f"{prior}, backup=bias_correction)", RAVE)
+    found += [Cell("go others", "go:9", other, GO_BASELINE, 250) for other in others]
+    large = f"{PLAYERS}:memory_prior(network='go19-predictor', layer=block4, num_leaves=8)"
+    found += [
+        Cell("go19 block4", "go:19", large, GO19_BASELINE, budget, time) for budget, time in ((250, None), (None, 1.0))
+    ]
     return found
 
 
@@ -96,7 +115,8 @@ def main() -> None:
                 return
             found = match(
                 cell.game, cell.a, cell.b, games=min(games, asked.games), simulations=cell.simulations,
-                seconds=cell.seconds, seed=asked.seed, workers=1, database=HERE / "memory_mcts.sqlite",
+                seconds=cell.seconds, seed=asked.seed, resign=RESIGN.get(cell.game), workers=1,
+                database=HERE / "memory_mcts.sqlite",
             )  # fmt: skip
             told = found.to_json()
             rows[f"{cell.name}, seed {asked.seed}"] = {
