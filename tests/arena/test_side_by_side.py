@@ -164,6 +164,17 @@ def test_workers_fill_their_boards_and_the_match_is_the_same(searches, tmp_path)
     assert one.distinct_games == two.distinct_games
 
 
+def test_a_worker_takes_no_more_than_its_share_of_the_games(searches):
+    seats = []
+    for workers in (1, 2, 8):
+        configuration = match("tic_tac_toe", "uct", "uct", games=40, simulations=5, database=":memory:").configuration
+        players = {side: SearchPlayer(TIC_TAC_TOE, puct(evaluator=Flat())) for side in "AB"}
+        numbers = iter(range(40))
+        next(SideBySide(configuration, TIC_TAC_TOE, players, workers).play_all(numbers))
+        seats.append(40 - len(list(numbers)))
+    assert seats == [40, 20, 4]
+
+
 def test_a_test_ends_the_match_and_more_games_extend_it(searches, tmp_path):
     options = {"simulations": 12, "seed": 2, "database": tmp_path / "m.sqlite", "workers": 2}
     ended = match("tic_tac_toe", f"{searches}:knows", "random", games=1000, sprt=Sprt(elo0=0, elo1=100), **options)
@@ -206,7 +217,7 @@ def test_fewer_boards_where_stores_are_large(monkeypatch):
     assert 100 * 64 * 4 < each < 50_000
     match(TIC_TAC_TOE, chosen, uct(), games=100, simulations=8)
     trees = 2 * 2 * 8 * 9 * 32  # of both sides, two searches each, in which every simulation expands
-    assert max(flat.batches) == (1 << 20) // (2 * (each + trees)) < 64
+    assert max(flat.batches) == (1 << 20) // (each + trees) // 2 < 50
 
 
 def test_a_network_trained_further_makes_another_match(tmp_path):

@@ -35,17 +35,21 @@ class SideBySide:
     Args:
       configuration: of the match, its budgets in simulations.
       game: compiled or plain Python.
-      searches: the players of sides `A` and `B`.
+      searches: the players of sides `A` and `B`. workers: processes among which the games are spread.
     """
 
-    def __init__(self, configuration: MatchConfiguration, game: Game, searches: Mapping[str, SearchPlayer]):
+    def __init__(
+        self, configuration: MatchConfiguration, game: Game, searches: Mapping[str, SearchPlayer], workers: int = 1
+    ):
         self._configuration, self._game = configuration, game
         self._limits = configuration.limits
         given = {side: one.preset for side, one in searches.items()}
         presets = sharing(game, given)
         board = sum(_board_bytes(game, one, self._limits[side]) for side, one in searches.items())
+        # Other workers want games too.
+        boards = min(BYTES // board, -(-configuration.games // workers))
         self._at_once = {
-            side: min(max(1, BYTES // board // 2), _at_once(one, configuration.games if one is not given[side] else 0))
+            side: max(1, min(boards // 2, _at_once(one, shares=one is not given[side])))
             for side, one in presets.items()
         }
         num_boards = 2 * max(self._at_once.values())
@@ -150,11 +154,10 @@ def sharing(game: Game, presets: Mapping[str, Preset]) -> dict[str, Preset]:
     return found
 
 
-def _at_once(preset: Preset, shared: int) -> int:
-    """Trees of a side that should think at once; `shared`: games of a match whose sides share answers, or 0."""
-    batch = BATCH // preset.num_leaves
-    # Other workers want games too, and few should be under way when a match ends early.
-    return max(1, batch, min(BATCHES * batch, BATCH, shared // 16))
+def _at_once(preset: Preset, *, shares: bool) -> int:
+    """Trees of a side that should think at once."""
+    leaves = BATCHES * BATCH if shares else BATCH
+    return max(1, min(BATCH, leaves // preset.num_leaves))
 
 
 def _board_bytes(game: Game, one: SearchPlayer, limit: Limit) -> int:

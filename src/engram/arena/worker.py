@@ -57,7 +57,7 @@ class WorkerPool:
                 )
                 self._processes.append(process)
                 threading.Thread(target=self._listen, args=(index, process), daemon=True).start()
-                self._tell(index, {"configuration": configuration.to_json()})
+                self._tell(index, {"configuration": configuration.to_json(), "workers": count})
         except BaseException:
             self.close()
             raise
@@ -149,7 +149,8 @@ def serve() -> None:
     requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(asked, requests), daemon=True).start()
     try:
-        table = Table(MatchConfiguration.from_json(requests.get()["configuration"]))
+        begun = requests.get()
+        table = Table(MatchConfiguration.from_json(begun["configuration"]), workers=begun["workers"])
         table.warm_up()
         for record in table.play_all(_numbers(requests, answers)):
             _answer(answers, {"record": asdict(record)})
