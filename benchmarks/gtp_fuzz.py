@@ -27,6 +27,8 @@ WRONG = (
     "time_settings 1 -2 3", "loadsgf", "loadsgf /nowhere/at/all.sgf", "loadsgf / 3", "loadsgf a\ufffdb x",
     "final_status_list", "final_status_list well", "kata-analyze avoid b c3 1", "lz-analyze b b", "lz-analyze x 3",
     "lz-genmove_analyze 5 5", "lz-genmove_analyze interval nan", "printsgf /nowhere/at/all.sgf", "Play b a1",
+    "gogui-setup b", "gogui-setup b pass", "gogui-setup_player green", "gogui-play_sequence b", "gg-undo x",
+    "gogui-play_sequence b z9", "gg-undo 999999", "engram-show_search green",
     "gen move", "\u00e9\u4e2d", "=", "? what", "-1 name", "((((((((", "\udcff",
 )  # fmt: skip
 
@@ -106,7 +108,8 @@ class Fuzzer:
         kinds = {
             self.play: 700, self.undo: 60, self.showboard: 40, self.score: 20, self.genmove: 20, self.analyse: 3,
             self.komi: 8, self.boardsize: 3, self.clear_board: 4, self.clock: 3, self.wrong: 70, self.garbage: 50,
-            self.blank: 20, self.printsgf: 2, self.resign: 5, self.handicap: 4,
+            self.blank: 20, self.printsgf: 2, self.resign: 5, self.handicap: 4, self.sequence: 10, self.undo_many: 5,
+            self.setup: 4, self.show_search: 2,
         }  # fmt: skip
         chosen = self.random.choices(list(kinds), list(kinds.values()), k=commands)
         for number, kind in enumerate(chosen):
@@ -230,6 +233,48 @@ class Fuzzer:
             board.apply_setup([(int(name[1:]) - 1, LETTERS.index(name[0])) for name in vertices], [], [])
             self.oracle.boards = [board]
             self.colour = "w"
+
+    def sequence(self) -> None:
+        """GoGui's moves in one go: all of them or none."""
+        size, line, kept = self.oracle.size, [], list(self.oracle.boards)
+        for _ in range(self.random.randrange(5)):
+            colour = self.random.choice("bw")
+            line.append((colour, f"{LETTERS[self.random.randrange(size)]}{1 + self.random.randrange(size)}"))
+        legal = True
+        for colour, vertex in line:
+            board = self.oracle.after(colour, vertex) if legal else None
+            legal = board is not None
+            if board is not None:
+                self.oracle.boards.append(board)
+        self.expect(f"gogui-play_sequence {' '.join(' '.join(move) for move in line)}".rstrip(), legal)
+        if not legal:
+            self.oracle.boards = kept
+
+    def undo_many(self) -> None:
+        number = self.random.randrange(6)
+        legal = number < len(self.oracle.boards)
+        self.expect(f"gg-undo {number}", legal)
+        if legal and number:
+            del self.oracle.boards[-number:]
+
+    def setup(self) -> None:
+        if not self.oracle.board.is_empty():
+            self.clear_board()
+        size = self.oracle.size
+        points = self.random.sample(range(size * size), self.random.randrange(size * size))
+        stones = [(self.random.choice("bw"), divmod(point, size)) for point in points]
+        board = boards.Board(size)
+        sides = [[point for colour, point in stones if colour == side] for side in "bw"]
+        legal = board.apply_setup(*sides, [])
+        words = " ".join(f"{colour} {LETTERS[column]}{1 + row}" for colour, (row, column) in stones)
+        self.expect(f"gogui-setup {words}".rstrip(), legal)
+        if legal:
+            self.oracle.boards = [board]
+        self.expect(f"gogui-setup_player {self.random.choice('bw')}", True)
+
+    def show_search(self) -> None:
+        body = self.expect(f"engram-show_search {self.random.choice('bw')}", not self.oracle.over())
+        assert self.oracle.over() or body.startswith("VAR ")
 
     def clock(self) -> None:
         self.expect(self.random.choice(("time_settings 0 1 0", "time_left b 3 0", "time_left w 1 2")), True)

@@ -370,3 +370,65 @@ def test_a_game_against_gnugo(ours):
             assert stones == len(gnugo(f"list_stones {name}").split())
         gnugo("quit")
     assert re.fullmatch(r"[BW]\+[\d.]+", engram("final_score"))
+
+
+# ------------------------------------------------------------------------------------------------ GoGui
+
+
+def test_gogui_attaches_and_follows_its_board():
+    """What GoGui sends when a program is attached, a problem is loaded, and moves are entered and taken back."""
+    ask = Session("go:9")
+    known = ask("list_commands").split()
+    assert {"gogui-interrupt", "gogui-play_sequence", "gogui-setup", "gogui-setup_player", "gg-undo"} <= set(known)
+    for line in ("protocol_version", "name", "version", "gogui-interrupt", "boardsize 5", "clear_board"):
+        assert ask(line).startswith("=")
+    assert ask("gogui-setup b A1 b B1 w A2 w C3") == "=\n\n"
+    assert ask("gogui-setup_player w") == "=\n\n"
+    board = "\n 5 . . . . . 5\n 4 . . . . . 4\n 3 . . O . . 3\n 2 O . . . . 2\n 1 X X . . . 1\n   A B C D E\n"
+    assert board in ask("showboard") and "O to play" in ask("showboard")
+    assert ask("komi 6.5") == ask("time_settings 0 1 0") == "=\n\n"
+    assert ask("gogui-play_sequence w B2 b PASS w C1") == "=\n\n"  # takes both
+    assert "\n 1 . . O . . 1\n" in ask("showboard")
+    assert ask("gg-undo 3") == "=\n\n" and board in ask("showboard")
+    assert ask("gg-undo") == ask("gg-undo 9") == ask("undo") == "? cannot undo\n\n"
+    assert re.fullmatch(r"= ([A-E][1-5]|pass)\n\n", ask("genmove w"))
+
+
+def test_gogui_gets_sentences_for_what_cannot_be():
+    ask = Session()
+    assert ask("gogui-play_sequence b A1 w A1") == "? illegal move\n\n"
+    assert "X" not in ask("showboard").replace("X to play", "")
+    assert ask("gogui-play_sequence b A1 w") == "? gogui-play_sequence takes pairs of a colour and a vertex\n\n"
+    assert ask("gogui-play_sequence b Z9").startswith("? go:5,komi=7.5: no action is written 'Z9'")
+    assert ask("gogui-setup b A1 w A1") == ask("gogui-setup b pass") == "? bad vertex list\n\n"
+    assert ask("gogui-setup b A1 w A2 w B1").startswith("? ")
+    assert ask("gogui-setup b A1") == "=\n\n" and ask("gogui-setup b A2") == "? board not empty\n\n"
+    assert ask("gogui-setup_player") == "? gogui-setup_player takes a colour\n\n"
+    assert ask("gg-undo x") == "? a whole number is wanted, not 'x'\n\n"
+
+
+def test_gogui_shows_a_search_on_the_board():
+    ask = Session("go:5", simulations=200)
+    ask("play b C3")
+    assert "gfx/Search/engram-show_search %c" in ask("gogui-analyze_commands")
+    for colour, first in (("w", "w"), ("b", "b"), ("", "w")):
+        lines = ask(f"engram-show_search {colour}")[2:].split("\n")
+        assert re.match(rf"VAR {first} [A-E][1-5]( [bw] ([A-E][1-5]|pass))*$", lines[0])
+        influence, labels = lines[1].split()[1:], lines[2].split()[1:]
+        assert influence[::2] == labels[::2] and sum(map(int, labels[1::2])) <= 200
+        assert lines[1].startswith("INFLUENCE ") and all(-1 <= float(value) <= 1 for value in influence[1::2])
+        assert re.match(r"TEXT ([A-E][1-5]|pass): value [+-][01]\.\d{3} after 200 simulations", lines[3])
+    assert "\n 3 . . X . . 3\n" in ask("showboard") and ask("undo") == "=\n\n"
+
+
+def test_gogui_ends_a_thought():
+    program = subprocess.Popen(
+        [sys.executable, "-m", "engram.interfaces.cli", "gtp", "-g", "go:9", "-n", "2000000000"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    with program:
+        for line in ("1 genmove b\n", "# interrupt\n", "2 genmove w\n", "#interrupt \n", "3 name\n", "quit\n"):
+            program.stdin.write(line)
+            program.stdin.flush()
+        answers = program.communicate(timeout=60)[0]
+    assert re.fullmatch(r"=1 [A-J][1-9]\n\n=2 [A-J][1-9]\n\n=3 engram\n\n=\n\n", answers)

@@ -85,10 +85,10 @@ def stream(
     """Searches in short runs on one tree, telling what it found every interval, once at least.
 
     Args:
-      limit: of the whole; None: until `stop`.
+      limit: of the whole; None: none but `stop`.
       seed: of the first run; the others go on from it.
       interval_s: between two tellings.
-      stop: asked between the runs; with a limit it is not.
+      stop: asked between the runs; whether to end.
 
     Returns the last run's result, whose moves are those of the whole tree.
     """
@@ -107,14 +107,12 @@ def stream(
         following = None
         simulations += result.simulations
         now = time.perf_counter()
-        ended = result.stopped == "interrupted"
+        ended = result.stopped == "interrupted" or stop()
         if limit is not None:
             over = limit.seconds is not None and now - begun >= limit.seconds
             ended = ended or over or result.stopped != "seconds"
-        else:
-            ended = ended or stop()
-            if result.stopped == "proven" and not ended:
-                time.sleep(seconds)  # there is nothing left to search, only to wait for the next line
+        elif result.stopped == "proven" and not ended:
+            time.sleep(seconds)  # there is nothing left to search, only to wait for the next line
         if ended or now - told >= interval_s:
             told = now
             tell(result)

@@ -22,8 +22,9 @@ def run_gtp(game: str, search: str, *, simulations: int | None, seconds: float |
 
     lines = Lines(sys.stdin.fileno())
     engine = GtpEngine(
-        game_of(game), search, simulations=simulations, seconds=seconds, seed=seed, write=write, waiting=lines.waiting
-    )
+        game_of(game), search, simulations=simulations, seconds=seconds, seed=seed, write=write, waiting=lines.waiting,
+        interrupted=lines.interrupted,
+    )  # fmt: skip
     engine.warm_up()
     while not engine.quitting and (line := lines.next()) is not None:
         engine.answer(line)

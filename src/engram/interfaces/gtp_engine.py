@@ -11,7 +11,7 @@ from engram.errors import EngramError
 from engram.games.game import Game
 from engram.games.go import chains, render
 from engram.games.sgf import result_text, write_sgf
-from engram.interfaces import gtp_setup
+from engram.interfaces import gtp_gogui, gtp_setup
 from engram.interfaces.gtp_analysis import Analysis, kata_line, lz_line, parse_analysis, stream
 from engram.interfaces.gtp_protocol import Command, GtpError, Words, failure, only, parse_colour, parse_line, success
 from engram.interfaces.gtp_session import Session
@@ -29,6 +29,7 @@ class GtpEngine:
       seed: of all random numbers.
       write: takes the text of answers.
       waiting: whether a line has come that was not answered yet; it ends an analysis.
+      interrupted: whether one of them is `# interrupt`; it ends the thinking about a move too.
 
     Raises:
       InvalidSpecification: a game that is not Go.
@@ -44,9 +45,12 @@ class GtpEngine:
         seed: int = 0,
         write: Callable[[str], None],
         waiting: Callable[[], bool],
+        interrupted: Callable[[], bool] = lambda: False,
     ):
         self.quitting = False
-        self.session = Session(game, preset_, simulations=simulations, seconds=seconds, seed=seed, waiting=waiting)
+        self.session = Session(
+            game, preset_, simulations=simulations, seconds=seconds, seed=seed, waiting=waiting, interrupted=interrupted
+        )
         self._write = write
         self._commands: dict[str, Callable[[Words], str]] = {
             "protocol_version": lambda _: "2",
@@ -63,7 +67,9 @@ class GtpEngine:
             "final_score": self._final_score,
             "final_status_list": self._final_status_list,
             "printsgf": self._printsgf,
-        } | {name: partial(command, self.session) for name, command in gtp_setup.COMMANDS.items()}
+        }
+        more = gtp_setup.COMMANDS | gtp_gogui.COMMANDS
+        self._commands |= {name: partial(command, self.session) for name, command in more.items()}
         self._streams: dict[str, Callable[[Words], None]] = {
             "lz-analyze": lambda words: self._analyse(words, lz_line),
             "kata-analyze": lambda words: self._analyse(words, kata_line),
@@ -111,8 +117,7 @@ class GtpEngine:
         return ""
 
     def _undo(self, _: Words) -> str:
-        self.session.position.undo()
-        self.session.comments.pop(len(self.session.position.moves) + 1, None)
+        self.session.undo()
         return ""
 
     def _genmove(self, words: Words) -> str:

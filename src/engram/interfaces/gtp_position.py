@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from engram.errors import IllegalAction
+from collections.abc import Sequence
+
+from engram.errors import IllegalAction, InvalidState
 from engram.games.game import Game, State
 from engram.games.go import go, stones
 from engram.games.sgf import GameFile, Move, on_move, play_as
@@ -31,19 +33,31 @@ class Position:
         """An empty board."""
         self._set(self.game.initial_state(), [])
 
-    def place(self, actions: list[int]) -> None:
-        """Handicap stones on an empty board, White to move; they are no moves, which `undo` could take back.
+    def place(self, black: list[int], white: Sequence[int] = (), *, player: int = 1) -> None:
+        """Stones on an empty board, `player` to move (handicap: White); no moves, which `undo` could take back.
 
         Raises:
-          GtpError: the board is not empty.
+          GtpError: the board is not empty, or stones cannot lie so.
         """
         if stones(self.state).any():
             raise GtpError("board not empty")
-        marks = ["."] * self.size**2
-        for action in actions:
-            marks[action] = "X"
-        rows = ["".join(marks[row : row + self.size]) for row in range(0, self.size**2, self.size)]
-        self._set(self.game.parse_state("\n".join([*rows, "O to play"])), [])
+        area = self.size**2
+        if len({*black, *white}) != len(black) + len(white) or area in {*black, *white}:
+            raise GtpError("bad vertex list")
+        marks = ["."] * area
+        for mark, actions in zip("XO", (black, white), strict=True):
+            for action in actions:
+                marks[action] = mark
+        rows = ["".join(marks[row : row + self.size]) for row in range(0, area, self.size)]
+        try:
+            start = self.game.parse_state("\n".join([*rows, f"{'XO'[player]} to play"]))
+        except InvalidState as error:
+            raise GtpError(str(error)) from None
+        self._set(start, [])
+
+    def set_player(self, player: int) -> None:
+        """Whose turn it is at the start; the moves after it stay."""
+        self._set(on_move(self.game, self.start, player), self.moves)
 
     def load(self, file: GameFile, number: int) -> None:
         """The position of a file after so many moves, its size and komi too."""

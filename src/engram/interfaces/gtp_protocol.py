@@ -94,21 +94,34 @@ class Lines:
     def __init__(self, descriptor: int):
         self._descriptor = descriptor
         self._queue: queue.Queue[str | None] = queue.Queue()
+        self._seen = self._taken = 0  # interrupts, counted by the two threads that read and take lines
         threading.Thread(target=self._read, daemon=True).start()
 
     def next(self) -> str | None:
         """The next line, waited for; None at the end of the file. What is not UTF-8 in it is replaced."""
-        return self._queue.get()
+        line = self._queue.get()
+        self._taken += line is not None and _is_interrupt(line)
+        return line
 
     def waiting(self) -> bool:
         """Whether a line, or the end, has come that nobody has taken yet."""
         return not self._queue.empty()
+
+    def interrupted(self) -> bool:
+        """Whether one of them is the comment by which GoGui ends a thought."""
+        return self._seen > self._taken
 
     def _read(self) -> None:
         rest = b""
         while chunk := os.read(self._descriptor, 1 << 16):
             *whole, rest = (rest + chunk).split(b"\n")
             for line in whole:
-                self._queue.put(line.decode("utf-8", errors="replace"))
+                text = line.decode("utf-8", errors="replace")
+                self._seen += _is_interrupt(text)
+                self._queue.put(text)
         self._queue.put(rest.decode("utf-8", errors="replace"))
         self._queue.put(None)
+
+
+def _is_interrupt(line: str) -> bool:
+    return line.startswith("#") and line[1:].strip() == "interrupt"

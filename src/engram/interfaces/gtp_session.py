@@ -12,6 +12,7 @@ from engram.games.sgf import is_go
 from engram.interfaces.gtp_analysis import stream
 from engram.interfaces.gtp_clock import Clock
 from engram.interfaces.gtp_position import Position
+from engram.interfaces.gtp_protocol import GtpError
 from engram.rng import derive_seed
 from engram.search.limit import Limit
 from engram.search.preset import Preset
@@ -27,7 +28,7 @@ class Session:
     """The state that commands work on.
 
     Args:
-      game, preset_, simulations, seconds, seed, waiting: as in `GtpEngine`.
+      game, preset_, simulations, seconds, seed, waiting, interrupted: as in `GtpEngine`.
 
     Attributes:
       position: the game so far. search: None until one is wanted. clocks: of Black and White, or None.
@@ -46,6 +47,7 @@ class Session:
         seconds: float | None,
         seed: int,
         waiting: Callable[[], bool],
+        interrupted: Callable[[], bool],
     ):
         if not is_go(game):
             raise InvalidSpecification(f"the Go Text Protocol is for Go, not for {game.name}")
@@ -55,7 +57,7 @@ class Session:
         self.search: Search | None = None
         self.clocks: tuple[Clock, Clock] | None = None
         self.comments: dict[int, str] = {}
-        self.waiting = waiting
+        self.waiting, self._interrupted = waiting, interrupted
         self._preset = preset(preset_)
         self._simulations, self._seconds = simulations, seconds
         self._seed, self._searches = seed, 0
@@ -93,6 +95,18 @@ class Session:
         self.make(player, action)
         self.comments[len(self.position.moves)] = self._thought
 
+    def undo(self, number: int = 1) -> None:
+        """Takes back so many moves, and what was thought of them.
+
+        Raises:
+          GtpError: there are fewer; then none is taken back.
+        """
+        if number > len(self.position.moves):
+            raise GtpError("cannot undo")
+        for _ in range(number):
+            self.comments.pop(len(self.position.moves), None)
+            self.position.undo()
+
     def next_seed(self) -> int:
         """The seed of one more search."""
         self._searches += 1
@@ -100,18 +114,23 @@ class Session:
 
     def think(self, player: int, tell: Callable[[SearchResult], None] | None = None, interval_s: float = 1.0) -> int:
         """The action to take, within the clock; `tell` hears of the search every interval."""
-        state = self.position.on_move(player)
         begun = time.perf_counter()
-        limit, seed = self._limit(player), self.next_seed()
-        if tell is None:
-            result = self.ready().run(state, limit, seed=seed)
-        else:
-            result = stream(self.ready(), state, limit, seed=seed, interval_s=interval_s, tell=tell, stop=self.waiting)
+        result = self.look(player, tell, interval_s)
         if self.clocks is not None:
             self.clocks[player].spend(time.perf_counter() - begun)
         visits = sum(move.visits for move in result.moves)
         self._thought = f"value {result.value:+.3f}, {visits} visits, {' '.join(result.moves[0].principal_variation)}"
         return result.action
+
+    def look(
+        self, player: int, tell: Callable[[SearchResult], None] | None = None, interval_s: float = 1.0
+    ) -> SearchResult:
+        """What a search says of the position with `player` to move; it costs nothing on the clock."""
+        state = self.position.on_move(player)
+        limit, seed = self._limit(player), self.next_seed()
+        if tell is None:
+            return self.ready().run(state, limit, seed=seed, stop=self._interrupted)
+        return stream(self.ready(), state, limit, seed=seed, interval_s=interval_s, tell=tell, stop=self._interrupted)
 
     def _limit(self, player: int) -> Limit:
         share = math.inf

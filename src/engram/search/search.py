@@ -171,6 +171,7 @@ class Search:
         seed: int | None = 0,
         progress: Callable[[int, float], None] | None = None,
         every: int | None = None,
+        stop: Callable[[], bool] | None = None,
     ) -> SearchResult:
         """Searches from a state until the limit; Ctrl-C ends it within 0.1 s with the result so far.
 
@@ -186,6 +187,7 @@ class Search:
             function of the budget).
           progress: called with (simulations, seconds) some times a second; it may look at `moves` and `tree`.
           every: call it after each so many simulations instead, ≥ 1.
+          stop: asked every 10 ms or so; true ends the search as Ctrl-C does (`stopped` is `interrupted`).
 
         Raises:
           InvalidState: the state belongs to another game, or the game is over.
@@ -214,7 +216,11 @@ class Search:
         begun = time.perf_counter()
         root, self._root = self._root, None  # an exception leaves a tree that nobody must use again
         with _interrupts() as interrupted:
-            stopped = self._run_until(limit.seconds, begun, interrupted, progress, every)
+
+            def ended() -> bool:
+                return interrupted.is_set() or (stop is not None and stop())
+
+            stopped = self._run_until(limit.seconds, begun, ended, progress, every)
             if self.preset.decision == "max_robust" and limit.simulations:
                 extended = budget
                 while (
@@ -223,7 +229,7 @@ class Search:
                     extended += max(1, budget // 10)
                     for number, share in enumerate(self._shares(extended)):
                         work.extend(number, share)
-                    stopped = self._run_until(limit.seconds, begun, interrupted, progress, every)
+                    stopped = self._run_until(limit.seconds, begun, ended, progress, every)
         self._root = root
         # Also when it came in the very last slice: whoever asked for an end must not be overheard.
         if interrupted.is_set():
@@ -234,7 +240,7 @@ class Search:
         self,
         seconds: float | None,
         begun: float,
-        interrupted: threading.Event,
+        ended: Callable[[], bool],
         progress: Callable[[int, float], None] | None,
         every: int | None,
     ) -> str:
@@ -256,7 +262,7 @@ class Search:
                     return "proven"
                 budget = int(work.slots["budget"].sum())
                 return "simulations" if work.total_done() >= budget else "decided"
-            if interrupted.is_set():
+            if ended():
                 return "interrupted"
             if seconds is not None and now - begun >= seconds:
                 return "seconds"
