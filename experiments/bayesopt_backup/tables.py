@@ -78,7 +78,7 @@ def show(table: dict[str, dict[str, float]], file: Path) -> None:
     axes.axvline(50, color="grey", linewidth=0.8)
     axes.set(yticks=range(len(names)), yticklabels=names, xlabel="score of the first rule, %, and its 95 % interval")
     with whole(file) as part:
-        figure.savefig(part, dpi=100)
+        figure.savefig(part, dpi=100, format="png")
 
 
 def main() -> None:

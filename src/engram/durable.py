@@ -50,7 +50,7 @@ def whole(path: str | Path) -> Iterator[Path]:
       OSError: as whoever writes; what was there before still is.
     """
     path = Path(path)
-    part = path.with_name(f"{path.stem}.{os.getpid()}.part{path.suffix}")
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         part.touch()
         mode = part.stat().st_mode  # what the user's umask makes of a new file; some writers are stricter

@@ -9,7 +9,9 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 
+import numpy as np
 import pytest
 from llvmlite.binding import ModuleRef
 
@@ -20,6 +22,8 @@ from engram.games.registry import game
 from engram.games.sgf import read_sgf
 from engram.interfaces.gtp_clock import LAG_S, Clock
 from engram.interfaces.gtp_engine import GtpEngine
+from engram.search.evaluation import Evaluation
+from engram.search.presets import puct
 from engram.search.workspace import Workspace
 
 GNUGO = shutil.which("gnugo") or shutil.which("gnugo", path="/usr/games")
@@ -398,12 +402,15 @@ def test_gogui_gets_sentences_for_what_cannot_be():
     ask = Session()
     assert ask("gogui-play_sequence b A1 w A1") == "? illegal move\n\n"
     assert "X" not in ask("showboard").replace("X to play", "")
+    assert ask("play b resign") == "=\n\n" and ask("gogui-play_sequence b A1 w A1") == "? illegal move\n\n"
+    assert ask("final_score") == "= W+R\n\n"
     assert ask("gogui-play_sequence b A1 w") == "? gogui-play_sequence takes pairs of a colour and a vertex\n\n"
     assert ask("gogui-play_sequence b Z9").startswith("? go:5,komi=7.5: no action is written 'Z9'")
     assert ask("gogui-setup b A1 w A1") == ask("gogui-setup b pass") == "? bad vertex list\n\n"
     assert ask("gogui-setup b A1 w A2 w B1").startswith("? ")
     assert ask("gogui-setup b A1") == "=\n\n" and ask("gogui-setup b A2") == "? board not empty\n\n"
     assert ask("gogui-setup_player") == "? gogui-setup_player takes a colour\n\n"
+    assert ask("gg-undo 1 2") == "? gg-undo takes a number of moves\n\n"
     assert ask("gg-undo x") == "? a whole number is wanted, not 'x'\n\n"
 
 
@@ -415,10 +422,28 @@ def test_gogui_shows_a_search_on_the_board():
         lines = ask(f"engram-show_search {colour}")[2:].split("\n")
         assert re.match(rf"VAR {first} [A-E][1-5]( [bw] ([A-E][1-5]|pass))*$", lines[0])
         influence, labels = lines[1].split()[1:], lines[2].split()[1:]
-        assert influence[::2] == labels[::2] and sum(map(int, labels[1::2])) <= 200
+        assert influence[::2] == labels[::2] and sum(map(int, labels[1::2])) <= 3 * 200
         assert lines[1].startswith("INFLUENCE ") and all(-1 <= float(value) <= 1 for value in influence[1::2])
-        assert re.match(r"TEXT ([A-E][1-5]|pass): value [+-][01]\.\d{3} after 200 simulations", lines[3])
+        assert re.match(r"TEXT ([A-E][1-5]|pass): value [+-][01]\.\d{3}, \d+ visits", lines[3])
     assert "\n 3 . . X . . 3\n" in ask("showboard") and ask("undo") == "=\n\n"
+
+
+def test_a_thought_that_is_ended_at_once_is_still_one():
+    ask = Session("go:9", simulations=10**9, interrupted=lambda: True)
+    ask("play b E5")
+    for command in ("genmove w", "lz-genmove_analyze b 1"):
+        ask(command)
+    assert all(int(visits) >= 60 for visits in re.findall(r"(\d+) visits", ask("printsgf")))
+
+
+def test_an_analysis_ends_with_its_last_simulation():
+    class Slow:
+        def evaluate(self, states):
+            time.sleep(0.06)  # longer than a slice
+            return Evaluation(np.zeros(len(states)), np.ones((len(states), 26)))
+
+    ask = Session("go:5", preset_=puct(evaluator=Slow(), num_leaves=4), simulations=8)
+    assert re.search(r"play [A-E][1-5]\n\n$", ask("lz-genmove_analyze b 100"))
 
 
 def test_gogui_ends_a_thought():

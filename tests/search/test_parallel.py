@@ -246,6 +246,15 @@ def test_threads_on_one_tree_do_what_was_asked_between_two_looks(threads, simula
     assert len(steps) < 50 + 2 * simulations // every
 
 
+def test_trees_of_their_own_are_looked_at_as_often():
+    looked = []
+    search = Search(CONNECT_FOUR, threads=3, parallel="root")
+    search.run(
+        CONNECT_FOUR.initial_state(), Limit(1000), every=100, progress=lambda done, _: looked.append(done // 100)
+    )
+    assert looked == list(range(1, 11))
+
+
 def test_slow_simulations_are_shared_out():
     def slow(state, rng):
         total = 0.0

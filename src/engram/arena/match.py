@@ -134,14 +134,16 @@ class _Play:
         """Plays what is missing."""
         missing = [number for number in range(self._configuration.games) if number not in self._records]
         if missing and not self._ended:
-            table = Table(self._configuration, **self._objects)
+            workers = min(workers, len(missing))
+            share = -(-len(missing) // workers)
+            table = Table(self._configuration, **self._objects, share=share)
             try:
                 # Compiled here, once, before the workers load the same code from the cache.
                 table.warm_up()
-                if min(workers, len(missing)) == 1:
+                if workers == 1:
                     self._play_here(table, iter(missing))
                 else:
-                    self._play_in_workers(iter(missing), min(workers, len(missing)))
+                    self._play_in_workers(iter(missing), workers, share)
             except MatchInterrupted:
                 raise
             except KeyboardInterrupt:
@@ -160,8 +162,8 @@ class _Play:
             if self._ended:
                 return
 
-    def _play_in_workers(self, missing: Iterator[int], count: int) -> None:
-        pool = WorkerPool(self._configuration, count)
+    def _play_in_workers(self, missing: Iterator[int], count: int, share: int) -> None:
+        pool = WorkerPool(self._configuration, count, share)
         try:
             told, under_way = 0, 0  # workers that know of the last game; games
             while told < count or under_way:

@@ -23,14 +23,14 @@ class Table:
     Args:
       configuration: of the match.
       game, a, b: the objects, where no text names them; default what the configuration names.
-      workers: processes that each have such a table for this match.
+      share: games to expect here, where several processes have a table for this match; default all.
     """
 
     def __init__(
         self, configuration: MatchConfiguration, game: Game | None = None, a: Any = None, b: Any = None,
-        workers: int = 1,
+        share: int | None = None,
     ):  # fmt: skip
-        self._configuration, self._workers = configuration, workers
+        self._configuration, self._share = configuration, share or configuration.games
         self._game = game if game is not None else named_game(configuration.game)
         self._limits = configuration.limits
         self._players: dict[str, Player] = {
@@ -62,7 +62,7 @@ class Table:
         """
         searches = {side: one for side, one in self._players.items() if isinstance(one, SearchPlayer)}
         if len(searches) == 2 and SideBySide.pays(searches, self._limits):
-            yield from SideBySide(self._configuration, self._game, searches, self._workers).play_all(numbers)
+            yield from SideBySide(self._configuration, self._game, searches, self._share).play_all(numbers)
         else:
             yield from map(self._play, numbers)
 

@@ -106,6 +106,11 @@ class SearchPlayer:
         """What its search remembers by; None without one."""
         return self._search.memory
 
+    @property
+    def bytes_a_node(self) -> int:
+        """Of its tree."""
+        return self._search.bytes_a_node
+
     def warm_up(self) -> None:
         """Compiles the search."""
         self._search.warm_up()

@@ -15,14 +15,13 @@ from engram.games.game import Game
 from engram.search.limit import Limit
 from engram.search.lockstep import Lockstep
 from engram.search.preset import Preset
-from engram.search.tree import node_dtype
 
 BATCH = 64
 """Leaves that a network answers together: where one of the size of `go9` is as fast as it can be."""
 BATCHES = 8
 """That wait together where answers are shared, so that the leaves which nobody knows fill some."""
 BYTES = 1 << 31
-"""For the trees and memories of both sides at all boards."""
+"""For the trees and memories of both sides at all boards of a process, about."""
 
 
 class SideBySide:
@@ -35,24 +34,20 @@ class SideBySide:
     Args:
       configuration: of the match, its budgets in simulations.
       game: compiled or plain Python.
-      searches: the players of sides `A` and `B`. workers: processes among which the games are spread.
+      searches: the players of sides `A` and `B`. share: games to expect here, so that other processes have some too.
     """
 
-    def __init__(
-        self, configuration: MatchConfiguration, game: Game, searches: Mapping[str, SearchPlayer], workers: int = 1
-    ):
+    def __init__(self, configuration: MatchConfiguration, game: Game, searches: Mapping[str, SearchPlayer], share: int):
         self._configuration, self._game = configuration, game
         self._limits = configuration.limits
         given = {side: one.preset for side, one in searches.items()}
         presets = sharing(game, given)
         board = sum(_board_bytes(game, one, self._limits[side]) for side, one in searches.items())
-        # Other workers want games too.
-        boards = min(BYTES // board, -(-configuration.games // workers))
+        boards = max(1, min(BYTES // board, share))
         self._at_once = {
-            side: max(1, min(boards // 2, _at_once(one, shares=one is not given[side])))
-            for side, one in presets.items()
+            side: min(boards, _at_once(one, shares=one is not given[side])) for side, one in presets.items()
         }
-        num_boards = 2 * max(self._at_once.values())
+        num_boards = min(boards, 2 * max(self._at_once.values()))
         self._searches = {
             side: Lockstep(game, one, num_boards, at_once=self._at_once[side]) for side, one in presets.items()
         }
@@ -164,4 +159,4 @@ def _board_bytes(game: Game, one: SearchPlayer, limit: Limit) -> int:
     """What a side holds at a board: its memory, and a tree of two searches in which every simulation expands."""
     assert limit.simulations is not None
     store = one.memory.store_bytes if one.memory is not None else 0
-    return store + 2 * limit.simulations * game.num_actions * node_dtype.itemsize
+    return store + 2 * limit.simulations * game.num_actions * one.bytes_a_node

@@ -37,10 +37,10 @@ class WorkerPool:
 
     Args:
       configuration: of the match.
-      count: how many, ≥ 1.
+      count: how many, ≥ 1. share: games for each of them, about.
     """
 
-    def __init__(self, configuration: MatchConfiguration, count: int):
+    def __init__(self, configuration: MatchConfiguration, count: int, share: int):
         self._messages: queue.SimpleQueue[tuple[int, dict[str, Any] | None]] = queue.SimpleQueue()
         self._processes: list[subprocess.Popen[str]] = []
         # A group of their own, so that Ctrl-C on the terminal reaches the parent alone.
@@ -57,7 +57,7 @@ class WorkerPool:
                 )
                 self._processes.append(process)
                 threading.Thread(target=self._listen, args=(index, process), daemon=True).start()
-                self._tell(index, {"configuration": configuration.to_json(), "workers": count})
+                self._tell(index, {"configuration": configuration.to_json(), "share": share})
         except BaseException:
             self.close()
             raise
@@ -150,7 +150,7 @@ def serve() -> None:
     threading.Thread(target=_read, args=(asked, requests), daemon=True).start()
     try:
         begun = requests.get()
-        table = Table(MatchConfiguration.from_json(begun["configuration"]), workers=begun["workers"])
+        table = Table(MatchConfiguration.from_json(begun["configuration"]), share=begun["share"])
         table.warm_up()
         for record in table.play_all(_numbers(requests, answers)):
             _answer(answers, {"record": asdict(record)})

@@ -85,7 +85,7 @@ def stream(
     """Searches in short runs on one tree, telling what it found every interval, once at least.
 
     Args:
-      limit: of the whole; None: none but `stop`.
+      limit: of the whole; None: it goes on until `stop`.
       seed: of the first run; the others go on from it.
       interval_s: between two tellings.
       stop: asked between the runs; whether to end.
@@ -110,7 +110,9 @@ def stream(
         ended = result.stopped == "interrupted" or stop()
         if limit is not None:
             over = limit.seconds is not None and now - begun >= limit.seconds
-            ended = ended or over or result.stopped != "seconds"
+            # A run's clock may strike with its last simulation.
+            spent = limit.simulations is not None and simulations >= limit.simulations
+            ended = ended or over or spent or result.stopped != "seconds"
         elif result.stopped == "proven" and not ended:
             time.sleep(seconds)  # there is nothing left to search, only to wait for the next line
         if ended or now - told >= interval_s:

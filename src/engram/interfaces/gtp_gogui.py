@@ -25,19 +25,20 @@ def _moves(session: Session, words: Words, name: str) -> list[tuple[int, int]]:
 
 def play_sequence(session: Session, words: Words) -> str:
     """All of these moves, or none where one is not legal."""
-    done = 0
+    done, resigned = 0, session.position.resigned
     try:
         for player, action in _moves(session, words, "gogui-play_sequence"):
             session.make(player, action)
             done += 1
     except GtpError:
         session.undo(done)
+        session.position.resigned = resigned
         raise
     return ""
 
 
 def undo(session: Session, words: Words) -> str:
-    session.undo(parse_count(words[0]) if words else 1)
+    session.undo(parse_count(only(words, "gg-undo takes a number of moves")) if words else 1)
     return ""
 
 
@@ -57,17 +58,18 @@ def setup_player(session: Session, words: Words) -> str:
 def show_search(session: Session, words: Words) -> str:
     """Thinks as about a move of its own and answers with marks for the board: values, visits, the line expected."""
     game, turn = session.position.game, session.position.game.to_play(session.position.state)
-    player = parse_colour(words[0]) if words else turn
+    player = parse_colour(only(words, "engram-show_search takes a colour")) if words else turn
     result = session.look(player)
     shown = [move for move in result.moves if move.visits > 0][:_SHOWN]
     on_board = [move for move in shown if move.name.lower() != "pass"]
     line = [f"{'bw'[(player + ply) % 2]} {name}" for ply, name in enumerate(result.moves[0].principal_variation)]
+    visits = sum(move.visits for move in result.moves)
     sign = 1 if player == 0 else -1
     parts = [
         f"VAR {' '.join(line)}",
         "INFLUENCE " + " ".join(f"{move.name} {sign * move.value:.2f}" for move in on_board),
         "LABEL " + " ".join(f"{move.name} {move.visits}" for move in on_board),
-        f"TEXT {game.action_name(result.action)}: value {result.value:+.3f} after {result.simulations} simulations",
+        f"TEXT {game.action_name(result.action)}: value {result.value:+.3f}, {visits} visits",
     ]
     return "\n".join(part for part in parts if " " in part.strip())
 

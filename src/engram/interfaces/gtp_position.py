@@ -97,11 +97,15 @@ class Position:
         self.moves.append((player, action))
         self.resigned = None
 
-    def undo(self) -> None:
-        """Takes the last move back."""
-        if not self.moves:
+    def undo(self, number: int = 1) -> None:
+        """Takes the last moves back.
+
+        Raises:
+          GtpError: there are fewer.
+        """
+        if number > len(self.moves):
             raise GtpError("cannot undo")
-        self._set(self.start, self.moves[:-1])
+        self._set(self.start, self.moves[: len(self.moves) - number])
 
     def _set(self, start: State, moves: list[Move]) -> None:
         state = start

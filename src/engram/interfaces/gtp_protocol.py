@@ -116,11 +116,14 @@ class Lines:
         while chunk := os.read(self._descriptor, 1 << 16):
             *whole, rest = (rest + chunk).split(b"\n")
             for line in whole:
-                text = line.decode("utf-8", errors="replace")
-                self._seen += _is_interrupt(text)
-                self._queue.put(text)
-        self._queue.put(rest.decode("utf-8", errors="replace"))
+                self._put(line)
+        self._put(rest)
         self._queue.put(None)
+
+    def _put(self, line: bytes) -> None:
+        text = line.decode("utf-8", errors="replace")
+        self._seen += _is_interrupt(text)
+        self._queue.put(text)
 
 
 def _is_interrupt(line: str) -> bool:

@@ -12,7 +12,6 @@ from engram.games.sgf import is_go
 from engram.interfaces.gtp_analysis import stream
 from engram.interfaces.gtp_clock import Clock
 from engram.interfaces.gtp_position import Position
-from engram.interfaces.gtp_protocol import GtpError
 from engram.rng import derive_seed
 from engram.search.limit import Limit
 from engram.search.preset import Preset
@@ -101,11 +100,10 @@ class Session:
         Raises:
           GtpError: there are fewer; then none is taken back.
         """
-        if number > len(self.position.moves):
-            raise GtpError("cannot undo")
-        for _ in range(number):
-            self.comments.pop(len(self.position.moves), None)
-            self.position.undo()
+        before = len(self.position.moves)
+        self.position.undo(number)
+        for move in range(before - number, before):
+            self.comments.pop(move + 1, None)
 
     def next_seed(self) -> int:
         """The seed of one more search."""
@@ -129,8 +127,15 @@ class Session:
         state = self.position.on_move(player)
         limit, seed = self._limit(player), self.next_seed()
         if tell is None:
-            return self.ready().run(state, limit, seed=seed, stop=self._interrupted)
-        return stream(self.ready(), state, limit, seed=seed, interval_s=interval_s, tell=tell, stop=self._interrupted)
+            return self.ready().run(state, limit, seed=seed, stop=self._enough)
+        return stream(self.ready(), state, limit, seed=seed, interval_s=interval_s, tell=tell, stop=self._enough)
+
+    def _enough(self) -> bool:
+        """Whether to end a thought: nobody wants a move that was not thought about at all."""
+        if not self._interrupted():
+            return False
+        visits = self.ready().moves().visits
+        return bool(visits.sum() >= len(visits))
 
     def _limit(self, player: int) -> Limit:
         share = math.inf

@@ -95,6 +95,11 @@ class Search:
         """What answers batches of its leaves; None without one."""
         return self._workspace.evaluator
 
+    @property
+    def bytes_a_node(self) -> int:
+        """What a node of a tree takes, its columns included."""
+        return self._workspace.bytes_a_node
+
     def warm_up(self) -> None:
         """Compiles, or loads from the cache, all that this search calls; `run` does it before its clock starts."""
         self._workspace.warm_up()
@@ -245,7 +250,7 @@ class Search:
         every: int | None,
     ) -> str:
         work = self._workspace
-        fewest = self.preset.threads  # or a thread would look on
+        fewest = self.preset.threads  # one simulation for each, however long it takes
         count = fewest if every is None else min(fewest, every)
         told = begun
         while True:
@@ -253,7 +258,7 @@ class Search:
             work.step(count)
             now = time.perf_counter()
             done = work.total_done() - done_before
-            due = now - told > 0.1 if every is None else done > 0 and work.total_done() % every == 0
+            due = now - told > 0.1 if every is None else work.total_done() // every > done_before // every
             if progress is not None and due:
                 told = now
                 progress(work.total_done(), now - begun)

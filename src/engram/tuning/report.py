@@ -88,7 +88,7 @@ def _plot(file: Path, title: str, space: Space, found: Findings) -> None:
     _plot_importance(grid[0][2], found)
     _plot_paper(grid[1], space, found)
     figure.suptitle(title)
-    figure.savefig(file, dpi=110)
+    figure.savefig(file, dpi=110, format="png")
     pyplot.close(figure)
 
 
