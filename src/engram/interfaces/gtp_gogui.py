@@ -5,7 +5,6 @@ Source: GoGui's manual, "Interactive Go engines" and "Analyze commands".
 
 from __future__ import annotations
 
-from engram.errors import IllegalAction
 from engram.interfaces.gtp_protocol import GtpError, Words, only, parse_colour, parse_count
 from engram.interfaces.gtp_session import Session
 
@@ -17,21 +16,17 @@ def _moves(session: Session, words: Words, name: str) -> list[tuple[int, int]]:
     if len(words) % 2:
         raise GtpError(f"{name} takes pairs of a colour and a vertex")
     parse = session.position.game.parse_action
-    try:
-        return [(parse_colour(colour), parse(vertex)) for colour, vertex in zip(words[::2], words[1::2], strict=True)]
-    except IllegalAction as error:
-        raise GtpError(str(error)) from None
+    return [(parse_colour(colour), parse(vertex)) for colour, vertex in zip(words[::2], words[1::2], strict=True)]
 
 
 def play_sequence(session: Session, words: Words) -> str:
     """All of these moves, or none where one is not legal."""
-    done, resigned = 0, session.position.resigned
+    before, resigned = len(session.position.moves), session.position.resigned
     try:
         for player, action in _moves(session, words, "gogui-play_sequence"):
             session.make(player, action)
-            done += 1
     except GtpError:
-        session.undo(done)
+        session.undo(len(session.position.moves) - before)
         session.position.resigned = resigned
         raise
     return ""

@@ -39,11 +39,11 @@ class Position:
         Raises:
           GtpError: the board is not empty, or stones cannot lie so.
         """
+        area, placed = self.size**2, {*black, *white}
+        if len(placed) != len(black) + len(white) or area in placed:
+            raise GtpError("bad vertex list")
         if stones(self.state).any():
             raise GtpError("board not empty")
-        area = self.size**2
-        if len({*black, *white}) != len(black) + len(white) or area in {*black, *white}:
-            raise GtpError("bad vertex list")
         marks = ["."] * area
         for mark, actions in zip("XO", (black, white), strict=True):
             for action in actions:

@@ -100,10 +100,9 @@ class Session:
         Raises:
           GtpError: there are fewer; then none is taken back.
         """
-        before = len(self.position.moves)
         self.position.undo(number)
-        for move in range(before - number, before):
-            self.comments.pop(move + 1, None)
+        left = len(self.position.moves)
+        self.comments = {move: comment for move, comment in self.comments.items() if move <= left}
 
     def next_seed(self) -> int:
         """The seed of one more search."""

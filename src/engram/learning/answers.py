@@ -23,6 +23,20 @@ def key_of(planes):
     return key if key != np.uint64(0) else np.uint64(1)
 
 
+@compiled(inline=True)
+def place_of(key, size):
+    """Where in a table of so many places a key belongs."""
+    return key % np.uint64(size)
+
+
+@compiled
+def _places(keys, size):
+    places = np.empty(len(keys), np.int64)
+    for row in range(len(keys)):
+        places[row] = place_of(keys[row], size)
+    return places
+
+
 class Answers:
     """Answers of one network, kept by the planes they answer; a new one takes the place of an old one.
 
@@ -44,16 +58,13 @@ class Answers:
 
     def read(self, keys: np.ndarray) -> list[np.ndarray]:
         """The parts of the answers under some keys, all of which are kept."""
-        places = self._places(keys)
+        places = _places(keys, len(self.keys))
         return [part[places] for part in self._parts]
 
     def keep(self, keys: np.ndarray, answers: list[np.ndarray]) -> None:
         """Keeps answers, the parts of each in row k under `keys[k]`."""
-        places = self._places(keys)
+        places = _places(keys, len(self.keys))
         self.keys[places] = 0  # whoever is interrupted leaves no key over another's answer
         for part, new in zip(self._parts, answers, strict=True):
             part[places] = new
         self.keys[places] = keys
-
-    def _places(self, keys: np.ndarray) -> np.ndarray:
-        return (keys % np.uint64(len(self.keys))).astype(np.int64)

@@ -6,7 +6,7 @@ import numpy as np
 
 from engram.compile import call, compiled
 from engram.games.game import Game
-from engram.learning.answers import key_of
+from engram.learning.answers import key_of, place_of
 
 
 @compiled
@@ -25,10 +25,12 @@ def turn(source, target, cells):
 
 
 @compiled
-def encode_turned(encode, history, state, cells, scratch, planes):
-    """Planes of a state as a symmetry shows it (`cells` of it)."""
+def encode_turned(encode, history, state, number, cells, scratch, planes):
+    """Planes of a state as symmetry `number` shows it (0: as it is). Negative on failure."""
+    if number == 0:
+        return encode_state(encode, history, state, planes.ctypes.data)
     status = encode_state(encode, history, state, scratch.ctypes.data)
-    turn(scratch, planes, cells)
+    turn(scratch, planes, cells[number])
     return status
 
 
@@ -42,10 +44,7 @@ def encode_batch(encode, history, states, stride, rows, turns, cells, scratch, p
     """
     for row in range(len(rows)):
         state = states + rows[row] * stride
-        if turns[row] == 0:
-            status = encode_state(encode, history, state, planes[row].ctypes.data)
-        else:
-            status = encode_turned(encode, history, state, cells[turns[row]], scratch, planes[row])
+        status = encode_turned(encode, history, state, turns[row], cells, scratch, planes[row])
         if status < 0:
             return status
     return 0
@@ -65,14 +64,11 @@ def encode_unknown(encode, history, states, stride, count, first, turns, cells, 
     row, filled, hits = first, 0, 0
     while row < count and filled < len(planes):
         state = states + row * stride
-        if turns[row] == 0:
-            status = encode_state(encode, history, state, planes[filled].ctypes.data)
-        else:
-            status = encode_turned(encode, history, state, cells[turns[row]], scratch, planes[filled])
+        status = encode_turned(encode, history, state, turns[row], cells, scratch, planes[filled])
         if status < 0:
             return status, 0, 0
         key = key_of(planes[filled]) if len(known) > 0 else np.uint64(0)
-        if len(known) > 0 and known[key % np.uint64(len(known))] == key:
+        if len(known) > 0 and known[place_of(key, len(known))] == key:
             rows[1, hits] = row
             keys[1, hits] = key
             hits += 1

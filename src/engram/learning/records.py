@@ -21,7 +21,7 @@ from engram.compile import call, compiled, pointer_at
 from engram.errors import InvalidFile, InvalidParameter
 from engram.games.game import SLACK, Game
 from engram.games.go import go
-from engram.learning.encoding import encode_state, encoder, symmetry_tables, turn
+from engram.learning.encoding import encode_turned, encoder, symmetry_tables
 
 _RANK = re.compile(r"(\d+)\s*([kdp])", re.IGNORECASE)
 _DECIDED = re.compile(r"([BW])\+(\d|R)", re.IGNORECASE)
@@ -158,11 +158,7 @@ def replay(
         for move in range(first[row], chosen[row]):
             call(play, (state, np.int64(actions[move])))
         sides[row] = 1.0 - 2.0 * call(to_play, (state,))
-        if turns[row] == 0:
-            encode_state(encode, history, state, planes[row].ctypes.data)
-        else:
-            encode_state(encode, history, state, scratch.ctypes.data)
-            turn(scratch, planes[row], cells[turns[row]])
+        encode_turned(encode, history, state, turns[row], cells, scratch, planes[row])
 
 
 @compiled

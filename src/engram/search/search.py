@@ -265,8 +265,7 @@ class Search:
             if work.finished():
                 if work.is_proven(0):
                     return "proven"
-                budget = int(work.slots["budget"].sum())
-                return "simulations" if work.total_done() >= budget else "decided"
+                return "simulations" if work.left() <= 0 else "decided"
             if ended():
                 return "interrupted"
             if seconds is not None and now - begun >= seconds:

@@ -103,7 +103,7 @@ class Workspace:
         ]
         refuse_threads(game, preset, self.memory)
         self.threads = preset.threads
-        shared = self.threads > 1 and preset.parallel == "tree"
+        self._shared = shared = self.threads > 1 and preset.parallel == "tree"
         # Slots of one tree: leaves that wait for an evaluator, or threads.
         self.sharers = self.threads if shared else preset.num_leaves if preset.evaluator else 1
         self._pool: ThreadPoolExecutor | None = None
@@ -210,6 +210,10 @@ class Workspace:
         """Simulations backed up in all trees since `start`."""
         return int(self.slots["done"].sum())
 
+    def left(self) -> int:
+        """Simulations of all trees until their budgets are spent."""
+        return int(self.slots["budget"].sum()) - self.total_done()
+
     def is_proven(self, number: int) -> bool:
         """Whether the value of a tree's root is proven."""
         return bool(self.trees[number].nodes[0]["flags"] & PROVEN)
@@ -258,7 +262,8 @@ class Workspace:
                 self._simulate_in_threads(count)
             else:
                 simulation.simulate(self.program[0], self.slots, count)
-            self._see_to_statuses()
+            self._raise_failures()
+            self._grow()
         elif count > 0:
             self._step_batch()
 
@@ -270,7 +275,7 @@ class Workspace:
         """Compiles, or loads from the cache, all that a search calls."""
         nothing = self.slots[:0]
         simulation.simulate(self.program[0], nothing, 0)
-        if self._together:
+        if self._shared:
             simulation.simulate_together(self.program[0], self.slots[:1], np.zeros(1, np.int64), 1)
             simulation.is_decided(self.trees[0].header[0], 0)
         if self.preset.evaluator is not None:
@@ -288,8 +293,8 @@ class Workspace:
         # Every thread has left the kernel when this returns: the arrays may move then.
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.threads - 1, "engram")
-        if self._together:
-            wanted = min(count, self._left())
+        if self._shared:
+            wanted = min(count, self.left())
             work: Any = simulation.simulate_together
             what: tuple[Any, ...] = (np.array([wanted], np.int64), max(1, wanted // (PORTIONS * self.threads)))
         else:
@@ -304,18 +309,10 @@ class Workspace:
             wait(others)
         for other in others:
             other.result()
-        if self._together and not (self.slots["status"] == FAILED).any():
-            left, early = self._left(), self.slots[0]["stop_early"]
+        if self._shared and not (self.slots["status"] == FAILED).any():
+            left, early = self.left(), self.slots[0]["stop_early"]
             if left <= 0 or (early and simulation.is_decided(self.trees[0].header[0], left)):
                 self.slots["status"] = FINISHED
-
-    @property
-    def _together(self) -> bool:
-        """Whether threads share a tree, and so a budget."""
-        return self.threads > 1 and self.sharers > 1
-
-    def _left(self) -> int:
-        return int(self.slots["budget"].sum()) - self.total_done()
 
     def _shares(self, amount: int) -> Any:
         share, more = divmod(amount, self.sharers)
@@ -339,7 +336,7 @@ class Workspace:
                 simulation.withdraw_all(self.slots, waiting)
                 raise
             simulation.finish_all(self.program[0], self.slots, waiting, *answer)
-        self._see_to_statuses()
+        self._raise_failures()
 
     def _waiting_states(self, count: int) -> Any:
         if isinstance(self.game, PythonGame):
@@ -348,15 +345,13 @@ class Workspace:
         raw = self._batch[:count].view(np.uint8)[:, : self.game.state_dtype.itemsize]
         return np.ascontiguousarray(raw).view(self.game.state_dtype).reshape(count)
 
-    def _see_to_statuses(self) -> None:
-        statuses = self.slots["status"]
+    def _raise_failures(self) -> None:
         self.game.raise_pending()
-        if (statuses == FAILED).any():
+        if (self.slots["status"] == FAILED).any():
             raise OperatorError(
                 f"while searching {self.game.name}: {self._suspects()} failed, or gave a value that is not in [-1, 1] "
                 "or a child that is not there; run with NUMBA_BOUNDSCHECK=1 to see where"
             )
-        self._grow()
 
     def _grow(self) -> bool:
         """Makes room in the trees that ask for it; whether any did."""
