@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -30,7 +31,7 @@ WHERE = space("uct", tune=["exploration=0.2:3:log"])
 
 
 def objective(file, seed=1):
-    return MatchObjective("tic_tac_toe", WHERE, "random", 20, None, None, seed, str(file))
+    return MatchObjective("tic_tac_toe", WHERE, "random", 20, None, None, None, seed, str(file))
 
 
 def study(file, seed=1):
@@ -89,6 +90,13 @@ def test_others_trials_are_left_alone(tmp_path):
     assert one._adopt() is None
     trial.set_user_attr(CLAIM, {"host": "another", "process": 1, "time": time.time() - 10_000})
     assert one._adopt() is not None
+
+
+def test_games_that_are_resigned_make_another_study(tmp_path):
+    played_out = objective(tmp_path / "s.sqlite")
+    resigned = replace(played_out, resign=0.9)
+    assert resigned.key != played_out.key
+    assert resigned.play({"exploration": 1.0}, 0, 2).configuration.resign == 0.9
 
 
 ARGUMENTS = [

@@ -152,7 +152,7 @@ def sharing(game: Game, presets: Mapping[str, Preset]) -> dict[str, Preset]:
 def _at_once(preset: Preset, *, shares: bool) -> int:
     """Trees of a side that should think at once."""
     leaves = BATCHES * BATCH if shares else BATCH
-    return max(1, min(BATCH, leaves // preset.num_leaves))
+    return max(1, leaves // preset.num_leaves)
 
 
 def _board_bytes(game: Game, one: SearchPlayer, limit: Limit) -> int:

@@ -19,6 +19,7 @@ from engram.interfaces.command import (
     GameOption,
     JsonOption,
     MovesOption,
+    ResignOption,
     SearchOption,
     SecondsOption,
     SeedOption,
@@ -244,9 +245,7 @@ def match(
     b_seconds: Annotated[Optional[float], typer.Option(help="Seconds a move of B alone.")] = None,
     seed: SeedOption = 0,
     opening_moves: Annotated[Optional[int], typer.Option(help="Random moves that begin each pair.")] = None,
-    resign: Annotated[
-        Optional[float], typer.Option(help="End games whose winner both sides' values agree on so surely: 0.9.")
-    ] = None,
+    resign: ResignOption = None,
     sprt: Annotated[
         Optional[str], typer.Option(help="Stop early: 'elo0=0,elo1=20' (also alpha, beta; default 0.05).")
     ] = None,

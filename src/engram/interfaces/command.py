@@ -19,6 +19,10 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print plain JSON for p
 SimulationsOption = Annotated[Optional[int], typer.Option("--simulations", "-n", help="Simulations a move.")]
 SecondsOption = Annotated[Optional[float], typer.Option("--seconds", help="Seconds a move.")]
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of all random numbers.")]
+ResignOption = Annotated[
+    Optional[float],
+    typer.Option("--resign", help="End games whose winner both sides' values agree on so surely: 0.9."),
+]
 MovesOption = Annotated[str, typer.Option("--moves", "-m", help="Moves played so far, such as '4 4 3' or 443.")]
 DatabaseOption = Annotated[str, typer.Option("--database", "-d", help="SQLite file, or any database by URL.")]
 

@@ -14,6 +14,7 @@ from engram.errors import EngramError, InvalidSpecification
 from engram.interfaces.command import (
     GameOption,
     JsonOption,
+    ResignOption,
     SecondsOption,
     SeedOption,
     SimulationsOption,
@@ -47,6 +48,7 @@ def tune(
     simulations: SimulationsOption = None,
     seconds: SecondsOption = None,
     opening_moves: Annotated[Optional[int], typer.Option(help="Random moves that begin each pair.")] = None,
+    resign: ResignOption = None,
     seed: SeedOption = 0,
     workers: Annotated[
         int, typer.Option(min=1, help="Processes of this machine; others join by the same command.")
@@ -71,7 +73,7 @@ def tune(
     where = space(search, knots=knots, knot_range=_range(knot_range), tune=number or [])
     objective = MatchObjective(
         game=game, space=where, against=against, simulations=simulations, seconds=seconds,
-        opening_moves=opening_moves, seed=seed, database=storage,
+        opening_moves=opening_moves, resign=resign, seed=seed, database=storage,
     )  # fmt: skip
     budget: dict[str, Any] = {"max_games": max_games, "confirm_games": confirm_games, "trial_games": trial_games}
     study = Study(objective, **budget)

@@ -37,6 +37,9 @@ from engram.search.sharing import count_visit, move_first, move_own, move_value
 from engram.search.tree import PROVEN, nodes_of, own_of, sign_of
 
 
+_FAR = 4.0  # farther than any two values
+
+
 @compiled(inline=True)
 def best_child_value(nodes, node, taken, taken_before):
     """Value for player 0 of the best child of `node` that was visited before this simulation; nan if none was.
@@ -45,16 +48,17 @@ def best_child_value(nodes, node, taken, taken_before):
     """
     parent = nodes[node]
     sign = sign_of(parent)
-    # Selected without a branch, which nobody could predict; the child taken comes last, with its value before.
-    best = -math.inf
+    # Those that do not count are put below all others by arithmetic: a branch, which nobody could predict, takes twice
+    # as long. The child taken comes last, with its value before.
+    best = -_FAR
     first = np.uint64(parent.first_child)
     for child in range(first, first + np.uint64(parent.num_visited)):
-        counts = (nodes[child].visit_count > 0) & (child != np.uint64(taken))
-        value = sign * nodes[child].value if counts else -math.inf
+        left_out = (nodes[child].visit_count == 0) | (child == np.uint64(taken))
+        value = sign * nodes[child].value - _FAR * np.float64(left_out)
         best = value if value > best else best
     value = sign * taken_before
     best = value if value > best else best
-    return sign * best if best > -math.inf else math.nan
+    return sign * best if best > -0.5 * _FAR else math.nan
 
 
 @compiled

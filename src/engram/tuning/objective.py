@@ -33,6 +33,7 @@ class MatchObjective:
       against: the fixed player.
       simulations, seconds: budget a move of both; one of them or both.
       opening_moves: random moves that begin each pair; None: the match's default.
+      resign: value at which both sides must agree for a game to end, as in a match; None: games are played out.
       seed: of the whole study.
       database: where games are recorded, a file or URL.
     """
@@ -43,6 +44,7 @@ class MatchObjective:
     simulations: int | None
     seconds: float | None
     opening_moves: int | None
+    resign: float | None
     seed: int
     database: str
 
@@ -51,9 +53,12 @@ class MatchObjective:
         """All that decides the course of its games and the meaning of its trials; canonical."""
         middle = self.space.values([0.5] * len(self.space.tunables))
         configuration = self._configuration(middle).to_json()
-        kept = ("game", "b", "a_simulations", "a_seconds", "opening_moves", "max_moves", "seed", "sources", "version")
+        kept = (
+            "game", "b", "a_simulations", "a_seconds", "opening_moves", "max_moves", "resign", "seed", "sources",
+            "version",
+        )  # fmt: skip
         return {
-            **{name: configuration[name] for name in kept},
+            **{name: configuration[name] for name in kept if name in configuration},
             "search": self.space.specification(middle),
             "tunables": [asdict(one) for one in self.space.tunables],
         }
@@ -92,15 +97,15 @@ class MatchObjective:
         """
         return match(
             self.game, self.space.specification(values), self.against, games=games, simulations=self.simulations,
-            seconds=self.seconds, seed=self._seed(name), opening_moves=self.opening_moves, workers=workers,
-            database=self.database, progress=progress,
+            seconds=self.seconds, seed=self._seed(name), opening_moves=self.opening_moves, resign=self.resign,
+            workers=workers, database=self.database, progress=progress,
         )  # fmt: skip
 
     def _configuration(self, values: Mapping[str, float]) -> MatchConfiguration:
         return configure(
             self.game, self.space.specification(values), self.against, games=2, simulations=self.simulations,
             seconds=self.seconds, a_simulations=None, a_seconds=None, b_simulations=None, b_seconds=None,
-            seed=self.seed, opening_moves=self.opening_moves, max_moves=None, sprt=None, resign=None,
+            seed=self.seed, opening_moves=self.opening_moves, max_moves=None, sprt=None, resign=self.resign,
         )  # fmt: skip
 
     def _seed(self, name: int | str) -> int:
