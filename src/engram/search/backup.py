@@ -36,7 +36,6 @@ from engram.search.schedules import (
 from engram.search.sharing import count_visit, move_first, move_own, move_value
 from engram.search.tree import PROVEN, nodes_of, own_of, sign_of
 
-
 _FAR = 4.0  # farther than any two values
 
 
