@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engram import durable
+from engram.durable import whole
 from engram.errors import InvalidFile
 
 RECORD = np.dtype([("small", np.int16, (3,)), ("key", np.uint64), ("value", np.float64)], align=True)
@@ -71,12 +72,12 @@ def test_another_format_is_named(tmp_path, monkeypatch):
 def test_damage_is_noticed(tmp_path_factory, cut, flip, bit):
     folder = tmp_path_factory.mktemp("damage")
     durable.save(folder / "a", "thing", {"game": "go:9"}, some_arrays())
-    whole = (folder / "a").read_bytes()
-    content = bytearray(whole[: max(1, int(cut * len(whole)))] if flip is None else whole)
+    content_of = (folder / "a").read_bytes()
+    content = bytearray(content_of[: max(1, int(cut * len(content_of)))] if flip is None else content_of)
     if flip is not None:
         content[int(flip * (len(content) - 1))] ^= 1 << bit
     (folder / "b").write_bytes(content)
-    if bytes(content) == whole:
+    if bytes(content) == content_of:
         durable.load(folder / "b", "thing")
         return
     with pytest.raises(InvalidFile):
@@ -95,3 +96,29 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
         durable.save(file, "thing", {"turn": 2}, some_arrays(1))
     assert durable.about(file, "thing") == {"turn": 1}
     assert os.listdir(tmp_path) == ["a"]
+
+
+def test_what_is_written_whole_takes_the_place_of_the_old_or_leaves_it(tmp_path):
+    file = tmp_path / "a"
+    file.write_text("old")
+    with pytest.raises(ZeroDivisionError), whole(file) as part:
+        part.write_text("half")
+        raise ZeroDivisionError
+    assert file.read_text() == "old"
+    with whole(file) as part:
+        part.write_text("new")
+        assert file.read_text() == "old"
+    assert file.read_text() == "new"
+    assert [one.name for one in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_is_written_and_not_replaced(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with whole(pipe) as part:
+        part.write_text("heard")
+    assert os.read(reader, 100) == b"heard"
+    assert pipe.is_fifo()
+    os.close(reader)

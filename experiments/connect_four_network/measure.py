@@ -16,6 +16,7 @@ import numpy as np
 
 from engram.arena.solver import Solver
 from engram.arena.truth import _wilson
+from engram.durable import whole
 from engram.games.registry import game as game_of
 from engram.rng import derive_seed
 from engram.search.limit import Limit
@@ -102,7 +103,8 @@ def main() -> None:
             share = f"{100 * good / count:.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
             print(f"{search:45} {name:4} {good:5} of {count:5}: {share}", flush=True)
     if asked.output:
-        asked.output.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+        with whole(asked.output) as part:
+            part.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from engram.durable import whole
 from engram.learning.families import MEMBERS, Families, Sampler, Sampling
 from engram.learning.feature_learner import correlation
 from engram.learning.named import NamedNetwork
@@ -118,7 +119,8 @@ def main() -> None:
         print(f"{name:28} {words}", flush=True)
     if asked.output:
         about = {"games": sampler.games, "families": len(families), "seed": asked.seed}
-        asked.output.write_text(json.dumps({**about, "features": found}, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        with whole(asked.output) as part:
+            part.write_text(json.dumps({**about, "features": found}, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from studies import HERE, solved
 import engram
 from engram import durable
 from engram.arena.solver import LimitReached, Solver
+from engram.durable import whole
 from engram.learning.course import CHECKPOINT
 from engram.learning.distil import DistilPlan, held_out, taught
 from engram.learning.evaluator import NetworkEvaluator
@@ -139,7 +140,8 @@ def main() -> None:
     ]  # fmt: skip
     found = {"held_out": rows, "solved": on_solved(searches, solved(given.work, given.positions))}
     text = json.dumps(found, indent=1).replace(str(given.table), "c4.table").replace(str(given.net), "net")
-    (HERE / "distilled.json").write_text(text + "\n", encoding="utf-8")
+    with whole(HERE / "distilled.json") as part:
+        part.write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

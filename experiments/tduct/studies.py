@@ -20,6 +20,7 @@ import numpy as np
 
 import engram
 from engram.arena.solver import LimitReached, Solver
+from engram.durable import whole
 from engram.learning.td_configuration import EvaluationPlan, TdConfiguration, parse_opponents
 from engram.learning.td_curves import draw_small_multiples
 from engram.learning.td_results import Point
@@ -33,7 +34,8 @@ HERE = Path(__file__).parent
 def keep(name: str, found: dict[str, list[Point]], seconds: float) -> None:
     """Writes a study's points, so that a picture can be drawn again without training."""
     data = {"seconds": round(seconds), "points": {key: [asdict(p) for p in points] for key, points in found.items()}}
-    (HERE / f"{name}.json").write_text(json.dumps(data, indent=0), encoding="utf-8")
+    with whole(HERE / f"{name}.json") as part:
+        part.write_text(json.dumps(data, indent=0), encoding="utf-8")
 
 
 def by_opponent(found: dict[str, list[Point]]) -> dict[str, dict[str, list[Point]]]:
@@ -80,7 +82,8 @@ def against_random(work: Path, seeds: int, episodes: int | None, positions: Path
             rows.append(row)
             print(row, flush=True)
     text = json.dumps({"seconds": round(time.monotonic() - begun), "rows": rows}, indent=0)
-    (HERE / "random.json").write_text(text, encoding="utf-8")
+    with whole(HERE / "random.json") as part:
+        part.write_text(text, encoding="utf-8")
 
 
 MINIMAX: dict[str, dict[str, object]] = {
@@ -186,7 +189,8 @@ def solved(work: Path, positions: Path) -> list[tuple[str, float, list[int], boo
             best = max(values.values())
             keeping = [action for action, value in values.items() if value == best]
             found.append((moves, best, keeping, len(keeping) < len(values)))
-        kept.write_text(json.dumps(found), encoding="utf-8")
+        with whole(kept) as part:
+            part.write_text(json.dumps(found), encoding="utf-8")
     return [tuple(row) for row in json.loads(kept.read_text(encoding="utf-8"))]
 
 

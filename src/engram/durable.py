@@ -44,12 +44,16 @@ class Kept(Protocol):
 def whole(path: str | Path) -> Iterator[Path]:
     """A file to write beside `path`, which takes its place when the block ends and is gone if the block fails.
 
-    Whoever reads sees the old file or the new one, whole, whenever the process or the machine stops.
+    Whoever reads sees the old file or the new one, whole, whenever the process or the machine stops. What is no file
+    (a pipe, `/dev/null`) cannot be replaced and is written itself.
 
     Raises:
       OSError: as whoever writes; what was there before still is.
     """
     path = Path(path)
+    if path.exists() and not path.is_file():
+        yield path
+        return
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         part.touch()

@@ -27,6 +27,9 @@ def test_the_main_line_with_its_set_up_stones():
 
 def test_komi_has_one_name():
     assert read_sgf(b"(;SZ[9]KM[-0])").game.name == read_sgf(b"(;SZ[9])").game.name == "go:9,komi=0"
+    in_points = {"375": 7.5, "3.75": 7.5, "3.25": 6.5, "650": 6.5, "6.5": 6.5, "550": 5.5, "376": 376, "7": 7}
+    for text, points in in_points.items():
+        assert read_sgf(f"(;SZ[9]KM[{text}])".encode()).game.name == f"go:9,komi={points:g}"
     assert read_sgf(b"(;SZ[9]KM[-99999.5])").game.name == "go:9,komi=-99999.5"
 
 

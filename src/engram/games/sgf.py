@@ -21,6 +21,8 @@ from engram.games.go import area, go, stones, turn_to
 from engram.games.go_board import board_dtype
 
 LARGEST_BYTES = 1 << 24
+_STONES = {2.75, 3.25, 3.75}
+_HUNDREDTHS = {275, 325, 375, 550, 650, 750}
 _COLOURS = ("b", "w")
 
 Move = tuple[int, int]
@@ -82,7 +84,8 @@ def read_sgf(source: str | bytes | Path, game: Game | None = None) -> GameFile:
     Args:
       source: a path, or the file's bytes.
       game: the game that the file must fit in size, and whose komi then holds; default: size and komi
-        as the file says (komi 0 if it says nothing).
+        as the file says (komi 0 if it says nothing; `KM[650]` and, where stones are counted, `KM[3.75]` and `KM[375]`
+        are what some servers write for 6.5 and 7.5 points).
 
     Raises:
       InvalidFile: it cannot be read, is no SGF of Go, is damaged, has another size than the game, places
@@ -95,7 +98,7 @@ def read_sgf(source: str | bytes | Path, game: Game | None = None) -> GameFile:
         root = file.get_root()
         if (kind := _number(root, "GM", 1)) != 1:
             raise ValueError(f"it holds another game, GM[{kind}]")
-        size, komi = file.get_size(), _number(root, "KM", 0.0)
+        size, komi = file.get_size(), _points(_number(root, "KM", 0.0))
         setup, plays = sgf_moves.get_setup_and_moves(file)
         first = root.get("PL") if root.has_property("PL") else None
         handicap = _number(root, "HA", 0) > 1
@@ -194,6 +197,12 @@ def _number(root: Any, name: str, default: float) -> float:
     except ValueError:
         given = root.get_raw(name)[:20].decode("ascii", "backslashreplace")
         raise ValueError(f"{name} is no number, but {given!r}") from None
+
+
+def _points(komi: float) -> float:
+    """Points of a komi that may be in hundredths, or in stones, of which each is two points."""
+    stones = komi / 100.0 if komi in _HUNDREDTHS else komi
+    return 2.0 * stones if stones in _STONES else stones
 
 
 def _sentence(error: Exception) -> str:

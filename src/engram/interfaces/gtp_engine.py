@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 from engram import __version__
+from engram.durable import whole
 from engram.errors import EngramError
 from engram.games.game import Game
 from engram.games.go import chains, render
@@ -194,7 +194,8 @@ class GtpEngine:
         if not words:
             return "\n".join(line for line in text.splitlines() if line)
         try:
-            Path(words[0]).write_text(text, encoding="utf-8")
+            with whole(words[0]) as part:
+                part.write_text(text, encoding="utf-8")
         except (OSError, ValueError) as error:
             raise GtpError(f"{words[0]} cannot be written: {error}") from None
         return ""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from engram.arena.memory_truth import MemoryTruthRow, memory_truth
 from engram.arena.truth import default_workers
+from engram.durable import whole
 from engram.errors import InvalidSpecification
 from engram.interfaces.measured import pyplot, read_rows, write_rows
 from engram.specification import split_specifications
@@ -100,5 +101,6 @@ def _plot(file: Path, game: str, rows: list[MemoryTruthRow]) -> None:
     every[1, 0].set_ylabel("root-mean-square error")
     every[0, 0].legend(fontsize=8)
     figure.suptitle(f"{game}: whose value is closer to the truth?")
-    figure.savefig(file, dpi=110)
+    with whole(file) as part:
+        figure.savefig(part, dpi=110, format="png")
     plots.close(figure)

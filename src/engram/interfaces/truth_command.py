@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from engram.arena.truth import TruthRow, default_workers, difference, truth
+from engram.durable import whole
 from engram.errors import InvalidSpecification
 from engram.interfaces.measured import pyplot, read_rows, write_rows
 from engram.specification import split_specifications
@@ -112,5 +113,6 @@ def _plot(file: Path, game: str, rows: list[TruthRow]) -> None:
         axes.grid(alpha=0.3)
     figure.legend(*error_axes.get_legend_handles_labels(), loc="outside right center", fontsize=8)
     figure.suptitle(f"{game}: searches against exact values ({rows[0].positions} positions, 95 % bars)")
-    figure.savefig(file, dpi=120)
+    with whole(file) as part:
+        figure.savefig(part, dpi=120, format="png")
     plots.close(figure)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from engram.arena.statistics import NORMAL_95
+from engram.durable import whole
 from engram.errors import InvalidFile, MissingPackage
 from engram.learning.td_results import Point
 
@@ -147,12 +148,13 @@ def _score_axis(axis: Any, title: str) -> None:
 
 def _write(figure: Any, path: Path, title: str, points: Sequence[Point]) -> None:
     try:
-        if path.suffix == ".html":
-            picture = io.BytesIO()
-            figure.savefig(picture, format="png", dpi=110)
-            path.write_text(_page(title, picture.getvalue(), points), encoding="utf-8")
-        else:
-            figure.savefig(path, dpi=110)
+        with whole(path) as part:
+            if path.suffix == ".html":
+                picture = io.BytesIO()
+                figure.savefig(picture, format="png", dpi=110)
+                part.write_text(_page(title, picture.getvalue(), points), encoding="utf-8")
+            else:
+                figure.savefig(part, format=path.suffix[1:] or "png", dpi=110)
     except OSError as error:
         raise InvalidFile(f"{path} cannot be written: {error}") from error
 
