@@ -109,3 +109,30 @@ def test_the_command_keeps_rows_and_goes_on(tmp_path):
     assert "another setting" in other.stderr
     (tmp_path / "truth.json").write_text("{")
     assert CliRunner().invoke(app, [*command, "-n", "20"]).exit_code == 2
+
+
+WITH_RULE = """from engram.search.presets import uct
+
+
+def with_rule(backup=None):
+    return uct(exploration={exploration}, backup=backup)
+"""
+
+
+def test_a_search_whose_file_has_changed_is_measured_anew(tmp_path):
+    file, kept = tmp_path / "mine.py", tmp_path / "out" / "truth.json"
+    command = ["truth", "-g", "tic_tac_toe", "--positions", "40", "--workers", "1", "-o", str(kept.parent), "--json"]
+    command += ["-n", "20", "-s", f"{file}:with_rule", "-r", "average"]
+
+    def bias():
+        return json.loads(CliRunner().invoke(app, command).stdout)[0]["bias"]
+
+    file.write_text(WITH_RULE.format(exploration=1.0))
+    measured = bias()
+    data = json.loads(kept.read_text())
+    data["rows"][0]["bias"] = 0.125
+    kept.write_text(json.dumps(data))
+    assert bias() == 0.125
+    # This process has read the file already, so that the search is the same; its figures are not believed.
+    file.write_text(WITH_RULE.format(exploration=2.0))
+    assert bias() == measured

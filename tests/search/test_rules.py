@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import engram
-from engram.errors import InvalidParameter
+from engram.errors import InvalidParameter, InvalidSpecification
 from engram.search import backup as backups
 from engram.search.backup import RULES
 from engram.search.check import check_backup
@@ -115,6 +115,53 @@ def test_growing_weights_do_not_overflow():
     assert steps[999] == pytest.approx(0.5, rel=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("make", "word"),
+    [
+        (lambda: backups.feedback(pieces=math.nan), "pieces"),
+        (lambda: backups.feedback(pieces=math.inf), "pieces"),
+        (lambda: backups.monotone(budget=-5).bind(100), "not -5"),
+        (lambda: backups.softmax(budget=2.5).bind(100), "not 2.5"),
+        (lambda: backups.monotone().bind(1 << 25), "16,777,216"),
+        (lambda: StepsOf(OfVisits(lambda n: 2.0)).table(10), "as long"),
+        (lambda: backups.trace_step_mix(steps=[1.0, 5.0]), r"in \[0, 1\]"),
+    ],
+)
+def test_numbers_that_make_no_rule_are_refused(make, word):
+    with pytest.raises(InvalidParameter, match=word):
+        make()
+
+
+def test_a_rule_reaches_past_a_great_budget():
+    steps = backups.monotone(knots=[2.0], budget=1_000_000).values["steps"].table(None)
+    assert len(steps) == 4_000_000
+    # Weights that rise like n for ever: a step of 2/n, nearly.
+    assert steps[-1] * len(steps) == pytest.approx(2.0, abs=0.1)
+
+
+def test_columns_are_kept_for_who_needs_them():
+    with pytest.raises(InvalidSpecification, match="amaf, errors, own"):
+        backup(needs=("mine",))(runaway.function)
+
+    @backup(needs=("own",))
+    def with_means(tree, path, depth, value, parameters):
+        for at in range(depth + 1):
+            nodes_of(tree)[path[at]].visit_count += 1
+        return 0 if tree.own != 0 else -1
+
+    game = engram.game("tic_tac_toe")
+    engram.Search(game, uct(backup=with_means())).run(game.initial_state(), engram.Limit(simulations=20))
+
+
+def test_trees_side_by_side_have_rules_of_their_own_budgets():
+    game = engram.game("connect_four")
+    rule = backups.softmax(knots=[4.0])
+    one = engram.Search(game, uct(backup=rule)).run(game.initial_state(), engram.Limit(simulations=400), seed=4)
+    two = engram.Search(game, uct(backup=rule), threads=2, parallel="root")
+    two.run(game.initial_state(), engram.Limit(simulations=800), seed=4)
+    assert two._workspace.trees[0].nodes[0]["value"] == one.value
+
+
 def test_staircases():
     def shape(**options):
         return Staircase(pieces=4, growth=2.0, **options).table(100)[[0, 24, 25, 49, 50, 74, 75, 99, 399]].tolist()
@@ -150,7 +197,16 @@ def forgetful(tree, path, depth, value, parameters):
     return 0
 
 
-@pytest.mark.parametrize(("rule", "word"), [(runaway, "outside"), (forgetful, "visit")])
+@backup()
+def half(tree, path, depth, value, parameters):
+    nodes = nodes_of(tree)
+    for at in range(depth + 1):
+        nodes[path[at]].visit_count += 1
+        nodes[path[at]].value = 0.5 * value
+    return 0
+
+
+@pytest.mark.parametrize(("rule", "word"), [(runaway, "outside"), (forgetful, "visit"), (half, "a leaf that has seen")])
 def test_broken_rules_are_found(rule, word):
     with pytest.raises(InvalidParameter, match=word):
         check_backup(rule())

@@ -119,3 +119,10 @@ def test_profiles_and_importance():
     shares = importance(WHERE, lambda points: 3.0 * points[:, 0] + 0.0 * points[:, 1], 1)
     assert shares["exploration"] == pytest.approx(1.0, abs=0.1)
     assert shares["first_play_urgency"] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_more_processes_than_first_points_look_around_too():
+    sampler = NoisySampler(WHERE, num_initial=2, seed=3)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    begun = [study.ask(distributions(WHERE)).params for _ in range(7)]
+    assert len({tuple(one.values()) for one in begun}) == 7

@@ -19,10 +19,11 @@ pytest.importorskip("optuna")
 pytest.importorskip("botorch")
 
 import optuna
+from sqlalchemy.exc import OperationalError
 
 from engram.arena.results import Results
 from engram.interfaces.cli import app
-from engram.tuning.bayesian import GAMES, distributions
+from engram.tuning.bayesian import GAMES, distributions, observe
 from engram.tuning.objective import MatchObjective
 from engram.tuning.space import space
 from engram.tuning.study import CLAIM, Study
@@ -90,6 +91,64 @@ def test_others_trials_are_left_alone(tmp_path):
     assert one._adopt() is None
     trial.set_user_attr(CLAIM, {"host": "another", "process": 1, "time": time.time() - 10_000})
     assert one._adopt() is not None
+
+
+def test_a_process_of_another_machine_with_our_number_is_not_us(tmp_path):
+    one = study(tmp_path / "s.sqlite")
+    trial = one.optuna.ask(distributions(WHERE))
+    trial.set_user_attr(CLAIM, {"host": "another", "process": os.getpid(), "owner": "x", "time": time.time()})
+    assert one._adopt() is None
+
+
+def test_a_trial_that_another_finished_meanwhile_is_left_to_it(tmp_path):
+    one, other = study(tmp_path / "s.sqlite"), study(tmp_path / "s.sqlite")
+    told = []
+
+    def be_slow(progress):
+        if not told:
+            trial = other.trials()[0]
+            other.optuna.tell(trial.number, state=optuna.trial.TrialState.PRUNED)
+        told.append(progress)
+
+    one.search(be_slow)
+    assert sum(seen.games for seen in one.observations()) == 80
+    assert {trial.state.name for trial in one.trials()} <= {"COMPLETE", "PRUNED"}
+
+
+def test_a_database_that_is_made_by_two_at_once_is_opened_by_both(tmp_path, monkeypatch):
+    make, met = optuna.create_study, []
+
+    def meets(**arguments):
+        if len(met) < 2:
+            met.append(OperationalError("CREATE", {}, Exception("table studies already exists")))
+            raise met[-1]
+        return make(**arguments)
+
+    monkeypatch.setattr(optuna, "create_study", meets)
+    assert study(tmp_path / "s.sqlite").trials() == []
+    assert len(met) == 2
+
+
+def test_all_processes_recommend_the_same(tmp_path):
+    one, other = study(tmp_path / "s.sqlite"), study(tmp_path / "s.sqlite")
+    one.search()
+    found = one.recommended()
+    late = one.optuna.ask(distributions(WHERE))
+    observe(late, 1.0, 1e-6, 10_000)
+    one.optuna.tell(late, 1.0)
+    assert other.best().point != found.point
+    assert other.recommended() == one.recommended() == found
+    assert str(one.space.values(found.point)["exploration"])[:5] in str(one.confirm().configuration.a)
+
+
+def test_a_study_of_one_slice_has_its_report(tmp_path):
+    arguments = [*ARGUMENTS, "--storage", str(tmp_path / "s"), "--report", str(tmp_path / "r")]
+    arguments[arguments.index("--max-games") + 1] = "40"
+    found = CliRunner().invoke(app, arguments)
+    assert found.exit_code == 0, found.output
+    report = json.loads((tmp_path / "r" / "tuning.json").read_text())
+    assert len(report["progress"]) == 1
+    assert len(report["slices"]["exploration"]["mean"]) == len(report["slices"]["exploration"]["value"])
 
 
 def test_games_that_are_resigned_make_another_study(tmp_path):

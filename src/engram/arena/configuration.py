@@ -179,7 +179,7 @@ def configure(
         max_moves=int(min(max_moves or made.max_moves, made.max_moves)),
         seed=int(seed),
         sprt=sprt,
-        sources=_digest([name] * _game_is_named(game) + [texts[at] for at in (0, 1) if _player_is_named((a, b)[at])]),
+        sources=digest_of([name] * _game_is_named(game) + [texts[at] for at in (0, 1) if _player_is_named((a, b)[at])]),
         version=engram.__version__,
         resign=float(resign) if resign is not None else None,
     )
@@ -226,7 +226,7 @@ def _same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def _digest(texts: list[str]) -> str:
+def digest_of(texts: list[str]) -> str:
     """Digest of the files that specifications name: an edit, or a network trained further, makes another match.
 
     These are users' files and what they import, and networks, tables and memories.

@@ -10,7 +10,7 @@ from engram.arena.memory_truth import MemoryTruthRow, memory_truth
 from engram.arena.truth import default_workers
 from engram.durable import whole
 from engram.errors import InvalidSpecification
-from engram.interfaces.measured import pyplot, read_rows, write_rows
+from engram.interfaces.measured import made_of, pyplot, read_rows, write_rows
 from engram.specification import split_specifications
 
 
@@ -33,13 +33,14 @@ def run_memory_truth(
         raise InvalidSpecification(f"with --memory there is one budget of simulations, not {simulations!r}") from None
     file = Path(output) / "memory_truth.json" if output else None
     setting = {"game": game, "positions": positions, "seed": seed, "simulations": budget}
-    rows = read_rows(file, setting, MemoryTruthRow) if file else []
+    sources = made_of(game, searches)
+    rows = read_rows(file, setting, MemoryTruthRow, sources) if file else []
 
     def rows_done(new: list[MemoryTruthRow]) -> None:
         rows.extend(new)
         print(f"{new[0].search if new else search}: {sum(row.nodes for row in new):,} nodes", file=sys.stderr)
         if file:
-            write_rows(file, setting, rows)
+            write_rows(file, setting, rows, sources)
 
     found = memory_truth(
         game, searches, budget, positions=positions, seed=seed, workers=workers or default_workers(),

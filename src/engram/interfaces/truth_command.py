@@ -9,7 +9,7 @@ from pathlib import Path
 from engram.arena.truth import TruthRow, default_workers, difference, truth
 from engram.durable import whole
 from engram.errors import InvalidSpecification
-from engram.interfaces.measured import pyplot, read_rows, write_rows
+from engram.interfaces.measured import made_of, pyplot, read_rows, write_rows
 from engram.specification import split_specifications
 
 
@@ -33,7 +33,8 @@ def run_truth(
         raise InvalidSpecification(f"simulations must be numbers with commas between, not {simulations!r}") from None
     file = Path(output) / "truth.json" if output else None
     setting = {"game": game, "positions": positions, "seed": seed}
-    rows = read_rows(file, setting, TruthRow) if file else []
+    sources = made_of(game, searches)
+    rows = read_rows(file, setting, TruthRow, sources) if file else []
 
     def row_done(row: TruthRow) -> None:
         rows.append(row)
@@ -43,7 +44,7 @@ def run_truth(
             flush=True,
         )
         if file:
-            write_rows(file, setting, rows)
+            write_rows(file, setting, rows, sources)
 
     found = truth(
         game, searches, budgets, positions=positions, seed=seed, workers=workers or default_workers(), known=rows,
@@ -92,7 +93,7 @@ def _plot(file: Path, game: str, rows: list[TruthRow]) -> None:
     plots = pyplot()
     if plots is None:
         return
-    figure, (error_axes, mistake_axes) = plots.subplots(1, 2, figsize=(14, 5.5), layout="constrained")
+    figure, (bias_axes, error_axes, mistake_axes) = plots.subplots(1, 3, figsize=(18, 5.5), layout="constrained")
     searches = list(dict.fromkeys(row.search for row in rows))
     colours = plots.get_cmap("tab20")
     for number, search in enumerate(searches):
@@ -100,13 +101,19 @@ def _plot(file: Path, game: str, rows: list[TruthRow]) -> None:
         # Side by side on the logarithmic axis, so that bars do not hide each other.
         budgets = [row.simulations * 1.012 ** (number - len(searches) / 2) for row in own]
         style = {"color": colours(number % 20), "marker": "osv^D*xP"[number % 8], "markersize": 4, "linewidth": 1}
+        bias_axes.errorbar(budgets, [row.bias for row in own], yerr=[1.96 * row.bias_error for row in own], **style)
         error_axes.errorbar(
             budgets, [row.rmse for row in own], yerr=[1.96 * row.rmse_error for row in own], label=search, **style
         )
         low = [100 * (row.mistakes - row.mistakes_low) for row in own]
         high = [100 * (row.mistakes_high - row.mistakes) for row in own]
         mistake_axes.errorbar(budgets, [100 * row.mistakes for row in own], yerr=[low, high], label=search, **style)
-    for axes, label in ((error_axes, "root-mean-square error of the root value"), (mistake_axes, "mistakes, %")):
+    bias_axes.axhline(0.0, color="grey", linewidth=1)
+    for axes, label in (
+        (bias_axes, "bias of the root value"),
+        (error_axes, "root-mean-square error of the root value"),
+        (mistake_axes, "mistakes, %"),
+    ):
         axes.set_xscale("log")
         axes.set_xlabel("simulations")
         axes.set_ylabel(label)

@@ -81,7 +81,7 @@ def tune(
         with Workers(objective, budget, workers - 1) as others:
             study.search(_teller())
             others.wait()
-        best = study.standing()
+        best = study.standing(study.recommended())
         print(f"best: {best.best}; confirming in {study.confirm_games} fresh games", file=sys.stderr, flush=True)
         confirmation = study.confirm(workers=workers)
     except KeyboardInterrupt:
@@ -123,7 +123,7 @@ def _report(folder: Path, study: Study, game: str, confirmation: MatchResult) ->
     from engram.tuning.report import write_report
 
     objective = study.objective
-    found = findings(study.space, study.observations(), objective.seed)
+    found = findings(study.space, study.observations(), objective.seed, study.recommended())
     budget = next(iter(confirmation.configuration.limits.values()))
     cost = f"{budget.simulations:,} simulations" if budget.simulations else f"{budget.seconds:g} s"
     title = f"{game}: {study.space.search} against {objective.against}, {cost} a move"

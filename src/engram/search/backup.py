@@ -75,8 +75,10 @@ def _add_shared(tree, index, target, step, visits, is_leaf, parameters):
 
 def _first_step_is_whole(values: dict[str, Any]) -> None:
     steps = values["steps"]
-    if isinstance(steps, np.ndarray) and len(steps) and (abs(steps[0] - 1.0) > 1e-9 or steps.min() < 0.0):
-        raise InvalidParameter("a table of steps begins with 1, the first return's, and none is negative")
+    if not isinstance(steps, np.ndarray) or not len(steps):
+        return
+    if abs(steps[0] - 1.0) > 1e-9 or steps.min() < 0.0 or steps.max() > 1.0 + 1e-9:
+        raise InvalidParameter("a table of steps begins with 1, the first return's, and all are in [0, 1]")
 
 
 @backup(
@@ -96,7 +98,7 @@ def trace_step_mix(tree, path, depth, value, parameters):
       trace_decay: λ in [0, 1].
       bootstrap: 0 the child taken, 1 the best visited child.
       min_step: floor of α.
-      steps: α_1 = 1, α_2, …, each ≥ 0; the last holds for ever; empty: α_n = 1/n.
+      steps: α_1 = 1, α_2, …, each in [0, 1]; the last holds for ever; empty: α_n = 1/n.
       mix: an operator of kind `mix`, or None; it needs a tree with the column of own means.
 
     A node entered for the first time has no earlier value: the bootstrap from it is the return itself.

@@ -12,6 +12,7 @@ from engram.search.limit import Limit
 from engram.search.operators import Operator
 from engram.search.presets import uct
 from engram.search.search import Search
+from engram.search.tree import Tree
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ def check_backup(rule: Operator, simulations: int = 1000, seed: int = 0) -> Back
       InvalidParameter: what does not hold, in one sentence.
     """
     name = rule.definition.name
+    _check_leaf(rule, simulations)
     lowest, highest, done = 1.0, -1.0, 0
     for game in (line(3, 3, 3), line(4, 5, 3, gravity=True)):
         trees = []
@@ -67,7 +69,25 @@ def check_backup(rule: Operator, simulations: int = 1000, seed: int = 0) -> Back
                 raise InvalidParameter(
                     f"{name}: a node's visit count is not that of its children and its own evaluation"
                 )
-        if any((trees[0][field] != trees[1][field]).any() for field in ("visit_count", "value", "action")):
+        fields = ("visit_count", "value", "action")
+        if len(trees[0]) != len(trees[1]) or any((trees[0][field] != trees[1][field]).any() for field in fields):
             raise InvalidParameter(f"{name}: the same seed gave two different trees")
         lowest, highest = min(lowest, visited["value"].min()), max(highest, visited["value"].max())
     return BackupReport(str(rule), done, float(lowest), float(highest))
+
+
+def _check_leaf(rule: Operator, budget: int) -> None:
+    """A tree of one node that has seen one return."""
+    path = np.zeros(1, np.int32)
+    numbers = rule.bind(budget)
+    for value in (-0.75, 0.5):
+        tree = Tree(1, 4, **{column: column in rule.needs for column in ("own", "errors")})
+        assert rule.address
+        status = rule.definition.callback.from_python(
+            tree.header.ctypes.data, path.ctypes.data, 0, value, numbers.address
+        )
+        if status < 0 or tree.nodes[0]["visit_count"] != 1 or abs(tree.nodes[0]["value"] - value) > 1e-12:
+            raise InvalidParameter(
+                f"{rule.definition.name}: a leaf that has seen {value} has the value {tree.nodes[0]['value']}"
+                f" and {tree.nodes[0]['visit_count']} visits"
+            )

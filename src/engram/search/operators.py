@@ -36,6 +36,8 @@ _PATH = types.CPointer(int32)
 
 
 Value = Union[float, np.ndarray, Schedule, "Operator", None]
+COLUMNS = {"own", "amaf", "errors"}
+"""Columns of a tree that operators may ask for."""
 Check = Callable[[dict[str, Value]], None]
 """Raises `InvalidParameter` for values that do not go together."""
 
@@ -69,6 +71,8 @@ class Definition:
         check: Check | None = None,
         needs: tuple[str, ...] = (),
     ):
+        if not set(needs) <= COLUMNS:
+            raise InvalidSpecification(f"an operator can need {', '.join(sorted(COLUMNS))} of a tree, not {needs}")
         self.needs = needs
         self.check = check
         self.kind = kind
@@ -156,7 +160,8 @@ class Operator:
     def needs(self) -> set[str]:
         """Columns of the tree that it reads, or an operator among its parameters."""
         inner = [value.needs for value in self.values.values() if isinstance(value, Operator)]
-        return set(self.definition.needs).union(*inner)
+        own = {"own"} if self.definition.kind == "mix" else set()  # what a mix mixes
+        return own.union(self.definition.needs, *inner)
 
     def bind(self, budget: int | None = None) -> Bound:
         """The numbers as the machine code reads them, schedules tabulated for a budget of simulations.

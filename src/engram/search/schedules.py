@@ -18,7 +18,7 @@ from engram.compile import compiled
 from engram.errors import InvalidParameter
 
 REACH = 4
-MAX_ENTRIES = 1 << 20
+MAX_ENTRIES = 1 << 24
 
 
 class Schedule(Protocol):
@@ -33,12 +33,20 @@ class Schedule(Protocol):
 
 
 def visits(budget: int | None) -> np.ndarray:
-    """n = 1 … at most REACH·budget, as float64."""
+    """n = 1 … REACH·budget or `MAX_ENTRIES`, as float64."""
     if budget is None:
         raise InvalidParameter(
             "this backup rule is a function of the budget: limit the search by simulations, or give the rule a budget"
         )
-    return np.arange(1, min(REACH * budget, MAX_ENTRIES) + 1, dtype=np.float64)
+    if budget != int(budget) or not 1 <= budget <= MAX_ENTRIES:
+        raise InvalidParameter(
+            f"a backup rule that is a function of the budget has one of 1 to {MAX_ENTRIES:,} simulations, not {budget}"
+        )
+    return np.arange(1, min(REACH * int(budget), MAX_ENTRIES) + 1, dtype=np.float64)
+
+
+def _given(own: int | None, budget: int | None) -> int | None:
+    return budget if own is None else own
 
 
 @dataclass(frozen=True)
@@ -64,7 +72,10 @@ class OfVisits:
     budget: int | None = None
 
     def table(self, budget: int | None) -> np.ndarray:
-        values = np.asarray(self.function(visits(self.budget or budget)), np.float64)
+        n = visits(_given(self.budget, budget))
+        values = np.asarray(self.function(n), np.float64)
+        if values.shape != n.shape:
+            raise InvalidParameter(f"a function of visits takes an array and gives one as long, not {values.shape}")
         if not np.isfinite(values).all():
             raise InvalidParameter("a schedule gave a value that is not finite")
         return values
@@ -108,8 +119,8 @@ class ExpIntegral:
         return self.base + value + np.maximum(u - 1.0, 0.0) * np.exp(h[-1])
 
     def table(self, budget: int | None) -> np.ndarray:
-        n = visits(self.budget or budget)
-        return self.at(n / (self.budget or budget or 1))
+        n = visits(_given(self.budget, budget))
+        return self.at(n / (_given(self.budget, budget) or 1))
 
 
 def _exp_integral(start: np.ndarray, slope: np.ndarray, width: np.ndarray) -> np.ndarray:
@@ -143,12 +154,13 @@ class Staircase:
     budget: int | None = None
 
     def __post_init__(self) -> None:
-        if int(self.pieces) != self.pieces or not 1 <= self.pieces <= 64 or not 1.0 <= self.growth <= 100.0:
+        whole = math.isfinite(self.pieces) and int(self.pieces) == self.pieces
+        if not whole or not 1 <= self.pieces <= 64 or not 1.0 <= self.growth <= 100.0:
             raise InvalidParameter(f"a staircase has 1 to 64 pieces and growth 1 to 100, not {self}")
 
     def table(self, budget: int | None) -> np.ndarray:
-        n = visits(self.budget or budget)
-        u = n / (self.budget or budget or 1)
+        n = visits(_given(self.budget, budget))
+        u = n / (_given(self.budget, budget) or 1)
         if self.widening:
             ends = (np.exp2(np.arange(1, self.pieces + 1)) - 1.0) / (np.exp2(self.pieces) - 1.0)
         else:

@@ -211,7 +211,8 @@ class Search:
                 work.set_root(number, state)
         # A copy: the caller's object may be played on, in place, before the next search.
         self._root = self.game.read(work.root_states[0])
-        work.prepare(limit.simulations)
+        # A rule that is a function of the budget is one of its own tree's.
+        work.prepare(limit.simulations and -(-limit.simulations // len(work.trees)))
         budget = limit.simulations or UNBOUNDED
         # The statistics of several trees decide together: no one of them knows that nothing can change.
         early = limit.stop_early and self.preset.decision == "robust" and len(work.trees) == 1

@@ -69,14 +69,15 @@ class Workspace:
         max_bytes: int = DEFAULT_BYTES,
         at_once: int | None = None,
     ):
-        needs_own = preset.backup.values.get("mix") is not None
+        needed = preset.selection.needs | preset.backup.needs
         self.memory = preset.memory(game) if callable(preset.memory) else preset.memory
         self._memories = _for_each(self.memory, num_trees)
-        needs_amaf = "amaf" in preset.selection.needs
-        needs_errors = "errors" in preset.backup.needs
-        bytes_a_node = Tree.bytes_a_node(
-            self.memory is not None, needs_own, needs_amaf, preset.transpositions, needs_errors
-        )
+        needs_amaf = "amaf" in needed
+        columns = {
+            "memory": self.memory is not None, "own": "own" in needed, "amaf": needs_amaf,
+            "pooled": preset.transpositions, "errors": "errors" in needed,
+        }  # fmt: skip
+        bytes_a_node = Tree.bytes_a_node(**columns)
         bound = min(max_bytes // bytes_a_node, 2**31 - 1)
         bound = bound if max_nodes is None else min(bound, max_nodes)
         if bound < 1 + game.num_actions:
@@ -91,11 +92,7 @@ class Workspace:
             Tree(
                 game.num_actions,
                 bound,
-                memory=self.memory is not None,
-                own=needs_own,
-                amaf=needs_amaf,
-                pooled=preset.transpositions,
-                errors=needs_errors,
+                **columns,
                 equivalence=self.memory.equivalence if self.memory else 0.0,
                 bias=self.memory.bias if self.memory and self.memory.bias is not None else -1.0,
             )

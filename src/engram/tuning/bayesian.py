@@ -138,9 +138,9 @@ class NoisySampler(BaseSampler):
     """Bayesian optimisation of a noisy score in an Optuna study; trials must be told by `observe`.
 
     Begins with `num_initial` points of a scrambled Sobol sequence; then each new trial is where noisy expected
-    improvement is greatest, at the summit of the posterior mean, or at a point tried before: where a game pays most
-    (`gain_per_game`). Trials
-    that other processes play at the moment are pending: their points are fantasised.
+    improvement is greatest, at the summit of the posterior mean, at a point tried before, or at one of many scattered
+    all over and around the summit: where a game pays most (`gain_per_game`). Trials that other processes play at the
+    moment are pending: their points are fantasised.
 
     Args:
       space: of the study.
@@ -163,8 +163,6 @@ class NoisySampler(BaseSampler):
         self._num_initial = num_initial or 3 * len(space.tunables)
         self._seed = seed
         self._next: np.ndarray | None = None
-        sequence = qmc.Sobol(len(space.tunables), seed=seed % (1 << 31))
-        self._initial = sequence.random(1 << math.ceil(math.log2(self._num_initial)))
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """The whole space: all numbers are drawn together."""
@@ -174,8 +172,10 @@ class NoisySampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """The point of a new trial."""
-        if trial.number < self._num_initial:
-            point = self._initial[trial.number]
+        nothing_seen = not observations(self._space, study.get_trials(deepcopy=False))
+        if trial.number < self._num_initial or nothing_seen:
+            sequence = qmc.Sobol(len(self._space.tunables), seed=self._seed % (1 << 31))
+            point = sequence.random(1 << trial.number.bit_length())[trial.number]
         else:
             point = self._next if self._next is not None else self._choose(study, trial.number)[0]
         self._next = None

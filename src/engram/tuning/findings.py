@@ -55,13 +55,13 @@ class Findings:
     top: list[tuple[Observation, float, float]]
 
 
-def findings(space: Space, seen: Sequence[Observation], seed: int = 0) -> Findings:
-    """What the observations of a study say; at least one.
+def findings(space: Space, seen: Sequence[Observation], seed: int = 0, best: Best | None = None) -> Findings:
+    """What the observations of a study say; at least one. `best`: what it recommends, default the posterior's summit.
 
     Cost: some seconds, mostly the posteriors of `progress`.
     """
     surrogate = surrogate_of(space, seen, seed)
-    best = best_of(surrogate)
+    best = best or best_of(surrogate)
     points = np.array([one.point for one in seen])
     means, covariance = surrogate.joint(points)
     spread = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
@@ -117,7 +117,8 @@ def _profile_at(space: Space, point: np.ndarray, u: np.ndarray) -> np.ndarray:
 def _progress(space: Space, seen: Sequence[Observation], seed: int) -> list[tuple[int, float, float]]:
     spent = np.cumsum([one.games for one in seen])
     rows = []
-    for count in sorted({max(2, round(part)) for part in np.linspace(2, len(seen), _STEPS)} & {*range(len(seen) + 1)}):
+    fewest = min(2, len(seen))
+    for count in sorted({round(part) for part in np.linspace(fewest, len(seen), _STEPS)}):
         best = best_of(surrogate_of(space, seen[:count], seed))
         rows.append((int(spent[count - 1]), best.mean, best.deviation))
     return rows

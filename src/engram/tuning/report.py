@@ -53,12 +53,20 @@ def write_report(folder: Path, title: str, space: Space, found: Findings, confir
 
 
 def _data(title: str, space: Space, found: Findings, confirmation: MatchResult | None) -> dict[str, Any]:
+    band = found.band
     return {
         "title": title,
         "best": space.specification(found.values),
         "posterior": {"mean": found.best.mean, "deviation": found.best.deviation},
         "values": found.values,
         "importance": found.importance,
+        "function": None if band is None else {
+            "u": band.u.tolist(), "best": band.best.tolist(), "low": band.low.tolist(), "high": band.high.tolist(),
+        },
+        "slices": {
+            name: {"value": values.tolist(), "mean": means.tolist(), "deviation": deviations.tolist()}
+            for name, (values, means, deviations) in found.slices.items()
+        },
         "progress": [{"games": one[0], "mean": one[1], "deviation": one[2]} for one in found.progress],
         "top": [
             {

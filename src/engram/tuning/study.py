@@ -11,13 +11,15 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import optuna
 from optuna.trial import FrozenTrial, Trial, TrialState
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from engram.arena.report import MatchResult
 from engram.errors import DatabaseError, InvalidParameter
@@ -34,9 +36,12 @@ from engram.tuning.bayesian import (
 )
 from engram.tuning.objective import CONFIRMATION, MatchObjective, score_and_variance
 
-CLAIM, TARGET = "engram:claim", "engram:target"
+CLAIM, TARGET, RECOMMENDED = "engram:claim", "engram:target", "engram:recommended:"
 _LEASE_S = 900.0  # a trial not heard of for so long is nobody's; playing one twice costs time, never counts twice
 _SLICES = 10
+_WAIT_S = 2.0
+_ATTEMPTS = 6
+_OWNER = uuid.uuid4().hex  # of this process: two containers may both be process 1 of one name
 
 
 @dataclass(frozen=True)
@@ -98,18 +103,9 @@ class Study:
         self.space = objective.space
         self._slice, self._most = _even(trial_games / _SLICES), trial_games - trial_games % 2
         self._sampler = NoisySampler(self.space, trial_games=self._most, slice_games=self._slice, seed=objective.seed)
-        try:
-            self.optuna = optuna.create_study(
-                study_name=f"engram-{objective.key}",
-                storage=_storage(objective.database),
-                direction="maximize",
-                sampler=self._sampler,
-                load_if_exists=True,
-            )
+        with self._database_errors():
+            self.optuna = self._open()
             self.optuna.set_user_attr("engram", objective.identity)
-        except (SQLAlchemyError, optuna.exceptions.StorageInternalError, OSError, ImportError) as error:
-            reason = str(error.__cause__ or error).split("\n", maxsplit=1)[0]
-            raise DatabaseError(f"the study cannot be kept in {objective.database}: {reason}") from None
 
     def trials(self) -> list[FrozenTrial]:
         """All trials so far, those of other processes included."""
@@ -125,20 +121,41 @@ class Study:
         Every game is recorded as it ends; after an interruption the same call goes on. Several processes may overshoot
         the budget by the slice that each has under way.
         """
-        while self._games_left() > 0 or self._adopt() is not None:
-            trial = self._adopt()
-            adopted = trial is not None
-            if trial is None:
-                trial = self.optuna.ask(distributions(self.space))
-            try:
-                self._play(trial, adopted, progress)
-            except BaseException:
-                trial.set_user_attr(CLAIM, {**_claim(), "time": 0.0})  # whoever comes next may take it up
-                raise
+        with self._database_errors():
+            while True:
+                trial = self._adopt()
+                adopted = trial is not None
+                if trial is None:
+                    if self._games_left() <= 0:
+                        return
+                    trial = self.optuna.ask(distributions(self.space))
+                try:
+                    self._play(trial, adopted, progress)
+                except optuna.exceptions.UpdateFinishedTrialError:
+                    continue  # another took it up at the same moment and was faster; no game counts twice
+                except BaseException:
+                    with suppress(Exception):
+                        trial.set_user_attr(CLAIM, {**_claim(), "time": 0.0})  # whoever comes next may take it up
+                    raise
+
+    def recommended(self) -> Best:
+        """What the study recommends once its games are spent; the same for every process that asks.
+
+        Slices that other processes still have under way are waited for, as long as those are heard of.
+        """
+        name = f"{RECOMMENDED}{self.search_games}"
+        with self._database_errors():
+            while name not in self.optuna.user_attrs:
+                if not any(one.state == TrialState.RUNNING and not _abandoned(_claim_of(one)) for one in self.trials()):
+                    self.optuna.set_user_attr(name, asdict(self.best()))
+                else:
+                    time.sleep(_WAIT_S)
+            known = self.optuna.user_attrs[name]
+        return Best(**{**known, "point": tuple(known["point"])})
 
     def confirm(self, *, workers: int = 1, progress: Callable[[MatchResult], None] | None = None) -> MatchResult:
-        """The best of the study against the same player, in fresh games that no trial has seen."""
-        values = self.space.values(self.best().point)
+        """What is recommended against the same player, in fresh games that no trial has seen."""
+        values = self.space.values(self.recommended().point)
         return self.objective.play(values, CONFIRMATION, self.confirm_games, workers=workers, progress=progress)
 
     def best(self) -> Best:
@@ -152,13 +169,13 @@ class Study:
             raise InvalidParameter("this study has played no games yet")
         return best_of(surrogate_of(self.space, seen, self.objective.seed))
 
-    def standing(self) -> Progress:
-        """Where the study stands."""
+    def standing(self, best: Best | None = None) -> Progress:
+        """Where the study stands; with `best` instead of the posterior's present one."""
         seen = self.observations()
         trials = len(self.trials())
         if not seen:
             return Progress(0, self.search_games, trials, None, 0.5, 0.5)
-        best = self.best()
+        best = best or self.best()
         text = self.space.specification(self.space.values(best.point))
         return Progress(sum(one.games for one in seen), self.search_games, trials, text, best.mean, best.deviation)
 
@@ -168,11 +185,14 @@ class Study:
         # A slice that was cut short by a kill is finished first: its games are recorded already.
         target = trial.user_attrs.get(TARGET, 0) if adopted else 0
         while True:
+            if adopted and target <= played and self._games_left() <= 0:
+                # Nothing but its end was missing.
+                self.optuna.tell(trial, state=TrialState.PRUNED, skip_if_finished=True)
+                return
             if target <= played:
                 target = min(played + min(self._slice, _even(self._games_left())), self._most)
             trial.set_user_attr(TARGET, target)
-            trial.set_user_attr(CLAIM, _claim())
-            result = self.objective.play(trial.params, trial.number, target)
+            result = self._slice_of(trial, target)
             score, variance = score_and_variance(result)
             observe(trial, score, variance, result.games)
             if played < target:
@@ -181,12 +201,25 @@ class Study:
             if progress is not None:
                 progress(self.standing())
             if played >= self._most:
-                self.optuna.tell(trial, score)
+                self.optuna.tell(trial, score, skip_if_finished=True)
                 return
             if self._games_left() <= 0 or not self._sampler.pays(self.optuna, trial):
                 # Stopped early: its score stays what it is, an observation with a larger variance.
-                self.optuna.tell(trial, state=TrialState.PRUNED)
+                self.optuna.tell(trial, state=TrialState.PRUNED, skip_if_finished=True)
                 return
+
+    def _slice_of(self, trial: Trial, target: int) -> MatchResult:
+        """Plays a trial up to so many games, and is heard of meanwhile."""
+        heard = time.monotonic()
+        trial.set_user_attr(CLAIM, _claim())
+
+        def still_here(_: MatchResult) -> None:
+            nonlocal heard
+            if time.monotonic() - heard > _LEASE_S / 10:
+                heard = time.monotonic()
+                trial.set_user_attr(CLAIM, _claim())
+
+        return self.objective.play(trial.params, trial.number, target, progress=still_here)
 
     def _games_left(self) -> int:
         """What trials may still play; slices under way count as played."""
@@ -197,19 +230,50 @@ class Study:
         """A running trial that nobody plays any more."""
         for one in self.trials():
             if one.state == TrialState.RUNNING and set(self.space.names) <= set(one.params):
-                begun = one.datetime_start.timestamp() if one.datetime_start is not None else 0.0
-                if _abandoned(one.user_attrs.get(CLAIM, {"host": "", "process": 0, "time": begun})):
+                if _abandoned(_claim_of(one)):
                     return Trial(self.optuna, one._trial_id)
         return None
 
+    def _open(self) -> optuna.Study:
+        """The study, made if it is new; processes that come at the same moment may meet in the making."""
+        for attempt in range(_ATTEMPTS):
+            try:
+                return optuna.create_study(
+                    study_name=f"engram-{self.objective.key}",
+                    storage=_storage(self.objective.database),
+                    direction="maximize",
+                    sampler=self._sampler,
+                    load_if_exists=True,
+                )
+            except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
+                met = isinstance(error, IntegrityError) or "already exists" in f"{error} {error.__cause__}"
+                if not met or attempt == _ATTEMPTS - 1:
+                    raise
+                time.sleep(0.1 * 2**attempt)
+        raise AssertionError
+
+    @contextmanager
+    def _database_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (SQLAlchemyError, optuna.exceptions.StorageInternalError, OSError, ImportError) as error:
+            reason = str(error.__cause__ or error).split("\n", maxsplit=1)[0]
+            raise DatabaseError(f"the study cannot be kept in {self.objective.database}: {reason}") from None
+
 
 def _claim() -> dict[str, Any]:
-    return {"host": socket.gethostname(), "process": os.getpid(), "time": time.time()}
+    return {"host": socket.gethostname(), "process": os.getpid(), "owner": _OWNER, "time": time.time()}
+
+
+def _claim_of(trial: FrozenTrial) -> dict[str, Any]:
+    """Who said to play a running trial, and when; nobody yet since it was begun."""
+    begun = trial.datetime_start.timestamp() if trial.datetime_start is not None else 0.0
+    return {"host": "", "process": 0, "owner": "", "time": begun, **trial.user_attrs.get(CLAIM, {})}
 
 
 def _abandoned(claim: dict[str, Any]) -> bool:
     """Whether the process that played a trial is gone, or has not been heard of for long."""
-    if time.time() - claim["time"] > _LEASE_S or claim["process"] == os.getpid():
+    if time.time() - claim["time"] > _LEASE_S or claim["owner"] == _OWNER:
         return True
     if claim["host"] != socket.gethostname():
         return False
