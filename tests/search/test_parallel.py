@@ -269,5 +269,6 @@ def test_slow_simulations_are_shared_out():
 
 def test_threads_stop_early_together():
     search = Search(CONNECT_FOUR, threads=2)
-    result = search.run(CONNECT_FOUR.play_moves("1 2 1 2 1 2"), Limit(simulations=20_000, stop_early=True))
-    assert result.name == "1" and result.stopped == "decided" and result.simulations < 15_000
+    # Slices are of some milliseconds, so that it takes many simulations to see threads end early.
+    result = search.run(CONNECT_FOUR.play_moves("1 2 1 2 1 2"), Limit(simulations=400_000, stop_early=True))
+    assert result.name == "1" and result.stopped == "decided" and result.simulations < 300_000
