@@ -3,8 +3,8 @@
     python experiments/bayesopt_backup/tables.py connect_four --games 2000
     python experiments/bayesopt_backup/tables.py go9 --games 200 --only monotone --minutes 60
 
-Rows grow together, some games each in turn; the same command again goes on. Games are recorded in tables.sqlite beside
-this file, the rows of a network stand in tables_NETWORK.json, their picture in tables_NETWORK.png.
+Rows grow together, some games each in turn; the same command again goes on. Games are recorded in a database, the
+rows of a network stand in tables_NETWORK.json, their picture in tables_NETWORK.png.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from engram.durable import whole
 HERE = Path(__file__).parent
 SEED = 91
 PAPER_BUDGET = 5000
-GAMES = {"connect_four": ("connect_four", 100, 42), "go9": ("go:9", 400, 81)}
-"""By network: the game, simulations a move, points of the board."""
+GAMES = {"connect_four": ("connect_four", 100, 42, "", None), "go9": ("go:9", 400, 81, ", num_leaves=4", 0.9)}
+"""By network: the game, simulations a move, points of the board, options of both players, when games are resigned."""
 PAPER = {
     "monotone M1": (-10, -10, -4, -4, -4, -10),
     "monotone M2": (-4, -4, -4, -10, -4, -4),
@@ -87,9 +87,10 @@ def main() -> None:
     parser.add_argument("network", choices=sorted(GAMES))
     parser.add_argument("--games", type=int, default=200, help="of a row")
     parser.add_argument("--only", default="", help="rows whose name holds this text")
+    parser.add_argument("--database", default=HERE / "tables.sqlite", help="where games are recorded")
     parser.add_argument("--minutes", type=float, default=60.0)
     asked = parser.parse_args()
-    game, simulations, _ = GAMES[asked.network]
+    game, simulations, _, options, resign = GAMES[asked.network]
     file, end = HERE / f"tables_{asked.network}.json", time.monotonic() + 60 * asked.minutes
     size = ROUND[asked.network]
     for games in range(size, asked.games + size, size):
@@ -98,10 +99,10 @@ def main() -> None:
                 continue
             if time.monotonic() > end:
                 return
-            a, b = (f"puct(network='{asked.network}', backup={rule})" for rule in two)
+            a, b = (f"puct(network='{asked.network}', backup={rule}{options})" for rule in two)
             found = match(
-                game, a, b, games=min(games, asked.games), simulations=simulations, seed=SEED, workers=1,
-                database=HERE / "tables.sqlite",
+                game, a, b, games=min(games, asked.games), simulations=simulations, seed=SEED, resign=resign, workers=1,
+                database=asked.database,
             )  # fmt: skip
             told = found.to_json()
             table = json.loads(file.read_text("utf-8")) if file.exists() else {}

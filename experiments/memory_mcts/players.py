@@ -21,6 +21,8 @@ def memory_prior(
     dimension: int = 512,
     decay: float = 2.0,
     equivalence: float = 3.0,
+    bias: float | None = None,
+    every_node: bool = False,
     num_leaves: int = 1,
 ) -> Preset:
     """`uct_prior` that remembers; positions are compared by a layer of its network, or by hand-made features.
@@ -40,6 +42,6 @@ def memory_prior(
 
     remembers = remembering(
         num_neighbours=num_neighbours, temperature=temperature, capacity=capacity, dimension=dimension, decay=decay,
-        equivalence=equivalence, features=made,
+        equivalence=equivalence, bias=bias, every_node=every_node, features=made,
     )  # fmt: skip
     return replace(base, memory=remembers)

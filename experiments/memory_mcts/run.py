@@ -22,7 +22,10 @@ HERE = Path(__file__).parent
 PLAYERS = os.path.relpath(HERE / "players.py")
 SEED = 501
 ROUND = 40
-NEIGHBOURS, TEMPERATURES = (20, 50, 100), (0.05, 0.1, 1.0)
+NEIGHBOURS, TEMPERATURES = (20, 50, 100), (0.02, 0.05, 0.1, 1.0)
+"""The paper's, and a smaller temperature: our networks' layers make all positions of a search alike (0.8 to 0.95)."""
+LEAVES = 8
+"""In flight where time is the budget: one leaf at a time takes 2.7 times as long."""
 GO_BASELINE = "uct_prior(network='go9', rollout=heavy)"
 GO19_BASELINE = "uct_prior(network='go19-predictor', rollout=heavy, num_leaves=8)"
 RAVE = "rave(network='go9', rollout=heavy)"
@@ -76,9 +79,14 @@ def cells() -> list[Cell]:
             for simulations in (250, 500, 1000)
             for options in grid
         ]
-        found.append(Cell(f"{group} time", "go:9", f"{PLAYERS}:memory_prior(layer={layer})", GO_BASELINE, seconds=0.2))
-    # One number at a time beside the paper's best cell: how much is kept, how far an answer counts up, how loud it is.
-    numbers = {"capacity": (1000, 3000, 30000), "decay": (1.0, 4.0, 1000.0), "equivalence": (1.0, 30.0, 300.0)}
+        timed = f"{PLAYERS}:memory_prior(layer={layer}, num_leaves={LEAVES})"
+        found.append(Cell(f"{group} time", "go:9", timed, GO_BASELINE, seconds=0.2))
+    # One number at a time beside the paper's best cell: how much is kept, how far an answer counts up, how loud it is
+    # and by which law it falls silent, how many numbers a position is, and the direct variant.
+    numbers = {
+        "capacity": (1000, 3000, 30000), "decay": (1.0, 4.0, 1000.0), "equivalence": (1.0, 30.0, 300.0),
+        "bias": (0.05, 0.1, 0.3), "dimension": (128, 256, 1024, 4096), "every_node": ("true",),
+    }  # fmt: skip
     found += [
         Cell(f"go {name}", "go:9", f"{PLAYERS}:memory_prior(layer=block4, {name}={value})", GO_BASELINE, 250)
         for name, values in numbers.items()
@@ -88,6 +96,15 @@ def cells() -> list[Cell]:
     prior = GO_BASELINE.removesuffix(")")
     others = (f"{prior}, transpositions=true)", f"{prior}, backup=bias_correction)", RAVE)
     found += [Cell("go others", "go:9", other, GO_BASELINE, 250) for other in others]
+    # Memory itself against each of them, and on top of a learned value: the paper's first open question.
+    best = f"{PLAYERS}:memory_prior(layer=block4)"
+    found += [Cell(f"go block4 against {other}", "go:9", best, other, 250) for other in others]
+    for game, network, simulations in (("connect_four", "connect_four", 100), ("go:9", "go9", 400)):
+        learned, loud = f"network='{network}', num_leaves=4", "equivalence=30"
+        found += [
+            Cell(f"{network} value", game, f"memory_puct({options})", f"puct({learned})", simulations)
+            for options in (learned, f"{learned}, temperature=0.02", f"{learned}, temperature=0.02, {loud}")
+        ]
     large = f"{PLAYERS}:memory_prior(network='go19-predictor', layer=block4, num_leaves=8)"
     found += [
         Cell("go19 block4", "go:19", large, GO19_BASELINE, budget, time) for budget, time in ((250, None), (None, 1.0))

@@ -181,3 +181,12 @@ def test_the_command_line(tmp_path):
     ):
         refused = CliRunner().invoke(app, ["train", "features", "-g", GAME, "-o", str(tmp_path / "no"), *wrong])
         assert refused.exit_code == 2 and said in " ".join(refused.stderr.split())
+
+
+def test_a_search_that_was_cut_short_is_no_label(monkeypatch):
+    sampler = Sampler(SAMPLING)
+    whole = sampler._search.run
+    monkeypatch.setattr(sampler._search, "run", lambda *a, **b: replace(whole(*a, **b), stopped="interrupted"))
+    with pytest.raises(KeyboardInterrupt):
+        for _ in range(5):
+            sampler.play()

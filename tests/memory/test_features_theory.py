@@ -49,6 +49,26 @@ def test_a_game_without_planes_needs_own_features():
         Features(game)
 
 
+@pytest.mark.parametrize("name", ["go:9", "connect_four"])
+def test_unrelated_positions_look_as_unlike_to_either_player(name):
+    game = engram.game(name)
+    features = Features(game, 512)
+    rng = np.random.default_rng(1)
+
+    def position(plies):
+        state = game.initial_state()
+        for _ in range(plies):
+            state = game.play(state, int(rng.choice(game.legal_actions(state))))
+        return features(state)
+
+    means = []
+    for plies in (6, 7):
+        rows = np.array([position(plies) for _ in range(40)])
+        means.append(((rows @ rows.T).sum() - 40) / (40 * 39))
+    assert abs(means[0] - means[1]) < 0.05
+    assert max(means) < 0.35
+
+
 class _Bare:
     def legal_actions(self):
         return []

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import engram
 from engram import durable
 from engram.errors import InvalidFile, InvalidParameter
 from engram.memory import files
+from engram.memory.presets import memory_uct
 from engram.memory.store import Store
 
 
@@ -135,3 +137,62 @@ def test_pruning_keeps_what_was_seen_most():
     assert sorted((n for n, _ in contents(pruned).values()), reverse=True) == visits[:7]
     assert all(contents(store)[key] == held for key, held in contents(pruned).items())
     assert len(files.prune(store, min_visits=1e9)) == 0
+
+
+def _of(keys, capacity=4, state_bytes=0):
+    """A store of keys in their order of use, with one return each; of the positions only the key's number is kept."""
+    store = Store(16, capacity, state_bytes=state_bytes)
+    for key in keys:
+        row = store.add(key, np.random.default_rng(key).normal(size=16))
+        store.update(row, 0.5)
+        store.states[row] = key
+    return store
+
+
+def test_what_two_know_outlives_what_one_knows():
+    joined = files.merge([_of([1, 2]), _of([1, 3])], 2)
+    assert contents(joined) == {1: (2, 0.5), 3: (1, 0.5)}
+    assert contents(files.merge([_of([1, 2]), _of([3, 1])], 2)) == {3: (1, 0.5), 1: (2, 0.5)}
+
+
+def test_no_entry_shows_the_position_of_another():
+    joined = files.merge([_of([1, 2], state_bytes=8), _of([3, 4])], 3)
+    boards = {int(joined.entries["key"][row]): set(joined.states[row]) for row in range(len(joined))}
+    assert boards == {2: {2}, 3: {0}, 4: {0}}
+    full = _of([1, 2], capacity=2, state_bytes=8)
+    row = full.add(9, np.ones(16))
+    assert not full.states[row].any()
+    small = Store(16, 2, state_bytes=8)
+    files.take(small, _of([5, 6, 7], state_bytes=8))
+    assert {int(small.entries["key"][row]): set(small.states[row]) for row in range(2)} == {6: {6}, 7: {7}}
+
+
+def _kept(tmp_path, **options):
+    search = engram.Search("connect_four", memory_uct(capacity=50, **options))
+    search.run(search.game.initial_state(), engram.Limit(simulations=100), seed=1)
+    file = tmp_path / "m"
+    files.save(file, search.memory.store, files.identity(search.memory.features))
+    return str(file), search.memory.store
+
+
+def test_a_file_has_room_for_what_a_search_adds_and_heeds_what_is_asked(tmp_path):
+    file, kept = _kept(tmp_path)
+    game = engram.game("connect_four")
+    default = memory_uct(memory=file).memory(game).store
+    assert (len(default), default.capacity, default.neighbours) == (50, 10_050, "sketch")
+    asked = memory_uct(memory=file, capacity=77, neighbours="exact").memory(game).store
+    assert (len(asked), asked.capacity, asked.neighbours) == (50, 77, "exact")
+    assert contents(asked) == contents(default) == contents(kept)
+    with pytest.raises(InvalidParameter, match="built without positions"):
+        memory_uct(memory=file, keep_states=True).memory(game)
+    with pytest.raises(InvalidParameter, match="num_candidates is for neighbours=sketch, not exact"):
+        memory_uct(neighbours="exact", num_candidates=5).memory(game)
+
+
+def test_positions_of_another_size_are_refused(tmp_path):
+    file, _ = _kept(tmp_path, keep_states=True)
+    about, arrays = durable.load(file, files.KIND)
+    arrays["states"] = np.zeros((50, 4096), np.uint8)
+    durable.save(file, files.KIND, {**about, "state_bytes": 4096}, arrays)
+    with pytest.raises(InvalidFile, match="another version"):
+        memory_uct(memory=file).memory(engram.game("connect_four"))

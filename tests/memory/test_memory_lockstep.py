@@ -120,7 +120,7 @@ def test_a_file_begins_every_tree_and_a_shared_store_serves_all(tmp_path):
     together, _ = compare(memory_uct(memory=str(file), equivalence=30.0))
     together.clear(0)
     fresh, used, _ = (len(memory.store) for memory in together._workspace._memories)
-    assert fresh == 300 == used  # full, as the file is
+    assert fresh == 300 < used  # a full file leaves room for what a search adds
 
     store = Store(512, 1000)
     shares = Preset(selection=preset("uct").selection, memory=remembering(store=store))

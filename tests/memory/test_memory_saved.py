@@ -82,7 +82,7 @@ def test_a_memory_that_does_not_fit_is_refused_and_nothing_changed(tmp_path):
             into.load(tmp_path / "other")
 
     refused("capacity 200, not 150", searched(made(capacity=150), 10))
-    refused("features planes=1, patterns=1, seed=0, not", searched(made(pattern_weight=0.5), 10))
+    refused("features planes=1, patterns=1, no whole planes, seed=0, not", searched(made(pattern_weight=0.5), 10))
     entries, column = arrays["store_entries"].copy(), arrays["memory"].copy()
     entries["newer"][3] = 5
     refused("order of use", store_entries=entries)

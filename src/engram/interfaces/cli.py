@@ -157,6 +157,7 @@ def move(
 ) -> None:
     """Find the best move of a position, with a table of all moves."""
     from engram.errors import InvalidState
+    from engram.memory.explain import explain as recall
     from engram.search.explain import explain
     from engram.search.search import Search
 
@@ -176,7 +177,7 @@ def move(
     result = told.result if told else made.run(state, limit, seed=None if resume else seed)
     if save is not None:
         made.save(save)
-    recalled = _recalled(made, state) if why and made.memory is not None else None
+    recalled = recall(made, state) if why and made.memory is not None and made.memory.features is not None else None
     if as_json:
         remembered = {} if recalled is None else {"memory": asdict(recalled)}
         return print_json((told or result).to_json() | remembered)
@@ -186,13 +187,6 @@ def move(
         typer.echo(f"\n{told}")
     if recalled:
         typer.echo(f"\n{recalled}")
-
-
-def _recalled(search: Any, state: Any) -> Any:
-    """What the search's memory says of the position; None with a network, whose numbers belong to its evaluations."""
-    from engram.memory.explain import explain
-
-    return None if search.memory.features.embedding_size else explain(search, state)
 
 
 @app.command()

@@ -97,6 +97,7 @@ def ask(
     from dataclasses import asdict
 
     from engram import durable
+    from engram.errors import InvalidFile
     from engram.games.registry import game as game_of
     from engram.memory import files
     from engram.memory.explain import explain
@@ -104,6 +105,8 @@ def ask(
     from engram.specification import Specification, parse
 
     about = durable.about(file, files.KIND)
+    if "game" not in about:
+        raise InvalidFile(f"{file} does not say of which game it is")
     game = game_of(about["game"])
     asked = parse(search)
     options = {"dimension": about["dimension"], **asked.options, "memory": str(file)}

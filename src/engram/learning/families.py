@@ -26,6 +26,7 @@ from engram.learning.encoding import encoder, symmetry_tables
 from engram.learning.records import replay
 from engram.rng import derive_seed
 from engram.search.limit import Limit
+from engram.search.result import SearchResult
 from engram.search.search import Search
 from engram.search.tree import TERMINAL
 
@@ -161,7 +162,7 @@ class Sampler:
             action, seed = int(rng.choice(game.legal_actions(state))), int(rng.integers(1 << 62))
             if wanted or not at_random:
                 self._search.clear()
-                found = self._search.run(state, Limit(simulations=sampling.simulations), seed=seed)
+                found = _whole(self._search.run(state, Limit(simulations=sampling.simulations), seed=seed))
                 action = action if at_random else found.action
                 if wanted:
                     self._keep(state, moves, rng)
@@ -194,7 +195,7 @@ class Sampler:
         for state in states:
             self._judge.clear()
             limit = Limit(simulations=self.sampling.label_simulations or 1000)
-            values.append(self._judge.run(state, limit, seed=int(rng.integers(1 << 62))).value)
+            values.append(_whole(self._judge.run(state, limit, seed=int(rng.integers(1 << 62)))).value)
         return values
 
     def save(self, path: Path) -> None:
@@ -225,3 +226,10 @@ def _solver(game: Game) -> Any:
         return Solver(*line_parameters(game))
     except TooLarge:
         return None
+
+
+def _whole(found: SearchResult) -> SearchResult:
+    """A search that nobody cut short: a part of one is no figure of its budget."""
+    if found.stopped == "interrupted":
+        raise KeyboardInterrupt
+    return found

@@ -50,6 +50,8 @@ class Explanation:
                 f"value {witness.value:+.3f}, {one.visit_count:,} returns, position {one.key:016x}"
             )
             text += f"\n{witness.board}" if witness.board is not None else ""
+        if all(witness.board is None for witness in self.witnesses):
+            text += "\n\n(a memory with keep_states=true shows the boards)"
         return text
 
 
@@ -90,6 +92,7 @@ def explain(search: Search, state: State, most: int = 5) -> Explanation | None:
     boards = memory.store.states
     witnesses = []
     for one in sorted(found.neighbours, key=lambda neighbour: -neighbour.weight)[:most]:
-        kept = boards[one.row].view(game.state_dtype).reshape(()) if boards.shape[1] else None
+        # Rows that came from a memory without positions are empty.
+        kept = boards[one.row].view(game.state_dtype).reshape(()) if boards[one.row].any() else None
         witnesses.append(Witness(one, sign * one.value, None if kept is None else game.render(kept)))
     return Explanation(sign * found.value, found.count, tuple(witnesses))

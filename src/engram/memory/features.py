@@ -101,6 +101,23 @@ def _patterns(features, planes, seed, out):
                 _put(out, (seed ^ _PATTERN) + mix(code ^ mix(np.uint64(row * width + column))), amount)
 
 
+@compiled(inline=True)
+def _clear_whole_planes(features, planes):
+    """Empties planes that say the same of every cell, such as whose move it is: the names of features say that.
+
+    Left in, they would make every cell of every position alike for one player and not for the other.
+    """
+    cells = features.height * features.width
+    for channel in range(features.channels):
+        first = channel * cells
+        same = planes[first] != np.float32(0.0)
+        for cell in range(first, first + cells):
+            same = same and planes[cell] == planes[first]
+        if same:
+            for cell in range(first, first + cells):
+                planes[cell] = np.float32(0.0)
+
+
 @compiled
 def write_features(features, state, embedding, out):
     """Normalised features of a state (address) into `out`; with an embedding (address, or 0), of that instead.
@@ -129,6 +146,7 @@ def write_features(features, state, embedding, out):
         return 0 if normalise(out) < np.inf else -1
     if features.encode == 0 or call(features.encode, (state, features.raw)) < 0:
         return -1
+    _clear_whole_planes(features, raw)
     # An empty board has features too: whose move it is.
     _put(out, seed ^ _MOVER, np.float32(1.0))
     if features.plane_weight != 0.0:
@@ -159,7 +177,8 @@ class Features:
     Raises:
       InvalidParameter: a game without `encode`, and neither `own` nor an embedding.
 
-    Hand-made features know the place and the player to move. Cost: O(channels·cells + 9·cells + D).
+    Hand-made features know the place and the player to move; planes that are the same on every cell are left out.
+    Cost: O(channels·cells + 9·cells + D).
     """
 
     def __init__(
@@ -192,7 +211,7 @@ class Features:
             raise InvalidParameter(
                 f"{game.name} has no encode with planes_shape: a memory of it needs features of your own"
             )
-        made = f"planes={plane_weight:g}, patterns={pattern_weight:g}"
+        made = f"planes={plane_weight:g}, patterns={pattern_weight:g}, no whole planes"
         if own is not None:
             made = f"own={own.__module__}.{own.__qualname__}, num_own={num_own}"
         if embedding_size:

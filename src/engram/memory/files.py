@@ -17,7 +17,7 @@ from engram import durable
 from engram.compile import compiled
 from engram.errors import InvalidFile, InvalidParameter
 from engram.memory.features import Features
-from engram.memory.layout import enter_key, entries_of, row_of
+from engram.memory.layout import enter_key, entries_of, row_of, touch
 from engram.memory.store import Store, add
 
 KIND = "memory"
@@ -40,6 +40,7 @@ def _take(target, source, rows):
     for k in range(len(rows)):
         entry = theirs[rows[k]]
         row = add(target, entry.key, row_of(source, rows[k]))
+        touch(ours, target.capacity, row)
         known = ours[row]
         total = known.visit_count + entry.visit_count
         if total > 0.0:
@@ -74,7 +75,10 @@ def take(target: Store, source: Store, rows: np.ndarray | None = None) -> None:
     taken = chosen.copy()
     _take(target.header[0], source.header[0], taken)
     if target.states.shape[1] and target.states.shape[1] == source.states.shape[1]:
-        target.states[taken] = source.states[chosen]
+        _, backwards = np.unique(taken[::-1], return_index=True)
+        holders = len(taken) - 1 - backwards  # of each row the last that came to it
+        holders = holders[source.states[chosen[holders]].any(axis=1)]
+        target.states[taken[holders]] = source.states[chosen[holders]]
 
 
 def identity(features: Features) -> dict[str, Any]:
@@ -192,6 +196,10 @@ def load(path: str | Path, belongs_to: dict[str, Any] | None = None) -> Store:
     about = durable.about(path, KIND)
     try:
         store = Store.of_kind(about)
+    except MemoryError:
+        raise InvalidFile(
+            f"{path} is a memory of {about['capacity']:,} entries, for which there is no room here"
+        ) from None
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidFile(f"{path} is damaged: {error}") from error
     restore(store, path, belongs_to)
@@ -209,9 +217,14 @@ def restore(store: Store, path: str | Path, belongs_to: dict[str, Any] | None = 
     return about
 
 
-def like(store: Store, capacity: int | None = None) -> Store:
-    """An empty store of the same kind, perhaps with other room."""
-    return Store.of_kind({**store.kind, "capacity": capacity or store.capacity})
+def like(
+    store: Store, capacity: int | None = None, neighbours: str | None = None, options: Mapping[str, Any] | None = None
+) -> Store:
+    """An empty store of the same kind, perhaps with other room or another neighbour search and options of it."""
+    kind = {**store.kind, "capacity": capacity or store.capacity}
+    if neighbours not in (None, store.neighbours):
+        kind |= {"neighbours": neighbours, "options": {}}
+    return Store.of_kind({**kind, "options": {**kind["options"], **(options or {})}})
 
 
 def merge(stores: Sequence[Store], capacity: int | None = None) -> Store:
@@ -220,12 +233,17 @@ def merge(stores: Sequence[Store], capacity: int | None = None) -> Store:
     Args:
       stores: of one game and features, at least one. capacity: default room for all.
 
-    With too little room the least recently used of the first stores go first.
+    With too little room the least recently used go, those of the first stores first; what several know counts as
+    used when the last of them used it. Cost: room for all while they are joined.
     """
-    merged = like(stores[0], capacity or sum(len(store) for store in stores) or 1)
+    merged = like(stores[0], sum(len(store) for store in stores) or 1)
     for store in stores:
         take(merged, store)
-    return merged
+    if capacity is None:
+        return merged
+    cut = like(stores[0], capacity)
+    take(cut, merged, rows_by_use(merged)[-capacity:])
+    return cut
 
 
 def prune(store: Store, *, min_visits: float = 0.0, keep: int | None = None) -> Store:

@@ -79,6 +79,14 @@ def keep_state(store, row, state):
 
 
 @compiled(inline=True)
+def forget_state(store, row):
+    """Empties an entry's state: that of the position which it held before is none of the new one's."""
+    target = carray(pointer_at(store.states + row * store.state_bytes, np.uint8), (store.state_bytes,))
+    for i in range(store.state_bytes):
+        target[i] = np.uint8(0)
+
+
+@compiled(inline=True)
 def table_of(store):
     """The hash table."""
     return carray(pointer_at(store.table, np.int32), (store.table_size,))

@@ -9,7 +9,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from engram.errors import InvalidParameter, InvalidSpecification, nearest
+from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification, nearest
 from engram.games.game import Game
 from engram.memory.features import Features
 from engram.memory.files import KeptStore, identity, like, load, take
@@ -21,16 +21,20 @@ from engram.search.preset import Memory, Preset
 from engram.search.presets import NETWORK_LEAVES, puct, uct
 from engram.search.registry import register
 
+ROOM = 10_000
+"""Entries of a memory that nothing else is said of: the paper's."""
+
 
 def remembering(
     *,
     num_neighbours: int = 50,
     temperature: float = 0.1,
-    capacity: int = 10_000,
+    capacity: int | None = None,
     dimension: int = 512,
     decay: float = 2.0,
     equivalence: float = 3.0,
-    neighbours: str = "sketch",
+    neighbours: str | None = None,
+    num_candidates: int | None = None,
     seed: int = 0,
     bias: float | None = None,
     every_node: bool = False,
@@ -45,7 +49,8 @@ def remembering(
     """A memory for any search: `Preset(memory=remembering(...))`; each tree of a search has its own store.
 
     Args:
-      num_neighbours: M ≥ 1. temperature: τ > 0, of cosines. capacity: |M| ≥ 1, entries.
+      num_neighbours: M ≥ 1. temperature: τ > 0, of cosines.
+      capacity: |M| ≥ 1, entries; default 10,000, and as many beside those of a file.
       dimension: D ≥ 1 of the features. decay: η ≥ 1 a ply.
       equivalence: k ≥ 0 of the weight λ = sqrt(k/(3N + k)) in selection; 0: bit for bit the search without memory;
         the default by experiments/memory_truth.
@@ -53,8 +58,10 @@ def remembering(
         value is wrong by b; None: not.
       every_node: ask about every node of the path on every visit, and take nothing up: slow, a yardstick.
       keep_states: keep positions too, so that an answer can be shown as boards (compiled games).
-      memory: a file to begin every game with (`engram memory build`), with its own capacity and neighbours.
-      neighbours: `exact`, `simhash` or `sketch`. seed: of hashing and projections.
+      memory: a file to begin every game with (`engram memory build`).
+      neighbours: `exact`, `simhash` or `sketch`; default that of the file, or `sketch`.
+      seed: of hashing and projections.
+      num_candidates: rows that `sketch` compares exactly; fewer are faster and find less of the nearest.
       plane_weight, pattern_weight: share of the planes and of the 3×3 patterns in hand-made features.
       features: from the game to its features; default hand-made ones.
       store: one to go on with, which then outlives the search and is shared by all that are given it, trees of
@@ -65,11 +72,11 @@ def remembering(
     """
     if not 1 <= num_neighbours <= MAX_CAPACITY:
         raise InvalidParameter(f"num_neighbours must be 1 or more, not {num_neighbours}")
-    if not 1 <= capacity <= MAX_CAPACITY:
+    if capacity is not None and not 1 <= capacity <= MAX_CAPACITY:
         raise InvalidParameter(f"capacity must be 1 to {MAX_CAPACITY} entries, not {capacity}")
     if not 0.0 <= equivalence < math.inf:
         raise InvalidParameter(f"equivalence must be 0 or more, not {equivalence}")
-    if neighbours not in INDICES:
+    if neighbours is not None and neighbours not in INDICES:
         raise InvalidSpecification(
             f"no neighbour search is called {neighbours!r}{nearest(neighbours, INDICES)}; "
             f"there are {', '.join(INDICES)}"
@@ -78,6 +85,8 @@ def remembering(
         raise InvalidParameter(f"bias must be 0 or more, not {bias}")
     if memory is not None and store is not None:
         raise InvalidParameter("a memory begins with a file or with a store, not with both")
+    if num_candidates is not None:
+        options = {**options, "num_candidates": num_candidates}
     numbers = {
         "num_neighbours": num_neighbours,
         "temperature": temperature,
@@ -93,10 +102,11 @@ def remembering(
         if known is None:
             state_bytes = game.state_dtype.itemsize if keep_states else 0
             fresh = Store(
-                made.dimension, capacity, neighbours=neighbours, seed=seed, state_bytes=state_bytes, **options
-            )
+                made.dimension, capacity or ROOM, neighbours=neighbours or "sketch", seed=seed,
+                state_bytes=state_bytes, **options,
+            )  # fmt: skip
             return fresh, fresh.clear
-        own = like(known)
+        own = like(known, capacity or min(len(known) + ROOM, MAX_CAPACITY), neighbours, options)
 
         def forget() -> None:
             own.clear()
@@ -109,10 +119,16 @@ def remembering(
         made = features(game) if features else hand_made(game)
         if known is None and memory is not None:
             known = load(memory, identity(made))
+        if known is not None and known.states.shape[1] not in (0, game.state_dtype.itemsize):
+            raise InvalidFile(f"{memory} holds positions of {game.name} as another version of it kept them")
+        if known is not None and keep_states and not known.states.shape[1]:
+            raise InvalidParameter(f"{memory} was built without positions, so that keep_states has none to show")
         if keep_states and not game.compiled:
             raise InvalidParameter(f"{game.name} is a plain Python game, whose positions a memory cannot keep")
         # A store from outside is the caller's: a new game must not empty it.
         own, forget = (store, None) if store is not None else begin(game, made, known)
+        if num_candidates is not None and own.neighbours != "sketch":
+            raise InvalidParameter(f"num_candidates is for neighbours=sketch, not {own.neighbours}")
         if own.dimension != made.dimension:
             raise InvalidParameter(f"features of {made.dimension} numbers do not fit a memory of {own.dimension}")
         return Memory(
@@ -150,11 +166,12 @@ def memory_uct(
     layer: str | None = None,
     num_neighbours: int = 50,
     temperature: float = 0.1,
-    capacity: int = 10_000,
+    capacity: int | None = None,
     dimension: int = 512,
     decay: float = 2.0,
     equivalence: float = 3.0,
-    neighbours: str = "sketch",
+    neighbours: str | None = None,
+    num_candidates: int | None = None,
     bias: float | None = None,
     every_node: bool = False,
     keep_states: bool = False,
@@ -175,8 +192,8 @@ def memory_uct(
 
     Args:
       exploration, backup, expand_after, decision, reuse_tree, selection, solver, transpositions: as in `uct`.
-      num_neighbours, temperature, capacity, dimension, decay, equivalence, neighbours, bias, every_node, keep_states,
-        memory, plane_weight, pattern_weight: as in `remembering`.
+      num_neighbours, temperature, capacity, dimension, decay, equivalence, neighbours, num_candidates, bias,
+        every_node, keep_states, memory, plane_weight, pattern_weight: as in `remembering`.
       rollout: as in `uct`.
       network, layer: positions are compared by this layer of a network (see `memory_puct`), and valued by rollouts all
         the same; None: by hand-made features. num_leaves: as in `puct`.
@@ -213,6 +230,7 @@ def memory_uct(
         decay=decay,
         equivalence=equivalence,
         neighbours=neighbours,
+        num_candidates=num_candidates,
         bias=bias,
         every_node=every_node,
         keep_states=keep_states,
@@ -232,11 +250,12 @@ def memory_puct(
     exploration: float = 1.25,
     num_neighbours: int = 50,
     temperature: float = 0.1,
-    capacity: int = 10_000,
+    capacity: int | None = None,
     dimension: int = 512,
     decay: float = 2.0,
     equivalence: float = 3.0,
-    neighbours: str = "sketch",
+    neighbours: str | None = None,
+    num_candidates: int | None = None,
     bias: float | None = None,
     every_node: bool = False,
     keep_states: bool = False,
@@ -255,8 +274,8 @@ def memory_puct(
       layer: of the network, whose output is hashed to `dimension` numbers; default the one trained for it
         (`engram train features`), or else the last before the heads.
       exploration, backup, decision, num_leaves, reuse_tree, solver, transpositions: as in `puct`.
-      num_neighbours, temperature, capacity, dimension, decay, equivalence, neighbours, bias, every_node, keep_states,
-        memory: as in `remembering`.
+      num_neighbours, temperature, capacity, dimension, decay, equivalence, neighbours, num_candidates, bias,
+        every_node, keep_states, memory: as in `remembering`.
 
     Source: Xiao, Mei and Müller, "Memory-augmented Monte-Carlo tree search", AAAI 2018. Deviation: on top of a learned
     value, which the paper leaves open; D = 512 instead of 4096.
@@ -288,6 +307,7 @@ def memory_puct(
         decay=decay,
         equivalence=equivalence,
         neighbours=neighbours,
+        num_candidates=num_candidates,
         bias=bias,
         every_node=every_node,
         keep_states=keep_states,

@@ -23,6 +23,7 @@ from engram.memory.layout import (
     entries_of,
     entry_dtype,
     find,
+    forget_state,
     link_newest,
     row_of,
     store_dtype,
@@ -63,6 +64,8 @@ def add(store, key, features):
     target = row_of(store, row)
     for i in range(store.dimension):
         target[i] = features[i]
+    if store.state_bytes != 0:
+        forget_state(store, row)
     link_newest(entries, ring, row)
     enter_key(store, key, row)
     call(store.insert, (store.index, row, store.features + row * store.dimension * 4))

@@ -38,7 +38,7 @@ class Memory:
 
     recall: Operator
     remember: Operator | None = None
-    equivalence: float = 1000.0
+    equivalence: float = 3.0
     bias: float | None = None
     store: Any = None
     features: Any = None
