@@ -1,8 +1,9 @@
 """Speed and recall of the memory: 10,000 entries, M = 50, one thread.
 
     python benchmarks/memory.py [--capacity 10000] [--queries 1000]
+    python benchmarks/memory.py --game go:9 --network go9 --layer block4 --dimensions 512
 
-The features are hand-made ones of the positions that a Connect-4 search meets: drawn
+The features are those of the positions that a search of the game meets, hand-made or a network's: drawn
 at random, some are stored and the others asked. Recall@50 is against `exact`, and a row as near as the
 exact list's last counts as found. Rates are per second; `adds` fill an empty store, `replaces` a full one.
 """
@@ -21,10 +22,10 @@ from engram.memory.store import Store
 NUM_NEIGHBOURS = 50
 
 
-def real_features(dimension: int, count: int) -> np.ndarray:
+def real_features(name: str, network: str, dimension: int, count: int) -> np.ndarray:
     """φ of `count` positions in the order in which a search met them."""
-    game = engram.game("connect_four")
-    search = engram.Search(game, f"memory_uct(capacity={count}, dimension={dimension}, num_neighbours=1)")
+    game = engram.game(name)
+    search = engram.Search(game, f"memory_uct({network}capacity={count}, dimension={dimension}, num_neighbours=1)")
     search.run(game.initial_state(), engram.Limit(simulations=2 * count), seed=0)
     store = search._workspace.memory.store
     assert len(store) == count
@@ -41,11 +42,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--capacity", type=int, default=10_000)
     parser.add_argument("--queries", type=int, default=1000)
+    parser.add_argument("--game", default="connect_four")
+    parser.add_argument("--network", help="compare by a layer of this one; default hand-made features")
+    parser.add_argument("--layer", help="of the network")
+    parser.add_argument("--dimensions", type=int, nargs="+", default=[512, 4096])
     options = parser.parse_args()
+    network = f"network='{options.network}', " if options.network else ""
+    network += f"layer={options.layer}, " if options.layer else ""
     capacity, queries = options.capacity, options.queries
     print("   D  neighbours       queries/s  compared  recall@50     adds/s  replaces/s    updates/s")
-    for dimension in (512, 4096):
-        rows = real_features(dimension, capacity + queries)
+    for dimension in options.dimensions:
+        rows = real_features(options.game, network, dimension, capacity + queries)
         order = np.random.default_rng(0).permutation(len(rows))
         stored, asked = rows[order[:capacity]], rows[order[capacity:]]
         truth = np.zeros(0)
