@@ -7,6 +7,7 @@ import pytest
 
 import engram
 from engram.memory.features import Features
+from engram.memory.neighbours import INDICES, Exact
 from engram.memory.store import Store
 
 
@@ -90,3 +91,18 @@ def test_hand_made_features_know_place_and_mover():
     assert float(near[0] @ near[1]) > float(near[0] @ near[2]) + 0.2
     same = Features(game, 4096)(game.play_moves("1"))
     assert (same == corner).all()
+
+
+def test_an_index_of_ones_own_is_known_by_its_name():
+    class Mine(Exact):
+        name = "mine"
+
+    try:
+        rows = np.random.default_rng(0).normal(size=(50, 16))
+        stores = [Store(16, 50, neighbours=name) for name in ("mine", "exact")]
+        for store in stores:
+            store.add_all(np.arange(50), rows)
+        assert isinstance(stores[0].index, Mine)
+        assert (stores[0].query_all(rows[:5])[0] == stores[1].query_all(rows[:5])[0]).all()
+    finally:
+        del INDICES["mine"]

@@ -87,9 +87,9 @@ class NamedNetwork:
 
     @property
     def identity(self) -> str:
-        """The name and a digest of the file: what numbers of its layers may be compared with."""
+        """The file's name and a digest of it: what numbers of its layers may be compared with."""
         digest = hashlib.sha256(find(self.name).read_bytes()).hexdigest()[:12]
-        return f"{self.name}, {digest}"
+        return f"{Path(self.name).name}, {digest}"
 
     def layer(self, name: str | None) -> tuple[str, int]:
         """A layer to compare positions by, default `Network.usual_layer`, and how many numbers it gives.

@@ -5,7 +5,8 @@
     candidates(index, features, wanted, rows) -> n  writes rows that may be among the `wanted` nearest
 
 The store computes exact cosines of the candidates and keeps the best, so an index only has to be generous.
-Rows are 0 … size-1; `index.size` counts them. A user's own index is a subclass of `NeighbourIndex`.
+Rows are 0 … size-1; `index.size` counts them. A user's own index is a subclass of `NeighbourIndex` with a `name`, by
+which stores and presets then know it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ common_fields: list[Any] = [
 ]
 
 
+INDICES: dict[str, Callable[..., NeighbourIndex]] = {}
+"""What `neighbours=` of a store and of the memory presets may name."""
+
+
 class NeighbourIndex:
     """An index over up to `capacity` rows of `dimension` float32.
 
@@ -34,6 +39,10 @@ class NeighbourIndex:
 
     name: str
     functions: dict[str, Callback]
+
+    def __init_subclass__(cls) -> None:
+        if "name" in vars(cls):
+            INDICES[cls.name] = cls
 
     def __init__(self, dtype: np.dtype, capacity: int, dimension: int):
         self.header = np.zeros(1, dtype)
