@@ -13,6 +13,7 @@ import argparse
 import json
 import math
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -23,8 +24,32 @@ from engram.durable import whole
 HERE = Path(__file__).parent
 SEED = 91
 PAPER_BUDGET = 5000
-GAMES = {"connect_four": ("connect_four", 100, 42, "", None), "go9": ("go:9", 400, 81, ", num_leaves=4", 0.9)}
-"""By network: the game, simulations a move, points of the board, options of both players, when games are resigned."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where rules play: the game, both players, simulations a move, when games are resigned, games that a row grows by.
+
+    Attributes:
+      points: of the board, for Coulom's rule.
+    """
+
+    game: str
+    player: str
+    simulations: int
+    points: int
+    resign: float | None
+    round: int
+
+
+SETTINGS = {
+    "connect_four": Setting("connect_four", "puct(network='connect_four', backup={})", 100, 42, None, 500),
+    "go9": Setting("go:9", "puct(network='go9', backup={}, num_leaves=4)", 400, 81, 0.9, 200),
+    # There is no network with a value for 19×19: heavy rollouts, and a predictor's priors for the first 100 nodes.
+    "go19": Setting(
+        "go:19", "uct_prior(network='go19-predictor', rollout=heavy, backup={}, num_leaves=8)", 250, 361, 0.9, 20
+    ),
+}
 PAPER = {
     "monotone M1": (-10, -10, -4, -4, -4, -10),
     "monotone M2": (-4, -4, -4, -10, -4, -4),
@@ -32,18 +57,18 @@ PAPER = {
     "softmax S2": (-4, -10, -7.9, -10, -10, -7.8),
 }
 """Optima of the paper, g over its 5000 visits; ours are h = g + ln 5000 over the share of the budget."""
-ROUND = {"connect_four": 500, "go9": 200}
 
 
 def tuned(network: str, rule: str) -> str:
-    """The rule that our own tuner found, as its report has it."""
-    found = json.loads((HERE / f"{network}_{rule}" / "tuning.json").read_text("utf-8"))["best"]
+    """The rule that our own tuner found, as its report has it; on 19×19 that of 9×9."""
+    known = "go9" if network == "go19" else network
+    found = json.loads((HERE / f"{known}_{rule}" / "tuning.json").read_text("utf-8"))["best"]
     return found[found.index("backup=") + len("backup=") : found.rindex(", network=")]
 
 
 def rules(network: str) -> dict[str, str]:
     """Every rule by its name."""
-    points = GAMES[network][2]
+    points = SETTINGS[network].points
     found = {f"our {rule}": tuned(network, rule) for rule in ("softmax", "monotone")}
     for name, knots in PAPER.items():
         shifted = [round(g + math.log(PAPER_BUDGET), 3) for g in knots]
@@ -84,25 +109,25 @@ def show(table: dict[str, dict[str, float]], file: Path) -> None:
 def main() -> None:
     """Plays rounds until every row has its games or the minutes are over."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("network", choices=sorted(GAMES))
+    parser.add_argument("network", choices=sorted(SETTINGS))
     parser.add_argument("--games", type=int, default=200, help="of a row")
     parser.add_argument("--only", default="", help="rows whose name holds this text")
     parser.add_argument("--database", default=HERE / "tables.sqlite", help="where games are recorded")
     parser.add_argument("--minutes", type=float, default=60.0)
     asked = parser.parse_args()
-    game, simulations, _, options, resign = GAMES[asked.network]
+    setting = SETTINGS[asked.network]
     file, end = HERE / f"tables_{asked.network}.json", time.monotonic() + 60 * asked.minutes
-    size = ROUND[asked.network]
+    size = setting.round
     for games in range(size, asked.games + size, size):
         for name, two in rows(asked.network).items():
             if asked.only not in name:
                 continue
             if time.monotonic() > end:
                 return
-            a, b = (f"puct(network='{asked.network}', backup={rule}{options})" for rule in two)
+            a, b = (setting.player.format(rule) for rule in two)
             found = match(
-                game, a, b, games=min(games, asked.games), simulations=simulations, seed=SEED, resign=resign, workers=1,
-                database=asked.database,
+                setting.game, a, b, games=min(games, asked.games), simulations=setting.simulations, seed=SEED,
+                resign=setting.resign, workers=1, database=asked.database,
             )  # fmt: skip
             told = found.to_json()
             table = json.loads(file.read_text("utf-8")) if file.exists() else {}
