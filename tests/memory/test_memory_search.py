@@ -8,6 +8,7 @@ import pytest
 import engram
 from engram.errors import EngramError, InvalidFile, InvalidParameter
 from engram.memory import files
+from engram.memory.explain import explain
 from engram.memory.features import Features, hashed
 from engram.memory.operators import back_up_memory
 from engram.memory.presets import remembering
@@ -258,3 +259,24 @@ def test_a_network_s_layer_is_what_positions_are_compared_by():
     for wrong in ("memory_puct(layer=block4)", "memory_puct(network='go9', layer=block9)"):
         with pytest.raises(EngramError):
             preset(wrong)
+
+
+def test_a_memory_that_corrects_with_no_weight_is_the_search_without_memory():
+    pytest.importorskip("torch")
+    game = engram.game("connect_four")
+    plain = engram.Search(game, "puct(network='connect_four')")
+    silent = engram.Search(game, "memory_puct(network='connect_four', correct=true, equivalence=0)")
+    loud = engram.Search(game, "memory_puct(network='connect_four', correct=true, equivalence=100)")
+    for search in (plain, silent, loud):
+        search.run(game.initial_state(), engram.Limit(simulations=300), seed=2)
+    assert (plain.tree.nodes["visit_count"] == silent.tree.nodes["visit_count"]).all()
+    assert (
+        len(plain.tree.nodes) != len(loud.tree.nodes)
+        or (plain.tree.nodes["visit_count"] != loud.tree.nodes["visit_count"]).any()
+    )
+    # With a network an entry's first return is the network's own value of the position.
+    store = loud.memory.store
+    row = store.find(game.hash(game.initial_state()))
+    value = loud.evaluator.evaluate(np.asarray(game.initial_state()).reshape(1)).value[0]
+    assert store.entries["first"][row] == pytest.approx(value, abs=0.02)
+    assert "to be added" in str(explain(loud, game.initial_state()))

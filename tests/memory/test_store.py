@@ -163,3 +163,23 @@ def test_what_was_cleared_is_gone_and_rows_get_new_generations():
 def test_wrong_arguments_are_refused(wrong):
     with pytest.raises(EngramError):
         wrong()
+
+
+def test_a_correction_is_by_how_much_first_returns_were_wrong():
+    rng = np.random.default_rng(3)
+    store = Store(8, 40, neighbours="exact", corrects=True)
+    returns = {}
+    for key in range(1, 31):
+        row = store.add(key, rng.normal(size=8))
+        returns[key] = rng.uniform(-1, 1, rng.integers(0, 5))
+        for value in returns[key]:
+            store.update(row, value)
+    for _ in range(20):
+        found = store.query(rng.normal(size=8), num_neighbours=7, temperature=0.3)
+        told = [returns[one.key] for one in found.neighbours]
+        assert all(
+            one.first == (mine[0] if len(mine) else 0.0) for one, mine in zip(found.neighbours, told, strict=True)
+        )
+        wrong = [mine.mean() - mine[0] if len(mine) else 0.0 for mine in told]
+        expected = sum(one.weight * error for one, error in zip(found.neighbours, wrong, strict=True))
+        assert found.value == pytest.approx(expected, abs=1e-12)

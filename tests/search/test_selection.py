@@ -188,3 +188,14 @@ def test_low_urgency_stays_with_the_first_arm_that_pleases():
         game.initial_state(), Limit(simulations=20), seed=3
     )
     assert sorted(move.visits for move in result.moves) == [0, 0, 0, 19]
+
+
+@pytest.mark.parametrize("player", [0, 1])
+def test_a_memory_that_corrects_adds_its_share_and_stays_in_range(player):
+    # λ = sqrt(3 / (3·1 + 3)) = 0.7071 at one visit: 0.2 + 0.7071·0.3 = 0.412 and 0.9 + 0.7071·0.3, which is cut at 1.
+    sign = -1 if player else 1
+    for value, corrected in ((0.2, 0.2 + math.sqrt(0.5) * 0.3), (0.9, 1.0)):
+        for other, expected in ((corrected - 0.01, 1), (corrected + 0.01, 2)):
+            tree = bandit((1, 1), (value, other), player=player, memory=True, equivalence=3.0, corrects=True)
+            tree.memory["value"][1], tree.memory["count"][1] = sign * 0.3, 5.0
+            assert choose(selections.ucb1(exploration=0.0), tree) == expected

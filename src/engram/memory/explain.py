@@ -19,12 +19,13 @@ class Witness:
 
     Attributes:
       neighbour: how similar, what it is worth (for player 0), and its share of the answer.
-      value: the same for the player to move at the position asked about.
+      value, first: its worth, and its first return, for the player to move at the position asked about.
       board: the stored position as a diagram; None where the store keeps no positions.
     """
 
     neighbour: Neighbour
     value: float
+    first: float
     board: str | None
 
 
@@ -35,19 +36,23 @@ class Explanation:
     Attributes:
       value: V̂_M in [-1, 1] for the player to move. count: N_M > 0.
       witnesses: those that it comes from, the largest share first.
+      corrects: the value is to be added to the position's own (`correct=true`).
     """
 
     value: float
     count: float
     witnesses: tuple[Witness, ...]
+    corrects: bool = False
 
     def __str__(self) -> str:
-        text = f"memory: {self.value:+.3f} for the player to move, from {self.count:.1f} returns"
+        what = "to be added, " if self.corrects else ""
+        text = f"memory: {self.value:+.3f} {what}for the player to move, from {self.count:.1f} returns"
         for witness in self.witnesses:
             one = witness.neighbour
+            first = f" (at first {witness.first:+.3f})" if self.corrects else ""
             text += (
                 f"\n\n{100 * one.weight:.1f} % of it: cosine {one.cosine:.3f}, "
-                f"value {witness.value:+.3f}, {one.visit_count:,} returns, position {one.key:016x}"
+                f"value {witness.value:+.3f}{first}, {one.visit_count:,} returns, position {one.key:016x}"
             )
             text += f"\n{witness.board}" if witness.board is not None else ""
         if all(witness.board is None for witness in self.witnesses):
@@ -94,5 +99,5 @@ def explain(search: Search, state: State, most: int = 5) -> Explanation | None:
     for one in sorted(found.neighbours, key=lambda neighbour: -neighbour.weight)[:most]:
         # Rows that came from a memory without positions are empty.
         kept = boards[one.row].view(game.state_dtype).reshape(()) if boards[one.row].any() else None
-        witnesses.append(Witness(one, sign * one.value, None if kept is None else game.render(kept)))
-    return Explanation(sign * found.value, found.count, tuple(witnesses))
+        witnesses.append(Witness(one, sign * one.value, sign * one.first, None if kept is None else game.render(kept)))
+    return Explanation(sign * found.value, found.count, tuple(witnesses), memory.corrects)

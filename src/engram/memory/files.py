@@ -43,6 +43,8 @@ def _take(target, source, rows):
         touch(ours, target.capacity, row)
         known = ours[row]
         total = known.visit_count + entry.visit_count
+        if known.visit_count == 0.0:
+            known.first = entry.first
         if total > 0.0:
             known.value += (entry.value - known.value) * (entry.visit_count / total)
         known.visit_count = total

@@ -19,6 +19,7 @@ entry_dtype = np.dtype(
         ("key", np.uint64),  # position hash
         ("value", np.float64),  # V̂: mean of the returns so far, in [-1, 1] for player 0
         ("visit_count", np.float64),  # N: number of returns
+        ("first", np.float64),  # the first of them: with a network, its own value of the position
         ("newer", np.int32),  # neighbours in the ring of use; row `capacity` closes the ring
         ("older", np.int32),
         ("generation", np.uint32),  # how often this row was filled; 0: never
@@ -51,6 +52,7 @@ store_dtype = np.dtype(
         ("num_compared", np.int64),  # candidates of the last query
         ("value", np.float64),  # V̂_M, for player 0
         ("count", np.float64),  # N_M
+        ("corrects", np.int64),  # 1: the value is Σ w·(V̂ - first) instead
         ("query_features", np.int64),  # address of dimension float32: where an operator builds its query
     ]
 )

@@ -38,6 +38,7 @@ def remembering(
     seed: int = 0,
     bias: float | None = None,
     every_node: bool = False,
+    correct: bool = False,
     keep_states: bool = False,
     memory: str | None = None,
     plane_weight: float = 1.0,
@@ -57,6 +58,8 @@ def remembering(
       bias: b ≥ 0 of the weight λ = N_M/(N + N_M + 4·N·N_M·b²) instead, of least mean squared error if memory's
         value is wrong by b; None: not.
       every_node: ask about every node of the path on every visit, and take nothing up: slow, a yardstick.
+      correct: say how wrong the first evaluations of similar positions turned out to be, Σ w_i·(V̂_i - first_i), and add
+        λ of that to a node's value, instead of taking λ of what they are worth: for evaluators with a value.
       keep_states: keep positions too, so that an answer can be shown as boards (compiled games).
       memory: a file to begin every game with (`engram memory build`).
       neighbours: `exact`, `simhash` or `sketch`; default that of the file, or `sketch`.
@@ -127,6 +130,7 @@ def remembering(
             raise InvalidParameter(f"{game.name} is a plain Python game, whose positions a memory cannot keep")
         # A store from outside is the caller's: a new game must not empty it.
         own, forget = (store, None) if store is not None else begin(game, made, known)
+        own.corrects = correct  # of the search, not of what is stored
         if num_candidates is not None and own.neighbours != "sketch":
             raise InvalidParameter(f"num_candidates is for neighbours=sketch, not {own.neighbours}")
         if own.dimension != made.dimension:
@@ -135,6 +139,7 @@ def remembering(
             recall=recall_leaf(store=own.handle, features=made.handle, game=as_table(game.address("hash")), **numbers),
             remember=remember_path(store=own.handle),
             equivalence=float(equivalence),
+            corrects=correct,
             bias=bias,
             store=own,
             features=made,
@@ -258,6 +263,7 @@ def memory_puct(
     num_candidates: int | None = None,
     bias: float | None = None,
     every_node: bool = False,
+    correct: bool = False,
     keep_states: bool = False,
     memory: str | None = None,
     backup: Operator | None = None,
@@ -275,7 +281,7 @@ def memory_puct(
         (`engram train features`), or else the last before the heads.
       exploration, backup, decision, num_leaves, reuse_tree, solver, transpositions: as in `puct`.
       num_neighbours, temperature, capacity, dimension, decay, equivalence, neighbours, num_candidates, bias,
-        every_node, keep_states, memory: as in `remembering`.
+        every_node, correct, keep_states, memory: as in `remembering`.
 
     Source: Xiao, Mei and Müller, "Memory-augmented Monte-Carlo tree search", AAAI 2018. Deviation: on top of a learned
     value, which the paper leaves open; D = 512 instead of 4096.
@@ -310,6 +316,7 @@ def memory_puct(
         num_candidates=num_candidates,
         bias=bias,
         every_node=every_node,
+        correct=correct,
         keep_states=keep_states,
         memory=memory,
         features=embedded,

@@ -60,6 +60,7 @@ def add(store, key, features):
     entry.key = key
     entry.value = 0.0
     entry.visit_count = 0.0
+    entry.first = 0.0
     entry.generation = np.uint32(np.int64(entry.generation) + 1)
     target = row_of(store, row)
     for i in range(store.dimension):
@@ -78,6 +79,8 @@ def update(store, row, value):
     entries = entries_of(store)
     entry = entries[row]
     entry.visit_count += 1.0
+    if entry.visit_count == 1.0:
+        entry.first = value
     entry.value += (value - entry.value) / entry.visit_count
     touch(entries, store.capacity, row)
 
@@ -109,7 +112,8 @@ def weigh(store, temperature):
     value = 0.0
     for k in range(store.num_found):
         weights[k] /= total
-        value += weights[k] * entries[np.int64(rows[k])].value
+        entry = entries[np.int64(rows[k])]
+        value += weights[k] * (entry.value - entry.first if store.corrects != 0 else entry.value)
     store.value = min(1.0, max(-1.0, value))
     # Σ k_j·N_j with k_j = kernel_j / Σ kernel: the weighted sum above over the plain one.
     store.count = total / plain
@@ -179,7 +183,7 @@ def _normalise_all(features):
 
 @dataclass(frozen=True)
 class Neighbour:
-    """One stored position that answered a query: its row and key, cosine, share w of V̂_M, V̂ and N."""
+    """One stored position that answered a query: its row and key, cosine, share w of V̂_M, V̂, N and its first return."""
 
     row: int
     key: int
@@ -187,6 +191,7 @@ class Neighbour:
     weight: float
     value: float
     visit_count: int
+    first: float
 
 
 @dataclass(frozen=True)
@@ -212,6 +217,7 @@ class Store:
       neighbours: `exact`, `simhash` or `sketch`.
       seed: of the index's projections.
       num_candidates: rows that `sketch` reranks.
+      corrects: answer Σ w·(V̂ - first) instead of V̂_M: by how much first returns of similar positions were wrong.
       state_bytes: bytes of a state to keep with each entry, so that an answer can be shown; 0: none.
 
     When full, the least recently used entry makes room: used is added, updated, or found by a query.
@@ -226,6 +232,7 @@ class Store:
         neighbours: str = "sketch",
         seed: int = 0,
         state_bytes: int = 0,
+        corrects: bool = False,
         **options: Any,
     ):
         if not 1 <= capacity <= MAX_CAPACITY:
@@ -270,9 +277,19 @@ class Store:
             self.header[name] = getattr(self, name)
         self.header["table_size"] = len(self._table)
         self.header["state_bytes"] = state_bytes
+        self.corrects = corrects
         for name, callback in self.index.functions.items():
             self.header[name] = callback.address
         self.clear()
+
+    @property
+    def corrects(self) -> bool:
+        """Whether answers say how wrong first returns were (see the class), and not what positions are worth."""
+        return bool(self.header["corrects"][0])
+
+    @corrects.setter
+    def corrects(self, given: bool) -> None:
+        self.header["corrects"] = given
 
     @property
     def kind(self) -> dict[str, Any]:
@@ -392,6 +409,7 @@ class Store:
                     float(self._weights[k]),
                     float(entry["value"]),
                     int(entry["visit_count"]),
+                    float(entry["first"]),
                 )
             )
         return Recollection(float(self.header["value"][0]), float(self.header["count"][0]), tuple(found))

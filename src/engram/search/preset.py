@@ -27,6 +27,7 @@ class Memory:
       bias: b ≥ 0 of λ = N_M / (N + N_M + 4·N·N_M·b²), instead of that; None: not.
       store: what the operators work on.
       features: how positions become what it is asked about.
+      corrects: what it says of a node is how wrong the node's value is, and is added to it.
       forget: called when a search forgets its tree for a new game; None: what is known then stays.
       recognise: operator called when a node has got its children; it may enter those that it knows.
       backup: a backup rule that takes part in the memory, instead of the preset's; None: the preset's.
@@ -40,6 +41,7 @@ class Memory:
     remember: Operator | None = None
     equivalence: float = 3.0
     bias: float | None = None
+    corrects: bool = False
     store: Any = None
     features: Any = None
     forget: Callable[[], None] | None = None

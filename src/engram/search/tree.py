@@ -90,6 +90,7 @@ tree_dtype = np.dtype(
         ("max_nodes", np.int64),
         ("full", np.int64),  # 1 once an expansion was left out for want of room
         ("equivalence", np.float64),  # k of the memory's weight sqrt(k / (3N + k))
+        ("corrects", np.int64),  # 1: a memory's value is added to the node's, not blended with it
         ("shared", np.int64),  # 1: several threads, see `sharing.py`
         ("bias", np.float64),  # b of the weight N_M / (N + N_M + 4·N·N_M·b²), used instead where it is ≥ 0
     ]
@@ -186,7 +187,10 @@ def statistics(tree, nodes, child, sign):
             entry = memory_of(tree)[child]
             if entry.count > 0.0:
                 weight = memory_weight(tree, visits, entry.count)
-                value = (1.0 - weight) * value + weight * sign * entry.value
+                if tree.corrects != 0:
+                    value = min(1.0, max(-1.0, value + weight * sign * entry.value))
+                else:
+                    value = (1.0 - weight) * value + weight * sign * entry.value
     if nodes[child].in_flight != 0:
         waiting = np.float64(nodes[child].in_flight)
         value = (value * visits - waiting) / (visits + waiting)
@@ -260,7 +264,8 @@ class Tree:
     Args:
       num_actions: of the game; a node's children never number more.
       max_nodes: bound on the nodes, ≥ 1 + num_actions.
-      memory: keep the memory column (24 bytes a node more), weighed by `equivalence` k, or by `bias` b if ≥ 0.
+      memory: keep the memory column (24 bytes a node more), weighed by `equivalence` k, or by `bias` b if ≥ 0;
+        with `corrects` its value is added to the node's, in part, instead of taking its place in part.
       own: keep the column of means that a mixing backup needs (16 bytes a node more).
       amaf: keep the AMAF column that RAVE needs (16 bytes a node more).
       pooled: keep the column of transpositions (32 bytes a node more).
@@ -279,6 +284,7 @@ class Tree:
         errors: bool = False,
         equivalence: float = 0.0,
         bias: float = -1.0,
+        corrects: bool = False,
     ):
         if max_nodes < 1 + num_actions:
             raise InvalidParameter(f"a tree of {max_nodes} nodes cannot hold a root and its {num_actions} children")
@@ -287,6 +293,7 @@ class Tree:
         self.header["max_nodes"] = max_nodes
         self.header["equivalence"] = equivalence
         self.header["bias"] = bias
+        self.header["corrects"] = corrects
         capacity = min(max_nodes, max(1024, 4 * (num_actions + 1)))
         self.nodes = np.zeros(capacity, node_dtype)
         self.memory = np.zeros(capacity, memory_dtype) if memory else None

@@ -94,6 +94,7 @@ class Workspace:
                 bound,
                 **columns,
                 equivalence=self.memory.equivalence if self.memory else 0.0,
+                corrects=self.memory is not None and self.memory.corrects,
                 bias=self.memory.bias if self.memory and self.memory.bias is not None else -1.0,
             )
             for _ in range(num_trees)
