@@ -103,7 +103,13 @@ def cells() -> list[Cell]:
         learned, loud = f"network='{network}', num_leaves=4", "equivalence=30"
         found += [
             Cell(f"{network} value", game, f"memory_puct({options})", f"puct({learned})", simulations)
-            for options in (learned, f"{learned}, temperature=0.02", f"{learned}, temperature=0.02, {loud}")
+            for options in (
+                learned,
+                f"{learned}, temperature=0.02",
+                f"{learned}, temperature=0.02, {loud}",
+                f"{learned}, correct=true",
+                f"{learned}, correct=true, equivalence=100, decay=1000, temperature=0.03",
+            )
         ]
     large = f"{PLAYERS}:memory_prior(network='go19-predictor', layer=block4, num_leaves=8)"
     found += [
