@@ -112,6 +112,15 @@ def test_what_is_written_whole_takes_the_place_of_the_old_or_leaves_it(tmp_path)
     assert [one.name for one in tmp_path.iterdir()] == ["a"]
 
 
+def test_what_a_link_leads_to_is_written(tmp_path):
+    (tmp_path / "a").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    with whole(tmp_path / "link") as part:
+        part.write_text("new")
+    assert (tmp_path / "a").read_text() == "new"
+    assert (tmp_path / "link").is_symlink()
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 def test_a_pipe_is_written_and_not_replaced(tmp_path):
     pipe = tmp_path / "pipe"

@@ -45,13 +45,14 @@ def whole(path: str | Path) -> Iterator[Path]:
     """A file to write beside `path`, which takes its place when the block ends and is gone if the block fails.
 
     Whoever reads sees the old file or the new one, whole, whenever the process or the machine stops. What is no file
-    (a pipe, `/dev/null`) cannot be replaced and is written itself.
+    (a pipe, `/dev/null`) cannot be replaced and is written itself; of a link what it leads to is replaced.
 
     Raises:
       OSError: as whoever writes; what was there before still is.
     """
-    path = Path(path)
-    if path.exists() and not path.is_file():
+    apart = Path(path).absolute().is_relative_to("/dev")  # /dev/stdout may lead to a file that others hold open
+    path = Path(os.path.realpath(path))
+    if apart or (path.exists() and not path.is_file()):
         yield path
         return
     part = path.with_name(f"{path.name}.{os.getpid()}.part")

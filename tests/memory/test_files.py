@@ -9,7 +9,7 @@ import engram
 from engram import durable
 from engram.errors import InvalidFile, InvalidParameter
 from engram.memory import files
-from engram.memory.presets import memory_uct
+from engram.memory.presets import memory_uct, remembering
 from engram.memory.store import Store
 
 
@@ -62,7 +62,7 @@ def test_entries_that_do_not_fit_together_are_refused(tmp_path):
         durable.save(tmp_path / "n", files.KIND, about, {**arrays, **changed})
         return pytest.raises(InvalidFile, match="damaged")
 
-    for field, value in (("newer", 10_000), ("older", -1), ("key", arrays["entries"]["key"][1])):
+    for field, value in (("newer", 10_000), ("older", -1), ("key", arrays["entries"]["key"][1]), ("first", np.nan)):
         entries = arrays["entries"].copy()
         entries[field][0] = value
         with saved_with(entries=entries):
@@ -159,6 +159,8 @@ def test_no_entry_shows_the_position_of_another():
     joined = files.merge([_of([1, 2], state_bytes=8), _of([3, 4])], 3)
     boards = {int(joined.entries["key"][row]): set(joined.states[row]) for row in range(len(joined))}
     assert boards == {2: {2}, 3: {0}, 4: {0}}
+    other_way = files.merge([_of([3, 4]), _of([1, 2], state_bytes=8)])
+    assert {int(other_way.entries["key"][row]): set(other_way.states[row]) for row in range(4)}[1] == {1}
     full = _of([1, 2], capacity=2, state_bytes=8)
     row = full.add(9, np.ones(16))
     assert not full.states[row].any()
@@ -196,3 +198,8 @@ def test_positions_of_another_size_are_refused(tmp_path):
     durable.save(file, files.KIND, {**about, "state_bytes": 4096}, arrays)
     with pytest.raises(InvalidFile, match="another version"):
         memory_uct(memory=file).memory(engram.game("connect_four"))
+
+
+def test_a_store_of_another_kind_of_answer_is_refused():
+    with pytest.raises(InvalidParameter, match="a store that is given"):
+        remembering(store=Store(512, 10, corrects=True))(engram.game("connect_four"))

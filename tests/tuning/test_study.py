@@ -26,7 +26,7 @@ from engram.interfaces.cli import app
 from engram.tuning.bayesian import GAMES, distributions, observe
 from engram.tuning.objective import MatchObjective
 from engram.tuning.space import space
-from engram.tuning.study import CLAIM, Study
+from engram.tuning.study import CLAIM, RECOMMENDED, Study
 
 WHERE = space("uct", tune=["exploration=0.2:3:log"])
 
@@ -131,6 +131,11 @@ def test_a_database_that_is_made_by_two_at_once_is_opened_by_both(tmp_path, monk
 
 def test_all_processes_recommend_the_same(tmp_path):
     one, other = study(tmp_path / "s.sqlite"), study(tmp_path / "s.sqlite")
+    early = one.optuna.ask(distributions(WHERE))
+    observe(early, 0.5, 0.1, 2)
+    one.optuna.tell(early, 0.5)
+    assert one.recommended() == one.best()
+    assert not any(name.startswith(RECOMMENDED) for name in one.optuna.user_attrs)
     one.search()
     found = one.recommended()
     late = one.optuna.ask(distributions(WHERE))

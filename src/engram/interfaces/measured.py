@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -43,14 +44,19 @@ def read_rows(file: Path, setting: dict[str, Any], kind: type[Row], sources: dic
         data = json.loads(file.read_text(encoding="utf-8"))
         rows = [kind(**row) for row in data["rows"]]
         same = data["setting"] == setting
-        before = data.get("sources", {})
+        before = data.get("sources")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InvalidFile(f"{file} cannot be read as results of engram truth: {error}") from None
     if not same:
         raise InvalidFile(f"{file} holds results of another setting ({data['setting']}); choose another --output")
+    if before is None:  # written before there were any
+        return rows
     for search, made in before.items():
         sources.setdefault(search, made)
-    return [row for row in rows if before.get(row.search) == sources.get(row.search)]
+    changed = sorted({row.search for row in rows if before.get(row.search) != sources.get(row.search)})
+    for search in changed:
+        print(f"{search}: its files or engram have changed since it was measured; it is measured anew", file=sys.stderr)
+    return [row for row in rows if row.search not in changed]
 
 
 def write_rows(file: Path, setting: dict[str, Any], rows: Sequence[Any], sources: dict[str, str]) -> None:
@@ -72,8 +78,6 @@ def pyplot() -> Any:
     try:
         import matplotlib
     except ImportError:
-        import sys
-
         print("engram: no plot, because Matplotlib is not installed (pip install 'engram[plots]')", file=sys.stderr)
         return None
     matplotlib.use("Agg")

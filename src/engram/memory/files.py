@@ -150,10 +150,13 @@ def _fault(store: Store, about: Mapping[str, Any], arrays: Mapping[str, np.ndarr
         and (states.dtype, states.shape) == (store.states.dtype, (size, store.states.shape[1]))
         and (entries.dtype, entries.shape) == (store.entries.dtype, (size + 1,))
     )
+    if entries.dtype != store.entries.dtype:
+        return "another version of engram wrote it, whose entries have other fields"
     if not shaped or len(np.unique(entries["key"][:size])) != size:
         return "its entries do not fit together"
-    values, counts = entries["value"][:size], entries["visit_count"][:size]
-    if not (np.isfinite(features).all() and (np.abs(values) <= 1.0 + 1e-6).all() and np.isfinite(counts).all()):
+    values, firsts, counts = (entries[name][:size] for name in ("value", "first", "visit_count"))
+    bounded = all((np.abs(given) <= 1.0 + 1e-6).all() for given in (values, firsts))
+    if not (np.isfinite(features).all() and bounded and np.isfinite(counts).all()):
         return "a value is not in [-1, 1], or a number is none"
     if (counts < 0).any():
         return "an entry has fewer visits than none"
@@ -238,12 +241,15 @@ def merge(stores: Sequence[Store], capacity: int | None = None) -> Store:
     With too little room the least recently used go, those of the first stores first; what several know counts as
     used when the last of them used it. Cost: room for all while they are joined.
     """
-    merged = like(stores[0], sum(len(store) for store in stores) or 1)
+    if capacity is not None and capacity < 1:
+        raise InvalidParameter(f"a memory has room for 1 entry or more, not {capacity}")
+    widest = max(stores, key=lambda store: store.states.shape[1])
+    merged = like(widest, sum(len(store) for store in stores) or 1, stores[0].neighbours)
     for store in stores:
         take(merged, store)
     if capacity is None:
         return merged
-    cut = like(stores[0], capacity)
+    cut = like(merged, capacity)
     take(cut, merged, rows_by_use(merged)[-capacity:])
     return cut
 

@@ -130,7 +130,9 @@ def remembering(
             raise InvalidParameter(f"{game.name} is a plain Python game, whose positions a memory cannot keep")
         # A store from outside is the caller's: a new game must not empty it.
         own, forget = (store, None) if store is not None else begin(game, made, known)
-        own.corrects = correct  # of the search, not of what is stored
+        if store is not None and (store.corrects != correct or num_candidates is not None):
+            raise InvalidParameter("a store that is given has its own num_candidates, and corrects as the search does")
+        own.corrects = correct
         if num_candidates is not None and own.neighbours != "sketch":
             raise InvalidParameter(f"num_candidates is for neighbours=sketch, not {own.neighbours}")
         if own.dimension != made.dimension:

@@ -9,7 +9,7 @@ import numpy as np
 from engram.errors import InvalidParameter, OperatorError
 from engram.games.line import line
 from engram.search.limit import Limit
-from engram.search.operators import Operator
+from engram.search.operators import COLUMNS, Operator
 from engram.search.presets import uct
 from engram.search.search import Search
 from engram.search.tree import Tree
@@ -81,7 +81,7 @@ def _check_leaf(rule: Operator, budget: int) -> None:
     path = np.zeros(1, np.int32)
     numbers = rule.bind(budget)
     for value in (-0.75, 0.5):
-        tree = Tree(1, 4, **{column: column in rule.needs for column in ("own", "errors")})
+        tree = Tree(1, 4, **{column: column in rule.needs for column in COLUMNS})
         assert rule.address
         status = rule.definition.callback.from_python(
             tree.header.ctypes.data, path.ctypes.data, 0, value, numbers.address

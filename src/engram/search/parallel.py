@@ -41,9 +41,10 @@ def refuse_threads(game: Game, preset: Preset, memory: Memory | None) -> None:
         raise InvalidParameter(one.format("no memory, which one thread writes to"))
     if preset.expansion.all_children:
         raise InvalidParameter(one.format("all_children=False"))
-    if preset.transpositions or "amaf" in preset.selection.needs:
+    needed = preset.selection.needs | preset.backup.needs
+    if preset.transpositions or "amaf" in needed:
         raise InvalidParameter(one.format("no transpositions and no RAVE, whose sums one thread adds up"))
-    if "errors" in preset.backup.needs:
+    if "errors" in needed:
         raise InvalidParameter(one.format("no bias correction, whose buckets one thread adds up"))
     if preset.selection.definition is widening:
         raise InvalidParameter(one.format("no widening, which hides children from a rule for a moment"))

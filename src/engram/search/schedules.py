@@ -38,10 +38,8 @@ def visits(budget: int | None) -> np.ndarray:
         raise InvalidParameter(
             "this backup rule is a function of the budget: limit the search by simulations, or give the rule a budget"
         )
-    if budget != int(budget) or not 1 <= budget <= MAX_ENTRIES:
-        raise InvalidParameter(
-            f"a backup rule that is a function of the budget has one of 1 to {MAX_ENTRIES:,} simulations, not {budget}"
-        )
+    if not math.isfinite(budget) or budget != int(budget) or budget < 1:
+        raise InvalidParameter(f"the budget of a backup rule is a number of simulations, 1 or more, not {budget}")
     return np.arange(1, min(REACH * int(budget), MAX_ENTRIES) + 1, dtype=np.float64)
 
 

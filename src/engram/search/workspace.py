@@ -69,9 +69,10 @@ class Workspace:
         max_bytes: int = DEFAULT_BYTES,
         at_once: int | None = None,
     ):
-        needed = preset.selection.needs | preset.backup.needs
         self.memory = preset.memory(game) if callable(preset.memory) else preset.memory
         self._memories = _for_each(self.memory, num_trees)
+        rules = (preset.selection, preset.backup, self.memory.backup if self.memory is not None else None)
+        needed = set[str]().union(*(rule.needs for rule in rules if rule is not None))
         needs_amaf = "amaf" in needed
         columns = {
             "memory": self.memory is not None, "own": "own" in needed, "amaf": needs_amaf,

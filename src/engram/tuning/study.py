@@ -103,7 +103,7 @@ class Study:
         self.space = objective.space
         self._slice, self._most = _even(trial_games / _SLICES), trial_games - trial_games % 2
         self._sampler = NoisySampler(self.space, trial_games=self._most, slice_games=self._slice, seed=objective.seed)
-        with self._database_errors():
+        with self._database_errors(OSError, ImportError):
             self.optuna = self._open()
             self.optuna.set_user_attr("engram", objective.identity)
 
@@ -139,14 +139,16 @@ class Study:
                     raise
 
     def recommended(self) -> Best:
-        """What the study recommends once its games are spent; the same for every process that asks.
+        """What the study recommends: the best so far, and once its games are spent the same for whoever asks.
 
         Slices that other processes still have under way are waited for, as long as those are heard of.
         """
         name = f"{RECOMMENDED}{self.search_games}"
+        if self._games_left() > 0:
+            return self.best()
         with self._database_errors():
             while name not in self.optuna.user_attrs:
-                if not any(one.state == TrialState.RUNNING and not _abandoned(_claim_of(one)) for one in self.trials()):
+                if not any(self._has_begun(one) and not _abandoned(_claim_of(one)) for one in self.trials()):
                     self.optuna.set_user_attr(name, asdict(self.best()))
                 else:
                     time.sleep(_WAIT_S)
@@ -226,10 +228,14 @@ class Study:
         taken = (max(one.user_attrs.get(TARGET, 0), one.user_attrs.get(GAMES, 0)) for one in self.trials())
         return self.search_games - sum(taken)
 
+    def _has_begun(self, trial: FrozenTrial) -> bool:
+        """Whether a trial is under way and has its point: one whose process died while it thought has none."""
+        return trial.state == TrialState.RUNNING and set(self.space.names) <= set(trial.params)
+
     def _adopt(self) -> Trial | None:
         """A running trial that nobody plays any more."""
         for one in self.trials():
-            if one.state == TrialState.RUNNING and set(self.space.names) <= set(one.params):
+            if self._has_begun(one):
                 if _abandoned(_claim_of(one)):
                     return Trial(self.optuna, one._trial_id)
         return None
@@ -253,10 +259,10 @@ class Study:
         raise AssertionError
 
     @contextmanager
-    def _database_errors(self) -> Iterator[None]:
+    def _database_errors(self, *more: type[Exception]) -> Iterator[None]:
         try:
             yield
-        except (SQLAlchemyError, optuna.exceptions.StorageInternalError, OSError, ImportError) as error:
+        except (SQLAlchemyError, optuna.exceptions.StorageInternalError, *more) as error:
             reason = str(error.__cause__ or error).split("\n", maxsplit=1)[0]
             raise DatabaseError(f"the study cannot be kept in {self.objective.database}: {reason}") from None
 
@@ -273,7 +279,7 @@ def _claim_of(trial: FrozenTrial) -> dict[str, Any]:
 
 def _abandoned(claim: dict[str, Any]) -> bool:
     """Whether the process that played a trial is gone, or has not been heard of for long."""
-    if time.time() - claim["time"] > _LEASE_S or claim["owner"] == _OWNER:
+    if time.time() - claim["time"] > _LEASE_S or (claim["owner"], claim["process"]) == (_OWNER, os.getpid()):
         return True
     if claim["host"] != socket.gethostname():
         return False
