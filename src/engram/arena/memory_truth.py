@@ -99,10 +99,10 @@ def memory_truth(
     """
     made = game_of(game)
     for text in searches:
-        if preset(text).memory is None:
+        memory = preset(text).memory
+        if memory is None:
             raise InvalidSpecification(f"{text} has no memory to compare with; take memory_uct")
-        memory = Search(made, text).memory
-        if memory is not None and memory.corrects:
+        if (memory(made) if callable(memory) else memory).corrects:
             raise InvalidSpecification(f"{text} remembers how wrong values were, and not what positions are worth")
     if each < 1:
         raise InvalidParameter(f"each must be 1 or more, not {each}")

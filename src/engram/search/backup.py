@@ -47,8 +47,8 @@ def best_child_value(nodes, node, taken, taken_before):
     """
     parent = nodes[node]
     sign = sign_of(parent)
-    # Those that do not count are put below all others by arithmetic: a branch, which nobody could predict, takes twice
-    # as long. The child taken comes last, with its value before.
+    # Those that do not count are put below all others by arithmetic: of conditions the compiler makes branches, which
+    # nobody could predict. The child taken comes last, with its value before.
     best = -_FAR
     first = np.uint64(parent.first_child)
     for child in range(first, first + np.uint64(parent.num_visited)):

@@ -82,7 +82,6 @@ def _check_leaf(rule: Operator, budget: int) -> None:
     numbers = rule.bind(budget)
     for value in (-0.75, 0.5):
         tree = Tree(1, 4, **{column: column in rule.needs for column in COLUMNS})
-        assert rule.address
         status = rule.definition.callback.from_python(
             tree.header.ctypes.data, path.ctypes.data, 0, value, numbers.address
         )

@@ -172,8 +172,7 @@ class NoisySampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """The point of a new trial."""
-        nothing_seen = not observations(self._space, study.get_trials(deepcopy=False))
-        if trial.number < self._num_initial or nothing_seen:
+        if trial.number < self._num_initial or not observations(self._space, study.get_trials(deepcopy=False)):
             sequence = qmc.Sobol(len(self._space.tunables), seed=self._seed % (1 << 31))
             point = sequence.random(1 << trial.number.bit_length())[trial.number]
         else:

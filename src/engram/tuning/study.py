@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from itertools import count
 from typing import Any
 
 import optuna
@@ -235,14 +236,13 @@ class Study:
     def _adopt(self) -> Trial | None:
         """A running trial that nobody plays any more."""
         for one in self.trials():
-            if self._has_begun(one):
-                if _abandoned(_claim_of(one)):
-                    return Trial(self.optuna, one._trial_id)
+            if self._has_begun(one) and _abandoned(_claim_of(one)):
+                return Trial(self.optuna, one._trial_id)
         return None
 
     def _open(self) -> optuna.Study:
         """The study, made if it is new; processes that come at the same moment may meet in the making."""
-        for attempt in range(_ATTEMPTS):
+        for attempt in count(1):
             try:
                 return optuna.create_study(
                     study_name=f"engram-{self.objective.key}",
@@ -253,10 +253,9 @@ class Study:
                 )
             except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
                 met = isinstance(error, IntegrityError) or "already exists" in f"{error} {error.__cause__}"
-                if not met or attempt == _ATTEMPTS - 1:
+                if not met or attempt == _ATTEMPTS:
                     raise
-                time.sleep(0.1 * 2**attempt)
-        raise AssertionError
+                time.sleep(0.05 * 2**attempt)
 
     @contextmanager
     def _database_errors(self, *more: type[Exception]) -> Iterator[None]:
