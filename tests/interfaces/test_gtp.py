@@ -268,6 +268,8 @@ def test_the_clock_bounds_a_move():
     assert ask("time_left b 1 0") == "=\n\n"
     assert re.fullmatch(r"= (\w\d|pass)\n\n", ask("genmove b"))  # and not 10⁹ simulations
     assert ask.engine.session.clocks[0].left_s < 1.0 and ask.engine.session.clocks[1].left_s == 5.0
+    assert ask("time_left b -3 0") == "=\n\n" and ask.engine.session.clocks[0].left_s == 0.0  # what a referee may say
+    assert ask("time_left b --3 0").startswith("? ") and ask("time_left b 3 -1").startswith("? ")
     assert ask("time_settings 0 1 0") == "=\n\n"
     assert ask("time_settings 1 2").startswith("? ")
 

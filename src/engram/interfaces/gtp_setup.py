@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from engram.errors import EngramError, IllegalAction, InvalidSpecification
@@ -89,7 +90,9 @@ def time_settings(session: Session, words: Words) -> str:
 def time_left(session: Session, words: Words) -> str:
     if len(words) != 3:
         raise GtpError("time_left takes a colour, seconds and stones")
-    player, seconds, stones = parse_colour(words[0]), parse_count(words[1]), parse_count(words[2])
+    # A referee's clock goes below 0 where it leaves a player some grace: there is then no time left.
+    seconds = 0 if re.fullmatch(r"-[0-9]{1,9}", words[1]) else parse_count(words[1])
+    player, stones = parse_colour(words[0]), parse_count(words[2])
     if session.clocks is None:
         session.clocks = (Clock(seconds), Clock(seconds))
     session.clocks[player].set_left(seconds, stones)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import partial, wraps
 from importlib import import_module
 from typing import Any
 
@@ -23,6 +24,8 @@ from engram.search.registry import register
 
 ROOM = 10_000
 """Entries of a memory that nothing else is said of: the paper's."""
+DIMENSION = 512
+"""D of its features; the paper has 4096."""
 
 
 def remembering(
@@ -30,7 +33,7 @@ def remembering(
     num_neighbours: int = 50,
     temperature: float = 0.1,
     capacity: int | None = None,
-    dimension: int = 512,
+    dimension: int = DIMENSION,
     decay: float = 2.0,
     equivalence: float = 3.0,
     neighbours: str | None = None,
@@ -88,6 +91,8 @@ def remembering(
         raise InvalidParameter(f"bias must be 0 or more, not {bias}")
     if memory is not None and store is not None:
         raise InvalidParameter("a memory begins with a file or with a store, not with both")
+    if features is not None and (plane_weight, pattern_weight) != (1.0, 1.0):
+        raise InvalidParameter("plane_weight and pattern_weight are for hand-made features, and others are given")
     if num_candidates is not None:
         options = {**options, "num_candidates": num_candidates}
     numbers = {
@@ -154,37 +159,46 @@ def remembering(
     return make
 
 
-def _compared_by(network: str, layer: str | None, dimension: int) -> tuple[Any, Callable[[Game], Features]]:
-    """A network as the evaluator that embeds, and the features that a layer of it makes."""
+def _comparing(base: Preset, network: str, layer: str | None, remembered: dict[str, Any]) -> Preset:
+    """A search whose memory compares positions by a layer of a network, which evaluates the leaves too."""
     named = import_module("engram.learning").named_network(network)  # by name: learning stands above this package
     chosen, size = named.layer(layer)
 
-    def embedded(game: Game) -> Features:
-        return Features(game, dimension, embedding_size=size, embedding_name=f"{named.identity}, {chosen}")
+    def features(game: Game) -> Features:
+        return Features(
+            game, remembered.get("dimension", DIMENSION), embedding_size=size,
+            embedding_name=f"{named.identity}, {chosen}",
+        )  # fmt: skip
 
-    return replace(named, embedding=chosen), embedded
+    return replace(
+        base, evaluator=replace(named, embedding=chosen), memory=remembering(**remembered, features=features)
+    )
+
+
+def _remembers(make: Callable[..., Preset]) -> Callable[..., Preset]:
+    """Decorator: gives a preset every option of `remembering` by name, in place of its `**remembered`."""
+    own = inspect.signature(make)
+    mine = [one for one in own.parameters.values() if one.kind is inspect.Parameter.KEYWORD_ONLY]
+    of_memory = inspect.signature(remembering).parameters
+    shared = [of_memory[name] for name in of_memory if name not in ("seed", "features", "store", "options")]
+    known = own.replace(parameters=[*mine, *shared])
+
+    @wraps(make)
+    def made(**options: Any) -> Preset:
+        known.bind(**options)  # refuses a name that there is not
+        return make(**options)
+
+    made.__signature__ = known  # type: ignore[attr-defined]
+    return made
 
 
 @register
+@_remembers
 def memory_uct(
     *,
     exploration: float | None = None,
     network: str | None = None,
     layer: str | None = None,
-    num_neighbours: int = 50,
-    temperature: float = 0.1,
-    capacity: int | None = None,
-    dimension: int = 512,
-    decay: float = 2.0,
-    equivalence: float = 3.0,
-    neighbours: str | None = None,
-    num_candidates: int | None = None,
-    bias: float | None = None,
-    every_node: bool = False,
-    keep_states: bool = False,
-    memory: str | None = None,
-    plane_weight: float = 1.0,
-    pattern_weight: float = 1.0,
     backup: Operator | None = None,
     rollout: str = "uniform",
     expand_after: int = 1,
@@ -194,16 +208,15 @@ def memory_uct(
     selection: Operator | None = None,
     solver: bool = False,
     transpositions: bool = False,
+    **remembered: Any,
 ) -> Preset:
     """UCT that remembers: leaves ask similar positions what they are worth (M-MCTS).
 
     Args:
-      exploration, backup, expand_after, decision, reuse_tree, selection, solver, transpositions: as in `uct`.
-      num_neighbours, temperature, capacity, dimension, decay, equivalence, neighbours, num_candidates, bias,
-        every_node, keep_states, memory, plane_weight, pattern_weight: as in `remembering`.
-      rollout: as in `uct`.
+      exploration, backup, rollout, expand_after, decision, reuse_tree, selection, solver, transpositions: as in `uct`.
       network, layer: positions are compared by this layer of a network (see `memory_puct`), and valued by rollouts all
         the same; None: by hand-made features. num_leaves: as in `puct`.
+      remembered: the options of `remembering`: num_neighbours, temperature, capacity, ….
 
     The store lasts as long as the search: through the moves of a game, not to the next game.
 
@@ -212,68 +225,31 @@ def memory_uct(
     λ = sqrt(k/(3N + k)), which the paper does not give.
     """
     base = uct(
-        exploration=exploration,
-        backup=backup,
-        rollout=rollout,
-        expand_after=expand_after,
-        decision=decision,
-        reuse_tree=reuse_tree,
-        selection=selection,
-        solver=solver,
-        transpositions=transpositions,
-    )
-    embedded = None
-    if network is not None:
-        evaluator, embedded = _compared_by(network, layer, dimension)
-        leaves = NETWORK_LEAVES if num_leaves is None else num_leaves
-        base = replace(base, evaluator=evaluator, rollout_share=1.0, num_leaves=leaves)
-    elif layer is not None or num_leaves is not None:
-        raise InvalidParameter("a layer and num_leaves are for a network, and there is none")
-    remembers = remembering(
-        num_neighbours=num_neighbours,
-        temperature=temperature,
-        capacity=capacity,
-        dimension=dimension,
-        decay=decay,
-        equivalence=equivalence,
-        neighbours=neighbours,
-        num_candidates=num_candidates,
-        bias=bias,
-        every_node=every_node,
-        keep_states=keep_states,
-        memory=memory,
-        plane_weight=plane_weight,
-        pattern_weight=pattern_weight,
-        features=embedded,
-    )
-    return replace(base, memory=remembers)
+        exploration=exploration, backup=backup, rollout=rollout, expand_after=expand_after, decision=decision,
+        reuse_tree=reuse_tree, selection=selection, solver=solver, transpositions=transpositions,
+    )  # fmt: skip
+    if network is None:
+        if layer is not None or num_leaves is not None:
+            raise InvalidParameter("a layer and num_leaves are for a network, and there is none")
+        return replace(base, memory=remembering(**remembered))
+    leaves = NETWORK_LEAVES if num_leaves is None else num_leaves
+    return _comparing(replace(base, rollout_share=1.0, num_leaves=leaves), network, layer, remembered)
 
 
 @register
+@_remembers
 def memory_puct(
     *,
     network: str | None = None,
     layer: str | None = None,
     exploration: float = 1.25,
-    num_neighbours: int = 50,
-    temperature: float = 0.1,
-    capacity: int | None = None,
-    dimension: int = 512,
-    decay: float = 2.0,
-    equivalence: float = 3.0,
-    neighbours: str | None = None,
-    num_candidates: int | None = None,
-    bias: float | None = None,
-    every_node: bool = False,
-    correct: bool = False,
-    keep_states: bool = False,
-    memory: str | None = None,
     backup: Operator | None = None,
     decision: str = "robust",
     num_leaves: int | None = None,
     reuse_tree: bool = True,
     solver: bool = False,
     transpositions: bool = False,
+    **remembered: Any,
 ) -> Preset:
     """PUCT that remembers: positions are compared by a layer of the network, from the same evaluation.
 
@@ -282,8 +258,7 @@ def memory_puct(
       layer: of the network, whose output is hashed to `dimension` numbers; default the one trained for it
         (`engram train features`), or else the last before the heads.
       exploration, backup, decision, num_leaves, reuse_tree, solver, transpositions: as in `puct`.
-      num_neighbours, temperature, capacity, dimension, decay, equivalence, neighbours, num_candidates, bias,
-        every_node, correct, keep_states, memory: as in `remembering`.
+      remembered: the options of `remembering`: correct, num_neighbours, temperature, ….
 
     Source: Xiao, Mei and Müller, "Memory-augmented Monte-Carlo tree search", AAAI 2018. Deviation: on top of a learned
     value, which the paper leaves open; D = 512 instead of 4096.
@@ -294,33 +269,9 @@ def memory_puct(
     if layer is not None and network is None:
         raise InvalidParameter("a layer is for a network, and there is none")
     base = puct(
-        exploration=exploration,
-        network=network,
-        backup=backup,
-        decision=decision,
-        num_leaves=num_leaves,
-        reuse_tree=reuse_tree,
-        solver=solver,
-        transpositions=transpositions,
-    )
-    embedded = None
-    if network is not None:
-        evaluator, embedded = _compared_by(network, layer, dimension)
-        base = replace(base, evaluator=evaluator)
-    remembers = remembering(
-        num_neighbours=num_neighbours,
-        temperature=temperature,
-        capacity=capacity,
-        dimension=dimension,
-        decay=decay,
-        equivalence=equivalence,
-        neighbours=neighbours,
-        num_candidates=num_candidates,
-        bias=bias,
-        every_node=every_node,
-        correct=correct,
-        keep_states=keep_states,
-        memory=memory,
-        features=embedded,
-    )
-    return replace(base, memory=remembers)
+        exploration=exploration, network=network, backup=backup, decision=decision, num_leaves=num_leaves,
+        reuse_tree=reuse_tree, solver=solver, transpositions=transpositions,
+    )  # fmt: skip
+    if network is None:
+        return replace(base, memory=remembering(**remembered))
+    return _comparing(base, network, layer, remembered)
