@@ -1,6 +1,6 @@
 """Does the tuner find a known optimum through the noise, and sooner than random search and Optuna's TPE?
 
-    python benchmarks/optimiser.py [--seeds 10] [--trials 60] [--games 400] [--slices]
+    python benchmarks/optimiser.py [--seeds 10] [--first 0] [--trials 60] [--games 400] [--slices]
 
 A trial answers the share of `games` coin flips whose chance of heads is the true win rate at six knots. Two
 true win rates, each with another known optimum of 60 % for each seed:
@@ -105,6 +105,7 @@ def run_extended(truth: WinRate, where: Space, seed: int, budget: int, games: in
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--first", type=int, default=0, help="of the seeds")
     parser.add_argument("--trials", type=int, default=60)
     parser.add_argument("--games", type=int, default=400)
     parser.add_argument("--slices", action="store_true", help="also trials that are extended where it pays")
@@ -114,7 +115,7 @@ def main() -> None:
     for name, function in (("shape", shape), ("knots", knots)):
         rows: dict[str, list[float]] = {}
         seconds = 0.0
-        for seed in range(given.seeds):
+        for seed in range(given.first, given.first + given.seeds):
             truth = function(seed)
             arguments = (where, seed, given.trials, given.games)
             begun = time.perf_counter()

@@ -34,15 +34,16 @@ class Session:
 
     def __init__(self, name: str = "go:5", **options):
         self.written: list[str] = []
-        self.looked = itertools.count()
-        # A line is seen at the third look, so that an analysis goes on for some runs.
+        self.asked = time.monotonic()
+        # A line is seen after a while, so that an analysis goes on for some lines.
         self.engine = GtpEngine(
             game(name), **{"simulations": 50} | options, write=self.written.append,
-            waiting=lambda: next(self.looked) % 3 == 2,
+            waiting=lambda: time.monotonic() > self.asked + 0.2,
         )  # fmt: skip
 
     def __call__(self, line: str) -> str:
         self.written.clear()
+        self.asked = time.monotonic()
         self.engine.answer(line)
         return "".join(self.written)
 
@@ -231,6 +232,15 @@ def test_a_move_can_be_watched():
     assert re.fullmatch(r"=\ninfo move [^\n]*\nplay (\w\d|pass)\n\n", answer), answer
     assert sum(map(int, re.findall(r"visits (\d+)", answer))) == 299
     assert "O" in ask("showboard") or "pass" in answer
+
+
+def test_a_watched_move_is_the_move_of_the_whole_budget():
+    thoughts = []
+    for command in ("genmove b", "lz-genmove_analyze b 1"):
+        ask = Session(preset_="uct(backup=monotone(knots=[-2, 4]))", simulations=20_000)  # a function of the budget
+        ask(command)
+        thoughts.append(ask.engine.session.comments[1])
+    assert thoughts[0] == thoughts[1]
 
 
 def test_a_share_of_the_clock():

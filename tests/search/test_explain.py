@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from engram.errors import InvalidParameter
+from engram.errors import InvalidParameter, InvalidState
 from engram.games.line import line
 from engram.games.python_game import PythonGame
 from engram.search.evaluation import Evaluation
@@ -48,6 +48,17 @@ def test_progress_comes_after_every_so_many_simulations():
     assert heard == [(300, 300), (600, 600), (900, 900)]
     with pytest.raises(InvalidParameter, match="every"):
         search.run(CONNECT_FOUR.initial_state(), Limit(simulations=10), every=0)
+
+
+def test_a_search_under_way_can_be_looked_at():
+    search, state = Search(CONNECT_FOUR), CONNECT_FOUR.play_moves("44")
+    seen = []
+    search.run(state, Limit(simulations=900), every=300, progress=lambda *_: seen.append(search.so_far()))
+    whole = Search(CONNECT_FOUR).run(state, Limit(simulations=300))
+    assert seen[0].moves == whole.moves and seen[0].simulations == 300 and seen[0].stopped == "running"
+    assert seen[0].name == whole.name and [found.simulations for found in seen] == [300, 600, 900]
+    with pytest.raises(InvalidState, match="under way"):
+        search.so_far()
 
 
 def test_a_winning_move_is_explained_with_boards_side_by_side():

@@ -17,8 +17,9 @@ from engram.search.limit import Limit
 from engram.search.result import MoveStatistics, SearchResult
 from engram.search.search import Search
 
-SLICE_S = 0.05
-"""A search is asked again this often whether a line has come."""
+SHORTEST_S = 0.05
+"""Between two tellings, whatever is asked for."""
+_ENDLESS_S = 1e9
 
 _NUMERIC = ("minmoves", "maxmoves")
 _SWITCHES = ("ownership", "ownershipstdev", "movesownership", "pvvisits", "pvedgevisits", "rootinfo", "noresultvalue")
@@ -59,7 +60,7 @@ def parse_analysis(arguments: Sequence[str]) -> Analysis:
             most = max(1, int(value)) if key == "maxmoves" else most
         elif key not in _SWITCHES or value not in ("true", "false"):
             raise GtpError(f"{key} {value} is not supported")
-    return Analysis(player, max(interval, SLICE_S), most)
+    return Analysis(player, max(interval, SHORTEST_S), most)
 
 
 def lz_line(result: SearchResult, max_moves: int | None) -> str:
@@ -82,44 +83,29 @@ def stream(
     tell: Callable[[SearchResult], None],
     stop: Callable[[], bool],
 ) -> SearchResult:
-    """Searches in short runs on one tree, telling what it found every interval, once at least.
+    """Searches, telling what was found every interval, once at least; returns the whole.
 
     Args:
-      limit: of the whole; None: it goes on until `stop`.
-      seed: of the first run; the others go on from it.
+      limit: None: it goes on until `stop`.
       interval_s: between two tellings.
-      stop: asked between the runs; whether to end.
-
-    Returns the last run's result, whose moves are those of the whole tree.
+      stop: asked every 10 ms or so; whether to end.
     """
-    begun = told = time.perf_counter()
-    simulations = 0
-    following: int | None = seed
-    while True:
-        now = time.perf_counter()
-        seconds = min(SLICE_S, max(told + interval_s - now, 1e-3))
-        left = None
-        if limit is not None:
-            left = None if limit.simulations is None else limit.simulations - simulations
-            if limit.seconds is not None:
-                seconds = min(seconds, max(begun + limit.seconds - now, 1e-3))
-        result = search.run(state, Limit(simulations=left, seconds=seconds), seed=following)
-        following = None
-        simulations += result.simulations
-        now = time.perf_counter()
-        ended = result.stopped == "interrupted" or stop()
-        if limit is not None:
-            over = limit.seconds is not None and now - begun >= limit.seconds
-            # A run's clock may strike with its last simulation.
-            spent = limit.simulations is not None and simulations >= limit.simulations
-            ended = ended or over or spent or result.stopped != "seconds"
-        elif result.stopped == "proven" and not ended:
-            time.sleep(seconds)  # there is nothing left to search, only to wait for the next line
-        if ended or now - told >= interval_s:
-            told = now
-            tell(result)
-        if ended:
-            return result
+    told = time.perf_counter()
+
+    def ended(found: SearchResult | None = None) -> bool:
+        nonlocal told
+        over = stop()
+        if not over and time.perf_counter() - told >= interval_s:
+            told = time.perf_counter()
+            tell(found or search.so_far())
+        return over
+
+    result = search.run(state, limit or Limit(seconds=_ENDLESS_S), seed=seed, stop=ended)
+    # What is proven leaves nothing to search, only lines to give.
+    while limit is None and result.stopped == "proven" and not ended(result):
+        time.sleep(SHORTEST_S)
+    tell(result)
+    return result
 
 
 def _line(result: SearchResult, max_moves: int | None, share: Callable[[float], str], *, utility: bool) -> str:

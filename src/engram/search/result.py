@@ -44,7 +44,7 @@ class SearchResult:
       simulations: backed up in this search. seconds: it took, without compiling.
       moves: every legal move, most visited first.
       nodes: in the tree now. node_bytes: they take. tree_full: the bound on nodes kept some out.
-      stopped: why it ended: `simulations`, `seconds`, `decided`, `proven` or `interrupted`.
+      stopped: why it ended: `simulations`, `seconds`, `decided`, `proven` or `interrupted`; `running` before that.
     """
 
     game: str

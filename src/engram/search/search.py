@@ -76,6 +76,7 @@ class Search:
             self.game, self.preset, num_trees, max_nodes=max_nodes, max_bytes=max_bytes // num_trees
         )
         self._root: State | None = None
+        self._running: tuple[State, float] | None = None  # its root, and when it began
 
     @property
     def tree(self) -> Tree:
@@ -221,6 +222,7 @@ class Search:
             work.start(number, share, tree_seed, early)
         begun = time.perf_counter()
         root, self._root = self._root, None  # an exception leaves a tree that nobody must use again
+        self._running = (root, begun)
         with _interrupts() as interrupted:
 
             def ended() -> bool:
@@ -236,11 +238,22 @@ class Search:
                     for number, share in enumerate(self._shares(extended)):
                         work.extend(number, share)
                     stopped = self._run_until(limit.seconds, begun, ended, progress, every)
-        self._root = root
+        self._root, self._running = root, None
         # Also when it came in the very last slice: whoever asked for an end must not be overheard.
         if interrupted.is_set():
             stopped = "interrupted"
-        return self._result(work.total_done(), time.perf_counter() - begun, stopped)
+        return self._result(root, time.perf_counter() - begun, stopped)
+
+    def so_far(self) -> SearchResult:
+        """What the run under way has found until now, for its `progress` and `stop`; `stopped` is `running`.
+
+        Raises:
+          InvalidState: no run is under way.
+        """
+        if self._running is None:
+            raise InvalidState("no search is under way")
+        root, begun = self._running
+        return self._result(root, time.perf_counter() - begun, "running")
 
     def _run_until(
         self,
@@ -293,7 +306,7 @@ class Search:
         moves = self.moves()
         return most_visited(moves.value, moves.visits) == highest_value(moves.value, moves.visits)
 
-    def _result(self, simulations: int, seconds: float, stopped: str) -> SearchResult:
+    def _result(self, root: State, seconds: float, stopped: str) -> SearchResult:
         work = self._workspace
         found = self.moves()
         actions, visits, value, prior = found.action, found.visits, found.value, found.prior
@@ -304,13 +317,13 @@ class Search:
         moves = tuple(
             MoveStatistics(
                 action=int(actions[k]),
-                name=self.game.action_name(int(actions[k]), self._root),
+                name=self.game.action_name(int(actions[k]), root),
                 visits=int(visits[k]),
                 value=float(value[k]),
                 low=float(low[k]),
                 high=float(high[k]),
                 prior=float(prior[k]),
-                principal_variation=self._line(int(actions[k])),
+                principal_variation=self._line(root, int(actions[k])),
                 proven=bool(found.proven[k]),
             )
             for k in order
@@ -319,9 +332,9 @@ class Search:
             game=self.game.name,
             player=int(self.tree.nodes[0]["flags"] & PLAYER_1),
             action=int(actions[chosen]),
-            name=self.game.action_name(int(actions[chosen]), self._root),
+            name=self.game.action_name(int(actions[chosen]), root),
             value=self._root_value(),
-            simulations=simulations,
+            simulations=work.total_done(),
             seconds=seconds,
             moves=moves,
             nodes=sum(tree.num_nodes for tree in work.trees),
@@ -336,7 +349,7 @@ class Search:
         visits = [int(tree.nodes[0]["visit_count"]) for tree in work.trees]
         return float(np.average(values, weights=visits)) if sum(visits) and len(values) > 1 else values[0]
 
-    def _line(self, action: int, longest: int = 16) -> tuple[str, ...]:
+    def _line(self, root: State, action: int, longest: int = 16) -> tuple[str, ...]:
         """The most visited line that begins with an action, in the tree that has been there most."""
         line = [action]
         tree, node, most = self.tree, 0, 0
@@ -352,7 +365,7 @@ class Search:
                 break
             node = int(tree.nodes[node]["first_child"]) + int(children["visit_count"].argmax())
             line.append(int(tree.nodes[node]["action"]))
-        return tuple(self.game.move_names(line, self._root))
+        return tuple(self.game.move_names(line, root))
 
 
 @contextmanager
