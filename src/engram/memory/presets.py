@@ -159,8 +159,8 @@ def remembering(
     return make
 
 
-def _comparing(base: Preset, network: str, layer: str | None, remembered: dict[str, Any]) -> Preset:
-    """A search whose memory compares positions by a layer of a network, which evaluates the leaves too."""
+def _comparing(base: Preset, network: str, layer: str | None, remembered: dict[str, Any], **changes: Any) -> Preset:
+    """A search whose memory compares positions by a layer of a network, which is asked about the leaves too."""
     named = import_module("engram.learning").named_network(network)  # by name: learning stands above this package
     chosen, size = named.layer(layer)
 
@@ -170,9 +170,8 @@ def _comparing(base: Preset, network: str, layer: str | None, remembered: dict[s
             embedding_name=f"{named.identity}, {chosen}",
         )  # fmt: skip
 
-    return replace(
-        base, evaluator=replace(named, embedding=chosen), memory=remembering(**remembered, features=features)
-    )
+    evaluator, memory = replace(named, embedding=chosen), remembering(**remembered, features=features)
+    return replace(base, evaluator=evaluator, memory=memory, **changes)
 
 
 def _remembers(make: Callable[..., Preset]) -> Callable[..., Preset]:
@@ -233,7 +232,7 @@ def memory_uct(
             raise InvalidParameter("a layer and num_leaves are for a network, and there is none")
         return replace(base, memory=remembering(**remembered))
     leaves = NETWORK_LEAVES if num_leaves is None else num_leaves
-    return _comparing(replace(base, rollout_share=1.0, num_leaves=leaves), network, layer, remembered)
+    return _comparing(base, network, layer, remembered, rollout_share=1.0, num_leaves=leaves)
 
 
 @register
