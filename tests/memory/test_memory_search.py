@@ -256,6 +256,8 @@ def test_a_network_s_layer_is_what_positions_are_compared_by():
     assert "go9" in search.memory.features.text and "block4" in search.memory.features.text
     weightless = searched(game, "memory_puct(network='go9', equivalence=0, capacity=50, num_leaves=4)", 120)
     assert nodes(weightless) == nodes(searched(game, "puct(network='go9', num_leaves=4)", 120))
+    assert search.memory.corrects and not preset("memory_puct()").memory(game).corrects
+    assert not engram.Search(game, "memory_puct(network='go9', capacity=50, correct=false)").memory.corrects
     for wrong in ("memory_puct(layer=block4)", "memory_puct(network='go9', layer=block9)"):
         with pytest.raises(EngramError):
             preset(wrong)

@@ -179,7 +179,8 @@ def _remembers(make: Callable[..., Preset]) -> Callable[..., Preset]:
     own = inspect.signature(make)
     mine = [one for one in own.parameters.values() if one.kind is inspect.Parameter.KEYWORD_ONLY]
     of_memory = inspect.signature(remembering).parameters
-    shared = [of_memory[name] for name in of_memory if name not in ("seed", "features", "store", "options")]
+    kept = {"seed", "features", "store", "options", *own.parameters}
+    shared = [of_memory[name] for name in of_memory if name not in kept]
     known = own.replace(parameters=[*mine, *shared])
 
     @wraps(make)
@@ -248,6 +249,7 @@ def memory_puct(
     reuse_tree: bool = True,
     solver: bool = False,
     transpositions: bool = False,
+    correct: bool | None = None,
     **remembered: Any,
 ) -> Preset:
     """PUCT that remembers: positions are compared by a layer of the network, from the same evaluation.
@@ -257,10 +259,12 @@ def memory_puct(
       layer: of the network, whose output is hashed to `dimension` numbers; default the one trained for it
         (`engram train features`), or else the last before the heads.
       exploration, backup, decision, num_leaves, reuse_tree, solver, transpositions: as in `puct`.
-      remembered: the options of `remembering`: correct, num_neighbours, temperature, ….
+      correct: as in `remembering`; default: where a network values leaves. What similar positions are worth, the
+        paper's memory, is `correct=false`; beside a learned value it costs strength (experiments/memory_mcts).
+      remembered: the other options of `remembering`: num_neighbours, temperature, ….
 
-    Source: Xiao, Mei and Müller, "Memory-augmented Monte-Carlo tree search", AAAI 2018. Deviation: on top of a learned
-    value, which the paper leaves open; D = 512 instead of 4096.
+    Source: Xiao, Mei and Müller, "Memory-augmented Monte-Carlo tree search", AAAI 2018. Deviations: on top of a learned
+    value, which the paper leaves open, and which is corrected; D = 512 instead of 4096.
 
     Raises:
       InvalidParameter: a layer without a network, or one that it does not have. MissingPackage: no PyTorch.
@@ -272,5 +276,5 @@ def memory_puct(
         reuse_tree=reuse_tree, solver=solver, transpositions=transpositions,
     )  # fmt: skip
     if network is None:
-        return replace(base, memory=remembering(**remembered))
-    return _comparing(base, network, layer, remembered)
+        return replace(base, memory=remembering(correct=bool(correct), **remembered))
+    return _comparing(base, network, layer, {"correct": correct is not False, **remembered})
