@@ -103,7 +103,9 @@ def memory_truth(
         if memory is None:
             raise InvalidSpecification(f"{text} has no memory to compare with; take memory_uct")
         if (memory(made) if callable(memory) else memory).corrects:
-            raise InvalidSpecification(f"{text} remembers how wrong values were, and not what positions are worth")
+            raise InvalidSpecification(
+                f"{text} remembers how wrong values were, and not what positions are worth; add correct=false"
+            )
     if each < 1:
         raise InvalidParameter(f"each must be 1 or more, not {each}")
     Limit(simulations=simulations)
