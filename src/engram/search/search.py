@@ -222,8 +222,7 @@ class Search:
             work.start(number, share, tree_seed, early)
         begun = time.perf_counter()
         root, self._root = self._root, None  # an exception leaves a tree that nobody must use again
-        self._running = (root, begun)
-        with _interrupts() as interrupted:
+        with self._under_way(root, begun), _interrupts() as interrupted:
 
             def ended() -> bool:
                 return interrupted.is_set() or (stop is not None and stop())
@@ -238,11 +237,19 @@ class Search:
                     for number, share in enumerate(self._shares(extended)):
                         work.extend(number, share)
                     stopped = self._run_until(limit.seconds, begun, ended, progress, every)
-        self._root, self._running = root, None
+        self._root = root
         # Also when it came in the very last slice: whoever asked for an end must not be overheard.
         if interrupted.is_set():
             stopped = "interrupted"
         return self._result(root, time.perf_counter() - begun, stopped)
+
+    @contextmanager
+    def _under_way(self, root: State, begun: float) -> Iterator[None]:
+        self._running = (root, begun)
+        try:
+            yield
+        finally:
+            self._running = None
 
     def so_far(self) -> SearchResult:
         """What the run under way has found until now, for its `progress` and `stop`; `stopped` is `running`.
