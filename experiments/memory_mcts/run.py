@@ -27,7 +27,7 @@ NEIGHBOURS, TEMPERATURES = (20, 50, 100), (0.02, 0.05, 0.1, 1.0)
 LEAVES = 8
 """In flight where time is the budget: one leaf at a time takes 2.7 times as long."""
 CHEAP = "capacity=2000, num_candidates=60, equivalence=15, temperature=0.08, decay=1.4"
-"""A correcting memory that takes a tenth of a search's time; how it was found: RESULTS.md."""
+"""A correcting memory that takes a sixth of a search's time; how it was found: RESULTS.md."""
 GO_BASELINE = "uct_prior(network='go9', rollout=heavy)"
 GO19_BASELINE = "uct_prior(network='go19-predictor', rollout=heavy, num_leaves=8)"
 RAVE = "rave(network='go9', rollout=heavy)"

@@ -28,6 +28,9 @@ _BORDER = np.uint64(0xB0A7D)  # the code of a cell beyond the edge
 _MOVER = np.uint64(0x30FE2)
 _PATTERN = np.uint64(0x9A77E24)  # keeps pattern features apart from the planes'
 
+DIMENSION = 512
+"""D where nothing else is said; the paper has 4096."""
+
 features_dtype = np.dtype(
     [
         ("own", np.int64),  # a user's function (state, numbers) -> 0, or 0
@@ -184,7 +187,7 @@ class Features:
     def __init__(
         self,
         game: Game,
-        dimension: int = 512,
+        dimension: int = DIMENSION,
         *,
         own: Callable[..., Any] | None = None,
         num_own: int = 0,

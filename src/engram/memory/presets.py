@@ -12,7 +12,7 @@ from typing import Any
 
 from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification, nearest
 from engram.games.game import Game
-from engram.memory.features import Features
+from engram.memory.features import DIMENSION, Features
 from engram.memory.files import KeptStore, identity, like, load, take
 from engram.memory.neighbours import INDICES
 from engram.memory.operators import as_table, recall_leaf, remember_path
@@ -24,8 +24,6 @@ from engram.search.registry import register
 
 ROOM = 10_000
 """Entries of a memory that nothing else is said of: the paper's."""
-DIMENSION = 512
-"""D of its features; the paper has 4096."""
 
 
 def remembering(
@@ -159,8 +157,12 @@ def remembering(
     return make
 
 
-def _comparing(base: Preset, network: str, layer: str | None, remembered: dict[str, Any], **changes: Any) -> Preset:
-    """A search whose memory compares positions by a layer of a network, which is asked about the leaves too."""
+def comparing(base: Preset, network: str, layer: str | None, remembered: dict[str, Any], **changes: Any) -> Preset:
+    """A search whose memory compares positions by a layer of a network, which is asked about the leaves too.
+
+    Args:
+      network, layer: as in `memory_puct`. remembered: options of `remembering`. changes: of the search, besides.
+    """
     named = import_module("engram.learning").named_network(network)  # by name: learning stands above this package
     chosen, size = named.layer(layer)
 
@@ -174,7 +176,7 @@ def _comparing(base: Preset, network: str, layer: str | None, remembered: dict[s
     return replace(base, evaluator=evaluator, memory=memory, **changes)
 
 
-def _remembers(make: Callable[..., Preset]) -> Callable[..., Preset]:
+def remembers(make: Callable[..., Preset]) -> Callable[..., Preset]:
     """Decorator: gives a preset every option of `remembering` by name, in place of its `**remembered`."""
     own = inspect.signature(make)
     mine = [one for one in own.parameters.values() if one.kind is inspect.Parameter.KEYWORD_ONLY]
@@ -193,7 +195,7 @@ def _remembers(make: Callable[..., Preset]) -> Callable[..., Preset]:
 
 
 @register
-@_remembers
+@remembers
 def memory_uct(
     *,
     exploration: float | None = None,
@@ -233,11 +235,11 @@ def memory_uct(
             raise InvalidParameter("a layer and num_leaves are for a network, and there is none")
         return replace(base, memory=remembering(**remembered))
     leaves = NETWORK_LEAVES if num_leaves is None else num_leaves
-    return _comparing(base, network, layer, remembered, rollout_share=1.0, num_leaves=leaves)
+    return comparing(base, network, layer, remembered, rollout_share=1.0, num_leaves=leaves)
 
 
 @register
-@_remembers
+@remembers
 def memory_puct(
     *,
     network: str | None = None,
@@ -277,4 +279,4 @@ def memory_puct(
     )  # fmt: skip
     if network is None:
         return replace(base, memory=remembering(correct=bool(correct), **remembered))
-    return _comparing(base, network, layer, {"correct": correct is not False, **remembered})
+    return comparing(base, network, layer, {"correct": correct is not False, **remembered})
