@@ -16,10 +16,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
 from engram import match
 from engram.durable import whole
+from engram.pictures import new_figure, save
 
 HERE = Path(__file__).parent
 SEED = 91
@@ -93,7 +92,7 @@ def rows(network: str) -> dict[str, tuple[str, str]]:
 
 def show(table: dict[str, dict[str, float]], file: Path) -> None:
     """Draws every row with its interval."""
-    figure = Figure(figsize=(9, 1 + 0.24 * len(table)), layout="constrained")
+    figure = new_figure("a picture", figsize=(9, 1 + 0.24 * len(table)), layout="constrained")
     axes = figure.add_subplot()
     names = sorted(table, reverse=True)
     for k, name in enumerate(names):
@@ -102,8 +101,7 @@ def show(table: dict[str, dict[str, float]], file: Path) -> None:
         axes.plot(row["score"], k, "o", color="tab:blue", markersize=4)
     axes.axvline(50, color="grey", linewidth=0.8)
     axes.set(yticks=range(len(names)), yticklabels=names, xlabel="score of the first rule, %, and its 95 % interval")
-    with whole(file) as part:
-        figure.savefig(part, dpi=100, format="png")
+    save(figure, file, dpi=100)
 
 
 def main() -> None:

@@ -1,10 +1,13 @@
-"""Does a cosine of features say how far exact values are apart? On positions that no network here has seen.
+"""Does a cosine of features say how far values are apart? On positions that no network here has seen.
 
     python experiments/memory_features/correlation.py --games 150 --seed 1000 --learned FOLDER --output correlation.json
+    python experiments/memory_features/correlation.py --game go:9 --network go9 --search "puct(network='go9')" \
+        --label-simulations 400 --games 40 --seed 1000 --learned FOLDER --output correlation_go9.json
 
-FOLDER is that of `engram train features`. For each kind of features: correlation of the cosine with -|ΔV*| over
-pairs of one family and one mover, and the mean error |Σ w_j·V*_j - V*| of a position's value from the exact values of
-the other members of its family, w by softmax(cos/τ), so what a memory could say at best.
+FOLDER is that of `engram train features`. Values are exact where there is a solver, else those of a longer search. For
+each kind of features: correlation of the cosine with -|ΔV*| over pairs of one family and one mover, and the mean error
+|Σ w_j·V*_j - V*| of a position's value from the values of the other members of its family, w by softmax(cos/τ), so
+what a memory could say at best.
 """
 
 from __future__ import annotations
@@ -89,11 +92,17 @@ def main() -> None:
     """Prints a line a kind of features."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--games", type=int, default=150)
+    parser.add_argument("--game", default="connect_four")
+    parser.add_argument("--network", default="connect_four", help="whose layers are compared")
+    parser.add_argument("--search", default="uct", help="whose trees the positions are drawn from")
+    parser.add_argument("--label-simulations", type=int, help="of the searches that value positions")
     parser.add_argument("--seed", type=int, default=1000, help="of the games; another than the training's")
     parser.add_argument("--learned", nargs="*", default=[], help="folders or names of networks with learned features")
     parser.add_argument("--output", type=Path)
     asked = parser.parse_args()
-    sampler = Sampler(Sampling("connect_four", seed=asked.seed))
+    sampler = Sampler(
+        Sampling(asked.game, search=asked.search, label_simulations=asked.label_simulations, seed=asked.seed)
+    )
     while sampler.games < asked.games:
         sampler.play()
     families = sampler.families()
@@ -105,8 +114,8 @@ def main() -> None:
     ):  # fmt: skip
         kinds[name] = lambda options=options: np.array([Features(game, **options)(state) for state in states])
     for layer in LAYERS:
-        kinds[f"connect_four, {layer}"] = lambda layer=layer: embedded(families, states, "connect_four", layer)
-    kinds["connect_four, its values"] = lambda: own_values(families, states, "connect_four")
+        kinds[f"{asked.network}, {layer}"] = lambda layer=layer: embedded(families, states, asked.network, layer)
+    kinds[f"{asked.network}, its values"] = lambda: own_values(families, states, asked.network)
     for folder in asked.learned:
         kinds[f"{Path(folder).name}, features"] = lambda folder=folder: embedded(families, states, folder, None)
         kinds[f"{Path(folder).name}, its values"] = lambda folder=folder: own_values(families, states, folder)

@@ -2,8 +2,11 @@
 
     python experiments/memory_mcts/run.py --games 200 --only "go block4" "250 simulations" --minutes 40
 
-Cells grow together, some games each in turn, so that whatever the clock allows is spread evenly; the same command again
-goes on. Games are recorded in memory_mcts.sqlite beside this file, the table stands in screen.json and on the terminal.
+    python experiments/memory_mcts/run.py --learned FOLDER --games 100 --only "go learned" --minutes 40
+
+FOLDER is that of `engram train features --game go:9 --network go9 …`. Cells grow together, some games each in turn, so
+that whatever the clock allows is spread evenly; the same command again goes on. Games are recorded in
+memory_mcts.sqlite beside this file, the table stands in screen.json and on the terminal.
 """
 
 from __future__ import annotations
@@ -53,8 +56,8 @@ class Cell:
         return f"{self.group}: {self.a.removeprefix(PLAYERS + ':')}, {budget}"
 
 
-def cells() -> list[Cell]:
-    """Every cell of the study."""
+def cells(learned_go: str | None = None) -> list[Cell]:
+    """Every cell of the study; those of features learned for 9×9 Go too, if there are any."""
     grid = [f"num_neighbours={m}, temperature={t}" for m in NEIGHBOURS for t in TEMPERATURES]
     found = []
     for group, network in (("connect_four hand-made", ""), ("connect_four learned", "connect_four_features")):
@@ -83,6 +86,9 @@ def cells() -> list[Cell]:
         ]
         timed = f"{PLAYERS}:memory_prior(layer={layer}, num_leaves={LEAVES})"
         found.append(Cell(f"{group} time", "go:9", timed, GO_BASELINE, seconds=0.2))
+    if learned_go is not None:
+        player = f"{PLAYERS}:memory_prior(network='{learned_go}', layer=features, temperature="
+        found += [Cell("go learned", "go:9", f"{player}{t})", GO_BASELINE, 250) for t in (0.03, 0.1, 0.3)]
     # One number at a time beside the paper's best cell: how much is kept, how far an answer counts up, how loud it is
     # and by which law it falls silent, how many numbers a position is, and the direct variant.
     numbers = {
@@ -128,9 +134,10 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=[], help="cells whose name holds all these texts")
     parser.add_argument("--minutes", type=float, default=40.0)
     parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--learned", help="network with features learned for 9×9 Go")
     asked = parser.parse_args()
     chosen, end = (
-        [cell for cell in cells() if all(text in cell.name for text in asked.only)],
+        [cell for cell in cells(asked.learned) if all(text in cell.name for text in asked.only)],
         time.monotonic() + 60.0 * asked.minutes,
     )
     table = HERE / "screen.json"

@@ -13,7 +13,8 @@ from engram.arena.configuration import digest_of
 from engram.arena.memory_truth import MemoryTruthRow
 from engram.arena.truth import TruthRow
 from engram.durable import whole
-from engram.errors import InvalidFile
+from engram.errors import InvalidFile, MissingPackage
+from engram.pictures import new_figure
 
 Row = TypeVar("Row", TruthRow, MemoryTruthRow)
 
@@ -73,14 +74,10 @@ def write_rows(file: Path, setting: dict[str, Any], rows: Sequence[Any], sources
         raise InvalidFile(f"{file} cannot be written: {error}") from None
 
 
-def pyplot() -> Any:
-    """Matplotlib's pyplot, drawing to files; None, with a word, where it is not installed."""
+def figure_or_word(**options: Any) -> Any:
+    """A figure to draw on; None, with a word, where Matplotlib is not installed."""
     try:
-        import matplotlib
-    except ImportError:
-        print("engram: no plot, because Matplotlib is not installed (pip install 'engram[plots]')", file=sys.stderr)
+        return new_figure("a plot", **options)
+    except MissingPackage as error:
+        print(f"engram: no plot: {error}", file=sys.stderr)
         return None
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plots
-
-    return plots

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from engram.arena.memory_truth import MemoryTruthRow, memory_truth
 from engram.arena.truth import default_workers
-from engram.durable import whole
 from engram.errors import InvalidSpecification
-from engram.interfaces.measured import made_of, pyplot, read_rows, write_rows
+from engram.interfaces.measured import figure_or_word, made_of, read_rows, write_rows
+from engram.pictures import save
 from engram.specification import split_specifications
 
 
@@ -77,14 +77,11 @@ def _errors(row: MemoryTruthRow) -> list[tuple[float, float]]:
 
 
 def _plot(file: Path, game: str, rows: list[MemoryTruthRow]) -> None:
-    plots = pyplot()
-    if plots is None:
-        return
     searches = list(dict.fromkeys(row.search for row in rows))
-    figure, every = plots.subplots(
-        2, len(searches), figsize=(4.2 * len(searches) + 1, 7.5), squeeze=False, sharex=True, sharey="row",
-        layout="constrained",
-    )  # fmt: skip
+    figure = figure_or_word(figsize=(4.2 * len(searches) + 1, 7.5), layout="constrained")
+    if figure is None:
+        return
+    every = figure.subplots(2, len(searches), squeeze=False, sharex=True, sharey="row")
     for number, search in enumerate(searches):
         own = [row for row in rows if row.search == search]
         visits = [row.visits_low for row in own]
@@ -102,6 +99,4 @@ def _plot(file: Path, game: str, rows: list[MemoryTruthRow]) -> None:
     every[1, 0].set_ylabel("root-mean-square error")
     every[0, 0].legend(fontsize=8)
     figure.suptitle(f"{game}: whose value is closer to the truth?")
-    with whole(file) as part:
-        figure.savefig(part, dpi=110, format="png")
-    plots.close(figure)
+    save(figure, file)

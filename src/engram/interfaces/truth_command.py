@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 from engram.arena.truth import TruthRow, default_workers, difference, truth
-from engram.durable import whole
 from engram.errors import InvalidSpecification
-from engram.interfaces.measured import made_of, pyplot, read_rows, write_rows
+from engram.interfaces.measured import figure_or_word, made_of, read_rows, write_rows
+from engram.pictures import save
 from engram.specification import split_specifications
 
 
@@ -90,12 +90,13 @@ def _with_rule(search: str, rule: str) -> str:
 
 
 def _plot(file: Path, game: str, rows: list[TruthRow]) -> None:
-    plots = pyplot()
-    if plots is None:
+    figure = figure_or_word(figsize=(18, 5.5), layout="constrained")
+    if figure is None:
         return
-    figure, (bias_axes, error_axes, mistake_axes) = plots.subplots(1, 3, figsize=(18, 5.5), layout="constrained")
-    searches = list(dict.fromkeys(row.search for row in rows))
-    colours = plots.get_cmap("tab20")
+    from matplotlib import colormaps
+
+    bias_axes, error_axes, mistake_axes = figure.subplots(1, 3)
+    searches, colours = list(dict.fromkeys(row.search for row in rows)), colormaps["tab20"]
     for number, search in enumerate(searches):
         own = sorted((row for row in rows if row.search == search), key=lambda row: row.simulations)
         # Side by side on the logarithmic axis, so that bars do not hide each other.
@@ -120,6 +121,4 @@ def _plot(file: Path, game: str, rows: list[TruthRow]) -> None:
         axes.grid(alpha=0.3)
     figure.legend(*error_axes.get_legend_handles_labels(), loc="outside right center", fontsize=8)
     figure.suptitle(f"{game}: searches against exact values ({rows[0].positions} positions, 95 % bars)")
-    with whole(file) as part:
-        figure.savefig(part, dpi=120, format="png")
-    plots.close(figure)
+    save(figure, file, dpi=120)

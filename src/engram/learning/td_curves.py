@@ -16,8 +16,9 @@ import numpy as np
 
 from engram.arena.statistics import NORMAL_95
 from engram.durable import whole
-from engram.errors import InvalidFile, MissingPackage
+from engram.errors import InvalidFile
 from engram.learning.td_results import Point
+from engram.pictures import new_figure
 
 
 @dataclass(frozen=True)
@@ -73,9 +74,9 @@ def draw(path: str | Path, title: str, points: Sequence[Point]) -> None:
     Raises:
       MissingPackage: Matplotlib is not installed. InvalidFile: the file cannot be written.
     """
-    pyplot = _pyplot()
+    figure = new_figure("a picture of curves", figsize=(12, 4.6), layout="constrained")
+    left, right = figure.subplots(1, 2)
     opponents = sorted({point.opponent for point in points if point.games})
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(12, 4.6), constrained_layout=True)
     figure.suptitle(title)
     for number, opponent in enumerate(opponents):
         _draw_band(left, band([p for p in points if p.opponent == opponent]), f"C{number}", opponent)
@@ -93,7 +94,6 @@ def draw(path: str | Path, title: str, points: Sequence[Point]) -> None:
     right.legend(frameon=False)
     right.grid(alpha=0.3)
     _write(figure, Path(path), title, points)
-    pyplot.close(figure)
 
 
 def draw_small_multiples(
@@ -107,11 +107,9 @@ def draw_small_multiples(
     Raises:
       MissingPackage, InvalidFile: see `draw`.
     """
-    pyplot = _pyplot()
     rows = math.ceil(len(panels) / columns)
-    figure, axes = pyplot.subplots(
-        rows, columns, figsize=(5.4 * columns, 3.4 * rows), squeeze=False, sharey=True, constrained_layout=True
-    )
+    figure = new_figure("a picture of curves", figsize=(5.4 * columns, 3.4 * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False, sharey=True)
     figure.suptitle(title)
     for axis, (parameter, curves) in zip(axes.flat, panels.items(), strict=False):
         for number, (value, points) in enumerate(curves.items()):
@@ -120,7 +118,6 @@ def draw_small_multiples(
     for axis in axes.flat[len(panels) :]:
         axis.set_visible(False)
     _write(figure, Path(path), title, [p for curves in panels.values() for points in curves.values() for p in points])
-    pyplot.close(figure)
 
 
 def sparkline(values: Sequence[float]) -> str:
@@ -176,17 +173,6 @@ def _page(title: str, picture: bytes, points: Sequence[Point]) -> str:
         f"<h1>{html.escape(title)}</h1><img alt='curves' src='data:image/png;base64,{encoded}'>"
         f"<table><tr>{heads}</tr>{''.join(rows)}</table>"
     )
-
-
-def _pyplot() -> Any:
-    try:
-        import matplotlib
-    except ImportError:
-        raise MissingPackage("curves need Matplotlib: pip install 'engram[plots]'") from None
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    return pyplot
 
 
 def _student(freedom: int) -> float:

@@ -14,6 +14,7 @@ import numpy as np
 from engram.arena.report import MatchResult
 from engram.durable import whole
 from engram.errors import EngramError
+from engram.pictures import new_figure, save
 from engram.search.schedules import Staircase
 from engram.tuning.findings import Findings, profile
 from engram.tuning.space import Space
@@ -43,8 +44,7 @@ def write_report(folder: Path, title: str, space: Space, found: Findings, confir
         data["confirmation"]["database"] = Path(confirmation.database or "").name
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with whole(folder / "tuning.png") as part:
-            _plot(part, title, space, found)
+        _plot(folder / "tuning.png", title, space, found)
         for name, text in (("tuning.json", json.dumps(data, indent=1)), ("index.html", _html(data))):
             with whole(folder / name) as part:
                 part.write_text(text, encoding="utf-8")
@@ -83,21 +83,14 @@ def _data(title: str, space: Space, found: Findings, confirmation: MatchResult |
 
 
 def _plot(file: Path, title: str, space: Space, found: Findings) -> None:
-    try:
-        import matplotlib
-    except ImportError:
-        raise EngramError("a report needs Matplotlib: pip install 'engram[plots]'") from None
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, grid = pyplot.subplots(2, 3, figsize=(16, 9), layout="constrained")
+    figure = new_figure("a report", figsize=(16, 9), layout="constrained")
+    grid = figure.subplots(2, 3)
     _plot_function(grid[0][0], space, found)
     _plot_progress(grid[0][1], found)
     _plot_importance(grid[0][2], found)
     _plot_paper(grid[1], space, found)
     figure.suptitle(title)
-    figure.savefig(file, dpi=110, format="png")
-    pyplot.close(figure)
+    save(figure, file)
 
 
 def _plot_function(axes: Any, space: Space, found: Findings) -> None:

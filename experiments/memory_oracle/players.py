@@ -1,0 +1,213 @@
+"""Memories that know the truth, spoilt by so much: what would a search gain from one that is so good?
+
+A small board of four in a row, which is solved at once; a player whose memory answers V* of a leaf with an error of a
+chosen kind and size; and one whose memory compares positions as ours does, but knows V* of all that it has seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import carray
+
+from engram import Evaluation
+from engram.arena.opponents import line_parameters
+from engram.arena.solver import Solver
+from engram.compile import call, pointer_at, record_at
+from engram.games.game import Game
+from engram.games.line import line
+from engram.learning.named import NamedNetwork
+from engram.memory.arithmetic import floats_at
+from engram.memory.features import Features, features_dtype, write_features
+from engram.memory.layout import entries_of, store_dtype
+from engram.memory.operators import as_table, back_up_memory, game_dtype
+from engram.memory.presets import remembering
+from engram.memory.store import add, query
+from engram.rng import derive_seed
+from engram.search.backup import average
+from engram.search.evaluation import Evaluator
+from engram.search.operators import Parameter, recall, remember
+from engram.search.preset import Memory, Preset
+from engram.search.selection import ucb1
+from engram.search.tree import memory_of
+
+OWN, SIBLINGS, BLURRED = "own", "siblings", "blurred"
+KINDS = (OWN, SIBLINGS, BLURRED)
+_NO_RECORD = np.zeros(1)
+_ODD = np.array([0x9E3779B97F4A7C15], np.uint64)
+
+
+def board() -> Game:
+    """Four in a row on 5 by 6."""
+    return line(5, 6, 4, gravity=True, name="four_in_a_row_5x6")
+
+
+@cache
+def _solver(*board: int) -> Solver:
+    """One for all searches: what it has found once it knows."""
+    return Solver(*board)  # type: ignore[arg-type]
+
+
+class Exact:
+    """Says V* of positions, a standard normal number of each that is always the same, and what a network says."""
+
+    def __init__(self, game: Game, seed: int, network: Evaluator | None = None):
+        self._solver, self._key, self._network = _solver(*line_parameters(game)), np.uint64(seed), network
+
+    def evaluate(self, states: Any) -> Evaluation:
+        """V* for player 0, the number, and a network's layer, as the embedding; the search plays rollouts."""
+        mine, mask = states["mine"].astype(np.uint64), states["stones"].astype(np.uint64)
+        value = self._solver.values(mine, mask)
+        to_play = np.array([int(word).bit_count() % 2 for word in mask])
+        # Two numbers of each position, as if drawn (splitmix64), and a normal one of them (Box and Muller).
+        first, second = (_uniform(mine * _ODD ^ mask + self._key + shift) for shift in (_ODD, _ODD + _ODD))
+        drawn = np.sqrt(-2.0 * np.log1p(-first)) * np.cos(2.0 * np.pi * second)
+        embedding = np.stack([np.where(to_play == 0, value, -value), drawn], axis=1)
+        if self._network is not None:
+            embedding = np.concatenate([embedding, self._network.evaluate(states).embedding], axis=1)
+        return Evaluation(None, None, embedding.astype(np.float32))
+
+
+def _uniform(words: np.ndarray) -> np.ndarray:
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        words = (words ^ words >> np.uint64(shift)) * np.uint64(factor)
+    return ((words ^ words >> np.uint64(31)) >> np.uint64(11)).astype(np.float64) / 2.0**53
+
+
+@recall(
+    sigma=Parameter(0.0, 0.0, 10.0),
+    kind=Parameter(0.0, 0.0, 2.0),
+    count=Parameter(10.0, 1.0, 1e9),
+    decay=Parameter(2.0, 1.0, 1e12),
+    told=np.zeros(2),
+)
+def say_truth(tree, path, depth, state, embedding, parameters):
+    """Takes what the spoilt truth says of the leaf up the path, as a memory takes its answer (eq. 9).
+
+    Args:
+      sigma, kind: of the error (0: each position's own; 1: one for all children of a node; 2: the answer is that of
+        the parent, one for all its children). count: N_M. decay: η a ply.
+      told: (2,) sums: answers, and their absolute errors.
+    """
+    known = carray(path, (depth + 1,))
+    column = memory_of(tree)
+    given = floats_at(embedding, 2)
+    leaf = column[np.int64(known[depth])]
+    leaf.entry = np.int32(np.int64(given[0]) + 2)
+    leaf.generation = np.uint32(np.int64((np.float64(given[1]) + 10.0) / 1e-4))
+    value, source = np.float64(given[0]), leaf
+    if depth > 0 and parameters.kind != 0.0:
+        source = column[np.int64(known[depth - 1])]
+        if parameters.kind == 2.0:
+            value = np.float64(source.entry) - 2.0
+    value += parameters.sigma * (np.float64(source.generation) * 1e-4 - 10.0)
+    value = min(1.0, max(-1.0, value))
+    told = carray(pointer_at(parameters.told, np.float64), (2,))
+    told[0] += 1.0
+    told[1] += abs(value - np.float64(given[0]))
+    back_up_memory(column, known, depth, value, parameters.count, parameters.decay)
+    return 0
+
+
+@remember()
+def nothing(tree, path, depth, value, parameters):
+    """This memory learns nothing: it knows."""
+    return 0
+
+
+@recall(store=_NO_RECORD, features=_NO_RECORD, game=_NO_RECORD, num_neighbours=50.0, temperature=0.1, told=np.zeros(2))
+def say_neighbours(tree, path, depth, state, embedding, parameters):
+    """As `recall_leaf` with η = 2, of a store whose positions are worth V* and not the mean of their returns."""
+    store = record_at(parameters.store, store_dtype)
+    features = record_at(parameters.features, features_dtype)
+    game = record_at(parameters.game, game_dtype)
+    known = carray(path, (depth + 1,))
+    column = memory_of(tree)
+    truth = np.float64(floats_at(embedding, 2)[0])
+    asked = floats_at(store.query_features, store.dimension)
+    if write_features(features, state, embedding + 8, asked) < 0:  # a network's numbers stand behind the two
+        return -1
+    if query(store, asked, np.int64(parameters.num_neighbours), parameters.temperature) != 0:
+        back_up_memory(column, known, depth, store.value, store.count, 2.0)
+        told = carray(pointer_at(parameters.told, np.float64), (2,))
+        told[0] += 1.0
+        told[1] += abs(store.value - truth)
+    row = add(store, np.uint64(call(game.hash, (state,))), asked)
+    entry = entries_of(store)[row]
+    entry.value = truth
+    leaf = column[np.int64(known[depth])]
+    leaf.entry = np.int32(row + 1)
+    leaf.generation = entry.generation
+    return 0
+
+
+@remember(store=_NO_RECORD)
+def count_path(tree, path, depth, value, parameters):
+    """Every entry of the path has one more return, and is worth what it was."""
+    store = record_at(parameters.store, store_dtype)
+    known = carray(path, (depth + 1,))
+    entries = entries_of(store)
+    for at in range(depth + 1):
+        node = memory_of(tree)[np.int64(known[at])]
+        row = np.int64(node.entry) - 1
+        if row >= 0 and entries[row].generation == node.generation:
+            entries[row].visit_count += 1.0
+    return 0
+
+
+def true_values(
+    *, network: str | None = None, equivalence: float = 3.0, temperature: float = 0.1, told: np.ndarray | None = None
+) -> Preset:
+    """`memory_uct` whose entries are worth V*: what its features alone would allow.
+
+    Args:
+      network: with learned features, by which positions are compared; None: hand-made ones.
+      equivalence, temperature: as in `memory_uct`. told: as in `say_truth`.
+    """
+    named = None if network is None else NamedNetwork(network)
+    layer, size = (None, 0) if named is None else named.layer(None)
+
+    def features(game: Game) -> Features:
+        return Features(game) if named is None else Features(game, embedding_size=size, embedding_name=named.identity)
+
+    def make(game: Game) -> Memory:
+        base = remembering(equivalence=equivalence, temperature=temperature, features=features)(game)
+        ask = say_neighbours(
+            store=base.store.handle, features=base.features.handle, game=as_table(game.address("hash")),
+            temperature=temperature, told=np.zeros(2) if told is None else told,
+        )  # fmt: skip
+        return replace(
+            base, recall=ask, remember=count_path(store=base.store.handle), another=lambda: make(game), kept=None
+        )
+
+    return _searching(make, network=None if named is None else replace(named, embedding=layer))
+
+
+def _searching(memory: Any, seed: int = 0, network: NamedNetwork | None = None) -> Preset:
+    return Preset(
+        selection=ucb1(),
+        backup=average(),
+        evaluator=lambda game, batch: Exact(game, derive_seed(seed, "errors") >> 1, network and network(game, batch)),
+        rollout_share=1.0,
+        memory=memory,
+    )
+
+
+def knowing(
+    *, kind: str = OWN, sigma: float = 0.0, equivalence: float = 3.0, count: float = 10.0, decay: float = 2.0,
+    seed: int = 0, told: np.ndarray | None = None,
+) -> Preset:  # fmt: skip
+    """`uct` with such a memory; `equivalence=0` is the search without it.
+
+    Args:
+      kind: `own`, `siblings` or `blurred`. sigma: of the normal error, before the answer is cut to [-1, 1].
+      equivalence: k of λ = sqrt(k/(3N + k)). count: N_M of every answer. decay: η. seed: of the errors.
+      told: where the errors made are summed up (see `say_truth`).
+    """
+    operator = say_truth(
+        sigma=sigma, kind=KINDS.index(kind), count=count, decay=decay, told=np.zeros(2) if told is None else told
+    )
+    return _searching(Memory(recall=operator, remember=nothing(), equivalence=equivalence), seed)
