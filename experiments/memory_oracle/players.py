@@ -16,7 +16,7 @@ from numba import carray
 from engram import Evaluation
 from engram.arena.opponents import line_parameters
 from engram.arena.solver import Solver
-from engram.compile import call, pointer_at, record_at
+from engram.compile import call, compiled, pointer_at, record_at
 from engram.games.game import Game
 from engram.games.line import line
 from engram.learning.named import NamedNetwork
@@ -77,12 +77,22 @@ def _uniform(words: np.ndarray) -> np.ndarray:
     return ((words ^ words >> np.uint64(31)) >> np.uint64(11)).astype(np.float64) / 2.0**53
 
 
+@compiled
+def _note(parameters, node, answer, truth):
+    """Writes the answer and V* of one of the first `num_notes` nodes into `notes`, (num_notes, 2): to be judged by."""
+    if node < parameters.num_notes:
+        row = carray(pointer_at(parameters.notes + 16 * node, np.float64), (2,))
+        row[0] = answer
+        row[1] = truth
+
+
 @recall(
     sigma=Parameter(0.0, 0.0, 10.0),
     kind=Parameter(0.0, 0.0, 2.0),
     count=Parameter(10.0, 1.0, 1e9),
     decay=Parameter(2.0, 1.0, 1e12),
-    told=np.zeros(2),
+    notes=_NO_RECORD,
+    num_notes=Parameter(0.0, 0.0, 1e9),
 )
 def say_truth(tree, path, depth, state, embedding, parameters):
     """Takes what the spoilt truth says of the leaf up the path, as a memory takes its answer (eq. 9).
@@ -90,7 +100,7 @@ def say_truth(tree, path, depth, state, embedding, parameters):
     Args:
       sigma, kind: of the error (0: each position's own; 1: one for all children of a node; 2: the answer is that of
         the parent, one for all its children). count: N_M. decay: η a ply.
-      told: (2,) sums: answers, and their absolute errors.
+      notes, num_notes: see `_note`.
     """
     known = carray(path, (depth + 1,))
     column = memory_of(tree)
@@ -105,9 +115,7 @@ def say_truth(tree, path, depth, state, embedding, parameters):
             value = np.float64(source.entry) - 2.0
     value += parameters.sigma * (np.float64(source.generation) * 1e-4 - 10.0)
     value = min(1.0, max(-1.0, value))
-    told = carray(pointer_at(parameters.told, np.float64), (2,))
-    told[0] += 1.0
-    told[1] += abs(value - np.float64(given[0]))
+    _note(parameters, np.int64(known[depth]), value, np.float64(given[0]))
     back_up_memory(column, known, depth, value, parameters.count, parameters.decay)
     return 0
 
@@ -118,9 +126,18 @@ def nothing(tree, path, depth, value, parameters):
     return 0
 
 
-@recall(store=_NO_RECORD, features=_NO_RECORD, game=_NO_RECORD, num_neighbours=50.0, temperature=0.1, told=np.zeros(2))
+@recall(
+    store=_NO_RECORD,
+    features=_NO_RECORD,
+    game=_NO_RECORD,
+    num_neighbours=50.0,
+    temperature=0.1,
+    exact=1.0,
+    notes=_NO_RECORD,
+    num_notes=Parameter(0.0, 0.0, 1e9),
+)
 def say_neighbours(tree, path, depth, state, embedding, parameters):
-    """As `recall_leaf` with η = 2, of a store whose positions are worth V* and not the mean of their returns."""
+    """As `recall_leaf` with η = 2; with `exact` what is stored is worth V* and not the mean of its returns."""
     store = record_at(parameters.store, store_dtype)
     features = record_at(parameters.features, features_dtype)
     game = record_at(parameters.game, game_dtype)
@@ -132,12 +149,11 @@ def say_neighbours(tree, path, depth, state, embedding, parameters):
         return -1
     if query(store, asked, np.int64(parameters.num_neighbours), parameters.temperature) != 0:
         back_up_memory(column, known, depth, store.value, store.count, 2.0)
-        told = carray(pointer_at(parameters.told, np.float64), (2,))
-        told[0] += 1.0
-        told[1] += abs(store.value - truth)
+        _note(parameters, np.int64(known[depth]), store.value, truth)
     row = add(store, np.uint64(call(game.hash, (state,))), asked)
     entry = entries_of(store)[row]
-    entry.value = truth
+    if parameters.exact != 0.0:
+        entry.value = truth
     leaf = column[np.int64(known[depth])]
     leaf.entry = np.int32(row + 1)
     leaf.generation = entry.generation
@@ -158,14 +174,20 @@ def count_path(tree, path, depth, value, parameters):
     return 0
 
 
-def true_values(
-    *, network: str | None = None, equivalence: float = 3.0, temperature: float = 0.1, told: np.ndarray | None = None
+def remembering_truth(
+    *,
+    exact: bool = True,
+    network: str | None = None,
+    equivalence: float = 3.0,
+    temperature: float = 0.1,
+    notes: np.ndarray = _NO_RECORD,
 ) -> Preset:
     """`memory_uct` whose entries are worth V*: what its features alone would allow.
 
     Args:
+      exact: false: they are worth the mean of their returns, as they are there.
       network: with learned features, by which positions are compared; None: hand-made ones.
-      equivalence, temperature: as in `memory_uct`. told: as in `say_truth`.
+      equivalence, temperature: as in `memory_uct`. notes: (N, 2), see `_note`.
     """
     named = None if network is None else NamedNetwork(network)
     layer, size = (None, 0) if named is None else named.layer(None)
@@ -177,11 +199,10 @@ def true_values(
         base = remembering(equivalence=equivalence, temperature=temperature, features=features)(game)
         ask = say_neighbours(
             store=base.store.handle, features=base.features.handle, game=as_table(game.address("hash")),
-            temperature=temperature, told=np.zeros(2) if told is None else told,
+            temperature=temperature, exact=int(exact), notes=notes, num_notes=len(notes) if notes.ndim == 2 else 0,
         )  # fmt: skip
-        return replace(
-            base, recall=ask, remember=count_path(store=base.store.handle), another=lambda: make(game), kept=None
-        )
+        keep = count_path(store=base.store.handle) if exact else base.remember
+        return replace(base, recall=ask, remember=keep, another=lambda: make(game), kept=None)
 
     return _searching(make, network=None if named is None else replace(named, embedding=layer))
 
@@ -198,16 +219,21 @@ def _searching(memory: Any, seed: int = 0, network: NamedNetwork | None = None) 
 
 def knowing(
     *, kind: str = OWN, sigma: float = 0.0, equivalence: float = 3.0, count: float = 10.0, decay: float = 2.0,
-    seed: int = 0, told: np.ndarray | None = None,
+    seed: int = 0, notes: np.ndarray = _NO_RECORD,
 ) -> Preset:  # fmt: skip
     """`uct` with such a memory; `equivalence=0` is the search without it.
 
     Args:
       kind: `own`, `siblings` or `blurred`. sigma: of the normal error, before the answer is cut to [-1, 1].
       equivalence: k of λ = sqrt(k/(3N + k)). count: N_M of every answer. decay: η. seed: of the errors.
-      told: where the errors made are summed up (see `say_truth`).
+      notes: (N, 2), see `_note`.
     """
     operator = say_truth(
-        sigma=sigma, kind=KINDS.index(kind), count=count, decay=decay, told=np.zeros(2) if told is None else told
+        sigma=sigma,
+        kind=KINDS.index(kind),
+        count=count,
+        decay=decay,
+        notes=notes,
+        num_notes=len(notes) if notes.ndim == 2 else 0,
     )
     return _searching(Memory(recall=operator, remember=nothing(), equivalence=equivalence), seed)

@@ -32,6 +32,7 @@ FILE = os.path.relpath(HERE / "players.py")
 SIMULATIONS = 200
 SEED = 531
 ROUND = 40
+UNASKED = 9.0  # no value is
 SIZES = {players.OWN: (0.0, 0.5, 1.0, 2.0), players.SIBLINGS: (1.0,), players.BLURRED: (0.0,)}
 REAL, EXACT = "returns of neighbours", "V* of neighbours"
 
@@ -47,8 +48,7 @@ class Cell:
     @property
     def player(self) -> str:
         """Its specification."""
-        text = f"{self.name}({', '.join(f'{key}={value!r}' for key, value in self.options.items())})"
-        return text if self.kind == REAL else f"{FILE}:{text}"
+        return f"{FILE}:{self.name}({', '.join(f'{key}={value!r}' for key, value in self.options.items())})"
 
 
 def cells(network: str | None) -> dict[str, Cell]:
@@ -63,43 +63,71 @@ def cells(network: str | None) -> dict[str, Cell]:
         for name, given in features.items():
             if name == "learned" and network is None:
                 continue
-            alone = {"num_leaves": 1} if given else {}
-            found[f"k = {k}, returns, {name}"] = Cell(REAL, "memory_uct", {"equivalence": k, **given, **alone})
-            found[f"k = {k}, V*, {name}"] = Cell(EXACT, "true_values", {"equivalence": k, **given})
+            for kind, exact in ((REAL, False), (EXACT, True)):
+                options = {"exact": exact, "equivalence": k, **given}
+                found[f"k = {k}, {kind}, {name}"] = Cell(kind, "remembering_truth", options)
     return found
 
 
-def mean_error(cell: Cell) -> float:
-    """|answer - V*| of all leaves of searches of random positions."""
-    told, game, rng = np.zeros(2), players.board(), np.random.default_rng(SEED)
-    made = getattr(players, cell.name)(**cell.options, told=told)
-    for number in range(40):
-        state = game.initial_state()
+def judged(cell: Cell) -> dict[str, float]:
+    """What the answers are worth, in searches of random positions that are the same for all cells (k = 0).
+
+    `error`: mean |answer - V*| of all leaves. `order`: how often two answers about children of one node are in the
+    order of their V*, where these differ (a tie counts half). `root_order`: the same of the root's children and what
+    selection reads there, V̂_M after the search. `own_order`: the same of the search's own values there.
+    """
+    game, rng = players.board(), np.random.default_rng(SEED)
+    errors, orders, root_orders, own_orders = [], [], [], []
+    for number in range(100):
+        state, notes = game.initial_state(), np.full((4000, 2), UNASKED)
         for _ in range(4 + number % 8):
             after = game.play(state, int(rng.choice(game.legal_actions(state))))
             state = state if game.is_over(after) else after
-        Search(game, made).run(state, Limit(simulations=SIMULATIONS), seed=number)
-    return float(told[1] / told[0])
+        search = Search(game, getattr(players, cell.name)(**{**cell.options, "equivalence": 0}, notes=notes))
+        search.run(state, Limit(simulations=SIMULATIONS), seed=number)
+        errors.append(np.abs(notes[:, 0] - notes[:, 1])[notes[:, 0] != UNASKED])
+        column = search.tree.memory["value"]
+        for at, node in enumerate(search.tree.nodes[: search.tree.num_nodes]):
+            first = int(node["first_child"])
+            rows = np.arange(first, first + int(node["num_children"])) if first else np.arange(0)
+            rows = rows[notes[rows, 0] != UNASKED]
+            orders.append(_in_order(notes[rows, 0], notes[rows, 1]))
+            if at == 0:
+                root_orders.append(_in_order(column[rows], notes[rows, 1]))
+                own_orders.append(_in_order(search.tree.nodes["value"][rows], notes[rows, 1]))
+    return {
+        "error": float(np.concatenate(errors).mean()), "order": float(np.concatenate(orders).mean()),
+        "root_order": float(np.concatenate(root_orders).mean()), "own_order": float(np.concatenate(own_orders).mean()),
+    }  # fmt: skip
+
+
+def _in_order(said: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    one, other = np.triu_indices(len(said), 1)
+    gap = truth[one] - truth[other]
+    return (np.sign(said[one] - said[other]) * np.sign(gap) / 2.0 + 0.5)[gap != 0.0]
 
 
 def picture(rows: dict[str, dict[str, object]]) -> None:
     """Score by the mean error of the answers."""
-    figure = new_figure("a picture", figsize=(7, 4.2), layout="constrained")
+    figure = new_figure("a picture", figsize=(9, 4.2), layout="constrained")
     axes = figure.subplots()
-    colours = {"own": "tab:blue", "siblings": "tab:orange", "blurred": "tab:green", EXACT: "tab:red"}
+    colours = {"own": "tab:blue", "siblings": "tab:orange", "blurred": "tab:green", EXACT: "tab:red", REAL: "black"}
     for k, marker in ((3.0, "o"), (30.0, "s")):
         for kind, colour in colours.items():
             some = [row for row in rows.values() if row["kind"] == kind and row["k"] == k]
             if not some:
                 continue
-            x, y = [row["error"] for row in some], np.array([[row["score"], row["low"], row["high"]] for row in some])
-            spread, line = [y[:, 0] - y[:, 1], y[:, 2] - y[:, 0]], "none" if kind == EXACT else "-"
+            x, y = (
+                [row["root_order"] for row in some],
+                np.array([[row["score"], row["low"], row["high"]] for row in some]),
+            )
+            spread, line = [y[:, 0] - y[:, 1], y[:, 2] - y[:, 0]], "none" if kind in (EXACT, REAL) else "-"
             label = f"{kind}, k = {k:g}"
             axes.errorbar(x, y[:, 0], spread, marker=marker, color=colour, ls=line, label=label, capsize=2)
     axes.axhline(0.5, color="grey", lw=0.8)
-    axes.set_xlabel("mean |answer - V*| of a leaf")
+    axes.set_xlabel("share of pairs of root moves that V̂_M has in the right order")
     axes.set_ylabel("score against uct")
-    axes.legend(fontsize=8)
+    figure.legend(fontsize=8, loc="outside right upper")
     save(figure, HERE / "memory_oracle.png")
 
 
@@ -112,6 +140,7 @@ def main() -> None:
     asked = parser.parse_args()
     end, table = time.monotonic() + 60.0 * asked.minutes, HERE / "memory_oracle.json"
     rows = json.loads(table.read_text("utf-8")) if table.exists() else {}
+    said: dict[str, dict[str, float]] = {}
     for games in range(ROUND, asked.games + ROUND, ROUND):
         for name, cell in cells(asked.learned).items():
             if time.monotonic() > end:
@@ -121,16 +150,17 @@ def main() -> None:
                 workers=1, database=HERE / "memory_oracle.sqlite",
             )  # fmt: skip
             told = found.to_json()
-            error = rows[name]["error"] if name in rows else None if cell.kind == REAL else mean_error(cell)
+            if name not in said:
+                said[name] = judged(cell)
             rows[name] = {
-                "kind": cell.kind, "k": cell.options["equivalence"], "error": error, "games": found.games,
+                "kind": cell.kind, "k": cell.options["equivalence"], **said[name], "games": found.games,
                 "score": told["score"], "low": told["score_low"], "high": told["score_high"],
             }  # fmt: skip
             with whole(table) as part:
                 part.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", "utf-8")
             interval = f"[{100 * told['score_low']:.1f}, {100 * told['score_high']:.1f}]"
-            wrong = "" if error is None else f", wrong by {error:.2f}"
-            print(f"{name:32} {found.games:4} games {100 * found.score:5.1f} % {interval}{wrong}", flush=True)
+            wrong = ", ".join(f"{key} {value:.2f}" for key, value in said[name].items())
+            print(f"{name:32} {found.games:4} games {100 * found.score:5.1f} % {interval}, {wrong}", flush=True)
         picture(rows)
 
 
