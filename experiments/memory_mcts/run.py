@@ -13,10 +13,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
+import sqlite3
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
+from scipy.stats import t
 
 from engram import match
 from engram.durable import whole
@@ -127,6 +133,19 @@ def cells(learned_go: str | None = None) -> list[Cell]:
     return found
 
 
+def together(database: Path, matches: set[int]) -> str:
+    """The score of all cells in one, 95 %: cells of a seed share their openings, so that these are the unit."""
+    games = ", ".join(map(str, sorted(matches)))
+    with closing(sqlite3.connect(database)) as opened:
+        rows = opened.execute(
+            f"SELECT avg((outcome + 1) / 2), count(*) FROM game WHERE match_id IN ({games}) GROUP BY pair"
+        ).fetchall()
+    scores = 100 * np.array([score for score, _ in rows])
+    error = float(t.ppf(0.975, len(scores) - 1)) * scores.std(ddof=1) / math.sqrt(len(scores))
+    mean, played = scores.mean(), sum(number for _, number in rows)
+    return f"together: {played} games {mean:.1f} % [{mean - error:.1f}, {mean + error:.1f}]"
+
+
 def main() -> None:
     """Plays rounds until every chosen cell has its games or the minutes are over."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -142,6 +161,7 @@ def main() -> None:
     )
     table = HERE / "screen.json"
     rows = json.loads(table.read_text("utf-8")) if table.exists() else {}
+    database, matches = HERE / "memory_mcts.sqlite", set()
     for games in range(ROUND, asked.games + ROUND, ROUND):
         for cell in chosen:
             if time.monotonic() > end:
@@ -149,9 +169,9 @@ def main() -> None:
             found = match(
                 cell.game, cell.a, cell.b, games=min(games, asked.games), simulations=cell.simulations,
                 seconds=cell.seconds, seed=asked.seed, resign=RESIGN.get(cell.game), workers=1,
-                database=HERE / "memory_mcts.sqlite",
+                database=database,
             )  # fmt: skip
-            told = found.to_json()
+            told, matches = found.to_json(), matches | {found.match_id}
             rows[f"{cell.name}, seed {asked.seed}"] = {
                 "games": found.games, "score": told["score"], "low": told["score_low"], "high": told["score_high"],
                 "ms_a": 1000 * found.a.seconds, "ms_b": 1000 * found.b.seconds,
@@ -162,6 +182,8 @@ def main() -> None:
             print(
                 f"{cell.name:70} {found.games:4} games {100 * found.score:5.1f} % [{low:.1f}, {high:.1f}]", flush=True
             )
+        if len(matches) > 1:
+            print(together(database, matches), flush=True)
 
 
 if __name__ == "__main__":
