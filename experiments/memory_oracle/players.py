@@ -23,7 +23,7 @@ from engram.learning.named import NamedNetwork
 from engram.memory.arithmetic import floats_at
 from engram.memory.features import Features, features_dtype, write_features
 from engram.memory.layout import entries_of, store_dtype
-from engram.memory.operators import as_table, back_up_memory, game_dtype
+from engram.memory.operators import as_table, back_up_memory, game_dtype, known_row
 from engram.memory.presets import remembering
 from engram.memory.store import add, query
 from engram.rng import derive_seed
@@ -167,9 +167,8 @@ def count_path(tree, path, depth, value, parameters):
     known = carray(path, (depth + 1,))
     entries = entries_of(store)
     for at in range(depth + 1):
-        node = memory_of(tree)[np.int64(known[at])]
-        row = np.int64(node.entry) - 1
-        if row >= 0 and entries[row].generation == node.generation:
+        row = known_row(entries, memory_of(tree)[np.int64(known[at])])
+        if row >= 0:
             entries[row].visit_count += 1.0
     return 0
 

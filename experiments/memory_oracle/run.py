@@ -150,16 +150,17 @@ def main() -> None:
                 workers=1, database=HERE / "memory_oracle.sqlite",
             )  # fmt: skip
             told = found.to_json()
-            if name not in said:
-                said[name] = judged(cell)
+            what = name.split(", ", 1)[1]  # without k, of which it does not depend
+            if what not in said:
+                said[what] = judged(cell)
             rows[name] = {
-                "kind": cell.kind, "k": cell.options["equivalence"], **said[name], "games": found.games,
+                "kind": cell.kind, "k": cell.options["equivalence"], **said[what], "games": found.games,
                 "score": told["score"], "low": told["score_low"], "high": told["score_high"],
             }  # fmt: skip
             with whole(table) as part:
                 part.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", "utf-8")
             interval = f"[{100 * told['score_low']:.1f}, {100 * told['score_high']:.1f}]"
-            wrong = ", ".join(f"{key} {value:.2f}" for key, value in said[name].items())
+            wrong = ", ".join(f"{key} {value:.2f}" for key, value in said[what].items())
             print(f"{name:32} {found.games:4} games {100 * found.score:5.1f} % {interval}, {wrong}", flush=True)
         picture(rows)
 

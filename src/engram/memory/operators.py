@@ -44,10 +44,17 @@ def back_up_memory(column, path, depth, value, count, decay):
 
 
 @compiled(inline=True)
+def known_row(entries, node):
+    """The row of the entry that a node's position still has, or -1."""
+    row = np.int64(node.entry) - 1
+    return row if row >= 0 and entries[row].generation == node.generation else -1
+
+
+@compiled(inline=True)
 def _ask_again(store, node, num_neighbours, temperature):
     """The memory's answer about a node that was added before, by the features that its entry keeps."""
-    row = np.int64(node.entry) - 1
-    if row < 0 or entries_of(store)[row].generation != node.generation:
+    row = known_row(entries_of(store), node)
+    if row < 0:
         return
     if query(store, row_of(store, row), num_neighbours, temperature) != 0:
         node.value = store.value
@@ -111,9 +118,8 @@ def remember_path(tree, path, depth, value, parameters):
     column = memory_of(tree)
     entries = entries_of(store)
     for at in range(depth + 1):
-        node = column[np.int64(nodes_on_path[at])]
-        row = np.int64(node.entry) - 1
-        if row >= 0 and entries[row].generation == node.generation:
+        row = known_row(entries, column[np.int64(nodes_on_path[at])])
+        if row >= 0:
             update(store, row, value)
     return 0
 
