@@ -20,6 +20,8 @@ SIGNATURES: dict[tuple[str, str], tuple[int, ...]] = {
     ("epsilon_greedy", "tic_tac_toe"): (852, 17, 46, 11, 11, 837, 20, 17, 18, 22),
     ("greedy", "connect_four"): (1540, 1, 1, 3, 3, 646, 344, 1),
     ("greedy", "tic_tac_toe"): (208, 2, 2, 1, 4, 980, 5, 1, 2, 2),
+    ("history_uct", "connect_four"): (2892, 18, 32, 27, 292, 582, 34, 14),
+    ("history_uct", "tic_tac_toe"): (1977, 148, 40, 317, 26, 3, 17, 306, 26, 116),
     ("puct", "connect_four"): (2864, 18, 20, 6, 861, 18, 42, 34),
     ("puct", "tic_tac_toe"): (1570, 667, 10, 88, 21, 10, 5, 156, 28, 14),
     ("rave", "connect_four"): (2276, 1, 68, 1, 831, 93, 5, 0),

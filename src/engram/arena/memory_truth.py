@@ -100,9 +100,10 @@ def memory_truth(
     made = game_of(game)
     for text in searches:
         memory = preset(text).memory
-        if memory is None:
-            raise InvalidSpecification(f"{text} has no memory to compare with; take memory_uct")
-        if (memory(made) if callable(memory) else memory).corrects:
+        memory = memory(made) if callable(memory) else memory
+        if memory is None or memory.recall is None:
+            raise InvalidSpecification(f"{text} has no memory of positions to compare with; take memory_uct")
+        if memory.corrects:
             raise InvalidSpecification(
                 f"{text} remembers how wrong values were, and not what positions are worth; add correct=false"
             )
@@ -196,7 +197,7 @@ def moves_below(search: Search, chosen: np.ndarray) -> list[list[int]]:
 def _others(search: Search, state: Any) -> float:
     """What the entries of other positions say; nan if nothing."""
     memory = search.memory
-    assert memory is not None
+    assert memory is not None and memory.recall is not None
     asked: dict[str, Any] = dict(memory.recall.values)
     answer = memory.store.query(
         features_of(search, state), num_neighbours=int(asked["num_neighbours"]), temperature=asked["temperature"]

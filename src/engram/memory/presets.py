@@ -18,7 +18,7 @@ from engram.memory.neighbours import INDICES
 from engram.memory.operators import as_table, recall_leaf, remember_path
 from engram.memory.store import MAX_CAPACITY, Store
 from engram.search.operators import Operator
-from engram.search.preset import Memory, Preset
+from engram.search.preset import Memory, Preset, check_equivalence
 from engram.search.presets import NETWORK_LEAVES, puct, uct
 from engram.search.registry import register
 
@@ -78,8 +78,7 @@ def remembering(
         raise InvalidParameter(f"num_neighbours must be 1 or more, not {num_neighbours}")
     if capacity is not None and not 1 <= capacity <= MAX_CAPACITY:
         raise InvalidParameter(f"capacity must be 1 to {MAX_CAPACITY} entries, not {capacity}")
-    if not 0.0 <= equivalence < math.inf:
-        raise InvalidParameter(f"equivalence must be 0 or more, not {equivalence}")
+    check_equivalence(equivalence)
     if neighbours is not None and neighbours not in INDICES:
         raise InvalidSpecification(
             f"no neighbour search is called {neighbours!r}{nearest(neighbours, INDICES)}; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,12 +17,18 @@ from engram.search.expansion import Expansion
 from engram.search.operators import Operator
 
 
+def check_equivalence(equivalence: float) -> None:
+    """Refuses a k of a memory's weight λ that is none, in the words of its presets."""
+    if not 0.0 <= equivalence < math.inf:
+        raise InvalidParameter(f"equivalence must be 0 or more, not {equivalence}")
+
+
 @dataclass(frozen=True)
 class Memory:
     """A memory in the search's loop: what it says of a leaf, and what it keeps of a simulation.
 
     Args:
-      recall: operator called at each leaf that is evaluated, before that; writes the memory column.
+      recall: operator called at each leaf that is evaluated, before that; writes the memory column; or None.
       remember: operator called after each backup, or None.
       equivalence: k ≥ 0 of λ = sqrt(k / (3N + k)), the weight of memory in selection; 0: none.
       bias: b ≥ 0 of λ = N_M / (N + N_M + 4·N·N_M·b²), instead of that; None: not.
@@ -29,7 +36,8 @@ class Memory:
       features: how positions become what it is asked about.
       corrects: what it says of a node is how wrong the node's value is, and is added to it.
       forget: called when a search forgets its tree for a new game; None: what is known then stays.
-      recognise: operator called when a node has got its children; it may enter those that it knows.
+      recognise: operator called when a node has got its children; it may enter those that it knows, or say what they
+        are worth.
       backup: a backup rule that takes part in the memory, instead of the preset's; None: the preset's.
       another: makes one more with the same operators, as this one was at first, for a tree beside this one's; None: all
         trees share this one.
@@ -37,7 +45,7 @@ class Memory:
       kept: how the file of a tree holds what this remembers beside it; None: such a tree is not saved.
     """
 
-    recall: Operator
+    recall: Operator | None = None
     remember: Operator | None = None
     equivalence: float = 3.0
     bias: float | None = None

@@ -16,7 +16,7 @@ from engram.specification import Specification
 PRESETS: dict[str, Callable[..., Preset]] = {}
 """Presets by name: where specifications look."""
 # Modules that register presets, imported when a name is wanted, the last one first.
-_HOMES = ["engram.memory.presets", "engram.memory.td_preset", "engram.search.presets"]
+_HOMES = ["engram.memory.presets", "engram.memory.td_preset", "engram.memory.moves_preset", "engram.search.presets"]
 _WIDENING = inspect.Parameter("widening", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="float | None")
 
 

@@ -15,7 +15,7 @@ from engram.compile import address_of, call, compiled
 from engram.errors import InvalidParameter
 from engram.rng import random_below, random_float
 from engram.search.operators import Operator, Parameter, Value, selection
-from engram.search.tree import EXPAND, PRIORS, amaf_of, entering, nodes_of, sign_of, statistics
+from engram.search.tree import EXPAND, PRIORS, amaf_of, entering, memory_of, nodes_of, sign_of, statistics
 
 
 @selection(exploration=Parameter(1.0, low=0.0), first_play_urgency=Parameter(math.inf))
@@ -158,6 +158,47 @@ def ucb1_prior(tree, node, rng, parameters):
         if bound > highest:
             highest = bound
             best = np.int64(child) if child < first + visited else entering(child)
+    return best
+
+
+@selection(exploration=Parameter(0.3, low=0.0))
+def ucb1_memory(tree, node, rng, parameters):
+    """UCB1 in which a memory speaks for children that nobody has visited: the highest Q + c·sqrt(ln N(s) / (n + 1)).
+
+    Q of a visited child is its value blended with memory's; of one that nobody has visited it is memory's. Children of
+    which memory says nothing are entered first.
+
+    Args:
+      exploration: c ≥ 0, for values in [-1, 1].
+
+    Cost: all children are looked at, visited or not.
+    Source: Nijssen and Winands 2011 (progressive history), who try each child first.
+    """
+    nodes = nodes_of(tree)
+    parent = nodes[node]
+    first = np.uint64(parent.first_child)
+    unvisited = first + np.uint64(parent.num_visited)
+    end = first + np.uint64(parent.num_children)
+    if tree.memory == 0 and unvisited < end:
+        return EXPAND
+    sign = sign_of(parent)
+    total = np.float64(parent.visit_count) + np.float64(parent.in_flight)
+    scale = parameters.exploration * math.sqrt(math.log(max(total, 1.0)))
+    best = np.int64(EXPAND)
+    highest = -math.inf
+    for child in range(first, end):
+        visits = 0.0
+        if child < unvisited:
+            visits, value = statistics(tree, nodes, child, sign)
+        else:
+            known = memory_of(tree)[child]
+            if known.count <= 0.0:
+                return entering(child)
+            value = sign * known.value
+        bound = value + scale / math.sqrt(visits + 1.0)
+        if bound > highest:
+            highest = bound
+            best = np.int64(child) if child < unvisited else entering(child)
     return best
 
 
