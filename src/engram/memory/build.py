@@ -63,8 +63,8 @@ def build(
     memory = found.memory
     if found.preset.threads > 1:
         raise InvalidParameter("a memory is built by one thread: leave threads out")
-    if memory is None or memory.store is None:
-        raise InvalidSpecification(f"{found.preset.text} has no memory to build; take memory_uct")
+    if memory is None or memory.features is None:
+        raise InvalidSpecification(f"{found.preset.text} has no memory of positions to build; take memory_uct")
     belongs_to = files.identity(memory.features)
     made_by: dict[str, Any] = {
         "search": found.preset.text,

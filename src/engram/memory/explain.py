@@ -84,7 +84,7 @@ def explain(search: Search, state: State, most: int = 5) -> Explanation | None:
       InvalidParameter: a search without memory.
     """
     memory = search.memory
-    if memory is None or memory.store is None or memory.recall is None:
+    if memory is None or memory.features is None or memory.recall is None:
         raise InvalidParameter(f"{search.preset.text} has no memory of positions to explain")
     asked: dict[str, Any] = dict(memory.recall.values)
     found: Recollection | None = memory.store.query(

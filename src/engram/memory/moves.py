@@ -142,7 +142,7 @@ class KeptMoves:
         found = arrays.get("moves")
         if about.get("kind") != "moves" or found is None or found.dtype != move_dtype:
             raise InvalidFile(f"{path} holds no memory of moves")
-        sound = (np.abs(found["advantage"]) <= 2.0) & (found["count"] >= 0.0) & (found["count"] <= MAX_NUMBER)
+        sound = (np.abs(found["advantage"]) <= 2.0 + 1e-6) & (found["count"] >= 0.0) & (found["count"] <= MAX_NUMBER)
         if found.shape != self.store.entries.shape or not sound.all():
             raise InvalidFile(f"{path} is damaged: what it knows of moves is not in [-2, 2], or of another game")
         self.store.entries[:] = found
