@@ -13,6 +13,7 @@ from engram.arena.memory_truth import memory_truth
 from engram.errors import EngramError, InvalidFile, InvalidParameter, InvalidSpecification
 from engram.memory.explain import explain
 from engram.memory.moves import MoveStore, remember_moves, remembering_moves
+from engram.rng import new_rng
 from engram.search import selection as selections
 from engram.search.expansion import Expansion
 from engram.search.limit import Limit
@@ -50,17 +51,19 @@ class History:
     def select(self, node, rng, q):
         if not node.children[-1].memory_count:
             self.tell(node)
-        bounds = []
+        best, highest, alike = EXPAND, -math.inf, 0
         for index, child in enumerate(node.children):
             visited = index < node.num_visited
             value = q(node, child) if visited else node.sign * child.memory_value
-            bounds.append(
-                value
-                + self.exploration
-                * math.sqrt(math.log(max(node.visit_count, 1)))
-                / math.sqrt((child.visit_count if visited else 0) + 1)
-            )
-        return bounds.index(max(bounds))
+            visits = child.visit_count if visited else 0
+            bound = value + self.exploration * math.sqrt(math.log(max(node.visit_count, 1))) / math.sqrt(visits + 1)
+            if bound > highest:
+                best, highest, alike = index, bound, 0 if visited else 1
+            elif bound == highest and alike:
+                alike += 1
+                if rng.below(alike) == 0:
+                    best = index
+        return best
 
 
 def assert_same_moves(search, history):
@@ -133,9 +136,20 @@ def test_memory_speaks_for_children_that_nobody_has_visited(player, unvisited, e
     tree.memory["value"][1:3] = sign * np.array([0.2, unvisited])
     tree.memory["count"][1:3] = 1.0
     assert choose(selections.ucb1_memory(exploration=1.0), tree) == expected
-    tree.memory["count"][2] = 0.0
+    tree.memory["count"][2] = 0.0  # of a child of which memory says nothing
     assert choose(selections.ucb1_memory(exploration=1.0), tree) == entering(2)
     assert choose(selections.ucb1_memory(), bandit((15,), (0.6,), unvisited=1)) == EXPAND
+
+
+def test_of_children_that_are_worth_the_same_one_is_drawn():
+    tree = bandit((15,), (0.6,), unvisited=4, memory=True)
+    tree.memory["value"][2:6], tree.memory["count"][2:6] = (0.5, 0.9, 0.5, 0.9), 1.0
+    rng = new_rng(3)
+    drawn = [choose(selections.ucb1_memory(), tree, rng) for _ in range(400)]
+    assert set(drawn) == {entering(3), entering(5)} and 150 < drawn.count(entering(3)) < 250
+    tree.memory["count"][[2, 4]] = 0.0
+    drawn = [choose(selections.ucb1_memory(), tree, rng) for _ in range(400)]
+    assert set(drawn) == {entering(2), entering(4)} and 150 < drawn.count(entering(2)) < 250
 
 
 def test_numbers_of_a_move():
@@ -185,10 +199,12 @@ def test_saved_with_its_tree_and_gone_on_with_bit_for_bit(tmp_path):
     for changed in ({"moves": moves} for moves in (*spoilt, arrays["moves"][:4], np.zeros(14), None)):
         with pytest.raises(InvalidFile):
             kept.refill(about, changed, "a file")
+    with pytest.raises(InvalidFile, match="no memory of moves"):
+        kept.refill({}, arrays, "a file")
     assert whole.memory.store.entries.tobytes() == second.memory.store.entries.tobytes()
 
 
-def test_games_side_by_side_and_matches_are_those_of_a_search_alone():
+def test_trees_side_by_side_are_those_of_a_search_alone():
     game = engram.game("connect_four")
     chosen = preset("history_uct(window=50)")
     states = [game.play_moves(moves) for moves in ("", "4", "4 4")]

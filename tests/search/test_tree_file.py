@@ -114,6 +114,18 @@ def test_a_whole_file_that_is_no_tree_is_refused(field, value, tmp_path):
     refused(path, "not sound")
 
 
+def test_actions_that_the_game_has_not_are_refused_though_the_file_names_them(tmp_path):
+    # RAVE and memories of moves look actions up in arrays as long as the game's own.
+    path = tmp_path / "tree"
+    search = Search(CONNECT_FOUR)
+    search.run(CONNECT_FOUR.initial_state(), Limit(simulations=300))
+    search.save(path)
+    about, arrays = durable.load(path, "tree")
+    arrays["nodes"][3]["action"] = 5000
+    durable.save(path, "tree", about | {"action_names": [str(action) for action in range(5001)]}, arrays)
+    refused(path, "names 5,001 actions")
+
+
 def test_another_format_is_refused(tmp_path):
     path = tmp_path / "tree"
     search = Search(CONNECT_FOUR)

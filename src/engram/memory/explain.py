@@ -81,7 +81,7 @@ def explain(search: Search, state: State, most: int = 5) -> Explanation | None:
     The neighbours count as used, as they do in a search. Boards need `keep_states=true`.
 
     Raises:
-      InvalidParameter: a search without memory.
+      InvalidParameter: a search without a memory of positions.
     """
     memory = search.memory
     if memory is None or memory.features is None or memory.recall is None:

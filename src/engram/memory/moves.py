@@ -26,7 +26,7 @@ MAX_NUMBER = 1e9
 
 move_dtype = np.dtype(
     [
-        ("advantage", np.float64),  # A: mean of return less value of the position, in [-2, 2] for player 0
+        ("advantage", np.float64),  # A: mean of return less value of its position, in [-2, 2] for player 0
         ("count", np.float64),  # N: returns in it, at most the window
     ]
 )
@@ -102,6 +102,9 @@ def remember_moves(tree, path, depth, value, parameters):
     """Gives the moves of a path their return, and the children beside the path what is known of their moves now.
 
         N_a = min(N_a + 1, window);  A_a += (R - V̂(s) - A_a)/N_a
+
+    V̂(s) is the value after the backup, this return in it: of a mean of N returns what is learnt is 1 - 1/N of the
+    difference, so that positions of few visits say less. R is the simulation's own return, undiscounted.
 
     Args:
       store, shrinkage: as for `recognise_moves`. window: ≥ 1, returns after which older ones fade.

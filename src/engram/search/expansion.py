@@ -110,7 +110,8 @@ def actions_of(program, slot):
 
 @compiled(inline=True)
 def _swap(tree, nodes, one, other):
-    # Nobody has visited either: they differ in action, prior and AMAF alone.
+    # Nobody has visited either: they differ in action, prior and AMAF, and in what a memory may have said of them,
+    # which it says anew of all children of a path (`remember`) before anybody reads it.
     action = nodes[one].action
     prior = nodes[one].prior
     nodes[one].action = nodes[other].action

@@ -226,7 +226,7 @@ remember = _kind("remember", int64, (_TREE, _PATH, int64, float64))
 """Decorator of `rule(tree, path, depth, value, parameters) -> 0`: what a memory keeps of a finished simulation."""
 
 recognise = _kind("recognise", int64, (_TREE, int64, int64))
-"""Decorator of `rule(tree, node, state, parameters) -> 0`: enters those of a node's new children that are known."""
+"""Decorator of `rule(tree, node, state, parameters) -> 0`: speaks for those of a node's new children that are known."""
 
 
 @compiled(inline=True)

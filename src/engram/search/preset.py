@@ -78,7 +78,8 @@ class Preset:
       prior: a function `(state, actions, count, weights) -> 0`, compiled with the game's record, that writes a
         weight ≥ 0 for each of `count` legal actions: `weights[actions[k]] = …`; or `game`: the game's own; or None.
       first_nodes: only so many nodes of a search, the first, are given priors; None: all.
-      memory: what similar positions say, or None; a function of the game makes one for each search.
+      memory: what similar positions, or the same moves elsewhere, say; or None; a function of the game makes one for
+        each search.
       solver: carry proven values up the tree, and end the search when the root's is proven.
       transpositions: nodes of the same position share their value in selection.
       num_leaves: simulations of one tree in flight for an evaluator, 1 to 1024.

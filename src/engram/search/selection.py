@@ -166,7 +166,8 @@ def ucb1_memory(tree, node, rng, parameters):
     """UCB1 in which a memory speaks for children that nobody has visited: the highest Q + c·sqrt(ln N(s) / (n + 1)).
 
     Q of a visited child is its value blended with memory's; of one that nobody has visited it is memory's. Children of
-    which memory says nothing are entered first.
+    which memory says nothing are entered first. Of several that nobody has visited and that are worth the same one is
+    drawn.
 
     Args:
       exploration: c ≥ 0, for values in [-1, 1].
@@ -186,19 +187,25 @@ def ucb1_memory(tree, node, rng, parameters):
     scale = parameters.exploration * math.sqrt(math.log(max(total, 1.0)))
     best = np.int64(EXPAND)
     highest = -math.inf
+    alike = np.int64(0)  # unvisited children of the highest bound, of which one is drawn
     for child in range(first, end):
-        visits = 0.0
         if child < unvisited:
             visits, value = statistics(tree, nodes, child, sign)
-        else:
-            known = memory_of(tree)[child]
-            if known.count <= 0.0:
-                return entering(child)
-            value = sign * known.value
-        bound = value + scale / math.sqrt(visits + 1.0)
+            bound = value + scale / math.sqrt(visits + 1.0)
+            if bound > highest:
+                highest = bound
+                best = np.int64(child)
+            continue
+        known = memory_of(tree)[child]
+        bound = sign * known.value + scale if known.count > 0.0 else math.inf
         if bound > highest:
             highest = bound
-            best = np.int64(child) if child < unvisited else entering(child)
+            best = entering(child)
+            alike = 1
+        elif bound == highest and alike > 0:
+            alike += 1
+            if np.int64(random_below(rng, alike)) == 0:
+                best = entering(child)
     return best
 
 

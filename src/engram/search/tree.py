@@ -34,7 +34,7 @@ node_dtype = np.dtype(
 )
 memory_dtype = np.dtype(
     [
-        ("value", np.float64),  # what similar positions say, in [-1, 1] for player 0
+        ("value", np.float64),  # what similar positions, or the same move elsewhere, say, in [-1, 1] for player 0
         ("count", np.float64),  # N_M, the weight of their evaluations; 0: nothing known
         ("entry", np.int32),  # 1 + the memory's row for this position; 0: none
         ("generation", np.uint32),  # of that row when it was entered: another one means it was replaced

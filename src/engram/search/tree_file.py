@@ -104,6 +104,10 @@ def load(path: str | Path, work: Workspace, max_bytes: int) -> None:
         fits = name in arrays and arrays[name].dtype == dtype and arrays[name].shape == shapes.get(name, (count,))
         if not fits:
             raise InvalidFile(f"{path} was written by another version of engram or of {game.name}: its {name} differ")
+    if len(about["action_names"]) != game.num_actions:
+        raise InvalidFile(
+            f"{path} names {len(about['action_names']):,} actions, and {game.name} has {game.num_actions}"
+        )
     kept = None if work.memory is None else work.memory.kept
     if len(work.slots) > 1 or (work.memory is not None and kept is None):
         raise InvalidParameter(
