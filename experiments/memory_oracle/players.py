@@ -29,14 +29,13 @@ from engram.memory.store import add, query
 from engram.rng import derive_seed
 from engram.search.backup import average
 from engram.search.evaluation import Evaluator
-from engram.search.operators import Parameter, recall, remember
+from engram.search.operators import NO_RECORD, Parameter, recall, remember
 from engram.search.preset import Memory, Preset
 from engram.search.selection import ucb1
 from engram.search.tree import memory_of
 
 OWN, SIBLINGS, BLURRED = "own", "siblings", "blurred"
 KINDS = (OWN, SIBLINGS, BLURRED)
-_NO_RECORD = np.zeros(1)
 _ODD = np.array([0x9E3779B97F4A7C15], np.uint64)
 
 
@@ -91,7 +90,7 @@ def _note(parameters, node, answer, truth):
     kind=Parameter(0.0, 0.0, 2.0),
     count=Parameter(10.0, 1.0, 1e9),
     decay=Parameter(2.0, 1.0, 1e12),
-    notes=_NO_RECORD,
+    notes=NO_RECORD,
     num_notes=Parameter(0.0, 0.0, 1e9),
 )
 def say_truth(tree, path, depth, state, embedding, parameters):
@@ -127,13 +126,13 @@ def nothing(tree, path, depth, value, parameters):
 
 
 @recall(
-    store=_NO_RECORD,
-    features=_NO_RECORD,
-    game=_NO_RECORD,
+    store=NO_RECORD,
+    features=NO_RECORD,
+    game=NO_RECORD,
     num_neighbours=50.0,
     temperature=0.1,
     exact=1.0,
-    notes=_NO_RECORD,
+    notes=NO_RECORD,
     num_notes=Parameter(0.0, 0.0, 1e9),
 )
 def say_neighbours(tree, path, depth, state, embedding, parameters):
@@ -160,7 +159,7 @@ def say_neighbours(tree, path, depth, state, embedding, parameters):
     return 0
 
 
-@remember(store=_NO_RECORD)
+@remember(store=NO_RECORD)
 def count_path(tree, path, depth, value, parameters):
     """Every entry of the path has one more return, and is worth what it was."""
     store = record_at(parameters.store, store_dtype)
@@ -179,7 +178,7 @@ def remembering_truth(
     network: str | None = None,
     equivalence: float = 3.0,
     temperature: float = 0.1,
-    notes: np.ndarray = _NO_RECORD,
+    notes: np.ndarray = NO_RECORD,
 ) -> Preset:
     """`memory_uct` whose entries are worth V*: what its features alone would allow.
 
@@ -218,7 +217,7 @@ def _searching(memory: Any, seed: int = 0, network: NamedNetwork | None = None) 
 
 def knowing(
     *, kind: str = OWN, sigma: float = 0.0, equivalence: float = 3.0, count: float = 10.0, decay: float = 2.0,
-    seed: int = 0, notes: np.ndarray = _NO_RECORD,
+    seed: int = 0, notes: np.ndarray = NO_RECORD,
 ) -> Preset:  # fmt: skip
     """`uct` with such a memory; `equivalence=0` is the search without it.
 

@@ -68,6 +68,14 @@ def refused(path, match, game=CONNECT_FOUR, preset="uct", **options):
     assert bytes_of(search) == before
 
 
+def written(path):
+    """What a file holds that has just been written."""
+    search = Search(CONNECT_FOUR)
+    search.run(CONNECT_FOUR.initial_state(), Limit(simulations=300))
+    search.save(path)
+    return durable.load(path, "tree")
+
+
 def test_other_games_presets_sizes_and_damage_are_refused_and_change_nothing(tmp_path):
     path = tmp_path / "tree"
     search = Search(CONNECT_FOUR)
@@ -105,10 +113,7 @@ def test_other_games_presets_sizes_and_damage_are_refused_and_change_nothing(tmp
 )
 def test_a_whole_file_that_is_no_tree_is_refused(field, value, tmp_path):
     path = tmp_path / "tree"
-    search = Search(CONNECT_FOUR)
-    search.run(CONNECT_FOUR.initial_state(), Limit(simulations=300))
-    search.save(path)
-    about, arrays = durable.load(path, "tree")
+    about, arrays = written(path)
     arrays["nodes"][3][field] = value
     durable.save(path, "tree", about, arrays)
     refused(path, "not sound")
@@ -117,10 +122,7 @@ def test_a_whole_file_that_is_no_tree_is_refused(field, value, tmp_path):
 def test_actions_that_the_game_has_not_are_refused_though_the_file_names_them(tmp_path):
     # RAVE and memories of moves look actions up in arrays as long as the game's own.
     path = tmp_path / "tree"
-    search = Search(CONNECT_FOUR)
-    search.run(CONNECT_FOUR.initial_state(), Limit(simulations=300))
-    search.save(path)
-    about, arrays = durable.load(path, "tree")
+    about, arrays = written(path)
     arrays["nodes"][3]["action"] = 5000
     durable.save(path, "tree", about | {"action_names": [str(action) for action in range(5001)]}, arrays)
     refused(path, "names 5,001 actions")
@@ -128,10 +130,7 @@ def test_actions_that_the_game_has_not_are_refused_though_the_file_names_them(tm
 
 def test_another_format_is_refused(tmp_path):
     path = tmp_path / "tree"
-    search = Search(CONNECT_FOUR)
-    search.run(CONNECT_FOUR.initial_state(), Limit(simulations=300))
-    search.save(path)
-    about, arrays = durable.load(path, "tree")
+    about, arrays = written(path)
     durable.save(path, "tree", about | {"format": 99}, arrays)
     refused(path, "format 99")
     del arrays["rng"]

@@ -21,7 +21,7 @@ from engram.arena.solver import Solver
 from engram.arena.truth import SolvedPosition, solved_positions
 from engram.errors import InvalidParameter, InvalidSpecification
 from engram.games.registry import game as game_of
-from engram.memory.explain import features_of
+from engram.memory.explain import recollect
 from engram.rng import derive_seed
 from engram.search.limit import Limit
 from engram.search.reading import preset
@@ -101,7 +101,7 @@ def memory_truth(
     for text in searches:
         memory = preset(text).memory
         memory = memory(made) if callable(memory) else memory
-        if memory is None or memory.recall is None:
+        if memory is None or memory.features is None:
             raise InvalidSpecification(f"{text} has no memory of positions to compare with; take memory_uct")
         if memory.corrects:
             raise InvalidSpecification(
@@ -196,12 +196,7 @@ def moves_below(search: Search, chosen: np.ndarray) -> list[list[int]]:
 
 def _others(search: Search, state: Any) -> float:
     """What the entries of other positions say; nan if nothing."""
-    memory = search.memory
-    assert memory is not None and memory.recall is not None
-    asked: dict[str, Any] = dict(memory.recall.values)
-    answer = memory.store.query(
-        features_of(search, state), num_neighbours=int(asked["num_neighbours"]), temperature=asked["temperature"]
-    )
+    answer = recollect(search, state)
     key = search.game.hash(state)
     rest = [one for one in answer.neighbours if one.key != key] if answer is not None else []
     # Eq. 8 over fewer entries: the weights that stay, made to sum to one.

@@ -72,13 +72,8 @@ def features_of(search: Search, state: State) -> np.ndarray:
     return np.asarray(made(state, embedding[0]))
 
 
-def explain(search: Search, state: State, most: int = 5) -> Explanation | None:
-    """What the search's memory would answer about a state now; None if it knows nothing.
-
-    Args:
-      search: with a memory. state: of its game. most: witnesses named.
-
-    The neighbours count as used, as they do in a search. Boards need `keep_states=true`.
+def recollect(search: Search, state: State) -> Recollection | None:
+    """What the memory of a search answers about a state, asked as the search asks it; None: nothing.
 
     Raises:
       InvalidParameter: a search without a memory of positions.
@@ -90,9 +85,25 @@ def explain(search: Search, state: State, most: int = 5) -> Explanation | None:
     found: Recollection | None = memory.store.query(
         features_of(search, state), num_neighbours=int(asked["num_neighbours"]), temperature=asked["temperature"]
     )
+    return found
+
+
+def explain(search: Search, state: State, most: int = 5) -> Explanation | None:
+    """What the search's memory would answer about a state now; None if it knows nothing.
+
+    Args:
+      search: with a memory. state: of its game. most: witnesses named.
+
+    The neighbours count as used, as they do in a search. Boards need `keep_states=true`.
+
+    Raises:
+      InvalidParameter: a search without a memory of positions.
+    """
+    found = recollect(search, state)
     if found is None:
         return None
-    game = search.game
+    game, memory = search.game, search.memory
+    assert memory is not None
     sign = 1.0 if game.to_play(state) == 0 else -1.0
     boards = memory.store.states
     witnesses = []

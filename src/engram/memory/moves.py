@@ -18,7 +18,7 @@ from numba import carray
 from engram.compile import compiled, pointer_at, record_at
 from engram.errors import InvalidFile
 from engram.games.game import Game
-from engram.search.operators import Parameter, recognise, remember
+from engram.search.operators import NO_RECORD, Parameter, recognise, remember
 from engram.search.preset import Memory, check_equivalence
 from engram.search.tree import PLAYER_1, memory_of, nodes_of
 
@@ -36,7 +36,6 @@ moves_dtype = np.dtype(
         ("size", np.int64),
     ]
 )
-_NO_RECORD = np.zeros(1)
 
 
 class MoveStore:
@@ -79,7 +78,7 @@ def _tell_children(nodes, column, entries, node, shrinkage):
         column[child].count = weight
 
 
-@recognise(store=_NO_RECORD, shrinkage=Parameter(20.0, 1e-6, MAX_NUMBER))
+@recognise(store=NO_RECORD, shrinkage=Parameter(20.0, 1e-6, MAX_NUMBER))
 def recognise_moves(tree, node, state, parameters):
     """Tells new children what their moves were worth elsewhere.
 
@@ -94,7 +93,7 @@ def recognise_moves(tree, node, state, parameters):
 
 
 @remember(
-    store=_NO_RECORD,
+    store=NO_RECORD,
     shrinkage=Parameter(20.0, 1e-6, MAX_NUMBER),
     window=Parameter(200.0, 1.0, MAX_NUMBER),
 )

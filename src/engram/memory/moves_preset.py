@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from engram.memory.moves import remembering_moves
-from engram.search import backup as backups
 from engram.search import selection as selections
-from engram.search.expansion import Expansion
 from engram.search.operators import Operator
 from engram.search.preset import Preset
+from engram.search.presets import uct
 from engram.search.registry import register
 
 
@@ -39,14 +40,9 @@ def history_uct(
     after Schaeffer's history heuristic). Deviations: returns less the value of the position that the move was played
     in, which fade; children that nobody has visited are valued by them too; λ in the place of their bonus.
     """
-    return Preset(
-        selection=selections.ucb1_memory(exploration=exploration),
-        backup=backup or backups.average(),
-        rollout=rollout,
-        expansion=Expansion(after=expand_after),
-        memory=remembering_moves(equivalence=equivalence, shrinkage=shrinkage, window=window),
-        decision=decision,
-        reuse_tree=reuse_tree,
-        solver=solver,
+    base = uct(
+        selection=selections.ucb1_memory(exploration=exploration), backup=backup, rollout=rollout,
+        expand_after=expand_after, decision=decision, reuse_tree=reuse_tree, solver=solver,
         transpositions=transpositions,
-    )
+    )  # fmt: skip
+    return replace(base, memory=remembering_moves(equivalence=equivalence, shrinkage=shrinkage, window=window))

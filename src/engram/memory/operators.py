@@ -14,12 +14,8 @@ from engram.memory.arithmetic import floats_at
 from engram.memory.features import features_dtype, write_features
 from engram.memory.layout import entries_of, keep_state, row_of, store_dtype
 from engram.memory.store import add, query, update
-from engram.search.operators import Parameter, recall, remember
+from engram.search.operators import NO_RECORD, Parameter, recall, remember
 from engram.search.tree import memory_of
-
-# Tables that are no tables: records called float64 (`Store.handle`), because addresses of arrays are
-# what the parameter record already knows how to carry, and keep alive.
-_NO_RECORD = np.zeros(1)
 
 game_dtype = np.dtype([("hash", np.int64)])
 
@@ -62,9 +58,9 @@ def _ask_again(store, node, num_neighbours, temperature):
 
 
 @recall(
-    store=_NO_RECORD,
-    features=_NO_RECORD,
-    game=_NO_RECORD,
+    store=NO_RECORD,
+    features=NO_RECORD,
+    game=NO_RECORD,
     num_neighbours=Parameter(50.0, 1.0, 1e9),
     temperature=Parameter(0.1, 1e-12, 1e12),
     decay=Parameter(2.0, 1.0, 1e12),
@@ -110,7 +106,7 @@ def recall_leaf(tree, path, depth, state, embedding, parameters):
     return 0
 
 
-@remember(store=_NO_RECORD)
+@remember(store=NO_RECORD)
 def remember_path(tree, path, depth, value, parameters):
     """Gives every entry that a node of the path still has this simulation's return."""
     store = record_at(parameters.store, store_dtype)

@@ -16,11 +16,10 @@ from engram.errors import InvalidParameter
 from engram.games.game import Game
 from engram.games.python_game import PythonGame
 from engram.memory.table import enter, entries_of, find, key_of, table_dtype
-from engram.search.operators import Operator, Parameter, backup, recall, recognise
+from engram.search.operators import NO_RECORD, Operator, Parameter, backup, recall, recognise
 from engram.search.simulation import copy_state
 from engram.search.tree import PLAYER_1, memory_of, nodes_of
 
-_NO_RECORD = np.zeros(1)
 _HALF = np.uint64(0xFFFFFFFF)
 _MOST_VISITS = np.uint32(1 << 31)
 
@@ -70,7 +69,7 @@ def _slot_of(column, entries):
     return slot
 
 
-@recall(table=_NO_RECORD, positions=_NO_RECORD, learn=Parameter(0, 0, 1), trust=Parameter(1e9, 1, 1e9))
+@recall(table=NO_RECORD, positions=NO_RECORD, learn=Parameter(0, 0, 1), trust=Parameter(1e9, 1, 1e9))
 def recall_value(tree, path, depth, state, embedding, parameters):
     """Looks the leaf up: a known one begins with the table's value and visits.
 
@@ -95,7 +94,7 @@ def recall_value(tree, path, depth, state, embedding, parameters):
     return 0
 
 
-@recognise(table=_NO_RECORD, positions=_NO_RECORD, trust=Parameter(1e9, 1, 1e9))
+@recognise(table=NO_RECORD, positions=NO_RECORD, trust=Parameter(1e9, 1, 1e9))
 def recognise_children(tree, node, state, parameters):
     """Enters the children that the table knows, with its values and visits: no rollout is spent to meet them again.
 
@@ -149,7 +148,7 @@ def _has_a_rule(values: dict[str, object]) -> None:
         raise InvalidParameter("a table of values learns by a backup rule without a mix, such as td or sarsa")
 
 
-@backup(check=_has_a_rule, table=_NO_RECORD, rule=None)
+@backup(check=_has_a_rule, table=NO_RECORD, rule=None)
 def through_table(tree, path, depth, value, parameters):
     """A backup rule whose nodes are entries of the table: transpositions and mirror images learn together.
 

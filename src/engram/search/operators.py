@@ -229,6 +229,11 @@ recognise = _kind("recognise", int64, (_TREE, int64, int64))
 """Decorator of `rule(tree, node, state, parameters) -> 0`: speaks for those of a node's new children that are known."""
 
 
+NO_RECORD = np.zeros(1)
+"""Default of a parameter that is a record called float64 (`Store.handle`): no table, but addresses of arrays are what
+the parameter record already knows how to carry, and keep alive."""
+
+
 @compiled(inline=True)
 def table_at(address, size):
     """A table parameter as an array of float64."""
