@@ -96,3 +96,5 @@ def test_the_command_line(tmp_path):
     assert "memory:" in command("ask", file).stdout
     wrong = command("inspect", tmp_path / "nothing")
     assert wrong.exit_code == 2 and "there is no file" in wrong.stderr
+    wrong = command("ask", file, "--search", "uct")
+    assert wrong.exit_code == 2 and "no memory of positions" in wrong.stderr

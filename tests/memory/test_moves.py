@@ -233,7 +233,7 @@ def test_what_it_cannot_do_is_said():
 
     with pytest.raises(InvalidParameter, match="evaluator"):
         Search(game, Preset(selection=uct().selection, memory=remembering_moves(), evaluator=Values()))
-    with pytest.raises(InvalidParameter, match="no memory of positions"):
+    with pytest.raises(InvalidSpecification, match="no memory of positions"):
         explain(Search(game, "history_uct"), game.initial_state())
     with pytest.raises(InvalidSpecification, match="no memory of positions"):
         memory_truth(game, ["history_uct"], simulations=100)

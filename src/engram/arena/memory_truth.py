@@ -24,6 +24,7 @@ from engram.games.registry import game as game_of
 from engram.memory.explain import recollect
 from engram.rng import derive_seed
 from engram.search.limit import Limit
+from engram.search.preset import of_positions
 from engram.search.reading import preset
 from engram.search.search import Search
 from engram.search.tree import TERMINAL
@@ -101,9 +102,7 @@ def memory_truth(
     for text in searches:
         memory = preset(text).memory
         memory = memory(made) if callable(memory) else memory
-        if memory is None or memory.features is None:
-            raise InvalidSpecification(f"{text} has no memory of positions to compare with; take memory_uct")
-        if memory.corrects:
+        if of_positions(memory, text, "compare with").corrects:
             raise InvalidSpecification(
                 f"{text} remembers how wrong values were, and not what positions are worth; add correct=false"
             )

@@ -101,6 +101,7 @@ def ask(
     from engram.games.registry import game as game_of
     from engram.memory import files
     from engram.memory.explain import explain
+    from engram.search.preset import of_positions
     from engram.search.search import Search
     from engram.specification import Specification, parse
 
@@ -109,6 +110,7 @@ def ask(
         raise InvalidFile(f"{file} does not say of which game it is")
     game = game_of(about["game"])
     asked = parse(search)
+    of_positions(Search(game, asked.text).memory, asked.text, "ask")
     options = {"dimension": about["dimension"], **asked.options, "memory": str(file)}
     chosen = Specification(asked.name, asked.positional, options).text
     state = game.play_moves(moves)

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engram.errors import InvalidParameter, InvalidSpecification
+from engram.errors import InvalidParameter
 from engram.games.game import Game
 from engram.memory import files
 from engram.rng import derive_seed
 from engram.search.limit import Limit
-from engram.search.preset import Preset
+from engram.search.preset import Preset, of_positions
 from engram.search.search import Search
 
 SAVE_EVERY_S = 20.0
@@ -60,11 +60,9 @@ def build(
         raise InvalidParameter(f"games and opening_moves must be 0 or more, not {games} and {opening_moves}")
     limit = Limit(simulations=simulations)
     found = Search(game, search)
-    memory = found.memory
     if found.preset.threads > 1:
         raise InvalidParameter("a memory is built by one thread: leave threads out")
-    if memory is None or memory.features is None:
-        raise InvalidSpecification(f"{found.preset.text} has no memory of positions to build; take memory_uct")
+    memory = of_positions(found.memory, found.preset.text, "build")
     belongs_to = files.identity(memory.features)
     made_by: dict[str, Any] = {
         "search": found.preset.text,

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from engram.errors import InvalidParameter
 from engram.games.game import State
 from engram.memory.store import Neighbour, Recollection
+from engram.search.preset import of_positions
 from engram.search.search import Search
 
 
@@ -76,11 +76,10 @@ def recollect(search: Search, state: State) -> Recollection | None:
     """What the memory of a search answers about a state, asked as the search asks it; None: nothing.
 
     Raises:
-      InvalidParameter: a search without a memory of positions.
+      InvalidSpecification: a search without a memory of positions.
     """
-    memory = search.memory
-    if memory is None or memory.features is None or memory.recall is None:
-        raise InvalidParameter(f"{search.preset.text} has no memory of positions to explain")
+    memory = of_positions(search.memory, search.preset.text, "ask")
+    assert memory.recall is not None
     asked: dict[str, Any] = dict(memory.recall.values)
     found: Recollection | None = memory.store.query(
         features_of(search, state), num_neighbours=int(asked["num_neighbours"]), temperature=asked["temperature"]
@@ -97,7 +96,7 @@ def explain(search: Search, state: State, most: int = 5) -> Explanation | None:
     The neighbours count as used, as they do in a search. Boards need `keep_states=true`.
 
     Raises:
-      InvalidParameter: a search without a memory of positions.
+      InvalidSpecification: a search without a memory of positions.
     """
     found = recollect(search, state)
     if found is None:

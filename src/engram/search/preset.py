@@ -60,6 +60,17 @@ class Memory:
     kept: Kept | None = None
 
 
+def of_positions(memory: Memory | None, text: str, purpose: str) -> Memory:
+    """The memory of the search `text`, if it is one of positions.
+
+    Raises:
+      InvalidSpecification: it is not; the sentence says what for it was wanted.
+    """
+    if memory is None or memory.features is None:
+        raise InvalidSpecification(f"{text} has no memory of positions to {purpose}; take memory_uct")
+    return memory
+
+
 @dataclass(frozen=True)
 class Preset:
     """A search put together: one operator a phase.
