@@ -179,6 +179,22 @@ def test_numbers_of_a_move():
     assert store.entries["count"][0] == 2.0
 
 
+def test_a_result_says_what_the_moves_were_worth_elsewhere():
+    game = engram.game("connect_four")
+    search = Search(game, "history_uct(shrinkage=20)")
+    for state, sign in ((game.play(game.initial_state(), 3), -1.0), (game.initial_state(), 1.0)):
+        result = search.run(state, Limit(simulations=200), seed=1)
+        known = search.memory.store.entries
+        for move in result.moves:
+            advantage, count = known[2 * move.action + (sign < 0)].tolist()
+            worth = sign * search.tree.nodes[0]["value"] + sign * advantage * count / (count + 20)
+            assert move.memory == pytest.approx(min(1.0, max(-1.0, worth)))
+        assert result.to_json()["moves"][0]["memory"] == result.moves[0].memory
+        assert f"{result.moves[0].memory:+.3f}" in str(result).splitlines()[3]
+    plain = Search(game, "uct").run(game.initial_state(), Limit(simulations=200))
+    assert all(move.memory is None for move in plain.moves) and "memory" not in str(plain)
+
+
 def test_saved_with_its_tree_and_gone_on_with_bit_for_bit(tmp_path):
     game = engram.game("connect_four")
     whole, first, second = (Search(game, "history_uct") for _ in range(3))

@@ -20,6 +20,8 @@ class MoveStatistics:
       prior: P in [0, 1].
       principal_variation: the most visited line from here, this move first, as names.
       proven: whether the value is game-theoretic, and not an estimate (presets with solver=True).
+      memory: V̂_M, what similar positions, or the same move elsewhere, say of it, in [-1, 1] for the player to move at
+        the root (of a memory with correct=True: what it adds to the value); None: nothing.
     """
 
     action: int
@@ -31,6 +33,7 @@ class MoveStatistics:
     prior: float
     principal_variation: tuple[str, ...]
     proven: bool = False
+    memory: float | None = None
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,7 @@ class SearchResult:
                     "prior": move.prior,
                     "principal_variation": list(move.principal_variation),
                     "proven": move.proven,
+                    "memory": move.memory,
                 }
                 for move in self.moves
             ],
@@ -101,13 +105,16 @@ class SearchResult:
         if self.tree_full:
             lines.append("the tree reached its bound on nodes: the search went on without growing it")
         width = max([4, *(len(move.name) for move in self.moves)])
-        lines.append(f"{'move':>{width}}  {'visits':>10}  {'value':>7}  {'95 % interval':>17}  {'prior':>6}  line")
+        remembers = any(move.memory is not None for move in self.moves)
+        heading = f"{'prior':>6}  {'memory  ' if remembers else ''}line"
+        lines.append(f"{'move':>{width}}  {'visits':>10}  {'value':>7}  {'95 % interval':>17}  {heading}")
         shown = [move for move in self.moves if move.visits > 0] or list(self.moves)
         for move in shown[:20]:
             bounds = "proven" if move.proven else f"[{move.low:+.3f}, {move.high:+.3f}]"
+            recalled = "" if move.memory is None else f"{move.memory:+.3f}"
             lines.append(
                 f"{move.name:>{width}}  {move.visits:>10,}  {move.value:>+7.3f}  {bounds:>17}  {move.prior:>6.3f}  "
-                f"{' '.join(move.principal_variation[:8])}"
+                f"{f'{recalled:>6}  ' if remembers else ''}{' '.join(move.principal_variation[:8])}"
             )
         if len(self.moves) > len(shown[:20]):
             lines.append(f"… and {len(self.moves) - len(shown[:20])} more moves")

@@ -317,6 +317,7 @@ class Search:
         work = self._workspace
         found = self.moves()
         actions, visits, value, prior = found.action, found.visits, found.value, found.prior
+        memory = np.full(len(actions), np.nan) if found.memory is None else found.memory
         low, high = interval(value, visits)
         low, high = np.where(found.proven, value, low), np.where(found.proven, value, high)
         chosen = final_move(self.preset.decision, value, visits, found.proven)
@@ -332,6 +333,7 @@ class Search:
                 prior=float(prior[k]),
                 principal_variation=self._line(root, int(actions[k])),
                 proven=bool(found.proven[k]),
+                memory=None if np.isnan(memory[k]) else float(memory[k]),
             )
             for k in order
         )

@@ -355,6 +355,14 @@ class Tree:
         first = int(self.nodes[node]["first_child"])
         return self.nodes[first : first + int(self.nodes[node]["num_children"])] if first else self.nodes[:0]
 
+    def remembered(self, sign: float) -> np.ndarray | None:
+        """V̂_M of the root's children for the player whose sign is given, NaN where nothing is known; None: no memory."""
+        if self.memory is None:
+            return None
+        first = int(self.nodes[0]["first_child"])
+        known = self.memory[first : first + int(self.nodes[0]["num_children"])]
+        return np.where(known["count"] > 0.0, sign * known["value"], np.nan)
+
     def descend(self, action: int) -> bool:
         """Makes the root's child by `action` the root and keeps what is below it; False if there is none."""
         children = self.children()

@@ -39,13 +39,17 @@ _WEIGHTS = types.CPointer(float32)
 
 @dataclass(frozen=True)
 class RootMoves:
-    """The moves of a root, (A,) each: action, visits, value in [-1, 1] for the player to move, prior, proven or not."""
+    """The moves of a root, (A,) each: action, visits, value in [-1, 1] for the player to move, prior, proven or not.
+
+    And what a memory says of them, V̂_M for the player to move, NaN where it knows nothing; None: no memory.
+    """
 
     action: np.ndarray
     visits: np.ndarray
     value: np.ndarray
     prior: np.ndarray
     proven: np.ndarray
+    memory: np.ndarray | None = None
 
 
 class Workspace:
@@ -231,7 +235,8 @@ class Workspace:
         visits = children["visit_count"].copy()
         value = np.where(visits > 0, sign * children["value"], 0.0)
         proven = (children["flags"] & PROVEN) != 0
-        return RootMoves(children["action"].copy(), visits, value, children["prior"].astype(np.float64), proven)
+        prior = children["prior"].astype(np.float64)
+        return RootMoves(children["action"].copy(), visits, value, prior, proven, tree.remembered(sign))
 
     def mix_root_priors(self, number: int, share: float, concentration: float, rng: np.random.Generator) -> None:
         """Mixes Dirichlet noise into the priors of a root whose children nobody has visited."""
