@@ -356,7 +356,7 @@ class Tree:
         return self.nodes[first : first + int(self.nodes[node]["num_children"])] if first else self.nodes[:0]
 
     def remembered(self, sign: float) -> np.ndarray | None:
-        """V̂_M of the root's children for the player whose sign is given, NaN where nothing is known; None: no memory."""
+        """V̂_M of the root's children for the player of a sign, NaN where nothing is known; None: no memory."""
         if self.memory is None:
             return None
         first = int(self.nodes[0]["first_child"])
