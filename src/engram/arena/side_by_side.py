@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -43,7 +43,7 @@ class SideBySide:
         given = {side: one.preset for side, one in searches.items()}
         presets = sharing(game, given)
         board = sum(_board_bytes(game, one, self._limits[side]) for side, one in searches.items())
-        boards = max(1, min(BYTES // board, share))
+        boards = _whole_batches(max(1, min(BYTES // board, share)), presets.values())
         self._at_once = {
             side: min(boards, _at_once(one, shares=one is not given[side])) for side, one in presets.items()
         }
@@ -153,6 +153,12 @@ def _at_once(preset: Preset, *, shares: bool) -> int:
     """Trees of a side that should think at once."""
     leaves = BATCHES * BATCH if shares else BATCH
     return max(1, leaves // preset.num_leaves)
+
+
+def _whole_batches(boards: int, presets: Iterable[Preset]) -> int:
+    """As many boards, or some fewer: a batch takes its time however many of its places are empty."""
+    whole = max(max(1, BATCH // one.num_leaves) for one in presets)
+    return boards if boards < whole else boards - boards % whole
 
 
 def _board_bytes(game: Game, one: SearchPlayer, limit: Limit) -> int:
