@@ -1,6 +1,6 @@
 """Figure 2 as a table and a picture, from screen.json: each cell's seeds joined by their games.
 
-    python experiments/memory_mcts/picture.py
+python experiments/memory_mcts/picture.py
 """
 
 from __future__ import annotations
