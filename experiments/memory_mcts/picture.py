@@ -18,8 +18,8 @@ CELL = re.compile(
     r"(\d+) simulations, seed (\d+)"
 )
 NEIGHBOURS = (20, 50, 100)
-SEEDS = {521, 541, 551}
-"""Of the screen; with others single cells were played anew."""
+SEEDS = {250: {521, 541}, 500: {551}, 1000: {521}}
+"""Of the screen, by simulations; with others single cells were played too."""
 
 
 def joined() -> dict[tuple[int, int, float], tuple[int, float, float]]:
@@ -27,7 +27,7 @@ def joined() -> dict[tuple[int, int, float], tuple[int, float, float]]:
     found: dict[tuple[int, int, float], list[tuple[int, float, float]]] = {}
     for name, row in json.loads((HERE / "screen.json").read_text("utf-8")).items():
         cell = CELL.fullmatch(name)
-        if cell is None or int(cell[4]) not in SEEDS:
+        if cell is None or int(cell[4]) not in SEEDS[int(cell[3])]:
             continue
         half = (row["high"] - row["low"]) / 2
         found.setdefault((int(cell[3]), int(cell[1]), float(cell[2])), []).append((row["games"], row["score"], half))
