@@ -166,13 +166,13 @@ def test_workers_fill_their_boards_and_the_match_is_the_same(searches, tmp_path)
 
 def test_a_worker_takes_no_more_than_its_share_of_the_games_and_seats_whole_batches(searches):
     seats = []
-    for share in (120, 100, 63, 5, 1):
+    for share in (120, 100, 63, 40, 20, 5, 1):
         configuration = match("tic_tac_toe", "uct", "uct", games=120, simulations=5, database=":memory:").configuration
         players = {side: SearchPlayer(TIC_TAC_TOE, puct(evaluator=Flat(), num_leaves=1)) for side in "AB"}
         numbers = iter(range(120))
         next(SideBySide(configuration, TIC_TAC_TOE, players, share).play_all(numbers))
         seats.append(120 - len(list(numbers)))
-    assert seats == [64, 64, 63, 5, 1]
+    assert seats == [64, 64, 63, 40, 20, 5, 1]
 
 
 def test_a_test_ends_the_match_and_more_games_extend_it(searches, tmp_path):

@@ -157,7 +157,7 @@ def _at_once(preset: Preset, *, shares: bool) -> int:
 
 def _whole_batches(boards: int, presets: Iterable[Preset]) -> int:
     """As many boards, or some fewer: a batch takes its time however many of its places are empty."""
-    whole = max(max(1, BATCH // one.num_leaves) for one in presets)
+    whole = max(_at_once(one, shares=False) for one in presets)
     return boards if boards < whole else boards - boards % whole
 
 
