@@ -100,9 +100,7 @@ def memory_truth(
     """
     made = game_of(game)
     for text in searches:
-        memory = preset(text).memory
-        memory = memory(made) if callable(memory) else memory
-        if of_positions(memory, text, "compare with").corrects:
+        if of_positions(preset(text).memory_for(made), text, "compare with").corrects:
             raise InvalidSpecification(
                 f"{text} remembers how wrong values were, and not what positions are worth; add correct=false"
             )

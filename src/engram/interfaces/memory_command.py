@@ -102,6 +102,7 @@ def ask(
     from engram.memory import files
     from engram.memory.explain import explain
     from engram.search.preset import of_positions
+    from engram.search.reading import preset
     from engram.search.search import Search
     from engram.specification import Specification, parse
 
@@ -110,7 +111,7 @@ def ask(
         raise InvalidFile(f"{file} does not say of which game it is")
     game = game_of(about["game"])
     asked = parse(search)
-    of_positions(Search(game, asked.text).memory, asked.text, "ask")
+    of_positions(preset(asked.text).memory_for(game), asked.text, "ask")
     options = {"dimension": about["dimension"], **asked.options, "memory": str(file)}
     chosen = Specification(asked.name, asked.positional, options).text
     state = game.play_moves(moves)

@@ -158,5 +158,9 @@ class Preset:
         if self.num_leaves > 1 and self.evaluator is None:
             raise InvalidParameter("num_leaves is for an evaluator, and there is none")
 
+    def memory_for(self, game: Game) -> Memory | None:
+        """The memory that one search of this game begins with, made anew where the preset makes one for each."""
+        return self.memory(game) if callable(self.memory) else self.memory
+
     def __str__(self) -> str:
         return self.text

@@ -73,7 +73,7 @@ class Workspace:
         max_bytes: int = DEFAULT_BYTES,
         at_once: int | None = None,
     ):
-        self.memory = preset.memory(game) if callable(preset.memory) else preset.memory
+        self.memory = preset.memory_for(game)
         self._memories = _for_each(self.memory, num_trees)
         rules = (preset.selection, preset.backup, self.memory.backup if self.memory is not None else None)
         needed = set[str]().union(*(rule.needs for rule in rules if rule is not None))
