@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from numbers import Integral
 
 
 class EngramError(Exception):
@@ -65,3 +66,16 @@ def nearest(word: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` for the known word closest to `word`, or an empty string."""
     found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
     return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def check_whole(what: str, number: object, low: int | None = None, high: int | None = None) -> None:
+    """Refuses what is no whole number, or lies outside its range.
+
+    Raises:
+      InvalidParameter: the sentence names it by `what`, and its range.
+    """
+    if isinstance(number, Integral) and not isinstance(number, bool):
+        if (low is None or int(number) >= low) and (high is None or int(number) <= high):
+            return
+    span = "" if low is None else f", {low} or more" if high is None else f", {low} to {high}"
+    raise InvalidParameter(f"{what} must be a whole number{span}, not {number!r}")

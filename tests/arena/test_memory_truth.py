@@ -61,8 +61,10 @@ def test_rows_resume_and_agree(tmp_path):
 
 def test_standard_error_over_groups():
     values = np.array([1.0, 1.0, 3.0, 3.0])
-    # Nodes of one tree that all say the same count as one: twice the error of four independent numbers, over √2.
-    assert _clustered(values, np.array([0, 0, 1, 1])) == pytest.approx(math.sqrt(2) * _clustered(values, np.arange(4)))
+    # Nodes of one tree that all say the same count as one.
+    assert _clustered(values, np.array([0, 0, 1, 1])) == pytest.approx(np.std([1.0, 3.0], ddof=1) / math.sqrt(2))
+    assert _clustered(values, np.arange(4)) == pytest.approx(np.std(values, ddof=1) / math.sqrt(4))
+    assert _clustered(values, np.zeros(4)) is None
 
 
 def test_the_command_line(tmp_path):
@@ -75,3 +77,7 @@ def test_the_command_line(tmp_path):
     assert (tmp_path / "out" / "memory_truth.png").stat().st_size > 1000
     wrong = CliRunner().invoke(app, ["truth", "--memory", "--game", GAME, "--search", "memory_uct", "-n", "1,2"])
     assert wrong.exit_code == 2 and "one budget" in wrong.stderr
+    small = ["truth", "--memory", "--game", GAME, "--positions", "1", "--workers", "1"]
+    assert "± ?" in CliRunner().invoke(app, [*small, "-n", "40"], env={"COLUMNS": "200"}).stdout
+    nothing = CliRunner().invoke(app, [*small, "-n", "1"])
+    assert nothing.exit_code == 2 and "said nothing about any node" in nothing.stderr

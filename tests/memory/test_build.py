@@ -62,6 +62,22 @@ def test_killed_while_building_nothing_saved_is_lost(tmp_path):
     assert built == fresh
 
 
+def test_a_place_where_no_file_can_be_is_refused_before_a_game_is_played(tmp_path):
+    played = []
+    for place, why in ((tmp_path, "it is a folder"), (tmp_path / "none" / "m", "it lies in no folder")):
+        with pytest.raises(InvalidFile, match=why):
+            build("tic_tac_toe", SEARCH, place, games=2, simulations=10, progress=played.append)
+    assert not played
+
+
+def test_a_memory_that_was_not_built_is_not_built_on(tmp_path):
+    build("tic_tac_toe", SEARCH, tmp_path / "m", games=1, simulations=10)
+    belongs_to = {"game": "tic_tac_toe"}
+    files.save(tmp_path / "pruned", files.prune(files.load(tmp_path / "m", belongs_to)), belongs_to)
+    with pytest.raises(InvalidFile, match="does not say"):
+        build("tic_tac_toe", SEARCH, tmp_path / "pruned", games=2, simulations=10)
+
+
 def test_an_answer_names_its_witnesses(tmp_path):
     # Few enough simulations that the store keeps all it saw.
     build("connect_four", SEARCH, tmp_path / "m", games=2, simulations=30, opening_moves=0)

@@ -43,6 +43,12 @@ def test_a_sparse_vector_hashes_as_the_dense_one():
     assert (hashed(dense, 37, seed=5) != hashed(dense, 37, seed=6)).any()
 
 
+@pytest.mark.parametrize("wrong", [{"names": np.arange(5)}, {"names": np.array(3)}, {"dimension": 0}])
+def test_numbers_that_are_not_named_one_by_one_are_not_hashed(wrong):
+    with pytest.raises(InvalidParameter):
+        hashed(np.ones(3), **{"dimension": 8, **wrong})
+
+
 def test_a_game_without_planes_needs_own_features():
     game = engram.PythonGame("bare", _Bare, num_actions=1, max_moves=1)
     with pytest.raises(InvalidParameter, match="encode"):

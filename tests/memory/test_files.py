@@ -7,7 +7,7 @@ import pytest
 
 import engram
 from engram import durable
-from engram.errors import InvalidFile, InvalidParameter
+from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification
 from engram.memory import files
 from engram.memory.presets import memory_uct, remembering
 from engram.memory.store import Store
@@ -187,8 +187,21 @@ def test_a_file_has_room_for_what_a_search_adds_and_heeds_what_is_asked(tmp_path
     assert contents(asked) == contents(default) == contents(kept)
     with pytest.raises(InvalidParameter, match="built without positions"):
         memory_uct(memory=file, keep_states=True).memory(game)
-    with pytest.raises(InvalidParameter, match="num_candidates is for neighbours=sketch, not exact"):
-        memory_uct(neighbours="exact", num_candidates=5).memory(game)
+    with pytest.raises(InvalidSpecification, match="exact has no option 'num_candidates'"):
+        memory_uct(neighbours="exact", num_candidates=5).memory_for(game)
+
+
+def test_only_rows_that_are_there_are_taken_and_only_memories_that_are_given_merged(tmp_path):
+    _, kept = _kept(tmp_path)
+    target = Store(kept.dimension, 100)
+    for rows in ([50], [-1], [0.5]):
+        with pytest.raises(InvalidParameter):
+            files.take(target, kept, np.array(rows))
+    files.take(target, kept, np.array([3, 1]))
+    assert set(target.entries["key"][:2]) == set(kept.entries["key"][[1, 3]]) and len(target) == 2
+    for wrong in (lambda: files.merge([]), lambda: files.merge([kept], 0), lambda: files.prune(kept, keep=-2)):
+        with pytest.raises(InvalidParameter):
+            wrong()
 
 
 def test_positions_of_another_size_are_refused(tmp_path):

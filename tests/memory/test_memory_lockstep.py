@@ -146,11 +146,20 @@ def test_a_table_of_values_in_lockstep(tmp_path, learn):
 def test_threads_with_a_tree_each_have_a_memory_each():
     chosen = "memory_uct(capacity=300, equivalence=30)"
     both = engram.Search(GAME, chosen, threads=2, parallel="root")
-    both.run(GAME.initial_state(), engram.Limit(simulations=801), seed=4)
+    result = both.run(GAME.initial_state(), engram.Limit(simulations=801), seed=4)
     alone = engram.Search(GAME, chosen)
     alone.run(GAME.initial_state(), engram.Limit(simulations=401), seed=4)
     first, second = both._workspace.trees
     assert bytes_of(first) == bytes_of(alone.tree) != bytes_of(second)
+    for move in result.moves:
+        told = [
+            tree.memory[
+                int(tree.nodes[0]["first_child"]) + int(np.flatnonzero(tree.children()["action"] == move.action)[0])
+            ]
+            for tree in (first, second)
+        ]
+        total = sum(one["count"] for one in told)
+        assert move.memory == pytest.approx(sum(one["count"] * one["value"] for one in told) / total, abs=1e-12)
     both.clear()
     assert [len(memory.store) for memory in both._workspace._memories] == [0, 0]
     with pytest.raises(InvalidParameter, match=r"one tree need no memory.*parallel='root'"):

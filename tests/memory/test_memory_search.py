@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import engram
-from engram.errors import EngramError, InvalidFile, InvalidParameter
+from engram.errors import EngramError, InvalidFile, InvalidParameter, InvalidSpecification, OperatorError
 from engram.memory import files
 from engram.memory.explain import explain
 from engram.memory.features import Features, hashed
@@ -138,7 +140,8 @@ def test_own_features_reach_the_store():
 
 
 @pytest.mark.parametrize("text", ["memory_uct(decay=0.5)", "memory_uct(neighbours=sketh)", "memory_uct(temperature=0)",
-                                  "memory_uct(capacity=0)", "memory_uct(equivalence=-1)"])  # fmt: skip
+                                  "memory_uct(capacity=0)", "memory_uct(equivalence=-1)", "memory_uct(capacity=inf)",
+                                  "memory_uct(num_neighbours=nan)", "memory_uct(num_neighbours=2.5)"])  # fmt: skip
 def test_wrong_options_are_refused(text):
     with pytest.raises(EngramError):
         preset(text)
@@ -186,6 +189,42 @@ def test_an_embedding_is_the_mover_s():
     assert np.sort(np.abs(first))[-64:] == pytest.approx(np.sort(np.abs(hashed(numbers, 512)))[-64:], abs=0.1)
     with pytest.raises(InvalidParameter, match="embedding of 64"):
         features(game.initial_state())
+
+
+@pytest.mark.parametrize("width", [None, 5, 50])
+def test_an_embedding_of_another_width_is_refused(width):
+    class Embeds:
+        def evaluate(self, states):
+            numbers = None if width is None else np.ones((len(states), width))
+            return engram.Evaluation(np.zeros(len(states)), embedding=numbers)
+
+    made = remembering(features=lambda game: Features(game, 32, embedding_size=16))
+    base = Preset(selection=preset("puct").selection, memory=made)
+    with pytest.raises(OperatorError, match=f"16 numbers; the evaluator gave {'none' if width is None else width}"):
+        searched(engram.game("connect_four"), replace(base, evaluator=Embeds()), 20)
+    with pytest.raises(InvalidParameter, match="no evaluator"):
+        engram.Search("connect_four", base)
+
+
+def test_a_store_that_is_given_belongs_to_one_game_and_its_features():
+    store = Store(512, 100)
+    given = replace(preset("uct"), memory=remembering(store=store))
+    searched(engram.game("connect_four"), given, 20)
+    held = len(store)
+    with pytest.raises(InvalidParameter, match="has game connect_four, not go:5"):
+        engram.Search("go:5", given)
+    with pytest.raises(InvalidParameter, match="has features"):
+        engram.Search("connect_four", replace(given, memory=remembering(store=store, plane_weight=2.0)))
+    searched(engram.game("connect_four"), given, 20)
+    assert len(store) > held
+
+
+def test_options_that_nothing_takes_are_refused():
+    with pytest.raises(InvalidSpecification, match="'num_candidate'; did you mean 'num_candidates'"):
+        engram.Search("connect_four", replace(preset("uct"), memory=remembering(num_candidate=3)))
+    for wrong in ({"plane_weight": float("nan")}, {"pattern_weight": 1e39}):
+        with pytest.raises(InvalidParameter, match=next(iter(wrong))):
+            engram.Search("connect_four", replace(preset("uct"), memory=remembering(**wrong)))
 
 
 def test_go_has_features_and_remembers():

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
+from numba import carray
 
 import engram
+from engram.compile import pointer_at
+from engram.errors import OperatorError
 from engram.memory.features import Features
 from engram.memory.neighbours import INDICES, Exact
+from engram.memory.neighbours.exact import exact_dtype, insert, remove
+from engram.memory.neighbours.index import functions_of
 from engram.memory.store import Store
 
 
@@ -106,3 +113,32 @@ def test_an_index_of_ones_own_is_known_by_its_name():
         assert (stores[0].query_all(rows[:5])[0] == stores[1].query_all(rows[:5])[0]).all()
     finally:
         del INDICES["mine"]
+
+
+def _beyond(index, features, wanted, rows):
+    carray(pointer_at(rows, np.int32), (index.capacity,))[0] = index.size
+    return 1
+
+
+def _too_many(index, features, wanted, rows):
+    return index.capacity + 1
+
+
+@pytest.mark.parametrize("candidates", [_beyond, _too_many])
+def test_an_index_that_goes_astray_is_stopped(candidates):
+    class Astray(Exact):
+        name = "astray"
+        functions: ClassVar = Exact.functions | functions_of(exact_dtype, insert, remove, candidates)
+
+    try:
+        store = Store(4, 10, neighbours="astray")
+        store.update(store.add(1, [1, 0, 0, 0]), 0.5)
+        for ask in (lambda: store.query([1, 0, 0, 0]), lambda: store.query_all([[1, 0, 0, 0]])):
+            with pytest.raises(OperatorError, match="astray named rows"):
+                ask()
+        for every_node in ("false", "true"):
+            search = engram.Search("connect_four", f"memory_uct(neighbours=astray, every_node={every_node})")
+            with pytest.raises(OperatorError, match="recall_leaf"):
+                search.run(search.game.initial_state(), engram.Limit(simulations=50), seed=0)
+    finally:
+        del INDICES["astray"]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engram.errors import EngramError
+from engram.errors import EngramError, TooLarge
 from engram.memory.neighbours import INDICES
 from engram.memory.store import Store
 
@@ -158,11 +158,44 @@ def test_what_was_cleared_is_gone_and_rows_get_new_generations():
         lambda: Store(4, 4).update(0, 0.5),
         lambda: Store(4, 4).query([1, 0, 0, 0], temperature=0.0),
         lambda: Store(4, 4).query([1, 0, 0, 0], num_neighbours=0),
+        lambda: Store(4, 4).query([1, 0, 0, 0], num_neighbours=2.5),
+        lambda: Store(4, 4).query([0, 0, 0, 0]),
+        lambda: Store(4, 10.5),
+        lambda: Store(4, True),
+        lambda: Store(4, 4, seed=-1),
+        lambda: Store(4, 4, state_bytes=-1),
+        lambda: Store(4, 4, neigbours="exact"),
+        lambda: Store(4, 4, neighbours="exact", num_candidates=3),
+        lambda: Store(4, 4).add(-1, [1, 0, 0, 0]),
+        lambda: Store(4, 4).add_all([1.5], [[1, 0, 0, 0]]),
+        lambda: Store(4, 4).find(2**64),
     ],
 )
 def test_wrong_arguments_are_refused(wrong):
     with pytest.raises(EngramError):
         wrong()
+
+
+def test_a_memory_for_which_there_is_no_room_says_so():
+    with pytest.raises(TooLarge, match=r"1,073,741,824 entries takes .* GiB"):
+        Store(1 << 20, 1 << 30)
+
+
+def test_lengths_of_features_do_not_matter_however_large_or_small():
+    store = Store(2, 10, neighbours="exact")
+    for key, scale in enumerate((1e30, 1.0, 1e-30)):
+        store.update(store.add(key, np.array([3.0, 4.0]) * scale), 0.5)
+    assert np.allclose(store.features[:3], [0.6, 0.8])
+    assert [one.cosine for one in store.query([3e35, 4e35]).neighbours] == pytest.approx([1.0] * 3)
+
+
+def test_a_near_entry_without_returns_does_not_silence_a_far_one():
+    store = Store(2, 10, neighbours="exact")
+    store.add(1, [1, 0])
+    store.update(store.add(2, [-1, 0]), 0.5)
+    # exp(2/τ) is beyond what a number holds.
+    found = store.query([1, 0], temperature=1e-3)
+    assert (found.value, [one.weight for one in found.neighbours]) == (0.5, [0.0, 1.0])
 
 
 def test_a_correction_is_by_how_much_first_returns_were_wrong():

@@ -210,7 +210,7 @@ def test_what_cannot_have_threads_says_so():
     with pytest.raises(InvalidParameter, match="lockstep"):
         Lockstep(CONNECT_FOUR, "uct(threads=2)", 2)
     for threads in (0, -1, 257, True):
-        with pytest.raises(InvalidParameter, match="threads must be 1 to 256"):
+        with pytest.raises(InvalidParameter, match="threads must be a whole number, 1 to 256"):
             Search(CONNECT_FOUR, threads=threads)
     with pytest.raises(InvalidParameter, match="'tree' or 'root'"):
         uct(parallel="leaf")

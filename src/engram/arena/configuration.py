@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from numbers import Integral, Real
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from engram.arena.player import player
 from engram.arena.record import configuration_key
 from engram.arena.statistics import Sprt
 from engram.compile import sources
-from engram.errors import EngramError, InvalidLimit, InvalidParameter, InvalidSpecification
+from engram.errors import EngramError, InvalidLimit, InvalidParameter, InvalidSpecification, check_whole
 from engram.games.game import Game
 from engram.games.registry import game as named_game
 from engram.search.limit import Limit
@@ -136,8 +136,8 @@ def configure(
     """
     whole = {"games": games, "seed": seed, "opening_moves": opening_moves, "max_moves": max_moves}
     for name, number in whole.items():
-        if number is not None and (isinstance(number, bool) or not isinstance(number, Integral)):
-            raise InvalidParameter(f"{name} must be a whole number, not {number!r}")
+        if number is not None:
+            check_whole(name, number)
     if not 2 <= games <= MAX_GAMES or games % 2:
         raise InvalidParameter(f"games must be even (each opening is played twice), from 2 to {MAX_GAMES}, not {games}")
     if resign is not None and (isinstance(resign, bool) or not isinstance(resign, Real) or not 0.0 < resign <= 1.0):

@@ -45,7 +45,7 @@ class MemoryTruthRow:
       others: mean |answer of the other entries - V*|.
       own_rms, memory_rms, others_rms: roots of the mean squares of the same.
       memory_gain, memory_gain_error: mean of own less memory (positive: memory is closer), and its standard
-        error over positions.
+        error over positions; None: all nodes are of one position.
       others_gain, others_gain_error: the same for the other entries.
       memory_closer, others_closer: share of nodes where they are closer than V̂ (ties count half).
     """
@@ -63,9 +63,9 @@ class MemoryTruthRow:
     memory_rms: float
     others_rms: float
     memory_gain: float
-    memory_gain_error: float
+    memory_gain_error: float | None
     others_gain: float
-    others_gain_error: float
+    others_gain_error: float | None
     memory_closer: float
     others_closer: float
 
@@ -239,8 +239,10 @@ def _rms(errors: np.ndarray) -> float:
     return math.sqrt(float(np.mean(errors**2)))
 
 
-def _clustered(values: np.ndarray, position: np.ndarray) -> float:
-    """Standard error of a mean whose numbers come in groups: nodes of one tree are not independent."""
+def _clustered(values: np.ndarray, position: np.ndarray) -> float | None:
+    """Standard error of a mean whose numbers come in groups: nodes of one tree are not independent; None: one group."""
     _, group = np.unique(position, return_inverse=True)
     sums = np.bincount(group, values - values.mean())
-    return float(math.sqrt((sums**2).sum()) / len(values))
+    if len(sums) < 2:
+        return None
+    return float(math.sqrt((sums**2).sum() * len(sums) / (len(sums) - 1)) / len(values))

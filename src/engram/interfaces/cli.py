@@ -305,8 +305,16 @@ def bench(
 def truth(
     game: GameOption = "connect_four",
     rules: Annotated[str, typer.Option("--rules", "-r", help="Backup rules, with commas between.")] = "average,softmax",
-    search: SearchOption = "uct",
-    simulations: Annotated[str, typer.Option("--simulations", "-n", help="Budgets, with commas between.")] = "100,1000",
+    search: Annotated[
+        Optional[str],
+        typer.Option("--search", "-s", help="Preset and its options; default uct, or memory_uct with --memory."),
+    ] = None,
+    simulations: Annotated[
+        Optional[str],
+        typer.Option(
+            "--simulations", "-n", help="Budgets, with commas between; default 100,1000, or 1000 with --memory."
+        ),
+    ] = None,
     positions: Annotated[int, typer.Option(min=1, help="Positions, drawn by random play and solved.")] = 1000,
     memory: Annotated[
         bool, typer.Option("--memory", help="Compare memory's values with the search's own, node by node.")
@@ -321,13 +329,14 @@ def truth(
         from engram.interfaces.memory_truth_command import run_memory_truth
 
         return run_memory_truth(
-            game, search, simulations, positions=positions, seed=seed, workers=workers, output=output, as_json=as_json
-        )
+            game, search or "memory_uct", simulations or "1000", positions=positions, seed=seed, workers=workers,
+            output=output, as_json=as_json,
+        )  # fmt: skip
     from engram.interfaces.truth_command import run_truth
 
     run_truth(
-        game, rules, search, simulations, positions=positions, seed=seed, workers=workers, output=output,
-        as_json=as_json,
+        game, rules, search or "uct", simulations or "100,1000", positions=positions, seed=seed, workers=workers,
+        output=output, as_json=as_json,
     )  # fmt: skip
 
 

@@ -46,6 +46,8 @@ def run_memory_truth(
         game, searches, budget, positions=positions, seed=seed, workers=workers or default_workers(),
         known=list(rows), rows_done=rows_done,
     )  # fmt: skip
+    if not found:
+        raise InvalidSpecification(f"memory said nothing about any node of {budget} simulations: take more of them")
     if file:
         _plot(file.with_suffix(".png"), game, found)
     if as_json:
@@ -63,13 +65,17 @@ def run_memory_truth(
             f"{row.visits_low}-{row.visits_high}",
             f"{row.nodes:,}",
             *(f"{mean:.3f} ({rms:.3f})" for mean, rms in _errors(row)),
-            f"{row.memory_gain:+.3f} ± {1.96 * row.memory_gain_error:.3f}",
-            f"{row.others_gain:+.3f} ± {1.96 * row.others_gain_error:.3f}",
+            _with_error(row.memory_gain, row.memory_gain_error),
+            _with_error(row.others_gain, row.others_gain_error),
             f"{100 * row.memory_closer:.0f} %",
             f"{100 * row.others_closer:.0f} %",
         )
     console().print(table)
     print(f"mean |value - truth| (root-mean-square) in the trees of {found[0].positions} positions of {game}")
+
+
+def _with_error(gain: float, error: float | None) -> str:
+    return f"{gain:+.3f} ± {'?' if error is None else f'{1.96 * error:.3f}'}"
 
 
 def _errors(row: MemoryTruthRow) -> list[tuple[float, float]]:

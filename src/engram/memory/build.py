@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engram.durable import check_place
 from engram.errors import InvalidParameter
 from engram.games.game import Game
 from engram.memory import files
@@ -43,7 +44,8 @@ def build(
 ) -> Built:
     """Plays games of a search against itself with one store, and saves it as it goes.
 
-    The same call again goes on where the file stands, with the same result as if nothing had happened.
+    The same call again goes on where the file stands, with the same result as if nothing had happened; with `simhash`
+    that is so but for the order in which entries of exactly one cosine come, whose bins a file does not hold.
 
     Args:
       game: what to play. search: with a memory, such as `"memory_uct(capacity=50000)"`.
@@ -54,7 +56,8 @@ def build(
       progress: called after each game.
 
     Raises:
-      InvalidSpecification: a search without memory. InvalidFile: a file of another game, search or seed.
+      InvalidSpecification: a search without memory. InvalidFile: a file of another game, search or seed, or a place
+        where none can be written.
     """
     if games < 0 or opening_moves < 0:
         raise InvalidParameter(f"games and opening_moves must be 0 or more, not {games} and {opening_moves}")
@@ -71,6 +74,7 @@ def build(
         "build_seed": seed,
     }
     done = 0
+    check_place(path)
     if Path(path).exists():
         about = files.restore(memory.store, path, {**belongs_to, **made_by})
         done = int(about.get("games", 0))

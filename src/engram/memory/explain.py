@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from engram.errors import check_whole
 from engram.games.game import State
 from engram.memory.store import Neighbour, Recollection
 from engram.search.preset import of_positions
@@ -34,7 +35,7 @@ class Explanation:
     """The answer of a memory about a position.
 
     Attributes:
-      value: V̂_M in [-1, 1] for the player to move. count: N_M > 0.
+      value: V̂_M in [-1, 1] for the player to move. count: N_M ≥ 0.
       witnesses: those that it comes from, the largest share first.
       corrects: the value is to be added to the position's own (`correct=true`).
     """
@@ -91,13 +92,14 @@ def explain(search: Search, state: State, most: int = 5) -> Explanation | None:
     """What the search's memory would answer about a state now; None if it knows nothing.
 
     Args:
-      search: with a memory. state: of its game. most: witnesses named.
+      search: with a memory. state: of its game. most: witnesses named, ≥ 0.
 
     The neighbours count as used, as they do in a search. Boards need `keep_states=true`.
 
     Raises:
       InvalidSpecification: a search without a memory of positions.
     """
+    check_whole("most", most, 0)
     found = recollect(search, state)
     if found is None:
         return None

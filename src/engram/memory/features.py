@@ -21,6 +21,7 @@ from engram.compile import Callback, call, compiled, pointer_at
 from engram.errors import InvalidParameter
 from engram.games.game import Game, State
 from engram.memory.arithmetic import floats_at, normalise
+from engram.memory.layout import MAX_DIMENSION
 from engram.rng import mix
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -28,6 +29,7 @@ _BORDER = np.uint64(0xB0A7D)  # the code of a cell beyond the edge
 _MOVER = np.uint64(0x30FE2)
 _PATTERN = np.uint64(0x9A77E24)  # keeps pattern features apart from the planes'
 
+MAX_WEIGHT = 1e6
 DIMENSION = 512
 """D where nothing else is said; the paper has 4096."""
 
@@ -123,16 +125,19 @@ def _clear_whole_planes(features, planes):
 
 @compiled
 def write_features(features, state, embedding, out):
-    """Normalised features of a state (address) into `out`; with an embedding (address, or 0), of that instead.
+    """Normalised features of a state (address) into `out`; where an embedding (address, or 0) is compared, of that.
 
-    Returns 0, or a negative number where a function failed or gave a number that is not finite.
+    Returns 0, or a negative number where the embedding is missing, or a function failed or gave a number that is not
+    finite.
     """
     for i in range(len(out)):
         out[i] = np.float32(0.0)
     # Planes, and what a network makes of them, are the mover's, and stored values are player 0's: positions that
     # look alike to different movers are opposites, so the mover is part of every feature's name.
     seed = mix(features.seed + np.uint64(1 + call(features.to_play, (state,))))
-    if embedding != 0 and features.embedding_size > 0:
+    if features.embedding_size > 0:
+        if embedding == 0:
+            return -1
         hash_dense(floats_at(embedding, features.embedding_size), seed, out)
         return 0 if normalise(out) < np.inf else -1
     raw = floats_at(features.raw, features.num_raw)
@@ -178,7 +183,7 @@ class Features:
       seed: of the hash functions.
 
     Raises:
-      InvalidParameter: a game without `encode`, and neither `own` nor an embedding.
+      InvalidParameter: a number out of range; or a game without `encode`, and neither `own` nor an embedding.
 
     Hand-made features know the place and the player to move; planes that are the same on every cell are left out.
     Cost: O(channels·cells + 9·cells + D).
@@ -197,8 +202,14 @@ class Features:
         pattern_weight: float = 1.0,
         seed: int = 0,
     ):
-        if dimension < 1:
-            raise InvalidParameter(f"features need a dimension of 1 or more, not {dimension}")
+        if not 1 <= dimension <= MAX_DIMENSION or embedding_size < 0:
+            raise InvalidParameter(
+                f"features have 1 to {MAX_DIMENSION} numbers, of an embedding of 0 or more, "
+                f"not {dimension} of {embedding_size}"
+            )
+        for name, weight in (("plane_weight", plane_weight), ("pattern_weight", pattern_weight)):
+            if not abs(weight) <= MAX_WEIGHT:
+                raise InvalidParameter(f"{name} must be {-MAX_WEIGHT:g} to {MAX_WEIGHT:g}, not {weight}")
         self.game = game
         self.dimension = dimension
         self.embedding_size = embedding_size
@@ -212,14 +223,14 @@ class Features:
             self.header["own"] = self._own.address
         elif shape is None and embedding_size == 0:
             raise InvalidParameter(
-                f"{game.name} has no encode with planes_shape: a memory of it needs features of your own"
+                f"{game.name} has no encode with planes_shape: a memory of it needs "
+                + ("features of your own" if game.compiled else "that, or an evaluator's embedding")
             )
         made = f"planes={plane_weight:g}, patterns={pattern_weight:g}, no whole planes"
         if own is not None:
             made = f"own={own.__module__}.{own.__qualname__}, num_own={num_own}"
         if embedding_size:
             made = f"embedding={embedding_name or 'unnamed'} of the mover, size={embedding_size}"
-        self.embedding_size = embedding_size
         self._text = f"{made}, seed={seed}"
         channels, height, width = shape or (0, 0, 0)
         num_raw = num_own if own is not None else channels * height * width
@@ -279,9 +290,18 @@ def hashed(
       values: (n,) numbers. names: (n,) uint64 that name them (a sparse vector); default 0 … n-1.
       dimension: D. seed: of the hash functions.
       normalised: length 1 afterwards; unbiased inner products are those before.
+
+    Raises:
+      InvalidParameter: not one row of finite numbers with as many names, or a dimension out of range.
     """
-    out = np.zeros(dimension, np.float32)
     numbers = np.ascontiguousarray(values, np.float32)
+    if numbers.ndim != 1 or not np.isfinite(numbers).all() or (names is not None and np.shape(names) != numbers.shape):
+        raise InvalidParameter(
+            f"values of shape {numbers.shape} are not one row of finite numbers, or not as many as names"
+        )
+    if not 1 <= dimension <= MAX_DIMENSION:
+        raise InvalidParameter(f"features have 1 to {MAX_DIMENSION} numbers, not {dimension}")
+    out = np.zeros(dimension, np.float32)
     mixed = np.uint64(mix(np.uint64((seed + 1) & 0xFFFFFFFFFFFFFFFF)))
     if names is None:
         hash_dense(numbers, mixed, out)

@@ -15,7 +15,7 @@ import numpy as np
 
 from engram import durable
 from engram.compile import compiled
-from engram.errors import InvalidFile, InvalidParameter
+from engram.errors import InvalidFile, InvalidParameter, TooLarge, check_whole
 from engram.memory.features import Features
 from engram.memory.layout import enter_key, entries_of, row_of, touch
 from engram.memory.store import Store, add
@@ -69,11 +69,11 @@ def take(target: Store, source: Store, rows: np.ndarray | None = None) -> None:
     """Adds a store's rows (default all, in the order of their use) to another; N and V̂ of what both know are joined.
 
     Raises:
-      InvalidParameter: the features are of other dimensions.
+      InvalidParameter: the features are of other dimensions, or a row is not there.
     """
     if target.dimension != source.dimension:
         raise InvalidParameter(f"memories of {target.dimension} and {source.dimension} numbers do not mix")
-    chosen = rows_by_use(source) if rows is None else np.array(rows, np.int64)
+    chosen = rows_by_use(source) if rows is None else source.checked_rows(rows)
     taken = chosen.copy()
     _take(target.header[0], source.header[0], taken)
     if target.states.shape[1] and target.states.shape[1] == source.states.shape[1]:
@@ -117,8 +117,12 @@ class KeptStore:
         """
         store = self.store
         for what, wanted in [*self.belongs_to.items(), *store.kind.items()]:
-            if about.get(what) != wanted:
-                raise InvalidFile(f"{path} is a memory with {what} {about.get(what)}, not {wanted}")
+            if what not in about:
+                raise InvalidFile(
+                    f"{path} is a memory that does not say its {what}: it was merged, pruned or not built so"
+                )
+            if about[what] != wanted:
+                raise InvalidFile(f"{path} is a memory with {what} {about[what]}, not {wanted}")
         fault = _fault(store, about, arrays)
         if fault:
             raise InvalidFile(f"{path} is damaged: {fault}")
@@ -201,10 +205,8 @@ def load(path: str | Path, belongs_to: dict[str, Any] | None = None) -> Store:
     about = durable.about(path, KIND)
     try:
         store = Store.of_kind(about)
-    except MemoryError:
-        raise InvalidFile(
-            f"{path} is a memory of {about['capacity']:,} entries, for which there is no room here"
-        ) from None
+    except TooLarge as error:
+        raise InvalidFile(f"{path}: {error}") from None
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidFile(f"{path} is damaged: {error}") from error
     restore(store, path, belongs_to)
@@ -241,8 +243,10 @@ def merge(stores: Sequence[Store], capacity: int | None = None) -> Store:
     With too little room the least recently used go, those of the first stores first; what several know counts as
     used when the last of them used it. Cost: room for all while they are joined.
     """
-    if capacity is not None and capacity < 1:
-        raise InvalidParameter(f"a memory has room for 1 entry or more, not {capacity}")
+    if not stores:
+        raise InvalidParameter("there is no memory to merge")
+    if capacity is not None:
+        check_whole("capacity", capacity, 1)
     widest = max(stores, key=lambda store: store.states.shape[1])
     merged = like(widest, sum(len(store) for store in stores) or 1, stores[0].neighbours)
     for store in stores:
@@ -255,7 +259,9 @@ def merge(stores: Sequence[Store], capacity: int | None = None) -> Store:
 
 
 def prune(store: Store, *, min_visits: float = 0.0, keep: int | None = None) -> Store:
-    """A store with only the entries of at least `min_visits` returns, and of these the `keep` with the most."""
+    """A store with only the entries of at least `min_visits` returns, and of these the `keep` ≥ 1 with the most."""
+    if keep is not None:
+        check_whole("keep", keep, 1)
     visits = store.entries["visit_count"][: len(store)]
     rows = rows_by_use(store)
     rows = rows[visits[rows] >= min_visits]

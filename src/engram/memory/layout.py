@@ -14,6 +14,7 @@ from engram.compile import compiled, pointer_at
 from engram.memory.arithmetic import floats_at
 from engram.rng import mix
 
+MAX_DIMENSION = 1 << 20
 entry_dtype = np.dtype(
     [
         ("key", np.uint64),  # position hash
@@ -29,7 +30,7 @@ entry_dtype = np.dtype(
 store_dtype = np.dtype(
     [
         ("entries", np.int64),  # address of capacity + 1 entries; the last one closes the ring
-        ("features", np.int64),  # address of capacity × dimension float32, rows of length 1 (or 0)
+        ("features", np.int64),  # address of capacity × dimension float32, rows of length 1
         ("table", np.int64),  # address of table_size int32: 1 + row, 0: free
         ("table_size", np.int64),  # power of two, ≥ 2 · capacity
         ("capacity", np.int64),

@@ -48,13 +48,15 @@ def known_row(entries, node):
 
 @compiled(inline=True)
 def _ask_again(store, node, num_neighbours, temperature):
-    """The memory's answer about a node that was added before, by the features that its entry keeps."""
+    """The memory's answer about a node that was added before, by the features that its entry keeps; as `query`."""
     row = known_row(entries_of(store), node)
     if row < 0:
-        return
-    if query(store, row_of(store, row), num_neighbours, temperature) != 0:
+        return 0
+    known = query(store, row_of(store, row), num_neighbours, temperature)
+    if known > 0:
         node.value = store.value
         node.count = store.count
+    return known
 
 
 @recall(
@@ -90,9 +92,13 @@ def recall_leaf(tree, path, depth, state, embedding, parameters):
     directly = parameters.every_node != 0.0
     if directly:
         for at in range(depth):
-            _ask_again(store, column[np.int64(nodes_on_path[at])], num_neighbours, parameters.temperature)
+            if _ask_again(store, column[np.int64(nodes_on_path[at])], num_neighbours, parameters.temperature) < 0:
+                return -1
     leaf = column[np.int64(nodes_on_path[depth])]
-    if query(store, asked, num_neighbours, parameters.temperature) != 0:
+    known = query(store, asked, num_neighbours, parameters.temperature)
+    if known < 0:
+        return -1
+    if known > 0:
         if directly:
             leaf.value = store.value
             leaf.count = store.count

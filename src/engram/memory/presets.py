@@ -10,11 +10,11 @@ from functools import partial, wraps
 from importlib import import_module
 from typing import Any
 
-from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification, nearest
+from engram.errors import InvalidFile, InvalidParameter, check_whole
 from engram.games.game import Game
 from engram.memory.features import DIMENSION, Features
 from engram.memory.files import KeptStore, identity, like, load, take
-from engram.memory.neighbours import INDICES
+from engram.memory.neighbours import check_index
 from engram.memory.operators import as_table, recall_leaf, remember_path
 from engram.memory.store import MAX_CAPACITY, Store
 from engram.search.operators import Operator
@@ -69,23 +69,25 @@ def remembering(
       plane_weight, pattern_weight: share of the planes and of the 3×3 patterns in hand-made features.
       features: from the game to its features; default hand-made ones.
       store: one to go on with, which then outlives the search and is shared by all that are given it, trees of
-        `Lockstep` included.
+        `Lockstep` included; of one game and the same features.
+      options: of a neighbour search of your own.
 
     Raises:
       InvalidParameter, InvalidSpecification: a number out of range, an unknown neighbour search.
     """
-    if not 1 <= num_neighbours <= MAX_CAPACITY:
-        raise InvalidParameter(f"num_neighbours must be 1 or more, not {num_neighbours}")
-    if capacity is not None and not 1 <= capacity <= MAX_CAPACITY:
-        raise InvalidParameter(f"capacity must be 1 to {MAX_CAPACITY} entries, not {capacity}")
+    check_whole("num_neighbours", num_neighbours, 1, MAX_CAPACITY)
+    if capacity is not None:
+        check_whole("capacity", capacity, 1, MAX_CAPACITY)
+    check_whole("seed", seed, 0, 2**63 - 1)
     check_equivalence(equivalence)
-    if neighbours is not None and neighbours not in INDICES:
-        raise InvalidSpecification(
-            f"no neighbour search is called {neighbours!r}{nearest(neighbours, INDICES)}; "
-            f"there are {', '.join(INDICES)}"
-        )
+    if neighbours is not None:
+        check_index(neighbours)
     if bias is not None and not 0.0 <= bias < math.inf:
         raise InvalidParameter(f"bias must be 0 or more, not {bias}")
+    if store is not None and not isinstance(store, Store):
+        raise InvalidParameter(
+            f"store is an engram.memory.store.Store, not a {type(store).__name__}; a file is memory="
+        )
     if memory is not None and store is not None:
         raise InvalidParameter("a memory begins with a file or with a store, not with both")
     if features is not None and (plane_weight, pattern_weight) != (1.0, 1.0):
@@ -135,10 +137,12 @@ def remembering(
         if store is not None and (store.corrects != correct or num_candidates is not None):
             raise InvalidParameter("a store that is given has its own num_candidates, and corrects as the search does")
         own.corrects = correct
-        if num_candidates is not None and own.neighbours != "sketch":
-            raise InvalidParameter(f"num_candidates is for neighbours=sketch, not {own.neighbours}")
         if own.dimension != made.dimension:
             raise InvalidParameter(f"features of {made.dimension} numbers do not fit a memory of {own.dimension}")
+        for what, wanted in identity(made).items():
+            if own.belongs_to is not None and own.belongs_to[what] != wanted:
+                raise InvalidParameter(f"the store that is given has {what} {own.belongs_to[what]}, not {wanted}")
+        own.belongs_to = identity(made)
         return Memory(
             recall=recall_leaf(store=own.handle, features=made.handle, game=as_table(game.address("hash")), **numbers),
             remember=remember_path(store=own.handle),

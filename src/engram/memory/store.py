@@ -15,9 +15,10 @@ import numpy as np
 from numba import carray
 
 from engram.compile import call, compiled, pointer_at
-from engram.errors import InvalidParameter, InvalidSpecification, nearest
-from engram.memory.arithmetic import floats_at, inner_product, keep_best, normalise, sort_best
+from engram.errors import InvalidParameter, OperatorError, TooLarge, check_whole
+from engram.memory.arithmetic import floats_at, inner_product, keep_best, sort_best
 from engram.memory.layout import (
+    MAX_DIMENSION,
     drop_key,
     enter_key,
     entries_of,
@@ -29,9 +30,10 @@ from engram.memory.layout import (
     store_dtype,
     touch,
 )
-from engram.memory.neighbours import INDICES
+from engram.memory.neighbours import check_index, make_index
 
 MAX_CAPACITY = 1 << 30
+_ASTRAY = "the neighbour search {} named rows that are not in the memory, or more than it has room for"
 
 
 @compiled
@@ -96,14 +98,17 @@ def weigh(store, temperature):
     store.count = 0.0
     highest = -np.inf
     for k in range(store.num_found):
-        highest = max(highest, np.float64(cosines[k]))
+        if entries[np.int64(rows[k])].visit_count > 0.0:
+            highest = max(highest, np.float64(cosines[k]))
     plain = 0.0
     total = 0.0
     for k in range(store.num_found):
-        # Relative to the highest cosine: the ratios are the same, and a small temperature does not overflow.
+        # Relative to the highest cosine of those with returns: the ratios are the same, and small temperatures leave
+        # the sum of the weights above zero.
         kernel = math.exp((np.float64(cosines[k]) - highest) / temperature)
         plain += kernel
-        weights[k] = entries[np.int64(rows[k])].visit_count * kernel
+        visits = entries[np.int64(rows[k])].visit_count
+        weights[k] = visits * kernel if visits > 0.0 else 0.0
         total += weights[k]
     if not total > 0.0:
         for k in range(store.num_found):
@@ -122,7 +127,7 @@ def weigh(store, temperature):
 
 @compiled
 def query(store, features, num_neighbours, temperature):
-    """What the most similar entries say of a position; 1 if anything, 0 if not.
+    """What the most similar entries say of a position; 1 if anything, 0 if not, -1: the index named no entry.
 
     Leaves V̂_M in `store.value`, N_M in `store.count`, and the neighbours in `found_…`, nearest first; they
     count as used. Features are of length 1.
@@ -132,10 +137,14 @@ def query(store, features, num_neighbours, temperature):
     candidates = carray(pointer_at(store.candidate_rows, np.int32), (store.capacity,))
     wanted = min(num_neighbours, store.size)
     compared = call(store.candidates, (store.index, features.ctypes.data, wanted, store.candidate_rows))
+    if not 0 <= compared <= store.capacity:
+        return -1
     store.num_compared = compared
     count = 0
     for k in range(compared):
         row = np.int64(candidates[k])
+        if not 0 <= row < store.size:
+            return -1
         count = keep_best(cosines, rows, count, wanted, inner_product(features, row_of(store, row)), np.int32(row))
     sort_best(cosines, rows, count)
     store.num_found = count
@@ -167,18 +176,14 @@ def _update_all(store, rows, values):
 @compiled
 def _query_all(store, features, num_neighbours, temperature, rows, values, counts):
     for k in range(len(features)):
-        query(store, features[k], num_neighbours, temperature)
+        if query(store, features[k], num_neighbours, temperature) < 0:
+            return -1
         found = carray(pointer_at(store.found_rows, np.int32), (store.capacity,))
         for j in range(rows.shape[1]):
             rows[k, j] = found[j] if j < store.num_found else -1
         values[k] = store.value
         counts[k] = store.count
-
-
-@compiled
-def _normalise_all(features):
-    for k in range(len(features)):
-        normalise(features[k])
+    return 0
 
 
 @dataclass(frozen=True)
@@ -199,7 +204,7 @@ class Recollection:
     """Answer of a query.
 
     Attributes:
-      value: V̂_M in [-1, 1] for player 0. count: N_M > 0.
+      value: V̂_M in [-1, 1] for player 0; of a store that corrects C, cut to [-1, 1]. count: N_M ≥ 0.
       neighbours: those it comes from, most similar first.
     """
 
@@ -214,11 +219,19 @@ class Store:
     Args:
       dimension: D of the features, ≥ 1.
       capacity: |M|, entries; 1 to 2³⁰. All room is taken at once: 4·D + about 100 bytes an entry.
-      neighbours: `exact`, `simhash` or `sketch`.
-      seed: of the index's projections.
-      num_candidates: rows that `sketch` reranks.
+      neighbours: `exact`, `simhash` or `sketch`, or the name of an index of your own.
+      seed: of the index's projections, ≥ 0.
       corrects: answer Σ w·(V̂ - first) instead of V̂_M: by how much first returns of similar positions were wrong.
       state_bytes: bytes of a state to keep with each entry, so that an answer can be shown; 0: none.
+      options: of the index, such as `num_candidates` of `sketch`.
+
+    Attributes:
+      belongs_to: what a search that was given this store keeps in it (`files.identity`); another's is refused. None:
+        nothing yet.
+
+    Raises:
+      InvalidParameter, InvalidSpecification: a number out of range, an unknown index, or an option that it has not.
+      TooLarge: there is no room here.
 
     When full, the least recently used entry makes room: used is added, updated, or found by a query.
     Cost: add O(D log D) (O(D) with `exact`), update O(1), query as the index says. Not for several threads at once.
@@ -235,24 +248,30 @@ class Store:
         corrects: bool = False,
         **options: Any,
     ):
-        if not 1 <= capacity <= MAX_CAPACITY:
-            raise InvalidParameter(f"a memory's capacity must be 1 to {MAX_CAPACITY} entries, not {capacity}")
-        if not 1 <= dimension <= 1 << 20:
-            raise InvalidParameter(f"a memory's dimension must be 1 to {1 << 20}, not {dimension}")
-        if neighbours not in INDICES:
-            raise InvalidSpecification(
-                f"no neighbour search is called {neighbours!r}{nearest(neighbours, INDICES)}; "
-                f"there are {', '.join(INDICES)}"
-            )
+        for what, number, low, high in (
+            ("capacity", capacity, 1, MAX_CAPACITY),
+            ("dimension", dimension, 1, MAX_DIMENSION),
+            ("seed", seed, 0, 2**63 - 1),
+            ("state_bytes", state_bytes, 0, 2**31 - 1),
+        ):
+            check_whole(f"a memory's {what}", number, low, high)
+        check_index(neighbours)
         self.capacity = capacity
         self.dimension = dimension
         self.neighbours = neighbours
         self.seed = seed
         self.options = options
-        self.states = np.zeros((capacity, state_bytes), np.uint8)
-        self.index = INDICES[neighbours](capacity, dimension, seed=seed, **options)
+        self.belongs_to: Mapping[str, Any] | None = None
+        try:
+            self.states = np.zeros((capacity, state_bytes), np.uint8)
+            self.features = np.zeros((capacity, dimension), np.float32)
+            self.index = make_index(neighbours, capacity, dimension, seed, options)
+        except MemoryError:
+            taken = capacity * (4 * dimension + state_bytes) / 2**30
+            raise TooLarge(
+                f"a memory of {capacity:,} entries takes {taken:,.0f} GiB, for which there is no room here"
+            ) from None
         self.entries = np.zeros(capacity + 1, entry_dtype)
-        self.features = np.zeros((capacity, dimension), np.float32)
         self._table = np.zeros(1 << (2 * capacity - 1).bit_length(), np.int32)
         self._rows = np.zeros((2, capacity), np.int32)
         self._cosines = np.zeros(capacity, np.float32)
@@ -347,20 +366,21 @@ class Store:
         return self.header.view(np.float64)
 
     def find(self, key: int) -> int:
-        """The row of a key, or -1."""
-        return int(find(self.header[0], np.uint64(key)))
+        """The row of a key, 0 to 2⁶⁴ - 1, or -1."""
+        return int(find(self.header[0], _key(key)))
 
     def add(self, key: int, features: np.ndarray) -> int:
         """An entry with N = 0 for a position hash, or the one that is there; returns its row.
 
         Raises:
-          InvalidParameter: the features are not `dimension` finite numbers.
+          InvalidParameter: the features are not `dimension` finite numbers, or all 0; or no such key.
         """
-        return int(add(self.header[0], np.uint64(key), self._rows_of(features, 1)[0]))
+        return int(add(self.header[0], _key(key), self._rows_of(features, 1)[0]))
 
     def add_all(self, keys: np.ndarray, features: np.ndarray) -> None:
         """`add` for (B,) keys and (B, D) features."""
-        _add_all(self.header[0], np.ascontiguousarray(keys, np.uint64), self._rows_of(features, len(keys)))
+        named = np.array([_key(key) for key in np.asarray(keys).tolist()], np.uint64)
+        _add_all(self.header[0], named, self._rows_of(features, len(named)))
 
     def update(self, row: int, value: float) -> None:
         """One more return, in [-1, 1] for player 0, from the position of a row.
@@ -372,12 +392,10 @@ class Store:
 
     def update_all(self, rows: np.ndarray, values: np.ndarray) -> None:
         """`update` for (B,) rows and values, in order."""
-        rows = np.ascontiguousarray(rows, np.int64)
+        rows = self.checked_rows(rows)
         values = np.ascontiguousarray(values, np.float64)
-        if rows.shape != values.shape or rows.ndim != 1:
-            raise InvalidParameter(f"{rows.shape} rows for {values.shape} values")
-        if len(rows) and not 0 <= rows.min() <= rows.max() < len(self):
-            raise InvalidParameter(f"a memory of {len(self)} entries has no row {rows.min()} or no row {rows.max()}")
+        if rows.shape != values.shape:
+            raise InvalidParameter(f"rows of shape {rows.shape} for values of shape {values.shape}")
         if not (np.abs(values) <= 1.0).all():
             raise InvalidParameter("a return is not in [-1, 1]")
         _update_all(self.header[0], rows, values)
@@ -389,12 +407,17 @@ class Store:
 
         Args:
           features: (D,), of any length but 0; normalised here.
-          num_neighbours: M ≥ 1. temperature: τ > 0, of cosines.
+          num_neighbours: M, 1 to 2³⁰. temperature: τ > 0, of cosines.
+
+        Raises:
+          InvalidParameter: such numbers are not given. OperatorError: the index named no entries.
 
         Source: Xiao, Mei and Müller, "Memory-augmented Monte-Carlo tree search", 2018, eq. 8.
         """
         self._check_query(num_neighbours, temperature)
         known = query(self.header[0], self._rows_of(features, 1)[0], num_neighbours, float(temperature))
+        if known < 0:
+            raise OperatorError(_ASTRAY.format(self.neighbours))
         if not known:
             return None
         count = int(self.header["num_found"][0])
@@ -420,24 +443,45 @@ class Store:
         """`query` for (B, D): rows (B, M), nearest first (-1: none), V̂_M (B,), N_M (B,), 0 where nothing is known."""
         self._check_query(num_neighbours, temperature)
         count = len(features)
-        rows = np.zeros((count, num_neighbours), np.int32)
+        asked = self._rows_of(features, count)
+        rows = np.full((count, min(num_neighbours, self.capacity)), -1, np.int32)
         values, counts = np.zeros(count), np.zeros(count)
-        _query_all(
-            self.header[0], self._rows_of(features, count), num_neighbours, float(temperature), rows, values, counts
-        )
+        if _query_all(self.header[0], asked, num_neighbours, float(temperature), rows, values, counts) < 0:
+            raise OperatorError(_ASTRAY.format(self.neighbours))
         return rows, values, counts
 
+    def checked_rows(self, rows: np.ndarray) -> np.ndarray:
+        """Rows of entries that are there, (B,) int64.
+
+        Raises:
+          InvalidParameter: they are not whole numbers in a row, or there is no such entry.
+        """
+        given = np.asarray(rows)
+        if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+            raise InvalidParameter(f"rows are whole numbers in one row, not {given.dtype} of shape {given.shape}")
+        for row in given[(given < 0) | (given >= len(self))][:1]:
+            raise InvalidParameter(f"a memory of {len(self)} entries has no row {row}")
+        return np.ascontiguousarray(given, np.int64)
+
     def _check_query(self, num_neighbours: int, temperature: float) -> None:
-        if num_neighbours < 1:
-            raise InvalidParameter(f"num_neighbours must be 1 or more, not {num_neighbours}")
+        check_whole("num_neighbours", num_neighbours, 1, MAX_CAPACITY)
         if not 0.0 < temperature < math.inf:
             raise InvalidParameter(f"a memory's temperature must be above 0, not {temperature}")
 
     def _rows_of(self, features: np.ndarray, count: int) -> np.ndarray:
-        rows = np.array(features, np.float32, ndmin=2)
+        rows = np.array(features, np.float64, ndmin=2)
         if rows.shape != (count, self.dimension) or not np.isfinite(rows).all():
             raise InvalidParameter(
                 f"features of shape {np.shape(features)} are not {count} rows of {self.dimension} finite numbers"
             )
-        _normalise_all(rows)
-        return rows
+        # Of their largest first: squares of very large or small numbers are none.
+        largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
+        if not (largest > 0.0).all():
+            raise InvalidParameter("features that are all 0 are like nothing")
+        rows /= largest
+        return np.ascontiguousarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
+
+
+def _key(key: int) -> np.uint64:
+    check_whole("a position's key", key, 0, 2**64 - 1)
+    return np.uint64(key)

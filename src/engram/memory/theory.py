@@ -70,7 +70,7 @@ def samples_together(
     gap = alpha - temperature * math.log(num_neighbours)
     if not temperature > 0.0 or not gap > 0.0:
         raise InvalidParameter(
-            f"the bound needs α > τ·log M > 0, not α = {alpha}, τ = {temperature}, M = {num_neighbours}"
+            f"the bound needs α > τ·log M and τ > 0, not α = {alpha}, τ = {temperature}, M = {num_neighbours}"
         )
     needed = -math.log(failure) + (num_neighbours * math.log(2.0) if corrected else 0.0)
     return 2.0 * sigma**2 / gap**2 * needed

@@ -34,11 +34,12 @@ class Evaluator(Protocol):
 
 
 def checked(
-    evaluation: Evaluation, batch: int, num_actions: int, *, valued: bool = True
+    evaluation: Evaluation, batch: int, num_actions: int, *, valued: bool = True, embedding_size: int = 0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Values, weights and embeddings as the kernel takes them ((0, 0) for what is absent).
 
-    With `valued` False the values are not looked at: nan, which the kernel takes for a rollout.
+    With `valued` False the values are not looked at: nan, which the kernel takes for a rollout. `embedding_size`:
+    numbers that a memory compares, 0: there is none.
 
     Raises:
       OperatorError: wrong shapes, or a number that is not finite or out of range.
@@ -68,4 +69,7 @@ def checked(
         embedding = np.ascontiguousarray(evaluation.embedding, np.float32)
         if embedding.ndim != 2 or len(embedding) != batch or not np.isfinite(embedding).all():
             raise OperatorError(f"the evaluator gave embeddings of shape {embedding.shape}, or not finite ones")
+    if embedding_size and embedding.shape != (batch, embedding_size):
+        what = embedding.shape[1] if embedding.size else "none"
+        raise OperatorError(f"the memory compares embeddings of {embedding_size} numbers; the evaluator gave {what}")
     return value, policy, embedding

@@ -55,19 +55,29 @@ def refuse_threads(game: Game, preset: Preset, memory: Memory | None) -> None:
 
 
 def merged(roots: Sequence[RootMoves]) -> RootMoves:
-    """The moves of one root that several trees have searched: visits added, values by their visits.
+    """The moves of one root that several trees have searched: visits added, values by their visits, memory's by N_M.
 
     Source: Cazenave and Jouandeau, "On the parallelization of UCT", 2007 (single-run parallelization).
     """
     order = [np.argsort(root.action) for root in roots]
-    visits = np.array([root.visits[rows] for root, rows in zip(roots, order, strict=True)], np.float64)
-    value = np.array([root.value[rows] for root, rows in zip(roots, order, strict=True)])
     first = roots[0]
-    total = visits.sum(axis=0)
+
+    def of_all(name: str) -> np.ndarray:
+        return np.array([getattr(root, name)[rows] for root, rows in zip(roots, order, strict=True)], np.float64)
+
+    visits = of_all("visits")
+    value, total = _weighted(of_all("value"), visits)
+    memory, count = None, None
+    if all(root.memory is not None for root in roots):
+        memory, count = _weighted(of_all("memory"), of_all("memory_count"))
+        memory[count == 0.0] = np.nan
     return type(first)(
-        first.action[order[0]],
-        total.astype(np.uint32),
-        np.where(total > 0, (visits * value).sum(axis=0) / np.maximum(total, 1.0), 0.0),
-        first.prior[order[0]],
-        first.proven[order[0]],
-    )
+        first.action[order[0]], total.astype(np.uint32), value, first.prior[order[0]], first.proven[order[0]],
+        memory, count,
+    )  # fmt: skip
+
+
+def _weighted(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Means over (T, A) values by weights, 0 where these are 0, and the sums of the weights: (A,) each."""
+    total = weights.sum(axis=0)
+    return np.where(weights > 0.0, weights * values, 0.0).sum(axis=0) / np.where(total > 0.0, total, 1.0), total

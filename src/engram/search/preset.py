@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engram.durable import Kept
-from engram.errors import InvalidParameter, InvalidSpecification
+from engram.errors import InvalidParameter, InvalidSpecification, check_whole
 from engram.games.game import Game
 from engram.search import backup as backups
 from engram.search.decision import decision_rule
@@ -127,10 +127,8 @@ class Preset:
             operator = getattr(self, kind)
             if not isinstance(operator, Operator) or operator.definition.kind != kind:
                 raise InvalidParameter(f"{kind} must be a {kind} operator with its numbers, not {operator!r}")
-        if not 1 <= self.num_leaves <= 1024:
-            raise InvalidParameter(f"num_leaves must be 1 to 1024, not {self.num_leaves}")
-        if isinstance(self.threads, bool) or not isinstance(self.threads, int) or not 1 <= self.threads <= 256:
-            raise InvalidParameter(f"threads must be 1 to 256, not {self.threads!r}")
+        check_whole("num_leaves", self.num_leaves, 1, 1024)
+        check_whole("threads", self.threads, 1, 256)
         if self.parallel not in ("tree", "root"):
             raise InvalidParameter(f"parallel is 'tree' or 'root', not {self.parallel!r}")
         if self.evaluation is not None and self.evaluator is not None and self.rollout_share == 0.0:

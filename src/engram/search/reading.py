@@ -85,7 +85,7 @@ def _value(key: str, value: Any, annotation: Any) -> Any:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     wrong = (
         (kind.startswith("float") and not number)
-        or (kind.startswith("int") and (not number or int(value) != value))
+        or (kind.startswith("int") and (not number or value % 1 != 0))
         or (kind.startswith("bool") and not isinstance(value, bool))
         or (kind.startswith("str") and not isinstance(value, str))
         or (kind.startswith("Evaluator") and not hasattr(value, "evaluate"))
@@ -93,7 +93,7 @@ def _value(key: str, value: Any, annotation: Any) -> Any:
     if wrong:
         given = value.text if isinstance(value, Specification) else repr(value)
         raise InvalidSpecification(f"{key} must be {kind.split(' ', maxsplit=1)[0]}, not {given}")
-    return value
+    return int(value) if kind.startswith("int") else value
 
 
 def from_file(found: Any, specification: Specification, text: str) -> Preset:

@@ -9,12 +9,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from numbers import Integral
 from pathlib import Path
 
 import numpy as np
 
-from engram.errors import InvalidLimit, InvalidParameter, InvalidState
+from engram.errors import InvalidLimit, InvalidState, check_whole
 from engram.games.game import Game, State
 from engram.games.registry import game as game_of
 from engram.rng import derive_seed
@@ -62,8 +61,8 @@ class Search:
         parallel: str | None = None,
     ):
         for name, bound in (("max_nodes", max_nodes), ("max_bytes", max_bytes)):
-            if bound is not None and (isinstance(bound, bool) or not isinstance(bound, Integral)):
-                raise InvalidParameter(f"{name} must be a whole number, not {bound!r}")
+            if bound is not None:
+                check_whole(name, bound)
         self.game = game_of(game)
         chosen = preset(preset_)
         self.preset = replace(
@@ -203,8 +202,8 @@ class Search:
             raise InvalidLimit(f"a search takes a Limit, such as Limit(simulations=1000), not {limit!r}")
         if self.game.is_over(state):
             raise InvalidState(f"{self.game.name}: the game is over, there is nothing to search")
-        if every is not None and (isinstance(every, bool) or not isinstance(every, Integral) or every < 1):
-            raise InvalidParameter(f"every must be a whole number of simulations, 1 or more, not {every!r}")
+        if every is not None:
+            check_whole("every", every, 1)
         self.warm_up()
         work = self._workspace
         if self._root is None or not self.game.same(self._root, state):

@@ -355,13 +355,13 @@ class Tree:
         first = int(self.nodes[node]["first_child"])
         return self.nodes[first : first + int(self.nodes[node]["num_children"])] if first else self.nodes[:0]
 
-    def remembered(self, sign: float) -> np.ndarray | None:
-        """V̂_M of the root's children for the player of a sign, NaN where nothing is known; None: no memory."""
+    def remembered(self, sign: float) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]:
+        """V̂_M of the root's children for the player of a sign, NaN where nothing is known, and N_M; None: no memory."""
         if self.memory is None:
-            return None
+            return None, None
         first = int(self.nodes[0]["first_child"])
         known = self.memory[first : first + int(self.nodes[0]["num_children"])]
-        return np.where(known["count"] > 0.0, sign * known["value"], np.nan)
+        return np.where(known["count"] > 0.0, sign * known["value"], np.nan), known["count"].astype(np.float64)
 
     def descend(self, action: int) -> bool:
         """Makes the root's child by `action` the root and keeps what is below it; False if there is none."""

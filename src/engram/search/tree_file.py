@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from engram import durable
-from engram.errors import InvalidFile, InvalidParameter, nearest
+from engram.errors import InvalidFile, InvalidParameter
 from engram.games.python_game import PythonGame
 from engram.search.tree import MOVED, PLAYER_1, error_dtype, memory_dtype, node_dtype
 from engram.search.workspace import Workspace
@@ -95,7 +95,7 @@ def load(path: str | Path, work: Workspace, max_bytes: int) -> None:
     about, arrays = _read(path, max_bytes)
     for what, found, wanted in (("game", about["game"], game.name), ("search", about["preset"], work.preset.text)):
         if found != wanted:
-            raise InvalidFile(f"{path} holds a tree of the {what} {found}, not of {wanted}{nearest(found, [wanted])}")
+            raise InvalidFile(f"{path} holds a tree of the {what} {found}, not of {wanted}")
     wanted_columns = {name: column.dtype for name, column in tree.columns().items()}
     wanted_columns |= {"root_states": work.root_states.dtype, "paths": work.paths.dtype, "rng": np.dtype(np.uint64)}
     shapes = {"root_states": work.root_states[0].shape, "paths": work.paths[0].shape, "rng": (2,)}

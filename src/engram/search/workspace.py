@@ -41,7 +41,7 @@ _WEIGHTS = types.CPointer(float32)
 class RootMoves:
     """The moves of a root, (A,) each: action, visits, value in [-1, 1] for the player to move, prior, proven or not.
 
-    And what a memory says of them, V̂_M for the player to move, NaN where it knows nothing; None: no memory.
+    And what a memory says of them, None: no memory: V̂_M for the player to move, NaN where it knows nothing, and N_M.
     """
 
     action: np.ndarray
@@ -50,6 +50,7 @@ class RootMoves:
     prior: np.ndarray
     proven: np.ndarray
     memory: np.ndarray | None = None
+    memory_count: np.ndarray | None = None
 
 
 class Workspace:
@@ -75,6 +76,9 @@ class Workspace:
     ):
         self.memory = preset.memory_for(game)
         self._memories = _for_each(self.memory, num_trees)
+        self._embedding_size = int(getattr(getattr(self.memory, "features", None), "embedding_size", 0))
+        if self._embedding_size and preset.evaluator is None:
+            raise InvalidParameter("the memory compares an evaluator's embeddings, and the search has no evaluator")
         rules = (preset.selection, preset.backup, self.memory.backup if self.memory is not None else None)
         needed = set[str]().union(*(rule.needs for rule in rules if rule is not None))
         needs_amaf = "amaf" in needed
@@ -236,7 +240,7 @@ class Workspace:
         value = np.where(visits > 0, sign * children["value"], 0.0)
         proven = (children["flags"] & PROVEN) != 0
         prior = children["prior"].astype(np.float64)
-        return RootMoves(children["action"].copy(), visits, value, prior, proven, tree.remembered(sign))
+        return RootMoves(children["action"].copy(), visits, value, prior, proven, *tree.remembered(sign))
 
     def mix_root_priors(self, number: int, share: float, concentration: float, rng: np.random.Generator) -> None:
         """Mixes Dirichlet noise into the priors of a root whose children nobody has visited."""
@@ -335,7 +339,10 @@ class Workspace:
                 states = self._waiting_states(count)
                 assert self.evaluator is not None
                 valued = self.preset.rollout_share < 1.0
-                answer = checked(self.evaluator.evaluate(states), count, self.game.num_actions, valued=valued)
+                answer = checked(
+                    self.evaluator.evaluate(states), count, self.game.num_actions,
+                    valued=valued, embedding_size=self._embedding_size,
+                )  # fmt: skip
             except BaseException:
                 simulation.withdraw_all(self.slots, waiting)
                 raise
@@ -416,9 +423,7 @@ class Workspace:
 
     def _waits(self) -> int:
         # Where only the first nodes have priors, the evaluator rests after them, unless a memory wants its embedding.
-        features = getattr(self.memory, "features", None)
-        embeds = features is not None and getattr(features, "embedding_size", 0) > 0
-        return WAITS_FOR_PRIORS if self.preset.rollout_share == 1.0 and not embeds else WAITS
+        return WAITS_FOR_PRIORS if self.preset.rollout_share == 1.0 and not self._embedding_size else WAITS
 
     def _compiled_function(
         self, function: Callable[..., Any] | None, returns: Any, more: tuple[Any, ...]

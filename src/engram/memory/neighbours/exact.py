@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import carray
 
@@ -35,5 +33,5 @@ class Exact(NeighbourIndex):
     name = "exact"
     functions = functions_of(exact_dtype, insert, remove, candidates)
 
-    def __init__(self, capacity: int, dimension: int, **options: Any):
+    def __init__(self, capacity: int, dimension: int, *, seed: int = 0):
         super().__init__(exact_dtype, capacity, dimension)

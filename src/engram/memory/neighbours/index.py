@@ -5,13 +5,15 @@
     candidates(index, features, wanted, rows) -> n  writes rows that may be among the `wanted` nearest
 
 The store computes exact cosines of the candidates and keeps the best, so an index only has to be generous.
-Rows are 0 … size-1; `index.size` counts them. A user's own index is a subclass of `NeighbourIndex` with a `name`, by
-which stores and presets then know it.
+Rows are 0 … size-1; `index.size` counts them. `rows` has room for `capacity` int32, no row twice; others than there are
+stop the search. A user's own index is a subclass of `NeighbourIndex` with a `name`, by which stores and presets then
+know it; its record begins with `common_fields`, and `functions_of` makes its `functions` (`exact.py` is a whole one).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numba
@@ -19,6 +21,7 @@ import numpy as np
 from numba import int64
 
 from engram.compile import Callback
+from engram.errors import InvalidSpecification, nearest
 
 common_fields: list[Any] = [
     ("size", np.int64),  # rows in use
@@ -34,6 +37,7 @@ INDICES: dict[str, Callable[..., NeighbourIndex]] = {}
 class NeighbourIndex:
     """An index over up to `capacity` rows of `dimension` float32.
 
+    A store makes one as `(capacity, dimension, seed=…, **options)`; options are what else its `__init__` takes by name.
     Subclasses fill the fields that their functions read; `arrays` keeps what the record's addresses point to.
     """
 
@@ -76,3 +80,33 @@ def functions_of(
         "remove": Callback(remove, int64, (record, int64, int64)),
         "candidates": Callback(candidates, int64, (record, int64, int64, int64)),
     }
+
+
+def check_index(name: str) -> None:
+    """Refuses a neighbour search that there is not.
+
+    Raises:
+      InvalidSpecification: the sentence names the nearest.
+    """
+    if name not in INDICES:
+        raise InvalidSpecification(
+            f"no neighbour search is called {name!r}{nearest(name, INDICES)}; there are {', '.join(INDICES)}"
+        )
+
+
+def make_index(name: str, capacity: int, dimension: int, seed: int, options: Mapping[str, Any]) -> NeighbourIndex:
+    """An empty index.
+
+    Raises:
+      InvalidSpecification: there is none of that name, or it has no such option.
+    """
+    check_index(name)
+    takes = inspect.signature(INDICES[name]).parameters.values()
+    known = [one.name for one in takes if one.kind is inspect.Parameter.KEYWORD_ONLY and one.name != "seed"]
+    for option in options:
+        if option not in known and all(one.kind is not inspect.Parameter.VAR_KEYWORD for one in takes):
+            has = f"it has {', '.join(known)}" if known else "it has none"
+            raise InvalidSpecification(
+                f"the neighbour search {name} has no option {option!r}{nearest(option, known)}; {has}"
+            )
+    return INDICES[name](capacity, dimension, seed=seed, **options)

@@ -6,8 +6,6 @@ Deviation: the projections are a pseudo-random rotation instead of a dense Gauss
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import carray
 
@@ -126,7 +124,7 @@ class SimHash(NeighbourIndex):
     name = "simhash"
     functions = functions_of(simhash_dtype, insert, remove, candidates)
 
-    def __init__(self, capacity: int, dimension: int, *, seed: int = 0, **options: Any):
+    def __init__(self, capacity: int, dimension: int, *, seed: int = 0):
         super().__init__(simhash_dtype, capacity, dimension)
         width = width_for(dimension, TABLES * BITS)
         self.header["width"] = width

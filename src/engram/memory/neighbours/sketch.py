@@ -8,8 +8,6 @@ Source: Charikar, "Similarity estimation techniques from rounding algorithms", 2
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import carray
 
@@ -154,7 +152,7 @@ class Sketch(NeighbourIndex):
     name = "sketch"
     functions = functions_of(sketch_dtype, insert, remove, candidates)
 
-    def __init__(self, capacity: int, dimension: int, *, num_candidates: int = 0, seed: int = 0, **options: Any):
+    def __init__(self, capacity: int, dimension: int, *, num_candidates: int = 0, seed: int = 0):
         if num_candidates < 0:
             raise InvalidParameter(f"num_candidates must be 0 or more, not {num_candidates}")
         # Short rows are cheap to compare, so more of them are.
