@@ -16,7 +16,7 @@ from numba import carray
 
 from engram.compile import call, compiled, pointer_at
 from engram.errors import InvalidParameter, OperatorError, TooLarge, check_whole
-from engram.memory.arithmetic import floats_at, inner_product, keep_best, sort_best
+from engram.memory.arithmetic import floats_at, inner_product, keep_best, normalise, sort_best
 from engram.memory.layout import (
     MAX_DIMENSION,
     drop_key,
@@ -33,6 +33,7 @@ from engram.memory.layout import (
 from engram.memory.neighbours import check_index, make_index
 
 MAX_CAPACITY = 1 << 30
+_SQUARED_LOW, _SQUARED_HIGH = 1e-30, 1e30
 _ASTRAY = "the neighbour search {} named rows that are not in the memory, or more than it has room for"
 
 
@@ -184,6 +185,24 @@ def _query_all(store, features, num_neighbours, temperature, rows, values, count
         values[k] = store.value
         counts[k] = store.count
     return 0
+
+
+@compiled
+def _normalise_all(rows):
+    """Gives rows of finite numbers length 1, in place; whether each has one."""
+    for k in range(len(rows)):
+        row = rows[k]
+        if not _SQUARED_LOW < inner_product(row, row) < _SQUARED_HIGH:
+            # The squares of very large and very small numbers are none.
+            largest = np.float32(0.0)
+            for i in range(len(row)):
+                largest = max(largest, abs(row[i]))
+            if largest == np.float32(0.0):
+                return False
+            for i in range(len(row)):
+                row[i] /= largest
+        normalise(row)
+    return True
 
 
 @dataclass(frozen=True)
@@ -379,8 +398,10 @@ class Store:
 
     def add_all(self, keys: np.ndarray, features: np.ndarray) -> None:
         """`add` for (B,) keys and (B, D) features."""
-        named = np.array([_key(key) for key in np.asarray(keys).tolist()], np.uint64)
-        _add_all(self.header[0], named, self._rows_of(features, len(named)))
+        named = np.asarray(keys)
+        if named.ndim != 1 or named.dtype.kind not in "iu" or named.min(initial=0) < 0:
+            raise InvalidParameter("keys are whole numbers, 0 to 2**64 - 1, in one row")
+        _add_all(self.header[0], np.ascontiguousarray(named, np.uint64), self._rows_of(features, len(named)))
 
     def update(self, row: int, value: float) -> None:
         """One more return, in [-1, 1] for player 0, from the position of a row.
@@ -459,8 +480,8 @@ class Store:
         given = np.asarray(rows)
         if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
             raise InvalidParameter(f"rows are whole numbers in one row, not {given.dtype} of shape {given.shape}")
-        for row in given[(given < 0) | (given >= len(self))][:1]:
-            raise InvalidParameter(f"a memory of {len(self)} entries has no row {row}")
+        if given.size and not 0 <= given.min() <= given.max() < len(self):
+            raise InvalidParameter(f"a memory of {len(self)} entries has no row {given.min()} or no row {given.max()}")
         return np.ascontiguousarray(given, np.int64)
 
     def _check_query(self, num_neighbours: int, temperature: float) -> None:
@@ -469,17 +490,14 @@ class Store:
             raise InvalidParameter(f"a memory's temperature must be above 0, not {temperature}")
 
     def _rows_of(self, features: np.ndarray, count: int) -> np.ndarray:
-        rows = np.array(features, np.float64, ndmin=2)
+        rows = np.array(features, np.float32, ndmin=2)
         if rows.shape != (count, self.dimension) or not np.isfinite(rows).all():
             raise InvalidParameter(
                 f"features of shape {np.shape(features)} are not {count} rows of {self.dimension} finite numbers"
             )
-        # Of their largest first: squares of very large or small numbers are none.
-        largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
-        if not (largest > 0.0).all():
+        if not _normalise_all(rows):
             raise InvalidParameter("features that are all 0 are like nothing")
-        rows /= largest
-        return np.ascontiguousarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
+        return rows
 
 
 def _key(key: int) -> np.uint64:
