@@ -18,7 +18,7 @@ import numpy as np
 from numba import carray, int64, types
 
 from engram.compile import Callback, call, compiled, pointer_at
-from engram.errors import InvalidParameter
+from engram.errors import InvalidParameter, check_whole
 from engram.games.game import Game, State
 from engram.memory.arithmetic import floats_at, normalise
 from engram.memory.layout import MAX_DIMENSION
@@ -202,11 +202,8 @@ class Features:
         pattern_weight: float = 1.0,
         seed: int = 0,
     ):
-        if not 1 <= dimension <= MAX_DIMENSION or embedding_size < 0:
-            raise InvalidParameter(
-                f"features have 1 to {MAX_DIMENSION} numbers, of an embedding of 0 or more, "
-                f"not {dimension} of {embedding_size}"
-            )
+        check_whole("dimension", dimension, 1, MAX_DIMENSION)
+        check_whole("embedding_size", embedding_size, 0)
         for name, weight in (("plane_weight", plane_weight), ("pattern_weight", pattern_weight)):
             if not abs(weight) <= MAX_WEIGHT:
                 raise InvalidParameter(f"{name} must be {-MAX_WEIGHT:g} to {MAX_WEIGHT:g}, not {weight}")
@@ -299,8 +296,7 @@ def hashed(
         raise InvalidParameter(
             f"values of shape {numbers.shape} are not one row of finite numbers, or not as many as names"
         )
-    if not 1 <= dimension <= MAX_DIMENSION:
-        raise InvalidParameter(f"features have 1 to {MAX_DIMENSION} numbers, not {dimension}")
+    check_whole("dimension", dimension, 1, MAX_DIMENSION)
     out = np.zeros(dimension, np.float32)
     mixed = np.uint64(mix(np.uint64((seed + 1) & 0xFFFFFFFFFFFFFFFF)))
     if names is None:

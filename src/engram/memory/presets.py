@@ -124,8 +124,9 @@ def remembering(
 
     def make(game: Game, known: Store | None = None) -> Memory:
         made = features(game) if features else hand_made(game)
+        belongs_to = identity(made)
         if known is None and memory is not None:
-            known = load(memory, identity(made))
+            known = load(memory, belongs_to)
         if known is not None and known.states.shape[1] not in (0, game.state_dtype.itemsize):
             raise InvalidFile(f"{memory} holds positions of {game.name} as another version of it kept them")
         if known is not None and keep_states and not known.states.shape[1]:
@@ -139,10 +140,10 @@ def remembering(
         own.corrects = correct
         if own.dimension != made.dimension:
             raise InvalidParameter(f"features of {made.dimension} numbers do not fit a memory of {own.dimension}")
-        for what, wanted in identity(made).items():
+        for what, wanted in belongs_to.items():
             if own.belongs_to is not None and own.belongs_to[what] != wanted:
                 raise InvalidParameter(f"the store that is given has {what} {own.belongs_to[what]}, not {wanted}")
-        own.belongs_to = identity(made)
+        own.belongs_to = belongs_to
         return Memory(
             recall=recall_leaf(store=own.handle, features=made.handle, game=as_table(game.address("hash")), **numbers),
             remember=remember_path(store=own.handle),
@@ -154,7 +155,7 @@ def remembering(
             forget=forget,
             another=None if store is not None else partial(make, game, known),
             store_bytes=own.num_bytes,
-            kept=None if store is not None else KeptStore(own, identity(made)),
+            kept=None if store is not None else KeptStore(own, belongs_to),
         )
 
     return make

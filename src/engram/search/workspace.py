@@ -75,10 +75,10 @@ class Workspace:
         at_once: int | None = None,
     ):
         self.memory = preset.memory_for(game)
-        self._memories = _for_each(self.memory, num_trees)
         self._embedding_size = int(getattr(getattr(self.memory, "features", None), "embedding_size", 0))
         if self._embedding_size and preset.evaluator is None:
             raise InvalidParameter("the memory compares an evaluator's embeddings, and the search has no evaluator")
+        self._memories = _for_each(self.memory, num_trees)
         rules = (preset.selection, preset.backup, self.memory.backup if self.memory is not None else None)
         needed = set[str]().union(*(rule.needs for rule in rules if rule is not None))
         needs_amaf = "amaf" in needed
