@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -224,6 +225,32 @@ def test_a_cache_that_cannot_be_written_costs_time_only(tmp_path):
     )
     (tmp_path / "script.py").write_text(program)
     assert run(tmp_path, blocked, "script.py") == "5 6"
+
+
+def test_only_cache_folders_of_engram_are_removed(tmp_path):
+    (tmp_path / "script.py").write_text(
+        "from engram.compile import compiled\n@compiled\ndef half(x):\n    return x / 2\nprint(half(3))\n"
+    )
+    cache, digest, long_ago = tmp_path / "cache", "0123456789abcdef0123", time.time() - 60 * 86400
+    kept = ("my_thesis", f"my_thesis-{digest}", "engram.search.tree")
+    gone = (f"engram.search.tree-{digest}", f"my_rule-{digest[::-1]}")
+    for name in (*kept, *gone):
+        (cache / name).mkdir(parents=True)
+        (cache / name / "chapter.txt").write_text("years of work")
+    for name in (*gone, "my_thesis"):  # a marker alone does not make a folder ours, and neither does a name
+        (cache / name / ".engram-cache").touch()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / ".engram-cache").touch()
+    (cache / f"linked-{digest}").symlink_to(elsewhere)
+    (cache / "notes.txt").write_text("years of work")
+    for place in (*cache.iterdir(), elsewhere):
+        os.utime(place, (long_ago, long_ago))
+    assert run(tmp_path, cache, "script.py") == "1.5"
+    left = {place.name for place in cache.iterdir()}
+    assert {*kept, "notes.txt", f"linked-{digest}"} <= left and not left & set(gone)
+    assert all((cache / name / "chapter.txt").read_text() == "years of work" for name in kept)
+    assert (elsewhere / ".engram-cache").exists()
 
 
 def test_bounds_checks_have_their_own_code(tmp_path):

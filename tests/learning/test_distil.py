@@ -139,8 +139,9 @@ def test_the_network_learns_what_the_table_knows(table_file, tmp_path):
     assert done.validation.positions == len(values)
     assert done.validation.accuracy > 0.4 and done.validation.value_loss < 0.8 * values.var()
     for search in (f"puct(network='{tmp_path / 'net'}')", f"puct(network='{tmp_path / 'net'}',network_rollouts=true)"):
-        played = engram.match(GAME, search, "random", games=40, simulations=16, database=":memory:")
-        assert played.score > 0.8, search
+        # Two simulations play the policy's first move: 0.90 taught, 0.60 untaught (with 16 an untaught one has 0.83).
+        played = engram.match(GAME, search, "random", games=100, simulations=2, database=":memory:")
+        assert played.score > 0.75, search
 
 
 def test_a_stopped_distillation_goes_on_as_if_undisturbed(table_file, tmp_path):
