@@ -15,7 +15,7 @@ import time
 import numpy as np
 
 import engram
-from engram.search.reading import preset
+from engram.presets.reading import preset
 
 RULES = {
     "average": "average",

@@ -15,8 +15,8 @@ import time
 
 from sgfmill import boards
 
-from engram.games.registry import game
-from engram.interfaces.gtp_engine import GtpEngine
+from engram.games.catalogue import game
+from engram.gtp.engine import GtpEngine
 
 LETTERS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
 WRONG = (

@@ -17,11 +17,11 @@ from pathlib import Path
 import numpy as np
 
 import engram
-from engram.games import line as line_module
+from engram.games.line import one_word as line_module
+from engram.presets import puct, uct
 from engram.search.evaluation import Evaluation
 from engram.search.operators import recall, remember
 from engram.search.preset import Memory
-from engram.search.presets import puct, uct
 from engram.search.tree import memory_of
 
 ROUNDS = 9
@@ -84,7 +84,7 @@ def main() -> None:
         shutil.copy(line_module.__file__, copy)
         users = engram.game(f"{copy}:line(rows=6, columns=7, run=4, gravity=true)")
         memory = Memory(nothing_known(), nothing_kept(), equivalence=100.0)
-        with_memory = engram.search.presets.Preset(selection=uct().selection, memory=memory)
+        with_memory = engram.presets.rollouts.Preset(selection=uct().selection, memory=memory)
         zero = ZeroEvaluator(game.num_actions)
         cases = {
             "built-in game": one_game(game, uct()),

@@ -22,14 +22,7 @@ import numpy as np
 import optuna
 
 from engram.search.schedules import ExpIntegral
-from engram.tuning.bayesian import (
-    NoisySampler,
-    best_of,
-    distributions,
-    observations,
-    observe,
-    surrogate_of,
-)
+from engram.tuning.bayesian import NoisySampler, best_of, distributions, observations, observe, surrogate_of
 from engram.tuning.space import Space, space
 
 KNOTS = 6

@@ -14,9 +14,10 @@ import time
 import numpy as np
 
 import engram
-from engram.compile import call, call_float, compiled
-from engram.learning.records import Records, read
+from engram.native.intrinsics import call, call_float
+from engram.native.jit import compiled
 from engram.rng import new_rng
+from engram.training.records import Records, read
 
 FIRST, LAST = 12, 6
 LATE = 40

@@ -18,13 +18,13 @@ from sgfmill import boards, sgf, sgf_moves
 from typer.testing import CliRunner
 
 from benchmarks.gtp_fuzz import marks, shown_marks
+from engram.cli.app import app
 from engram.errors import IllegalAction, InvalidFile
+from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
-from engram.games.go import go, stones
-from engram.games.registry import game as game_of
-from engram.games.sgf import GameFile, Move, play_as, read_sgf, write_sgf
-from engram.interfaces.cli import app
-from engram.interfaces.gtp_engine import GtpEngine
+from engram.games.go.rules import go, stones
+from engram.games.go.sgf import GameFile, Move, play_as, read_sgf, write_sgf
+from engram.gtp.engine import GtpEngine
 
 PIECES = (
     b";", b"(", b")", b"[", b"]", b"\\", b";B[aa]", b";W[]", b"AB[aa:cc]", b"AW[bb]", b"AE[aa]", b"SZ[9]", b"SZ[9:13]",

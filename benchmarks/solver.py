@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from engram.arena.solver import Solver
+from engram.games.line.solver.solver import Solver
 
 
 def read(path: Path, solver: Solver) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -14,9 +14,9 @@ import sys
 import threading
 import time
 
-from engram.games.registry import game as game_of
+from engram.drivers.search import Search
+from engram.games.catalogue import game as game_of
 from engram.search.limit import Limit
-from engram.search.search import Search
 
 ROUNDS = 7
 

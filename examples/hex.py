@@ -6,7 +6,7 @@ Player 0 joins top and bottom, player 1 left and right; there are no draws.
 import numpy as np
 
 from engram import Game
-from engram.compile import compiled
+from engram.native.jit import compiled
 from engram.rng import mix
 
 MAX_CELLS = 19 * 19

@@ -13,17 +13,17 @@ from pathlib import Path
 PROGRAM = '''
 import sys
 import numpy as np
-from engram.compile import compiled
-from engram.games.line import line
+from engram.native.jit import compiled
+from engram.games.line.one_word import line
 from engram.search import backup as backups
 from engram.search import selection as selections
 from engram.search.evaluation import Evaluation
 from engram.search.expansion import Expansion
 from engram.search.limit import Limit
-from engram.search.lockstep import Lockstep
+from engram.drivers.lockstep import Lockstep
 from engram.search.preset import Memory, Preset
-from engram.search.presets import puct, uct
-from engram.search.search import Search
+from engram.presets import puct, uct
+from engram.drivers.search import Search
 from tests.games_for_tests import arms, pick
 from tests.search.test_search import note_leaf, note_value
 from tests.search.test_reference import halfway

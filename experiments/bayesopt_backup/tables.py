@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engram import match
-from engram.durable import whole
-from engram.pictures import new_figure, save
+from engram.plotting import new_figure, save
+from engram.storage import whole
 
 HERE = Path(__file__).parent
 SEED = 91

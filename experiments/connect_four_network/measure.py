@@ -14,13 +14,13 @@ from pathlib import Path
 
 import numpy as np
 
-from engram.arena.solver import Solver
-from engram.arena.truth import _wilson
-from engram.durable import whole
-from engram.games.registry import game as game_of
+from engram.arena.truth.backup_truth import _wilson
+from engram.drivers.lockstep import Lockstep
+from engram.games.catalogue import game as game_of
+from engram.games.line.solver.solver import Solver
 from engram.rng import derive_seed
 from engram.search.limit import Limit
-from engram.search.lockstep import Lockstep
+from engram.storage import whole
 
 SIDE_BY_SIDE = 64
 

@@ -19,11 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
-from engram.durable import whole
-from engram.learning.families import MEMBERS, Families, Sampler, Sampling
-from engram.learning.feature_learner import correlation
-from engram.learning.named import NamedNetwork
 from engram.memory.features import Features
+from engram.networks.by_name import NamedNetwork
+from engram.storage import whole
+from engram.training.feature_learner import correlation
+from engram.training.position_groups import MEMBERS, Families, Sampler, Sampling
 
 LAYERS = ("stem", "block2", "block4", "policy_head", "value_head")
 TEMPERATURES = (0.02, 0.1, 0.5)

@@ -10,7 +10,7 @@ import math
 import re
 from pathlib import Path
 
-from engram.pictures import new_figure, save
+from engram.plotting import new_figure, save
 
 HERE = Path(__file__).parent
 CELL = re.compile(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from engram.memory.presets import comparing, remembering, remembers
+from engram.presets import uct_prior
+from engram.presets.memory import comparing, remembering, remembers
 from engram.search.preset import Preset
-from engram.search.presets import uct_prior
 
 
 @remembers

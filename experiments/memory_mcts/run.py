@@ -25,7 +25,7 @@ import numpy as np
 from scipy.stats import t
 
 from engram import match
-from engram.durable import whole
+from engram.storage import whole
 
 HERE = Path(__file__).parent
 PLAYERS = os.path.relpath(HERE / "players.py")

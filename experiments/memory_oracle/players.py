@@ -15,17 +15,18 @@ from numba import carray
 
 from engram import Evaluation
 from engram.arena.opponents import line_parameters
-from engram.arena.solver import Solver
-from engram.compile import call, compiled, pointer_at, record_at
 from engram.games.game import Game
-from engram.games.line import line
-from engram.learning.named import NamedNetwork
+from engram.games.line.one_word import line
+from engram.games.line.solver.solver import Solver
 from engram.memory.arithmetic import floats_at
 from engram.memory.features import Features, features_dtype, write_features
 from engram.memory.layout import entries_of, store_dtype
-from engram.memory.operators import as_table, back_up_memory, game_dtype, known_row
-from engram.memory.presets import remembering
+from engram.memory.similar_positions import as_table, back_up_memory, game_dtype, known_row
 from engram.memory.store import add, query
+from engram.native.intrinsics import call, pointer_at, record_at
+from engram.native.jit import compiled
+from engram.networks.by_name import NamedNetwork
+from engram.presets.memory import remembering
 from engram.rng import derive_seed
 from engram.search.backup import average
 from engram.search.evaluation import Evaluator

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from engram import Limit, Search, match
-from engram.durable import whole
-from engram.pictures import new_figure, save
+from engram.plotting import new_figure, save
+from engram.storage import whole
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))

@@ -18,20 +18,20 @@ import torch
 from studies import HERE, solved
 
 import engram
-from engram import durable
-from engram.arena.solver import LimitReached, Solver
-from engram.durable import whole
-from engram.learning.course import CHECKPOINT
-from engram.learning.distil import DistilPlan, held_out, taught
-from engram.learning.evaluator import NetworkEvaluator
-from engram.learning.learner import KIND
-from engram.learning.named import NamedNetwork
-from engram.learning.networks import Network, network
-from engram.learning.td_curves import wilson
-from engram.memory.table_positions import KnownPositions
+from engram import storage as durable
+from engram.drivers.lockstep import Lockstep
+from engram.games.line.solver.solver import LimitReached, Solver
+from engram.memory.values.positions import KnownPositions
+from engram.networks.architectures import Network, network
+from engram.networks.by_name import NamedNetwork
+from engram.networks.evaluator import NetworkEvaluator
 from engram.rng import derive_seed
 from engram.search.limit import Limit
-from engram.search.lockstep import Lockstep
+from engram.storage import whole
+from engram.training.distil import DistilPlan, held_out, taught
+from engram.training.learner import KIND
+from engram.training.run import CHECKPOINT
+from engram.training.td.curves import wilson
 
 SIDE_BY_SIDE = 64
 SIMULATIONS = 100

@@ -19,14 +19,14 @@ from pathlib import Path
 import numpy as np
 
 import engram
-from engram.arena.solver import LimitReached, Solver
-from engram.durable import whole
-from engram.learning.td_configuration import EvaluationPlan, TdConfiguration, parse_opponents
-from engram.learning.td_curves import draw_small_multiples
-from engram.learning.td_results import Point
-from engram.learning.td_train import train
-from engram.memory.table import Table
+from engram.games.line.solver.solver import LimitReached, Solver
+from engram.memory.values.table import Table
 from engram.rng import derive_seed
+from engram.storage import whole
+from engram.training.td.curves import draw_small_multiples
+from engram.training.td.history import Point
+from engram.training.td.settings import EvaluationPlan, TdConfiguration, parse_opponents
+from engram.training.td.training import train
 
 HERE = Path(__file__).parent
 

@@ -14,17 +14,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from engram import presets as presets
     from engram.arena.match import match as match
+    from engram.conformance.game_contract import check_game as check_game
+    from engram.drivers.lockstep import Lockstep as Lockstep
+    from engram.drivers.search import Search as Search
     from engram.errors import EngramError as EngramError
-    from engram.games.check import check_game as check_game
+    from engram.games.catalogue import game as game
     from engram.games.game import Game as Game
     from engram.games.python_game import PythonGame as PythonGame
-    from engram.games.registry import game as game
-    from engram.search import presets as presets
     from engram.search.evaluation import Evaluation as Evaluation
     from engram.search.limit import Limit as Limit
-    from engram.search.lockstep import Lockstep as Lockstep
-    from engram.search.search import Search as Search
 
 __version__ = "0.2.0"
 
@@ -34,11 +34,11 @@ _HOMES = {
     "Evaluation": "engram.search.evaluation",
     "Game": "engram.games.game",
     "Limit": "engram.search.limit",
-    "Lockstep": "engram.search.lockstep",
+    "Lockstep": "engram.drivers.lockstep",
     "PythonGame": "engram.games.python_game",
-    "Search": "engram.search.search",
-    "check_game": "engram.games.check",
-    "game": "engram.games.registry",
+    "Search": "engram.drivers.search",
+    "check_game": "engram.conformance.game_contract",
+    "game": "engram.games.catalogue",
     "match": "engram.arena.match",
 }
 __all__ = [*sorted(_HOMES), "presets"]  # noqa: PLE0604
@@ -46,7 +46,7 @@ __all__ = [*sorted(_HOMES), "presets"]  # noqa: PLE0604
 
 def __getattr__(name: str) -> Any:
     if name == "presets":
-        return import_module("engram.search.presets")
+        return import_module("engram.presets")
     if name in _HOMES:
         value = getattr(import_module(_HOMES[name]), name)
         globals()[name] = value

@@ -19,7 +19,7 @@ class InvalidSpecification(EngramError, ValueError):
 
 
 class InvalidGame(EngramError, ValueError):
-    """A game breaks its contract (see `engram.games.check`)."""
+    """A game breaks its contract (see `engram.conformance.game_contract`)."""
 
 
 class IllegalAction(EngramError, ValueError):

@@ -13,7 +13,7 @@ import hashlib
 
 import numpy as np
 
-from engram.compile import compiled
+from engram.native.jit import compiled
 
 rng_dtype = np.dtype([("word", np.uint64, (2,))])
 

@@ -18,20 +18,21 @@ import numpy as np
 import pytest
 
 from engram.arena.configuration import MatchConfiguration, is_named
+from engram.arena.game_record import GameRecord
 from engram.arena.match import MatchInterrupted, match
-from engram.arena.play import Table
-from engram.arena.player import Choice, player
-from engram.arena.record import GameRecord
+from engram.arena.ongoing_game import GameUnderWay, PlayerError, opening
 from engram.arena.report import recorded_result, report
 from engram.arena.results import Results
+from engram.arena.roster import player
+from engram.arena.runner import Table
 from engram.arena.statistics import Sprt
-from engram.arena.under_way import GameUnderWay, PlayerError, opening
 from engram.arena.worker import WorkerError
 from engram.errors import DatabaseError, InvalidLimit, InvalidParameter, InvalidSpecification
-from engram.games.line import line
-from engram.games.registry import game as named_game
+from engram.games.catalogue import game as named_game
+from engram.games.line.one_word import line
+from engram.player import Choice
+from engram.presets.reading import preset
 from engram.search.limit import Limit
-from engram.search.reading import preset
 
 PLAYERS = '''
 import os, random, signal, time

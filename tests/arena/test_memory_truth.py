@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from engram.arena.memory_truth import CHUNK, _clustered, memory_truth, node_errors
-from engram.arena.solver import Solver
-from engram.arena.truth import solved_positions
+from engram.arena.truth.backup_truth import solved_positions
+from engram.arena.truth.memory_truth import CHUNK, _clustered, memory_truth, node_errors
+from engram.cli.app import app
 from engram.errors import InvalidSpecification
-from engram.games.registry import game as game_of
-from engram.interfaces.cli import app
+from engram.games.catalogue import game as game_of
+from engram.games.line.solver.solver import Solver
 
 GAME = "line:rows=4,columns=4,run=3,gravity=true"
 

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from engram.arena.depth_search import DepthSearch
-from engram.arena.heuristics import heuristic_callback, line_heuristic
 from engram.arena.opponents import DepthPlayer, line_parameters
-from engram.arena.player import Choice, player
+from engram.arena.roster import player
 from engram.errors import InvalidParameter, InvalidSpecification, InvalidState
-from engram.games.line import line
+from engram.games.catalogue import game as named_game
+from engram.games.line.heuristics import heuristic_callback, line_heuristic
+from engram.games.line.one_word import line
 from engram.games.python_game import PythonGame
-from engram.games.registry import game as named_game
+from engram.player import Choice
 from engram.search.limit import Limit
 from tests.games_for_tests import pick
 
@@ -377,7 +378,7 @@ def test_a_finished_game_is_refused():
 def test_players_from_a_file(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(
-        "from engram.search.presets import uct\n"
+        "from engram.presets import uct\n"
         "def narrow(*, exploration: float = 0.2):\n    return uct(exploration=exploration)\n"
         "class First:\n"
         "    def __init__(self, game, bonus=0):\n        self.game, self.bonus = game, bonus\n"

@@ -8,10 +8,10 @@ import threading
 import pytest
 from sqlalchemy import event, text
 
-from engram.arena.record import GameRecord, configuration_key
+from engram.arena.game_record import GameRecord, configuration_key
 from engram.arena.results import Results
 from engram.errors import DatabaseError
-from engram.games.registry import game as named_game
+from engram.games.catalogue import game as named_game
 
 CONFIGURATION = {"game": "connect_four", "a": "uct", "seed": 3}
 

@@ -7,30 +7,29 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from engram.arena.batched import SideBySide
 from engram.arena.match import match
-from engram.arena.player import SearchPlayer
-from engram.arena.side_by_side import SideBySide
+from engram.arena.ongoing_game import PlayerError
 from engram.arena.statistics import Sprt
-from engram.arena.under_way import PlayerError
-from engram.games.registry import game as game_of
-from engram.memory.presets import remembering
+from engram.games.catalogue import game as game_of
 from engram.memory.store import Store
-from engram.memory.table import Table
-from engram.memory.td_preset import td_uct
+from engram.memory.values.table import Table
+from engram.player import SearchPlayer
+from engram.presets import puct, td_uct, uct
+from engram.presets.memory import remembering
 from engram.search.evaluation import Evaluation
 from engram.search.limit import Limit
-from engram.search.presets import puct, uct
 
 TIC_TAC_TOE = game_of("tic_tac_toe")
 COUNT = Limit(simulations=10)
 SEARCHES = """
 import numpy as np
-from engram.games.registry import game
+from engram.games.catalogue import game
 from dataclasses import replace
 from engram.memory.features import Features
-from engram.memory.presets import remembering
+from engram.presets.memory import remembering
 from engram.search.evaluation import Evaluation
-from engram.search.presets import puct
+from engram.presets import puct
 
 GAME = game("tic_tac_toe")
 
@@ -134,8 +133,8 @@ def test_batches_are_full_until_the_games_run_out():
 
 def test_sides_of_one_network_share_its_answers_and_play_as_if_they_did_not(monkeypatch):
     pytest.importorskip("torch")
-    from engram.arena import side_by_side
-    from engram.learning import named
+    from engram.arena import batched as side_by_side
+    from engram.networks import by_name as named
 
     made = []
 
@@ -210,7 +209,7 @@ def test_clocks_threads_and_a_shared_store_are_played_one_by_one():
 
 
 def test_fewer_boards_where_stores_are_large(monkeypatch):
-    monkeypatch.setattr("engram.arena.side_by_side.BYTES", 1 << 20)
+    monkeypatch.setattr("engram.arena.batched.BYTES", 1 << 20)
     flat = Flat()
     chosen = replace(puct(evaluator=flat), memory=remembering(capacity=100, dimension=64, neighbours="exact"))
     each = SearchPlayer(TIC_TAC_TOE, chosen).memory.store_bytes
@@ -222,7 +221,7 @@ def test_fewer_boards_where_stores_are_large(monkeypatch):
 
 def test_a_network_trained_further_makes_another_match(tmp_path):
     torch = pytest.importorskip("torch")
-    from engram.learning.networks import network, save_network
+    from engram.networks.architectures import network, save_network
 
     def sources(a):
         return match("tic_tac_toe", a, "random", games=2, simulations=1, database=":memory:").configuration.sources

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engram.arena import solver_search
-from engram.arena.solver import ILLEGAL, LimitReached, Solver
 from engram.errors import IllegalAction, InvalidLimit, InvalidParameter, InvalidState, TooLarge
+from engram.games.line.solver import alpha_beta as solver_search
+from engram.games.line.solver.solver import ILLEGAL, LimitReached, Solver
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("ENGRAM_DATA", ROOT / "../shared/data")) / "connect4"

@@ -7,15 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from engram.arena.statistics import (
-    Sprt,
-    SprtRun,
-    elo_of_score,
-    parse_sprt,
-    score_of_elo,
-    sprt_state,
-    standing,
-)
+from engram.arena.statistics import Sprt, SprtRun, elo_of_score, parse_sprt, score_of_elo, sprt_state, standing
 from engram.errors import InvalidParameter, InvalidSpecification
 
 

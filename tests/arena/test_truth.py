@@ -9,9 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 import engram
-from engram.arena.truth import SolvedPosition, difference, measure, solved_positions, summarise, truth
+from engram.arena.truth.backup_truth import SolvedPosition, difference, measure, solved_positions, summarise, truth
+from engram.cli.app import app
 from engram.errors import InvalidParameter, InvalidSpecification
-from engram.interfaces.cli import app
 
 TIC_TAC_TOE = engram.game("tic_tac_toe")
 
@@ -111,7 +111,7 @@ def test_the_command_keeps_rows_and_goes_on(tmp_path):
     assert CliRunner().invoke(app, [*command, "-n", "20"]).exit_code == 2
 
 
-WITH_RULE = """from engram.search.presets import uct
+WITH_RULE = """from engram.presets import uct
 
 
 def with_rule(backup=None):

@@ -9,7 +9,7 @@ import pytest
 
 import engram
 from engram.errors import IllegalAction, InvalidGame, InvalidSpecification, InvalidState
-from engram.games.registry import GAMES
+from engram.games.catalogue import GAMES
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TEXTS = [

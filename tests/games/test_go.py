@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 from sgfmill import boards
 
-from engram.compile import call, call_float
 from engram.errors import IllegalAction, InvalidSpecification, InvalidState
-from engram.games.go import go, stones
-from engram.games.go_board import MAX_MOVES, point_of
-from engram.games.go_rollout import _turn, list_empty
+from engram.games.go.board import MAX_MOVES, point_of
+from engram.games.go.rollout import _turn, list_empty
+from engram.games.go.rules import go, stones
+from engram.native.intrinsics import call, call_float
 from engram.rng import new_rng, random_below, random_word
 
 GAMES = {}

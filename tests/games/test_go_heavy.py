@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from sgfmill.boards import Board
 
-from engram.compile import call_float, compiled
-from engram.games import go_eyes, go_tactics
-from engram.games.go_patterns import PATTERNS, TABLE, code_of, images
-from engram.games.registry import game as game_of
+from engram.games.catalogue import game as game_of
+from engram.games.go import eyes as go_eyes
+from engram.games.go import tactics as go_tactics
+from engram.games.go.patterns import PATTERNS, TABLE, code_of, images
+from engram.native.intrinsics import call_float
+from engram.native.jit import compiled
 from engram.rng import new_rng
 
 GO = game_of("go:7")

@@ -8,16 +8,17 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from engram.compile import call_float, compiled
+from engram.drivers.search import Search
 from engram.errors import InvalidParameter, InvalidSpecification
-from engram.games import go_prior
-from engram.games.go import stones
-from engram.games.go_patterns import TABLE
-from engram.games.registry import game as game_of
+from engram.games.catalogue import game as game_of
+from engram.games.go import prior as go_prior
+from engram.games.go.patterns import TABLE
+from engram.games.go.rules import stones
+from engram.native.intrinsics import call_float
+from engram.native.jit import compiled
+from engram.presets.reading import preset
 from engram.rng import new_rng
 from engram.search.limit import Limit
-from engram.search.reading import preset
-from engram.search.search import Search
 
 
 def glance(cells, colour, point, last):

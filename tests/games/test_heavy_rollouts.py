@@ -8,7 +8,7 @@ import pytest
 
 import engram
 from engram.errors import InvalidParameter
-from engram.games.line import line
+from engram.games.line.one_word import line
 from engram.rng import new_rng
 from tests.games.test_line import ListBoard
 from tests.reference import Rng

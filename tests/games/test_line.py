@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import engram
 from engram.errors import IllegalAction, InvalidSpecification, InvalidState
-from engram.games.line import line
+from engram.games.line.one_word import line
 
 
 class ListBoard:

@@ -11,11 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 import engram
+from engram.cli.app import app
 from engram.errors import IllegalAction, InvalidGame, InvalidSpecification, InvalidState, MissingPackage
-from engram.games.open_spiel import OpenSpielGame, open_spiel
-from engram.games.open_spiel_kinds import playable
-from engram.games.registry import game as game_of
-from engram.interfaces.cli import app
+from engram.games.catalogue import game as game_of
+from engram.games.open_spiel.adapter import OpenSpielGame, open_spiel
+from engram.games.open_spiel.kinds import playable
 
 pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is not installed")
 

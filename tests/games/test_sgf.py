@@ -6,8 +6,8 @@ import pytest
 
 from benchmarks.sgf_fuzz import Doors, check_one
 from engram.errors import InvalidFile, InvalidState
-from engram.games.go import go, stones
-from engram.games.sgf import read_sgf
+from engram.games.go.rules import go, stones
+from engram.games.go.sgf import read_sgf
 
 
 def test_random_files_come_back_and_damaged_ones_are_refused_or_right(tmp_path):

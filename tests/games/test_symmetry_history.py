@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from engram.conformance.game_contract import check_game
 from engram.errors import InvalidGame
-from engram.games.check import check_game
-from engram.games.go import go, stones
-from engram.games.line import line
-from engram.games.registry import game as game_of
+from engram.games.catalogue import game as game_of
+from engram.games.go.rules import go, stones
+from engram.games.line.one_word import line
 from engram.games.symmetry import Symmetry
 
 

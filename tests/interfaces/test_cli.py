@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from engram.arena.results import Results
-from engram.interfaces.cli import app
+from engram.cli.app import app
 
 
 def engram(*arguments: str, **options):
@@ -161,10 +161,10 @@ def test_any_text_is_either_understood_or_refused(text, option):
 
 
 def test_help_is_there_at_once_and_version_is_told():
-    shown = subprocess.run([sys.executable, "-m", "engram.interfaces.cli", "--help"], capture_output=True, text=True)
+    shown = subprocess.run([sys.executable, "-m", "engram.cli.app", "--help"], capture_output=True, text=True)
     assert "match" in shown.stdout
     loaded = subprocess.run(
-        [sys.executable, "-c", "import sys, engram.interfaces.cli; print('numba' in sys.modules)"],
+        [sys.executable, "-c", "import sys, engram.cli.app; print('numba' in sys.modules)"],
         capture_output=True,
         text=True,
     )
@@ -185,7 +185,7 @@ def test_ctrl_c_ends_a_move_with_the_result_so_far(tmp_path):
         "search = engram.presets.puct(evaluator=Saying())\n"
     )
     hearing = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # background jobs ignore it
-    command = [sys.executable, "-c", f"{hearing}; from engram.interfaces.cli import app; app()", "move"]
+    command = [sys.executable, "-c", f"{hearing}; from engram.cli.app import app; app()", "move"]
     command += ["-s", f"{tmp_path / 'saying.py'}:search", "--seconds", "500", "--json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:

@@ -7,7 +7,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from engram.interfaces.cli import app
+from engram.cli.app import app
 
 
 def engram(*arguments: str):

@@ -14,17 +14,17 @@ pytest.importorskip("tensorboard")
 from typer.testing import CliRunner  # noqa: E402
 
 import engram  # noqa: E402
+from engram.cli.app import app  # noqa: E402
 from engram.errors import InvalidFile, InvalidParameter  # noqa: E402
-from engram.interfaces.cli import app  # noqa: E402
-from engram.learning.distil import DistilPlan, Lessons, distil, held_out, taught  # noqa: E402
-from engram.learning.evaluator import NetworkEvaluator  # noqa: E402
-from engram.learning.networks import load_network, network  # noqa: E402
-from engram.learning.policy_rollouts import PolicyRollouts  # noqa: E402
-from engram.learning.td import Learner  # noqa: E402
-from engram.learning.td_configuration import TdConfiguration  # noqa: E402
-from engram.memory import table_files  # noqa: E402
-from engram.memory.table import Table  # noqa: E402
-from engram.memory.table_positions import CERTAIN, known_positions  # noqa: E402
+from engram.memory.values import table_files  # noqa: E402
+from engram.memory.values.positions import CERTAIN, known_positions  # noqa: E402
+from engram.memory.values.table import Table  # noqa: E402
+from engram.networks.architectures import load_network, network  # noqa: E402
+from engram.networks.evaluator import NetworkEvaluator  # noqa: E402
+from engram.networks.policy_rollouts import PolicyRollouts  # noqa: E402
+from engram.training.distil import DistilPlan, Lessons, distil, held_out, taught  # noqa: E402
+from engram.training.td.episodes import Learner  # noqa: E402
+from engram.training.td.settings import TdConfiguration  # noqa: E402
 
 GAME = "tic_tac_toe"
 

@@ -15,15 +15,15 @@ from typer.testing import CliRunner  # noqa: E402
 
 import engram  # noqa: E402
 from engram.arena.opponents import line_parameters  # noqa: E402
-from engram.arena.solver import Solver  # noqa: E402
+from engram.cli.app import app  # noqa: E402
+from engram.drivers.recollection import features_of  # noqa: E402
 from engram.errors import InvalidFile, InvalidParameter  # noqa: E402
-from engram.interfaces.cli import app  # noqa: E402
-from engram.learning.families import MEMBERS, Sampler, Sampling  # noqa: E402
-from engram.learning.feature_learner import pairs  # noqa: E402
-from engram.learning.named import NamedNetwork  # noqa: E402
-from engram.learning.networks import load_network, network, save_network  # noqa: E402
-from engram.learning.train_features import FeaturePlan, train_features  # noqa: E402
-from engram.memory.explain import features_of  # noqa: E402
+from engram.games.line.solver.solver import Solver  # noqa: E402
+from engram.networks.architectures import load_network, network, save_network  # noqa: E402
+from engram.networks.by_name import NamedNetwork  # noqa: E402
+from engram.training.feature_learner import pairs  # noqa: E402
+from engram.training.feature_training import FeaturePlan, train_features  # noqa: E402
+from engram.training.position_groups import MEMBERS, Sampler, Sampling  # noqa: E402
 
 GAME = "line:rows=5,columns=5,run=4,gravity=true"
 SAMPLING = Sampling(GAME, simulations=100)

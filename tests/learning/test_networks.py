@@ -9,9 +9,9 @@ torch = pytest.importorskip("torch")
 
 import engram  # noqa: E402
 from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification, OperatorError  # noqa: E402
-from engram.learning.answers import Answers, key_of  # noqa: E402
-from engram.learning.evaluator import NetworkEvaluator  # noqa: E402
-from engram.learning.networks import load_network, network, save_network  # noqa: E402
+from engram.networks.architectures import load_network, network, save_network  # noqa: E402
+from engram.networks.evaluation_cache import Answers, key_of  # noqa: E402
+from engram.networks.evaluator import NetworkEvaluator  # noqa: E402
 
 
 def fresh(text, game, seed=0):

@@ -12,10 +12,10 @@ torch = pytest.importorskip("torch")
 from typer.testing import CliRunner  # noqa: E402
 
 import engram  # noqa: E402
+from engram.cli.app import app  # noqa: E402
 from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification, MissingPackage  # noqa: E402
-from engram.interfaces.cli import app  # noqa: E402
-from engram.learning.networks import network, save_network  # noqa: E402
-from engram.search.reading import preset  # noqa: E402
+from engram.networks.architectures import network, save_network  # noqa: E402
+from engram.presets.reading import preset  # noqa: E402
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ import pytest
 pytest.importorskip("torch")
 
 from engram.errors import InvalidFile, InvalidParameter
-from engram.games.registry import game as game_of
-from engram.learning.records import Drawing, read, strength, value_of
+from engram.games.catalogue import game as game_of
+from engram.training.records import Drawing, read, strength, value_of
 
 DATA = Path(os.environ.get("ENGRAM_DATA", Path(__file__).parents[3] / "shared" / "data"))
 

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 from engram.errors import InvalidFile, InvalidParameter
-from engram.games.registry import game as game_of
+from engram.games.catalogue import game as game_of
 from engram.search.evaluation import Evaluation
 
 torch = pytest.importorskip("torch")
 
-from engram.learning.networks import load_network  # noqa: E402
-from engram.learning.replay import Examples, Replay  # noqa: E402
-from engram.learning.self_play import SelfPlay, SelfPlayOptions  # noqa: E402
-from engram.learning.train_self_play import NETWORK, SelfPlayPlan, train_self_play  # noqa: E402
+from engram.networks.architectures import load_network  # noqa: E402
+from engram.training.replay import Examples, Replay  # noqa: E402
+from engram.training.self_play import SelfPlay, SelfPlayOptions  # noqa: E402
+from engram.training.self_play_training import NETWORK, SelfPlayPlan, train_self_play  # noqa: E402
 
 TIC_TAC_TOE = game_of("tic_tac_toe")
 OPTIONS = SelfPlayOptions(num_games=8, simulations=24, fast_simulations=8, full_share=0.5)
@@ -154,7 +154,7 @@ def test_training_in_parts_is_training_at_once(tmp_path):
 
 def test_killed_training_goes_on(tmp_path):
     code = (
-        "from engram.learning.train_self_play import *\nfrom engram.learning.self_play import SelfPlayOptions\n"
+        "from engram.training.self_play_training import *\nfrom engram.training.self_play import SelfPlayOptions\n"
         f"train_self_play({plan(steps=100_000)!r}, {str(tmp_path / 'net')!r}, checkpoint_s=0.2)"
     )
     child = subprocess.Popen([sys.executable, "-c", code])

@@ -14,15 +14,15 @@ import pytest
 from typer.testing import CliRunner
 
 import engram
+from engram.cli.app import app
 from engram.errors import EngramError, InvalidFile, InvalidParameter
-from engram.interfaces.cli import app
-from engram.learning.td import Learner, episode_dtype
-from engram.learning.td_configuration import EvaluationPlan, Opponent, TdConfiguration, parse_opponents
-from engram.learning.td_curves import band, draw, draw_small_multiples, sparkline, wilson
-from engram.learning.td_diagnosis import diagnose
-from engram.learning.td_results import Point, TrainingResults
-from engram.learning.td_train import seed_file, train
-from engram.memory import table_files
+from engram.memory.values import table_files
+from engram.training.td.curves import band, draw, draw_small_multiples, sparkline, wilson
+from engram.training.td.diagnosis import diagnose
+from engram.training.td.episodes import Learner, episode_dtype
+from engram.training.td.history import Point, TrainingResults
+from engram.training.td.settings import EvaluationPlan, Opponent, TdConfiguration, parse_opponents
+from engram.training.td.training import seed_file, train
 
 SMALL = TdConfiguration("tic_tac_toe", simulations=30, capacity=2000, epsilon=0.2, replay=0.3, opening_moves=2)
 PLAN = EvaluationPlan((Opponent("uct", 30), Opponent("alpha_beta(depth=2)", opening_moves=0)), every=4, games=4)
@@ -91,7 +91,7 @@ def test_training_in_pieces_equals_training_at_once(tmp_path):
 def test_a_training_killed_goes_on_as_if_nothing_had_happened(tmp_path):
     configuration = TdConfiguration("tic_tac_toe", simulations=60, capacity=2000, epsilon=0.1)
     plan = EvaluationPlan((Opponent("uct", 20),), every=40, games=4)
-    command = [sys.executable, "-m", "engram.interfaces.cli", "train", "td", "-g", "tic_tac_toe", "-n", "60",
+    command = [sys.executable, "-m", "engram.cli.app", "train", "td", "-g", "tic_tac_toe", "-n", "60",
                "--capacity", "2000", "--epsilon", "0.1", "--every", "40", "--games", "4", "--seeds", "2",
                "--evaluate", "uct(simulations=20)", "--workers", "2", "--episodes", "100000",
                "-o", str(tmp_path / "killed.table"), "-d", str(tmp_path / "killed.sqlite")]  # fmt: skip
@@ -229,7 +229,7 @@ drawn = Game("drawn", state=board, num_actions=3, max_moves=15, legal_actions=le
 
 TURNED = """
 import engram
-from engram.compile import compiled
+from engram.native.jit import compiled
 from engram.games import line
 right = compiled(line.rollout)
 def rollout(state, rng):

@@ -19,17 +19,17 @@ pytest.importorskip("tensorboard")
 
 from typer.testing import CliRunner  # noqa: E402
 
-from engram import durable  # noqa: E402
+from engram import storage as durable  # noqa: E402
+from engram.cli.app import app  # noqa: E402
 from engram.errors import InvalidFile, InvalidParameter, OperatorError  # noqa: E402
-from engram.games.registry import game as game_of  # noqa: E402
-from engram.interfaces.cli import app  # noqa: E402
-from engram.learning.course import CHECKPOINT, NETWORK  # noqa: E402
-from engram.learning.learner import KIND, Learner  # noqa: E402
-from engram.learning.named import NamedNetwork  # noqa: E402
-from engram.learning.networks import load_network, network  # noqa: E402
-from engram.learning.records import Records, read  # noqa: E402
-from engram.learning.train import Plan, train_records  # noqa: E402
-from engram.learning.validation import Validation, why_nothing_is_learnt, why_records_cannot_teach  # noqa: E402
+from engram.games.catalogue import game as game_of  # noqa: E402
+from engram.networks.architectures import load_network, network  # noqa: E402
+from engram.networks.by_name import NamedNetwork  # noqa: E402
+from engram.training.learner import KIND, Learner  # noqa: E402
+from engram.training.records import Records, read  # noqa: E402
+from engram.training.run import CHECKPOINT, NETWORK  # noqa: E402
+from engram.training.supervised import Plan, train_records  # noqa: E402
+from engram.training.validation import Validation, why_nothing_is_learnt, why_records_cannot_teach  # noqa: E402
 
 SIZE = 4
 
@@ -98,7 +98,7 @@ def test_killed_at_any_moment_the_same_command_ends_as_if_undisturbed(data, tmp_
     command = ["train", "records", "--game", f"go:{SIZE}", "--network", "residual(blocks=1,filters=8)", "--batch", "8",
                "--data", str(data), "--steps", str(steps), "--validation", "0.2", "--seed", "3"]  # fmt: skip
     # A checkpoint a step, so that most moments are moments of writing.
-    often = [sys.executable, "-m", "engram.interfaces.cli", *command, "-o", str(folder), "--checkpoint-s", "0"]
+    often = [sys.executable, "-m", "engram.cli.app", *command, "-o", str(folder), "--checkpoint-s", "0"]
     process = subprocess.Popen(often, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     until = time.monotonic() + 120
     while not (folder / CHECKPOINT).exists() and process.poll() is None and time.monotonic() < until:

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from engram.cli.app import app
+from engram.drivers.recollection import explain
+from engram.drivers.search import Search
 from engram.errors import InvalidFile, InvalidSpecification
-from engram.interfaces.cli import app
 from engram.memory import files
-from engram.memory.build import build
-from engram.memory.explain import explain
-from engram.search.search import Search
+from engram.training.memory_build import build
 
 SEARCH = "memory_uct(capacity=3000, keep_states=true)"
 

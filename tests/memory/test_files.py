@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import engram
-from engram import durable
+from engram import storage as durable
 from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification
 from engram.memory import files
-from engram.memory.presets import memory_uct, remembering
 from engram.memory.store import Store
+from engram.presets.memory import memory_uct, remembering
 
 
 def filled(seed=0, count=60, capacity=40, **options):

@@ -9,15 +9,15 @@ import pytest
 
 import engram
 from engram.errors import InvalidParameter
-from engram.memory import files, table_files
+from engram.memory import files
 from engram.memory.features import Features
-from engram.memory.presets import remembering
 from engram.memory.store import Store
-from engram.memory.table import Table
-from engram.memory.td_preset import td_uct
+from engram.memory.values import table_files
+from engram.memory.values.table import Table
+from engram.presets import memory_uct, puct, td_uct, uct
+from engram.presets.memory import remembering
+from engram.presets.reading import preset
 from engram.search.preset import Preset
-from engram.search.presets import memory_uct, puct, uct
-from engram.search.reading import preset
 from engram.search.tree import memory_dtype
 
 GAME = engram.game("connect_four")

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import engram
-from engram import durable
+from engram import storage as durable
 from engram.errors import InvalidFile, InvalidParameter
 from engram.memory import files
-from engram.memory.presets import remembering
 from engram.memory.store import Store
-from engram.search.presets import memory_uct, uct
-from engram.search.tree_file import SavedTree
+from engram.presets import memory_uct, uct
+from engram.presets.memory import remembering
+from engram.search.persistence import SavedTree
 from tests.memory.test_memory_lockstep import bytes_of, store_bytes, with_embedding
 
 GAME = engram.game("connect_four")

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 import engram
+from engram.drivers.recollection import explain
 from engram.errors import EngramError, InvalidFile, InvalidParameter, InvalidSpecification, OperatorError
 from engram.memory import files
-from engram.memory.explain import explain
 from engram.memory.features import Features, hashed
-from engram.memory.operators import back_up_memory
-from engram.memory.presets import remembering
+from engram.memory.similar_positions import back_up_memory
 from engram.memory.store import Store
+from engram.presets.memory import remembering
+from engram.presets.reading import preset
 from engram.search.preset import Preset
-from engram.search.reading import preset
 from engram.search.tree import memory_dtype
 
 

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 import engram
-from engram.arena.memory_truth import memory_truth
+from engram.arena.truth.memory_truth import memory_truth
+from engram.drivers.recollection import explain
+from engram.drivers.search import Search
 from engram.errors import EngramError, InvalidFile, InvalidParameter, InvalidSpecification
-from engram.memory.explain import explain
-from engram.memory.moves import MoveStore, remember_moves, remembering_moves
+from engram.presets import uct
+from engram.presets.reading import preset
 from engram.rng import new_rng
 from engram.search import selection as selections
 from engram.search.expansion import Expansion
+from engram.search.extensions.move_history import MoveStore, remember_moves, remembering_moves
 from engram.search.limit import Limit
 from engram.search.preset import Preset
-from engram.search.presets import uct
-from engram.search.reading import preset
-from engram.search.search import Search
 from engram.search.tree import EXPAND, entering
 from tests.reference import ReferenceSearch
 from tests.search.test_reference import BACKUPS, EXPANSIONS, GAMES, assert_same_tree, position_after

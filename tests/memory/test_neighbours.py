@@ -9,13 +9,13 @@ import pytest
 from numba import carray
 
 import engram
-from engram.compile import pointer_at
 from engram.errors import OperatorError
 from engram.memory.features import Features
 from engram.memory.neighbours import INDICES, Exact
 from engram.memory.neighbours.exact import exact_dtype, insert, remove
 from engram.memory.neighbours.index import functions_of
 from engram.memory.store import Store
+from engram.native.intrinsics import pointer_at
 
 
 def recall(kind, stored, asked, num_neighbours=50, **options):

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engram.errors import EngramError, InvalidFile, InvalidParameter
-from engram.memory import table_files
-from engram.memory.table import DEFAULT_CAPACITY, WINDOW, Table
+from engram.memory.values import table_files
+from engram.memory.values.table import DEFAULT_CAPACITY, WINDOW, Table
 
 KEYS = st.integers(0, 2**64 - 1)
 

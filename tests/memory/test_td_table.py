@@ -10,11 +10,11 @@ import pytest
 import engram
 from engram.errors import EngramError, InvalidFile, InvalidParameter, OperatorError
 from engram.games.python_game import PythonGame
-from engram.memory import table_files
-from engram.memory.table import Table
+from engram.memory.values import table_files
+from engram.memory.values.table import Table
+from engram.presets.reading import preset
 from engram.search import backup as backups
 from engram.search.preset import Preset
-from engram.search.reading import preset
 from tests.reference import Backup, LinePosition, ReferenceSearch, ucb1
 
 GAMES = {"connect_four": (6, 7, 4, True), "tic_tac_toe": (3, 3, 3, False)}
@@ -253,7 +253,7 @@ def test_wrong_options_are_refused(options):
 
 
 def test_a_table_does_not_go_with_an_evaluator():
-    from engram.memory.td_preset import with_table
+    from engram.presets.values import with_table
 
     class Flat:
         def evaluate(self, states):

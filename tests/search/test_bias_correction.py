@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 
 import engram
+from engram.conformance.backup_contract import check_backup
+from engram.conformance.game_contract import check_game
+from engram.drivers.lockstep import Lockstep
+from engram.drivers.search import Search
 from engram.errors import InvalidGame, InvalidParameter
-from engram.games.check import check_game
 from engram.games.game import Game
+from engram.presets import puct, rave, uct
+from engram.presets.reading import preset
 from engram.search import backup as backups
-from engram.search.check import check_backup
 from engram.search.expansion import Expansion
 from engram.search.limit import Limit
-from engram.search.lockstep import Lockstep
 from engram.search.preset import Preset
-from engram.search.presets import puct, rave, uct
-from engram.search.reading import preset
-from engram.search.search import Search
 from tests import reference
 from tests.reference import Backup, BiasCorrection, Node, ReferenceSearch
 from tests.search.test_reference import (

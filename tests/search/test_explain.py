@@ -7,14 +7,14 @@ import json
 import numpy as np
 import pytest
 
+from engram.drivers.explanation import LOOKS, explain
+from engram.drivers.search import Search
 from engram.errors import InvalidParameter, InvalidState
-from engram.games.line import line
+from engram.games.line.one_word import line
 from engram.games.python_game import PythonGame
+from engram.presets import puct
 from engram.search.evaluation import Evaluation
-from engram.search.explain import LOOKS, explain
 from engram.search.limit import Limit
-from engram.search.presets import puct
-from engram.search.search import Search
 from tests.games_for_tests import PickPosition
 
 CONNECT_FOUR = line(6, 7, 4, gravity=True, name="connect_four")

@@ -9,21 +9,22 @@ import threading
 import numpy as np
 import pytest
 
-from engram.compile import address_of, atomic_add, compare_exchange, compiled
+from engram.drivers.lockstep import Lockstep
+from engram.drivers.search import Search
 from engram.errors import InvalidParameter, InvalidSpecification
-from engram.games.go import go
-from engram.games.line import line
+from engram.games.go.rules import go
+from engram.games.line.one_word import line
 from engram.games.python_game import PythonGame
-from engram.search import simulation
+from engram.native.intrinsics import address_of, atomic_add, compare_exchange
+from engram.native.jit import compiled
+from engram.presets import uct
+from engram.presets.reading import preset
+from engram.search import kernel as simulation
 from engram.search.backup import average
 from engram.search.evaluation import Evaluation
 from engram.search.limit import Limit
-from engram.search.lockstep import Lockstep
 from engram.search.operators import backup
 from engram.search.preset import Preset
-from engram.search.presets import uct
-from engram.search.reading import preset
-from engram.search.search import Search
 from engram.search.selection import ucb1
 from engram.search.tree import tree_dtype
 from tests.games_for_tests import PickPosition

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from engram.drivers.lockstep import Lockstep
+from engram.drivers.search import Search
 from engram.errors import InvalidParameter, OperatorError
+from engram.presets import puct, uct, uct_prior
 from engram.search import selection as selections
 from engram.search.evaluation import Evaluation
 from engram.search.limit import Limit
-from engram.search.lockstep import Lockstep
 from engram.search.preset import Memory, Preset
-from engram.search.presets import puct, uct, uct_prior
-from engram.search.search import Search
 from engram.search.tree import EXPAND, PRIORS, entering
 from tests import reference
 from tests.reference import ReferenceSearch

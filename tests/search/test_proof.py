@@ -7,16 +7,16 @@ import math
 import numpy as np
 import pytest
 
-from engram.games.line import line
+from engram.drivers.lockstep import Lockstep
+from engram.drivers.search import Search
+from engram.games.line.one_word import line
+from engram.presets import puct, uct
 from engram.search import selection as selections
 from engram.search.decision import final_move
 from engram.search.evaluation import Evaluation
 from engram.search.expansion import Expansion
 from engram.search.limit import Limit
-from engram.search.lockstep import Lockstep
 from engram.search.preset import Memory, Preset
-from engram.search.presets import puct, uct
-from engram.search.search import Search
 from engram.search.tree import PROVEN
 from tests import reference
 from tests.games_for_tests import arms

@@ -8,20 +8,21 @@ import numpy as np
 import pytest
 
 import engram
-from engram.compile import call_float, compiled
+from engram.conformance.game_contract import check_game
+from engram.drivers.search import Search
 from engram.errors import InvalidGame, InvalidParameter
-from engram.games.check import check_game
-from engram.games.line import line
+from engram.games.line.one_word import line
 from engram.games.python_game import PythonGame
+from engram.native.intrinsics import call_float
+from engram.native.jit import compiled
+from engram.presets import rave, uct
+from engram.presets.reading import preset
 from engram.rng import new_rng
 from engram.search import selection as selections
 from engram.search.expansion import Expansion
 from engram.search.limit import Limit
 from engram.search.operators import selection
 from engram.search.preset import Memory, Preset
-from engram.search.presets import rave, uct
-from engram.search.reading import preset
-from engram.search.search import Search
 from engram.search.tree import EXPAND, amaf_of, entering, nodes_of
 from tests import reference
 from tests.games_for_tests import arms, pick

@@ -8,19 +8,19 @@ import random
 import numpy as np
 import pytest
 
+from engram.drivers.lockstep import Lockstep, RootNoise
+from engram.drivers.search import Search
 from engram.errors import InvalidParameter
-from engram.games.line import line
+from engram.games.line.one_word import line
+from engram.presets import puct, uct
 from engram.search import backup as backups
 from engram.search import selection as selections
 from engram.search.evaluation import Evaluation
 from engram.search.expansion import Expansion
 from engram.search.limit import Limit
-from engram.search.lockstep import Lockstep, RootNoise
 from engram.search.operators import Parameter, mix, recall, remember
 from engram.search.preset import Memory, Preset
-from engram.search.presets import puct, uct
 from engram.search.schedules import ExpIntegral, StepsOf
-from engram.search.search import Search
 from engram.search.tree import PLAYER_1, TERMINAL, memory_of, nodes_of, sign_of
 from tests import reference
 from tests.games_for_tests import PickPosition, pick

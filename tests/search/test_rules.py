@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import engram
+from engram.conformance.backup_contract import check_backup
 from engram.errors import InvalidParameter, InvalidSpecification
+from engram.presets import uct
+from engram.presets.reading import preset
 from engram.search import backup as backups
 from engram.search.backup import RULES
-from engram.search.check import check_backup
 from engram.search.operators import backup
-from engram.search.presets import uct
-from engram.search.reading import preset
 from engram.search.schedules import DebiasedSteps, ExpIntegral, OfVisits, Staircase, StepsOf
 from engram.search.tree import PLAYER_1, Tree, nodes_of
 

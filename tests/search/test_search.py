@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engram.compile import record_at
+from engram.drivers.search import Search
 from engram.errors import (
     IllegalAction,
     InvalidLimit,
@@ -22,9 +22,13 @@ from engram.errors import (
     InvalidState,
     OperatorError,
 )
-from engram.games.line import line
+from engram.games.catalogue import game as game_of
+from engram.games.line.one_word import line
 from engram.games.python_game import PythonGame
-from engram.games.registry import game as game_of
+from engram.native.intrinsics import record_at
+from engram.presets import puct, uct
+from engram.presets.catalogue import PRESETS
+from engram.presets.reading import preset
 from engram.search import backup as backups
 from engram.search import selection as selections
 from engram.search.decision import decision_rule, interval
@@ -32,10 +36,6 @@ from engram.search.evaluation import Evaluation
 from engram.search.limit import Limit
 from engram.search.operators import recall, remember, table_at
 from engram.search.preset import Memory, Preset
-from engram.search.presets import puct, uct
-from engram.search.reading import preset
-from engram.search.registry import PRESETS
-from engram.search.search import Search
 from engram.search.tree import TERMINAL, memory_of, nodes_of
 from tests.games_for_tests import arms, pick, pick_dtype
 

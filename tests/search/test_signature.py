@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from engram.games.line import line
+from engram.drivers.search import Search
+from engram.games.line.one_word import line
+from engram.presets.catalogue import registered
 from engram.search.limit import Limit
-from engram.search.registry import registered
-from engram.search.search import Search
 
 GAMES = {"connect_four": line(6, 7, 4, gravity=True), "tic_tac_toe": line(3, 3, 3)}
 

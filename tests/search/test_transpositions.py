@@ -7,15 +7,15 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
+from engram.drivers.lockstep import Lockstep
+from engram.drivers.search import Search
+from engram.presets import puct, uct
+from engram.presets.reading import preset
 from engram.search import backup as backups
 from engram.search.evaluation import Evaluation
 from engram.search.expansion import Expansion
 from engram.search.limit import Limit
-from engram.search.lockstep import Lockstep
 from engram.search.preset import Memory, Preset
-from engram.search.presets import puct, uct
-from engram.search.reading import preset
-from engram.search.search import Search
 from engram.search.tree import PROVEN
 from tests import reference
 from tests.reference import Backup, ReferenceSearch

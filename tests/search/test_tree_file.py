@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engram import durable
+from engram import storage as durable
+from engram.drivers.search import Search
 from engram.errors import InvalidFile, InvalidParameter, InvalidState
-from engram.games.go import go
-from engram.games.line import line
+from engram.games.go.rules import go
+from engram.games.line.one_word import line
 from engram.games.python_game import PythonGame
 from engram.search.comparison import compare
 from engram.search.limit import Limit
-from engram.search.search import Search
-from engram.search.tree_file import SavedTree
+from engram.search.persistence import SavedTree
 from tests.games_for_tests import PickPosition
 
 TIC_TAC_TOE = line(3, 3, 3, name="tic_tac_toe")

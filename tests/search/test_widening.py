@@ -9,15 +9,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from engram.drivers.search import Search
 from engram.errors import InvalidParameter
+from engram.presets import puct, uct
+from engram.presets.catalogue import PRESETS, register
+from engram.presets.reading import preset
 from engram.search import selection as selections
 from engram.search.expansion import Expansion
 from engram.search.limit import Limit
 from engram.search.preset import Preset
-from engram.search.presets import puct, uct
-from engram.search.reading import preset
-from engram.search.registry import PRESETS, register
-from engram.search.search import Search
 from engram.search.tree import EXPAND, PRIORS
 from tests import reference
 from tests.reference import ReferenceSearch

@@ -19,8 +19,8 @@ from engram.tuning.bayesian import (  # noqa: E402
     observe,
     surrogate_of,
 )
+from engram.tuning.charts import paper_profiles  # noqa: E402
 from engram.tuning.findings import importance, profile  # noqa: E402
-from engram.tuning.report import paper_profiles  # noqa: E402
 from engram.tuning.space import space  # noqa: E402
 from engram.tuning.surrogate import Surrogate  # noqa: E402
 

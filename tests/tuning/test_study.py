@@ -22,7 +22,7 @@ import optuna
 from sqlalchemy.exc import OperationalError
 
 from engram.arena.results import Results
-from engram.interfaces.cli import app
+from engram.cli.app import app
 from engram.tuning.bayesian import GAMES, distributions, observe
 from engram.tuning.objective import MatchObjective
 from engram.tuning.space import space
@@ -171,7 +171,7 @@ ARGUMENTS = [
 
 def test_killed_and_resumed_from_the_command_line(tmp_path):
     file = tmp_path / "s.sqlite"
-    command = [sys.executable, "-m", "engram.interfaces.cli", *ARGUMENTS, "--storage", str(file)]
+    command = [sys.executable, "-m", "engram.cli.app", *ARGUMENTS, "--storage", str(file)]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 200
     while time.monotonic() < deadline and (not file.exists() or _count(file) < 30):
@@ -196,7 +196,7 @@ def test_killed_and_resumed_from_the_command_line(tmp_path):
 
 def test_two_processes_share_one_study(tmp_path):
     file = tmp_path / "s.sqlite"
-    command = [sys.executable, "-m", "engram.interfaces.cli", *ARGUMENTS, "--storage", str(file)]
+    command = [sys.executable, "-m", "engram.cli.app", *ARGUMENTS, "--storage", str(file)]
     other = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + 200

@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 
 import engram
-from engram.arena.player import player
-from engram.arena.record import configuration_key
+from engram.arena.game_record import configuration_key
+from engram.arena.roster import player
 from engram.arena.statistics import Sprt
-from engram.compile import sources
 from engram.errors import EngramError, InvalidLimit, InvalidParameter, InvalidSpecification, check_whole
+from engram.games.catalogue import game as named_game
 from engram.games.game import Game
-from engram.games.registry import game as named_game
+from engram.native.cache import sources
+from engram.presets.catalogue import registered
+from engram.presets.reading import preset
 from engram.search.limit import Limit
 from engram.search.operators import Operator
 from engram.search.preset import Preset
-from engram.search.reading import preset
-from engram.search.registry import registered
 from engram.specification import Specification, parse
 from engram.user_files import is_in_file, load
 

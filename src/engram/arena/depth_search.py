@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from engram.compile import call, call_float, compiled
 from engram.errors import InvalidParameter, InvalidState, OperatorError
 from engram.games.game import Game, State
+from engram.native.intrinsics import call, call_float
+from engram.native.jit import compiled
 
 MAX_DEPTH = 100
 _SLICE_S = 0.03

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from engram.arena.configuration import MatchConfiguration, configure, is_named
-from engram.arena.play import Table
-from engram.arena.record import GameRecord
+from engram.arena.game_record import GameRecord
+from engram.arena.ongoing_game import PlayerError
 from engram.arena.report import MatchResult, report
 from engram.arena.results import DEFAULT_DATABASE, MEMORY, Results
+from engram.arena.runner import Table
 from engram.arena.statistics import Sprt, SprtRun
-from engram.arena.under_way import PlayerError
 from engram.arena.worker import WorkerError, WorkerPool
 from engram.errors import InvalidParameter
 from engram.games.game import Game

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from engram.arena.depth_search import DepthSearch
-from engram.arena.heuristics import LINE_HEURISTICS, heuristic_callback, is_line_game, line_heuristic
-from engram.arena.player import Choice, Player, register_player
-from engram.arena.solver import Solver
 from engram.errors import InvalidSpecification, OperatorError, nearest
-from engram.games import line
 from engram.games.game import Game, State
+from engram.games.line import one_word as line
+from engram.games.line.heuristics import LINE_HEURISTICS, heuristic_callback, is_line_game, line_heuristic
+from engram.games.line.solver.solver import Solver
+from engram.player import Choice, Player, register_player
 from engram.search.limit import Limit
 from engram.specification import Specification
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from engram.arena.configuration import MatchConfiguration
-from engram.arena.record import GameRecord
+from engram.arena.game_record import GameRecord
 from engram.arena.results import Results
 from engram.arena.statistics import SprtState, Standing, sprt_state, standing
 

@@ -30,7 +30,7 @@ from sqlalchemy.exc import (
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 from sqlalchemy.pool import StaticPool
 
-from engram.arena.record import GameRecord, configuration_key
+from engram.arena.game_record import GameRecord, configuration_key
 from engram.errors import DatabaseError
 
 DEFAULT_DATABASE = "engram.sqlite"

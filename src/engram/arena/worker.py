@@ -20,9 +20,9 @@ from dataclasses import asdict
 from typing import Any, TextIO
 
 from engram.arena.configuration import MatchConfiguration
-from engram.arena.play import Table
-from engram.arena.record import GameRecord
-from engram.arena.under_way import PlayerError
+from engram.arena.game_record import GameRecord
+from engram.arena.ongoing_game import PlayerError
+from engram.arena.runner import Table
 from engram.errors import EngramError
 
 _START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from engram.arena.worker import serve; serve()"

@@ -13,15 +13,19 @@ and, where the game has them,
     copy(target, source)                  copies what is used of a large state
     rollout(state, rng) -> float          plays uniformly to the end in place; outcome for player 0
     heavy_rollout(state, rng) -> float    the same with some knowledge of the game
-    rollout_moves(state, rng, moves), heavy_rollout_moves: the same rollouts, which write their moves down (`moves.py`)
+    rollout_moves(state, rng, moves), heavy_rollout_moves: the same rollouts, which write their moves down (`note`)
     prior(state, actions, count, weights) writes a weight ≥ 0 for each of `count` legal actions, by action; returns 0
     encode(state, planes)                 writes float32 feature planes of shape `planes_shape`, for the player to move
     canonical_hash(state) -> uint64       the same for all images of a position under the game's symmetries
     local_pattern(state, action) -> uint64  what lies around the action just played
     encode_history(state, planes, steps)  planes of the position and `steps` ones before it; returns their number
 
-The functions trust their arguments; the methods of `Game` check them. `engram.games.check.check_game`
+The functions trust their arguments; the methods of `Game` check them. `engram.conformance.game_contract.check_game`
 tests any game by random play.
+
+`rollout_moves(state, rng, moves)` plays what `rollout(state, rng)` plays, from the same draws. `moves` (int32) has
+room for `moves[0]` moves when it is called. On return `moves[0]` says how many were written, and `moves[1], …` are
+2·action + player each, in order. Moves that do not fit are left out; passes may be.
 """
 
 from __future__ import annotations
@@ -34,9 +38,10 @@ import numba
 import numpy as np
 from numba import types
 
-from engram.compile import Callback
 from engram.errors import IllegalAction, InvalidGame, InvalidState, nearest
 from engram.games.symmetry import Symmetry, identity
+from engram.native.intrinsics import pointer_at
+from engram.native.jit import Callback, compiled
 from engram.rng import rng_dtype
 
 State = Any
@@ -45,6 +50,21 @@ State = Any
 ACTIONS_LIMIT = 65535
 SLACK = 64
 """Room behind a buffer of actions, so that a game that writes too many is found instead of ruining memory."""
+
+
+@compiled(inline=True)
+def nowhere():
+    """In place of `moves` for a rollout that writes nothing down."""
+    return pointer_at(np.int64(0), np.int32)
+
+
+@compiled(inline=True)
+def note(moves, count, room, action, player):
+    """Writes a move behind the first `count`, if there is room; returns the new count."""
+    if count < room:
+        count += 1
+        moves[count] = np.int32(2 * action + player)
+    return count
 
 
 class Game:

@@ -17,10 +17,10 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numba import from_dtype, types
 
-from engram.compile import Callback
 from engram.errors import IllegalAction, InvalidGame, InvalidState
 from engram.games.game import ACTIONS_LIMIT, Game
 from engram.games.symmetry import identity
+from engram.native.jit import Callback
 from engram.rng import derive_seed, random_word, rng_dtype
 
 _RANDOM_WORD = Callback(random_word, types.uint64, (from_dtype(rng_dtype),))

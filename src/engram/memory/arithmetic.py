@@ -9,7 +9,8 @@ import numpy as np
 from numba import carray, types
 from numba.extending import intrinsic
 
-from engram.compile import compiled, pointer_at
+from engram.native.intrinsics import pointer_at
+from engram.native.jit import compiled
 
 
 @intrinsic

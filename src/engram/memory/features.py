@@ -17,11 +17,12 @@ import numba
 import numpy as np
 from numba import carray, int64, types
 
-from engram.compile import Callback, call, compiled, pointer_at
 from engram.errors import InvalidParameter, check_whole
 from engram.games.game import Game, State
 from engram.memory.arithmetic import floats_at, normalise
 from engram.memory.layout import MAX_DIMENSION
+from engram.native.intrinsics import call, pointer_at
+from engram.native.jit import Callback, compiled
 from engram.rng import mix
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)

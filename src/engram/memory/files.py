@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from engram import durable
-from engram.compile import compiled
+from engram import storage as durable
 from engram.errors import InvalidFile, InvalidParameter, TooLarge, check_whole
 from engram.memory.features import Features
 from engram.memory.layout import enter_key, entries_of, row_of, touch
 from engram.memory.store import Store, add
+from engram.native.jit import compiled
 
 KIND = "memory"
 

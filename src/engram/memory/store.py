@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numba import carray
 
-from engram.compile import call, compiled, pointer_at
 from engram.errors import InvalidParameter, OperatorError, TooLarge, check_whole
 from engram.memory.arithmetic import floats_at, inner_product, keep_best, normalise, sort_best
 from engram.memory.layout import (
@@ -31,6 +30,8 @@ from engram.memory.layout import (
     touch,
 )
 from engram.memory.neighbours import check_index, make_index
+from engram.native.intrinsics import call, pointer_at
+from engram.native.jit import compiled
 
 MAX_CAPACITY = 1 << 30
 _SQUARED_LOW, _SQUARED_HIGH = 1e-30, 1e30

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numba import carray
 
-from engram.compile import compiled, pointer_at
+from engram.native.intrinsics import pointer_at
+from engram.native.jit import compiled
 from engram.search.tree import PLAYER_1, amaf_of, nodes_of
 
 NOBODY = 0  # what `first_player` holds of an action that nobody has played; else 1 + the player

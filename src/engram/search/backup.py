@@ -19,20 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from engram.compile import address_of, call_float, compiled
 from engram.errors import InvalidParameter
+from engram.native.intrinsics import address_of, call_float
+from engram.native.jit import compiled
 from engram.search import mixes
 from engram.search.bias_correction import corrected
 from engram.search.operators import Operator, Parameter, backup, table_at
-from engram.search.schedules import (
-    Constant,
-    DebiasedSteps,
-    ExpIntegral,
-    Schedule,
-    Staircase,
-    StepsOf,
-    knots_of,
-)
+from engram.search.schedules import Constant, DebiasedSteps, ExpIntegral, Schedule, Staircase, StepsOf, knots_of
 from engram.search.sharing import count_visit, move_first, move_own, move_value
 from engram.search.tree import PROVEN, nodes_of, own_of, sign_of
 

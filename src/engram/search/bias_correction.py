@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from engram.compile import call, compiled
+from engram.native.intrinsics import call
+from engram.native.jit import compiled
 from engram.rng import mix as mix_bits
 from engram.search.operators import Parameter, mix
 from engram.search.transpositions import share

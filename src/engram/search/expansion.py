@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numba import carray
 
-from engram.compile import call, compiled, fence, pointer_at
 from engram.errors import InvalidParameter
 from engram.games.game import SLACK
+from engram.native.intrinsics import call, fence, pointer_at
+from engram.native.jit import compiled
 from engram.rng import random_below
 from engram.search.sharing import enter_flight, reserve
 from engram.search.tree import EXPAND, PRIORS, amaf_of, entering, errors_of, memory_of, nodes_of, own_of, pooled_of

@@ -12,8 +12,8 @@ import math
 
 import numpy as np
 
-from engram.compile import compiled
 from engram.errors import InvalidParameter
+from engram.native.jit import compiled
 from engram.search.operators import Parameter, Value, mix, table_at
 from engram.search.tree import nodes_of, own_of, sign_of
 

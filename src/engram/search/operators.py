@@ -9,7 +9,7 @@ An operator is written as a plain function and a decorator that names its parame
 A parameter whose default is an array is a table: `table_at(parameters.steps, parameters.steps_size)`; a
 schedule (`schedules.py`) given for it is tabulated when the budget is known.
 One whose default is None is another operator or none: `parameters.mix` is its address (0: none) and
-`parameters.mix_parameters` that of its numbers, for `engram.compile.call`. `check=` may name a function
+`parameters.mix_parameters` that of its numbers, for `engram.native.jit.call`. `check=` may name a function
 of all values that refuses those that do not go together; `needs=("amaf",)` says which columns of the tree it reads.
 """
 
@@ -24,8 +24,9 @@ import numba
 import numpy as np
 from numba import carray, float64, int32, int64, types
 
-from engram.compile import Callback, compiled, pointer_at
 from engram.errors import InvalidParameter, InvalidSpecification, nearest
+from engram.native.intrinsics import pointer_at
+from engram.native.jit import Callback, compiled
 from engram.rng import rng_dtype
 from engram.search.schedules import Schedule
 from engram.search.tree import tree_dtype

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from engram.durable import Kept
 from engram.errors import InvalidParameter, InvalidSpecification, check_whole
 from engram.games.game import Game
 from engram.search import backup as backups
@@ -15,6 +14,7 @@ from engram.search.decision import decision_rule
 from engram.search.evaluation import Evaluator
 from engram.search.expansion import Expansion
 from engram.search.operators import Operator
+from engram.storage import Kept
 
 
 def check_equivalence(equivalence: float) -> None:

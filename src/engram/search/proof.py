@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from engram.compile import compiled
+from engram.native.jit import compiled
 from engram.search.tree import PROVEN, TERMINAL, nodes_of, sign_of
 
 

@@ -14,8 +14,8 @@ from typing import Protocol
 
 import numpy as np
 
-from engram.compile import compiled
 from engram.errors import InvalidParameter
+from engram.native.jit import compiled
 
 REACH = 4
 MAX_ENTRIES = 1 << 24

@@ -11,8 +11,9 @@ import math
 
 import numpy as np
 
-from engram.compile import address_of, call, compiled
 from engram.errors import InvalidParameter
+from engram.native.intrinsics import address_of, call
+from engram.native.jit import compiled
 from engram.rng import random_below, random_float
 from engram.search.operators import Operator, Parameter, Value, selection
 from engram.search.tree import EXPAND, PRIORS, amaf_of, entering, memory_of, nodes_of, sign_of, statistics

@@ -14,7 +14,8 @@ from __future__ import annotations
 import numpy as np
 from numba import carray
 
-from engram.compile import address_of, atomic_add, compare_exchange, compiled, fence, pointer_at
+from engram.native.intrinsics import address_of, atomic_add, compare_exchange, fence, pointer_at
+from engram.native.jit import compiled
 from engram.search.tree import node_dtype, nodes_of, own_dtype, tree_dtype
 
 

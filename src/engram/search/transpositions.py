@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engram.compile import compiled
+from engram.native.jit import compiled
 from engram.search.tree import MOVED, nodes_of, pooled_of
 
 PROBES = 64  # places looked at before a node is left to share with nobody

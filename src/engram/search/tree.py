@@ -14,8 +14,9 @@ import math
 import numpy as np
 from numba import carray
 
-from engram.compile import compiled, pointer_at
 from engram.errors import InvalidParameter
+from engram.native.intrinsics import pointer_at
+from engram.native.jit import compiled
 from engram.search.buckets import put_back, take_out
 
 node_dtype = np.dtype(

@@ -15,12 +15,12 @@ import numba
 import numpy as np
 from numba import float32, float64, int32, int64, types
 
-from engram.compile import Callback
 from engram.errors import InvalidParameter, OperatorError
 from engram.games.game import SLACK, Game, State
 from engram.games.python_game import PythonGame
+from engram.native.jit import Callback
 from engram.rng import derive_seed, rng_dtype, seed_rng
-from engram.search import simulation
+from engram.search import kernel as simulation
 from engram.search.evaluation import Evaluator, checked
 from engram.search.operators import Operator
 from engram.search.parallel import refuse_threads

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from engram.arena.configuration import MatchConfiguration, configure
+from engram.arena.game_record import configuration_key
 from engram.arena.match import match
-from engram.arena.record import configuration_key
 from engram.arena.report import MatchResult
 from engram.arena.statistics import NORMAL_95
 from engram.errors import InvalidParameter

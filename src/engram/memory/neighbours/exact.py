@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import carray
 
-from engram.compile import pointer_at
 from engram.memory.neighbours.index import NeighbourIndex, common_fields, functions_of
+from engram.native.intrinsics import pointer_at
 
 exact_dtype = np.dtype(common_fields)
 

@@ -20,8 +20,8 @@ import numba
 import numpy as np
 from numba import int64
 
-from engram.compile import Callback
 from engram.errors import InvalidSpecification, nearest
+from engram.native.jit import Callback
 
 common_fields: list[Any] = [
     ("size", np.int64),  # rows in use

@@ -14,8 +14,9 @@ from __future__ import annotations
 import numpy as np
 from numba import carray
 
-from engram.compile import compiled, pointer_at
 from engram.memory.arithmetic import floats_at
+from engram.native.intrinsics import pointer_at
+from engram.native.jit import compiled
 
 _LANES = 16
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import numpy as np
 from numba import carray
 
-from engram.compile import compiled, pointer_at
 from engram.memory.arithmetic import floats_at
 from engram.memory.neighbours.index import NeighbourIndex, common_fields, functions_of
 from engram.memory.neighbours.projection import project, random_signs, width_for
+from engram.native.intrinsics import pointer_at
+from engram.native.jit import compiled
 
 TABLES = 8
 BITS = 16

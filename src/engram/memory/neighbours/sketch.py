@@ -11,11 +11,12 @@ from __future__ import annotations
 import numpy as np
 from numba import carray
 
-from engram.compile import compiled, pointer_at, popcount
 from engram.errors import InvalidParameter
 from engram.memory.arithmetic import floats_at
 from engram.memory.neighbours.index import NeighbourIndex, common_fields, functions_of
 from engram.memory.neighbours.projection import project, random_signs, width_for
+from engram.native.intrinsics import pointer_at, popcount
+from engram.native.jit import compiled
 
 WORDS = 8
 _BLOCK = 512

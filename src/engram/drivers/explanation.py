@@ -1,0 +1,205 @@
+"""Why this move and not the next: a search that is watched, and what it says of its two best moves."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from engram.drivers.search import Search
+from engram.errors import IllegalAction
+from engram.games.game import Game, State
+from engram.search.limit import Limit
+from engram.search.result import PLAYERS, MoveStatistics, SearchResult
+
+LOOKS = 20
+
+
+@dataclass(frozen=True)
+class Look:
+    """The two moves at one moment of the search.
+
+    Attributes:
+      simulations, seconds: since it began.
+      visits, value: of the best move and of the runner-up; value in [-1, 1] for the player to move, 0 without visits.
+      leader: the most visited move then.
+    """
+
+    simulations: int
+    seconds: float
+    visits: tuple[int, int]
+    value: tuple[float, float]
+    leader: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """A move, how the search thinks the game goes on, and the position that leads to.
+
+    Attributes:
+      move: its statistics. moves: the most visited line, as names. diagram: the position after it.
+    """
+
+    move: MoveStatistics
+    moves: tuple[str, ...]
+    diagram: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a search plays its move; `print(explanation)` shows it.
+
+    Attributes:
+      result: of the search.
+      best: the move it plays. next: the one it would play otherwise; None where there is no other.
+      looks: the two over time, the end last.
+      reasons: sentences.
+    """
+
+    result: SearchResult
+    best: Line
+    next: Line | None
+    looks: tuple[Look, ...]
+    reasons: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for programs: the result's, and `explanation`."""
+        lines = {"best": self.best, "next": self.next}
+        return {
+            **self.result.to_json(),
+            "explanation": {
+                "reasons": list(self.reasons),
+                "looks": [asdict(look) for look in self.looks],
+                **{
+                    name: line and {"action": line.move.name, "line": list(line.moves), "diagram": line.diagram}
+                    for name, line in lines.items()
+                },
+            },
+        }
+
+    def __str__(self) -> str:
+        parts = [*self.reasons]
+        if self.next is None:
+            return "\n".join(parts)
+        names = (self.best.move.name, self.next.move.name)
+        parts += ["", f"{'':>12}  {names[0]:^18}  {names[1]:^18}"]
+        parts.append(f"{'simulations':>12}  {'visits':>10} {'value':>7}  {'visits':>10} {'value':>7}  most visited")
+        for look in self.looks:
+            pairs = "  ".join(f"{n:>10,} {v:>+7.3f}" for n, v in zip(look.visits, look.value, strict=True))
+            parts.append(f"{look.simulations:>12,}  {pairs}  {look.leader}")
+        boards = [[" ".join(line.moves), *line.diagram.splitlines()] for line in (self.best, self.next)]
+        width = max(len(row) for row in boards[0])
+        height = max(len(board) for board in boards)
+        left, right = ([*board, *[""] * (height - len(board))] for board in boards)
+        parts += ["", *(f"{one:<{width}}    {other}".rstrip() for one, other in zip(left, right, strict=True))]
+        return "\n".join(parts)
+
+
+def explain(search: Search, state: State, limit: Limit, *, seed: int | None = 0, length: int = 6) -> Explanation:
+    """Runs a search as `Search.run` does and says why it plays its move.
+
+    Args:
+      search, state, limit, seed: as there; the tree is the same as without being watched.
+      length: moves of the lines that are shown, ≥ 1.
+
+    Raises:
+      What `Search.run` raises.
+    """
+    seen: list[tuple[int, float, dict[int, tuple[int, float]]]] = []
+
+    def look(simulations: int, seconds: float) -> None:
+        moves = search.moves()
+        statistics = zip(moves.action.tolist(), moves.visits.tolist(), moves.value.tolist(), strict=True)
+        seen.append((simulations, seconds, {action: (visits, value) for action, visits, value in statistics}))
+
+    every = max(1, limit.simulations // LOOKS) if limit.simulations else None
+    result = search.run(state, limit, seed=seed, progress=look, every=every)
+    if not seen or seen[-1][0] != result.simulations:
+        look(result.simulations, result.seconds)
+    best = next(move for move in result.moves if move.action == result.action)
+    others = [move for move in result.moves if move.action != result.action]
+    # What would be played without the best: the decision's second choice is its choice among the others.
+    second = others[0] if others else None
+    game = search.game
+    names = {move.action: move.name for move in result.moves}
+    looks = tuple(
+        Look(
+            simulations,
+            seconds,
+            (table[best.action][0], table[second.action][0]) if second else (table[best.action][0], 0),
+            (table[best.action][1], table[second.action][1]) if second else (table[best.action][1], 0.0),
+            names[max(table, key=lambda action: (table[action][0], table[action][1]))],
+        )
+        for simulations, seconds, table in _spread(seen)
+    )
+    return Explanation(
+        result,
+        _line(game, state, best, length),
+        _line(game, state, second, length) if second else None,
+        looks,
+        tuple(_reasons(result, best, second, looks)),
+    )
+
+
+def _spread(seen: list[Any]) -> list[Any]:
+    """At most so many of them, spread evenly, the last among them."""
+    picked = np.unique(np.linspace(0, len(seen) - 1, min(LOOKS, len(seen))).astype(int))
+    return [seen[k] for k in picked]
+
+
+def _line(game: Game, state: State, move: MoveStatistics, length: int) -> Line:
+    moves: list[str] = []
+    for name in move.principal_variation[:length]:
+        try:
+            state = game.play(state, game.parse_action(name, state))
+        except IllegalAction:  # a line of a tree whose positions were not told apart
+            break
+        moves.append(name)
+    return Line(move, tuple(moves), game.render(state))
+
+
+def _reasons(
+    result: SearchResult, best: MoveStatistics, second: MoveStatistics | None, looks: tuple[Look, ...]
+) -> list[str]:
+    mover = PLAYERS[result.player]
+    total = max(1, sum(move.visits for move in result.moves))
+    if second is None:
+        return [f"{best.name} is the only legal move."]
+    reasons = [
+        f"{mover} plays {best.name} (value {best.value:+.3f}, {best.visits / total:.0%} of the visits) and not "
+        f"{second.name} ({second.value:+.3f}, {second.visits / total:.0%})."
+    ]
+    if second.visits == 0:
+        reasons.append(f"Nobody looked at {second.name}.")
+    elif best.low > second.high:
+        reasons.append(f"The intervals do not overlap: {best.name} is clearly better in what the search has seen.")
+    elif best.value >= second.value:
+        reasons.append("The intervals overlap: by their values alone the two could be equally good.")
+    else:
+        reasons.append(
+            f"{second.name} has the higher value after fewer visits: the visits decide, and more search may turn it."
+        )
+    for move in (best, second):
+        if getattr(move, "proven", False):
+            reasons.append(f"The value of {move.name}, {move.value:+.0f}, is proven and not an estimate.")
+    turned = [k for k, look in enumerate(looks) if look.leader != best.name]
+    if turned and turned[-1] + 1 < len(looks):
+        led = looks[turned[-1]]
+        after = looks[turned[-1] + 1]
+        reasons.append(
+            f"{led.leader} was the most visited at {led.simulations:,} simulations, "
+            f"{best.name} from {after.simulations:,} on."
+        )
+    elif not turned:
+        reasons.append(f"{best.name} was the most visited at every look.")
+    priors = [move.prior for move in result.moves]
+    if max(priors) - min(priors) > 1e-6:
+        share = best.visits / total
+        rank = sorted(priors, reverse=True).index(best.prior) + 1
+        pull = "raised" if share > best.prior else "lowered"
+        reasons.append(
+            f"The prior gave {best.name} {best.prior:.1%} (rank {rank}) and {second.name} {second.prior:.1%}; "
+            f"the search {pull} {best.name} to {share:.1%}."
+        )
+    return reasons

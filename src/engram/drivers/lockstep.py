@@ -1,0 +1,169 @@
+"""Many games side by side: every tree takes one step, and an evaluator sees all their leaves as one batch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engram.errors import InvalidLimit, InvalidParameter, InvalidState
+from engram.games.catalogue import game as game_of
+from engram.games.game import Game, State
+from engram.presets.reading import preset
+from engram.search.decision import final_move
+from engram.search.limit import Limit
+from engram.search.preset import Preset
+from engram.search.workspace import Workspace
+
+SLICE = 256
+
+
+@dataclass(frozen=True)
+class RootNoise:
+    """Dirichlet noise on the priors at the root, so that games of self-play differ: P ← (1-ε)·P + ε·η.
+
+    Args:
+      share: ε in [0, 1].
+      concentration: η ~ Dir(concentration / number of legal moves), > 0; small: a few moves get nearly all.
+
+    Source: Silver et al., "Mastering the game of Go without human knowledge", 2017 (ε = 0.25, 0.03 a move on 19×19).
+    """
+
+    share: float = 0.25
+    concentration: float = 10.83
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.share <= 1.0 or not 0.0 < self.concentration < math.inf:
+            raise InvalidParameter(f"noise needs a share in [0, 1] and a concentration above 0, not {self}")
+
+
+@dataclass(frozen=True)
+class RootStatistics:
+    """What one tree of a lockstep search found.
+
+    Attributes:
+      action: the move chosen by the preset's decision.
+      actions, visits, value: (A,) each, of every legal move; values for the player to move.
+      root_value: in [-1, 1] for the player to move.
+      simulations: backed up.
+    """
+
+    action: int
+    actions: np.ndarray
+    visits: np.ndarray
+    value: np.ndarray
+    root_value: float
+    simulations: int
+
+
+class Lockstep:
+    """Searches of up to `num_games` states at once, with one preset.
+
+    Args:
+      game, preset: as for `Search`. num_games: trees side by side, ≥ 1.
+      max_nodes: bound on the nodes of each tree.
+      at_once: trees in one run at most, ≥ 1, so that the evaluator's batch is theirs; default all.
+
+    Each tree is, bit for bit, the tree that `Search` would grow, as long as the evaluator's answer to a position
+    does not depend on what else is in the batch, and a memory is the tree's own: one that its searches share
+    (`Memory.another` is None) serves all trees.
+    """
+
+    def __init__(
+        self, game: Game | str, preset_: Preset | str, num_games: int, *, max_nodes: int | None = None,
+        at_once: int | None = None,
+    ):  # fmt: skip
+        self.game = game_of(game)
+        self.preset = preset(preset_)
+        if self.preset.threads > 1:
+            raise InvalidParameter("games in lockstep advance in one thread: leave threads out")
+        self._workspace = Workspace(self.game, self.preset, num_games, max_nodes=max_nodes, at_once=at_once)
+        self._at_once = num_games if at_once is None else at_once
+        self._roots: list[State | None] = [None] * num_games
+
+    def clear(self, tree: int) -> None:
+        """Forgets what a tree holds, and its own memory."""
+        self._roots[tree] = None
+        self._workspace.forget(tree)
+
+    def advance(self, tree: int, action: int) -> None:
+        """Tells a tree that a move was played: its root moves there and what is below it is kept; see `Search`."""
+        work, root = self._workspace, self._roots[tree]
+        if root is None:
+            return
+        after = self.game.play(root, action)
+        kept = self.preset.reuse_tree and not self.game.is_over(after) and work.trees[tree].descend(action)
+        self._roots[tree] = after if kept else None
+        if kept:
+            self.game.write(work.root_states[tree], after)
+
+    def run(
+        self,
+        states: Sequence[State],
+        limit: Limit,
+        seeds: Sequence[int],
+        *,
+        trees: Sequence[int] | None = None,
+        noise: RootNoise | None = None,
+    ) -> list[RootStatistics]:
+        """Searches every state with `limit.simulations` each; as many seeds as states.
+
+        A tree goes on if the state is its root, as in `Search`; otherwise it starts empty.
+
+        Args:
+          trees: which tree searches each state; default the first ones in order.
+          noise: mixed into the root's priors; such a tree starts empty.
+
+        Raises:
+          InvalidLimit: no number of simulations (games side by side cannot share a clock).
+          InvalidState: a game is over, or there are more states than trees that run at once.
+          OperatorError: an operator or the evaluator failed.
+        """
+        work = self._workspace
+        if not isinstance(limit, Limit) or limit.simulations is None or limit.seconds is not None:
+            raise InvalidLimit(f"a lockstep search takes a Limit in simulations alone, not {limit!r}")
+        simulations = limit.simulations
+        numbers = range(len(states)) if trees is None else trees
+        if len(states) > self._at_once or len(seeds) != len(states) or len(set(numbers)) != len(states):
+            raise InvalidState(f"{len(states)} states and {len(seeds)} seeds for {self._at_once} trees")
+        work.warm_up()
+        work.prepare(simulations)
+        for number in range(len(work.trees)):
+            work.start(number, 0, 0)
+        for number, state in zip(numbers, states, strict=True):
+            if self.game.is_over(state):
+                raise InvalidState(f"{self.game.name}: game {number} is over, there is nothing to search")
+            root = self._roots[number]
+            if root is None or noise is not None or not self.game.same(root, state):
+                work.set_root(number, state)
+            self._roots[number] = None  # an exception leaves a tree that nobody must use again
+        first = simulations if noise is None else 1
+        for number, seed in zip(numbers, seeds, strict=True):
+            work.start(number, first, seed, limit.stop_early and noise is None)
+        self._finish()
+        if noise is not None:
+            for number, seed in zip(numbers, seeds, strict=True):
+                work.mix_root_priors(number, noise.share, noise.concentration, np.random.default_rng(seed))
+                work.extend(number, simulations)
+            self._finish()
+        for number in numbers:
+            self._roots[number] = self.game.read(work.root_states[number])
+        return [self._statistics(number) for number in numbers]
+
+    def _finish(self) -> None:
+        while not self._workspace.finished():
+            self._workspace.step(SLICE)
+
+    def _statistics(self, number: int) -> RootStatistics:
+        moves = self._workspace.root(number)
+        chosen = final_move(self.preset.decision, moves.value, moves.visits, moves.proven)
+        return RootStatistics(
+            action=int(moves.action[chosen]),
+            actions=moves.action,
+            visits=moves.visits,
+            value=moves.value,
+            root_value=self._workspace.root_value(number),
+            simulations=self._workspace.done(number),
+        )

@@ -1,0 +1,390 @@
+"""`Search`: one game, one preset, one tree; run it on a state and read what it found."""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from engram.errors import InvalidLimit, InvalidState, check_whole
+from engram.games.catalogue import game as game_of
+from engram.games.game import Game, State
+from engram.presets.reading import preset
+from engram.rng import derive_seed
+from engram.search import persistence as tree_file
+from engram.search.decision import final_move, highest_value, interval, most_visited
+from engram.search.evaluation import Evaluator
+from engram.search.limit import Limit
+from engram.search.parallel import merged
+from engram.search.preset import Memory, Preset
+from engram.search.result import MoveStatistics, SearchResult
+from engram.search.tree import PLAYER_1, Tree
+from engram.search.workspace import DEFAULT_BYTES, UNBOUNDED, RootMoves, Workspace
+
+SLICE_S = 0.01
+SHORTEST_SLICE_S = 2e-4
+MAX_ROBUST_EXTENSION = 1.0
+
+
+class Search:
+    """A search of one game, kept from move to move.
+
+    Args:
+      game: from `engram.game(...)`, a user's own, or a name.
+      preset: from `engram.presets`, or a specification such as `"uct(exploration=1.0)"`.
+      max_nodes: bound on the nodes of the tree; None: what `max_bytes` holds.
+      max_bytes: bound on the bytes of its nodes (32 a node in plain UCT); of several trees together.
+      threads: simulations side by side, 1 to 256; None: the preset's own, 1 as a rule. One thread repeats bit
+        for bit; several on one tree do not.
+      parallel: `tree`, one for all threads, kept apart by virtual loss; `root`, one each, the roots added up.
+
+    Raises:
+      InvalidSpecification: no such preset.
+      InvalidParameter: a bound too small for one expansion; threads that the game or the preset cannot have.
+    """
+
+    def __init__(
+        self,
+        game: Game | str,
+        preset_: Preset | str = "uct",
+        *,
+        max_nodes: int | None = None,
+        max_bytes: int = DEFAULT_BYTES,
+        threads: int | None = None,
+        parallel: str | None = None,
+    ):
+        for name, bound in (("max_nodes", max_nodes), ("max_bytes", max_bytes)):
+            if bound is not None:
+                check_whole(name, bound)
+        self.game = game_of(game)
+        chosen = preset(preset_)
+        self.preset = replace(
+            chosen,
+            threads=chosen.threads if threads is None else threads,
+            parallel=chosen.parallel if parallel is None else parallel,
+        )
+        num_trees = self.preset.threads if self.preset.parallel == "root" else 1
+        self._workspace = Workspace(
+            self.game, self.preset, num_trees, max_nodes=max_nodes, max_bytes=max_bytes // num_trees
+        )
+        self._root: State | None = None
+        self._running: tuple[State, float] | None = None  # its root, and when it began
+
+    @property
+    def tree(self) -> Tree:
+        """The tree as it stands; with `parallel="root"` the first of them."""
+        return self._workspace.trees[0]
+
+    @property
+    def memory(self) -> Memory | None:
+        """What the preset's memory became for this game, its `store` among it; None without one.
+
+        With `parallel="root"` that of the first tree.
+        """
+        return self._workspace.memory
+
+    @property
+    def evaluator(self) -> Evaluator | None:
+        """What answers batches of its leaves; None without one."""
+        return self._workspace.evaluator
+
+    @property
+    def bytes_a_node(self) -> int:
+        """What a node of a tree takes, its columns included."""
+        return self._workspace.bytes_a_node
+
+    def warm_up(self) -> None:
+        """Compiles, or loads from the cache, all that this search calls; `run` does it before its clock starts."""
+        self._workspace.warm_up()
+
+    def clear(self) -> None:
+        """Forgets the tree, and what a memory of this search's own holds."""
+        self._root = None
+        for number in range(len(self._workspace.trees)):
+            self._workspace.forget(number)
+
+    def advance(self, action: int) -> None:
+        """Tells the search that a move was played: the root moves there and what is below it is kept.
+
+        Before the first search there is no root, and nothing happens.
+
+        Raises:
+          IllegalAction: the move is not legal at the root.
+        """
+        if self._root is None:
+            return
+        self._root = self.game.play(self._root, action)
+        work = self._workspace
+        kept = self.preset.reuse_tree and not self.game.is_over(self._root)
+        descended = [kept and tree.descend(action) for tree in work.trees]
+        if not any(descended):
+            self._root = None
+            return
+        for number, found in enumerate(descended):
+            if found:
+                self.game.write(work.root_states[number], self._root)
+            else:
+                work.set_root(number, self._root)
+
+    @property
+    def root(self) -> State | None:
+        """The position that the tree grows from, copied; None before the first search."""
+        return None if self._root is None else self.game.read(self._workspace.root_states[0])
+
+    def save(self, path: str | Path) -> None:
+        """Writes the search to a file, whole or not at all: tree, root, random numbers, and what it remembers.
+
+        Raises:
+          InvalidState: there is no tree yet.
+          InvalidParameter: a Python game, a memory that is shared, several threads or leaves in flight.
+          InvalidFile: it cannot be written.
+        """
+        if self._root is None:
+            raise InvalidState("there is nothing to save: this search has no tree yet")
+        tree_file.save(path, self._workspace)
+
+    def check_save(self, path: str | Path) -> None:
+        """Refuses before a long search what `save` would refuse after it, with the same exceptions."""
+        tree_file.check_save(path, self._workspace)
+
+    def load(self, path: str | Path, *, max_bytes: int = 1 << 36) -> None:
+        """Goes on from a file that `save` wrote, with the same game and preset; what the search held is forgotten.
+
+        `run(search.root, limit, seed=None)` then continues bit for bit as the search that was saved would have.
+
+        Args:
+          path: the file. max_bytes: a larger one is refused unread.
+
+        Raises:
+          InvalidFile: no such file, damaged, foreign, of another version, game or preset, or too large.
+        """
+        tree_file.load(path, self._workspace, max_bytes)
+        self._root = self.game.read(self._workspace.root_states[0])
+
+    def run(
+        self,
+        state: State,
+        limit: Limit,
+        *,
+        seed: int | None = 0,
+        progress: Callable[[int, float], None] | None = None,
+        every: int | None = None,
+        stop: Callable[[], bool] | None = None,
+    ) -> SearchResult:
+        """Searches from a state until the limit; Ctrl-C ends it within 0.1 s with the result so far.
+
+        The tree goes on if the state is its root (where `advance` has led, or the state of the run before);
+        otherwise it starts empty. A budget in
+        simulations counts new ones, and repeats bit for bit with the same seed, state and history.
+
+        Args:
+          state: a state of the game that is not over.
+          limit: simulations, seconds, or both.
+          seed: of the random numbers, any integer; None: they go on where the run before, or a loaded
+            file, left them, so that two runs of n and m simulations are one of n + m (unless a rule is a
+            function of the budget).
+          progress: called with (simulations, seconds) some times a second; it may look at `moves` and `tree`.
+          every: call it after each so many simulations instead, ≥ 1.
+          stop: asked every 10 ms or so; true ends the search as Ctrl-C does (`stopped` is `interrupted`).
+
+        Raises:
+          InvalidState: the state belongs to another game, or the game is over.
+          OperatorError: an operator or evaluator failed.
+        """
+        if not isinstance(limit, Limit):
+            raise InvalidLimit(f"a search takes a Limit, such as Limit(simulations=1000), not {limit!r}")
+        if self.game.is_over(state):
+            raise InvalidState(f"{self.game.name}: the game is over, there is nothing to search")
+        if every is not None:
+            check_whole("every", every, 1)
+        self.warm_up()
+        work = self._workspace
+        if self._root is None or not self.game.same(self._root, state):
+            for number in range(len(work.trees)):
+                work.set_root(number, state)
+        # A copy: the caller's object may be played on, in place, before the next search.
+        self._root = self.game.read(work.root_states[0])
+        # A rule that is a function of the budget is one of its own tree's.
+        work.prepare(limit.simulations and -(-limit.simulations // len(work.trees)))
+        budget = limit.simulations or UNBOUNDED
+        # The statistics of several trees decide together: no one of them knows that nothing can change.
+        early = limit.stop_early and self.preset.decision == "robust" and len(work.trees) == 1
+        for number, share in enumerate(self._shares(budget)):
+            tree_seed = derive_seed(seed, "tree", number) if seed is not None and number else seed
+            work.start(number, share, tree_seed, early)
+        begun = time.perf_counter()
+        root, self._root = self._root, None  # an exception leaves a tree that nobody must use again
+        with self._under_way(root, begun), _interrupts() as interrupted:
+
+            def ended() -> bool:
+                return interrupted.is_set() or (stop is not None and stop())
+
+            stopped = self._run_until(limit.seconds, begun, ended, progress, every)
+            if self.preset.decision == "max_robust" and limit.simulations:
+                extended = budget
+                while (
+                    stopped == "simulations" and not self._agreed() and extended < budget * (1 + MAX_ROBUST_EXTENSION)
+                ):
+                    extended += max(1, budget // 10)
+                    for number, share in enumerate(self._shares(extended)):
+                        work.extend(number, share)
+                    stopped = self._run_until(limit.seconds, begun, ended, progress, every)
+        self._root = root
+        # Also when it came in the very last slice: whoever asked for an end must not be overheard.
+        if interrupted.is_set():
+            stopped = "interrupted"
+        return self._result(root, time.perf_counter() - begun, stopped)
+
+    @contextmanager
+    def _under_way(self, root: State, begun: float) -> Iterator[None]:
+        self._running = (root, begun)
+        try:
+            yield
+        finally:
+            self._running = None
+
+    def so_far(self) -> SearchResult:
+        """What the run under way has found until now, for its `progress` and `stop`; `stopped` is `running`.
+
+        Raises:
+          InvalidState: no run is under way.
+        """
+        if self._running is None:
+            raise InvalidState("no search is under way")
+        root, begun = self._running
+        return self._result(root, time.perf_counter() - begun, "running")
+
+    def _run_until(
+        self,
+        seconds: float | None,
+        begun: float,
+        ended: Callable[[], bool],
+        progress: Callable[[int, float], None] | None,
+        every: int | None,
+    ) -> str:
+        work = self._workspace
+        fewest = self.preset.threads  # one simulation for each, however long it takes
+        count = fewest if every is None else min(fewest, every)
+        told = begun
+        while True:
+            before, done_before = time.perf_counter(), work.total_done()
+            work.step(count)
+            now = time.perf_counter()
+            done = work.total_done() - done_before
+            due = now - told > 0.1 if every is None else work.total_done() // every > done_before // every
+            if progress is not None and due:
+                told = now
+                progress(work.total_done(), now - begun)
+            if work.finished():
+                if work.is_proven(0):
+                    return "proven"
+                return "simulations" if work.left() <= 0 else "decided"
+            if ended():
+                return "interrupted"
+            if seconds is not None and now - begun >= seconds:
+                return "seconds"
+            # Slices are short, so that Ctrl-C and the clock are heard; their length changes no result.
+            # A slice that ended early, for want of room, says nothing of the simulations it did not do.
+            pace = (now - before) / max(done, 1)
+            left = math.inf if seconds is None else seconds - (now - begun)
+            wanted = min(SLICE_S, max(left / 2, SHORTEST_SLICE_S))
+            count = max(fewest, min(4 * max(done, fewest), int(wanted / max(pace, 1e-9))))
+            if every is not None:
+                count = min(count, every - work.total_done() % every)
+
+    def _shares(self, budget: int) -> list[int]:
+        share, more = divmod(budget, len(self._workspace.trees))
+        return [share + (number < more) for number in range(len(self._workspace.trees))]
+
+    def moves(self) -> RootMoves:
+        """The moves of the root as they stand, those of several trees added up."""
+        work = self._workspace
+        return work.root(0) if len(work.trees) == 1 else merged([work.root(k) for k in range(len(work.trees))])
+
+    def _agreed(self) -> bool:
+        moves = self.moves()
+        return most_visited(moves.value, moves.visits) == highest_value(moves.value, moves.visits)
+
+    def _result(self, root: State, seconds: float, stopped: str) -> SearchResult:
+        work = self._workspace
+        found = self.moves()
+        actions, visits, value, prior = found.action, found.visits, found.value, found.prior
+        memory = np.full(len(actions), np.nan) if found.memory is None else found.memory
+        low, high = interval(value, visits)
+        low, high = np.where(found.proven, value, low), np.where(found.proven, value, high)
+        chosen = final_move(self.preset.decision, value, visits, found.proven)
+        order = np.lexsort((actions, -value, -visits.astype(np.int64)))
+        moves = tuple(
+            MoveStatistics(
+                action=int(actions[k]),
+                name=self.game.action_name(int(actions[k]), root),
+                visits=int(visits[k]),
+                value=float(value[k]),
+                low=float(low[k]),
+                high=float(high[k]),
+                prior=float(prior[k]),
+                principal_variation=self._line(root, int(actions[k])),
+                proven=bool(found.proven[k]),
+                memory=None if np.isnan(memory[k]) else float(memory[k]),
+            )
+            for k in order
+        )
+        return SearchResult(
+            game=self.game.name,
+            player=int(self.tree.nodes[0]["flags"] & PLAYER_1),
+            action=int(actions[chosen]),
+            name=self.game.action_name(int(actions[chosen]), root),
+            value=self._root_value(),
+            simulations=work.total_done(),
+            seconds=seconds,
+            moves=moves,
+            nodes=sum(tree.num_nodes for tree in work.trees),
+            node_bytes=sum(tree.num_nodes for tree in work.trees) * work.bytes_a_node,
+            tree_full=any(tree.full for tree in work.trees),
+            stopped=stopped,
+        )
+
+    def _root_value(self) -> float:
+        work = self._workspace
+        values = [work.root_value(number) for number in range(len(work.trees))]
+        visits = [int(tree.nodes[0]["visit_count"]) for tree in work.trees]
+        return float(np.average(values, weights=visits)) if sum(visits) and len(values) > 1 else values[0]
+
+    def _line(self, root: State, action: int, longest: int = 16) -> tuple[str, ...]:
+        """The most visited line that begins with an action, in the tree that has been there most."""
+        line = [action]
+        tree, node, most = self.tree, 0, 0
+        for candidate in self._workspace.trees:
+            children = candidate.children()
+            for k in np.flatnonzero(children["action"] == action):
+                if children["visit_count"][k] > most:
+                    first = int(candidate.nodes[0]["first_child"])
+                    tree, node, most = candidate, first + int(k), int(children["visit_count"][k])
+        while node and len(line) < longest:
+            children = tree.children(node)
+            if not len(children) or children["visit_count"].max() == 0:
+                break
+            node = int(tree.nodes[node]["first_child"]) + int(children["visit_count"].argmax())
+            line.append(int(tree.nodes[node]["action"]))
+        return tuple(self.game.move_names(line, root))
+
+
+@contextmanager
+def _interrupts() -> Iterator[threading.Event]:
+    """An event that Ctrl-C sets instead of raising; elsewhere than in the main thread it is never set."""
+    event = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield event
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: event.set())
+    try:
+        yield event
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,371 @@
+"""The Go board: one record for every size, and the small inlined functions that change it.
+
+A point is a number: (row + 1)·stride + column + 1 with stride = width + 1, row 0 on top. One border
+point between rows serves both sides, so the four neighbours are ±1 and ±stride.
+
+`chain[p]` says all about a point: 0 empty, 3 border, else 4·head + 1 (Black) or 4·head + 2 (White),
+where `head` is one point of the chain, the same for all its stones. The border has the bits of both
+colours. `liberties[head]` counts pseudo-liberties: every (stone, empty neighbour) pair of the chain.
+`following` links the stones of a chain in a ring. Empty and border points belong to chain 0, whose
+count only absorbs updates that concern no chain.
+
+Four neighbours are handled at once, as four 16-bit lanes of one word (up, left, right, down): a lane
+is zero or not without a branch, and one comparison decides a whole neighbourhood. Random positions
+make nearly every branch on one neighbour a coin flip for the processor; see docs/performance.md.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engram.native.intrinsics import popcount, trailing_zeros
+from engram.native.jit import compiled
+from engram.rng import mix
+
+MAX_SIZE = 25
+MAX_POINTS = (MAX_SIZE + 1) * (MAX_SIZE + 2) + 2
+MAX_MOVES = 3 * MAX_SIZE * MAX_SIZE
+MAX_HISTORY = 8
+"""Boards before the present one that a state keeps; a power of 2."""
+WORDS = (MAX_SIZE * MAX_SIZE + 63) // 64
+
+BORDER = 3
+NEUTRAL = 1 << 14
+"""Start of chain 0's count: no game drifts by more than 4 a move, so it stays above 0 and below 2¹⁵."""
+
+board_dtype = np.dtype(
+    [
+        ("width", np.uint64),  # points on a side
+        ("colour", np.uint64),  # to move: 0 Black, 1 White
+        ("passes", np.uint64),  # passes in a row; 2 ends the game
+        ("num_moves", np.uint64),
+        ("move_limit", np.uint64),
+        ("ko", np.uint64),  # point that simple ko forbids to the side to move, else 0
+        ("balance", np.int64),  # black stones minus white stones
+        ("komi", np.float64),
+        ("key", np.uint64),  # Zobrist key of the stones
+        ("captures", np.uint64),  # moves that took stones
+        ("num_past", np.uint64),
+        ("seen", np.uint64, (64,)),  # Bloom filter over `past`, one bit a position
+        ("chain", np.uint16, (MAX_POINTS,)),
+        ("liberties", np.uint16, (MAX_POINTS,)),
+        ("following", np.uint16, (MAX_POINTS,)),
+        ("listed", np.uint16, (MAX_POINTS,)),  # scratch: empty points in a rollout, taken stones in `play`
+        ("laid", np.uint64, (2, WORDS)),  # the stones of Black and White, a bit a cell
+        ("earlier", np.uint64, (MAX_HISTORY, 2, WORDS)),  # the same before move number n, at n modulo 8
+        ("past", np.uint64, (MAX_MOVES + 1,)),  # keys of all positions so far, this one included
+    ],
+    align=True,
+)
+
+_0 = np.uint64(0)
+_1 = np.uint64(1)
+_2 = np.uint64(2)
+_4 = np.uint64(4)
+_15 = np.uint64(15)
+_16 = np.uint64(16)
+_32 = np.uint64(32)
+_48 = np.uint64(48)
+_63 = np.uint64(63)
+_LANE = np.uint64(0xFFFF)
+_HIGH = np.uint64(0x8000800080008000)
+_REST = np.uint64(0x7FFF7FFF7FFF7FFF)
+_FOURS = np.uint64(0x0004000400040004)
+_NEUTRAL = np.uint64(NEUTRAL)
+_SEED = np.uint64(0x60B0A7D5EED50001)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+ONES = np.uint64(0x0001000100010001)
+
+
+# ------------------------------------------------------------------------------- keys of positions
+
+
+@compiled(inline=True)
+def zobrist(point, kind):
+    """The random word of a point: kind 0 black stone, 1 white stone, 2 ko.
+
+    Computed where it is needed: splitmix64's output at an index costs less than a table in the cache.
+    """
+    return mix(_SEED + _GOLDEN * (point * _4 + kind + _1))
+
+
+@compiled(inline=True)
+def remember(board):
+    """Adds the present position to those that may not come again."""
+    key = board.key
+    board.past[board.num_past] = key
+    board.num_past += _1
+    slot = (key >> np.uint64(6)) & _63
+    board.seen[slot] |= _1 << (key & _63)
+
+
+@compiled(inline=True)
+def is_past(board, key):
+    """Whether the stones have lain so before."""
+    if (board.seen[(key >> np.uint64(6)) & _63] >> (key & _63)) & _1 == _0:
+        return False
+    index = board.num_past
+    while index > _0:
+        index -= _1
+        if board.past[index] == key:
+            return True
+    return False
+
+
+# ------------------------------------------------------------------------------- neighbourhoods
+
+
+@compiled(inline=True)
+def around(board, point, stride):
+    """The chain words of the four neighbours, one a lane."""
+    return (
+        np.uint64(board.chain[point - stride])
+        | (np.uint64(board.chain[point - _1]) << _16)
+        | (np.uint64(board.chain[point + _1]) << _32)
+        | (np.uint64(board.chain[point + stride]) << _48)
+    )
+
+
+@compiled(inline=True)
+def not_zero(lanes):
+    """The high bit of each lane that is not zero; lanes are below 2¹⁵ + 1."""
+    return (lanes + _REST) & _HIGH
+
+
+@compiled(inline=True)
+def _chain_liberties(board, lanes, shift):
+    return np.uint64(board.liberties[((lanes >> shift) & _LANE) >> _2])
+
+
+@compiled(inline=True)
+def liberties_after(board, lanes):
+    """Pseudo-liberties that each neighbour's chain keeps when a stone fills the point between them.
+
+    A chain loses one for each lane it stands in. That is 4 less the lanes that differ, and all six
+    comparisons are two rotations of the word.
+    """
+    left = (
+        _chain_liberties(board, lanes, _0)
+        | (_chain_liberties(board, lanes, _16) << _16)
+        | (_chain_liberties(board, lanes, _32) << _32)
+        | (_chain_liberties(board, lanes, _48) << _48)
+    )
+    differs = not_zero(lanes ^ ((lanes << _16) | (lanes >> _48))) >> _15
+    differs_across = not_zero(lanes ^ ((lanes << _32) | (lanes >> _32))) >> _15
+    differs_next = (differs >> _16) | (differs << _48)
+    return left - (_FOURS - differs - differs_next - differs_across)
+
+
+@compiled(inline=True)
+def has_empty(lanes):
+    """Whether a neighbour is empty."""
+    return not_zero(lanes) != _HIGH
+
+
+@compiled(inline=True)
+def bits_of(lanes, colour):
+    """1 in each lane that holds a stone of `colour` or the border."""
+    return (lanes >> colour) & ONES
+
+
+@compiled(inline=True)
+def safe(left, theirs):
+    """Not zero where the move is no suicide: a neighbour is empty, an own chain that keeps a liberty,
+    or an enemy chain that loses its last."""
+    return not_zero(left) ^ (theirs << _15)
+
+
+@compiled(inline=True)
+def is_eye(board, point, enemy, stride):
+    """Whether a point among own stones is an eye: the enemy has no more than one of its diagonals, at
+    the border none."""
+    lanes = (
+        np.uint64(board.chain[point - stride - _1])
+        | (np.uint64(board.chain[point - stride + _1]) << _16)
+        | (np.uint64(board.chain[point + stride - _1]) << _32)
+        | (np.uint64(board.chain[point + stride + _1]) << _48)
+    )
+    border = lanes & (lanes >> _1) & ONES
+    enemies = bits_of(lanes, enemy) & ~border
+    return popcount(enemies) + np.uint64(border != _0) < _2
+
+
+# ------------------------------------------------------------------------------- changing stones
+
+
+@compiled(inline=True)
+def _merge(board, one, other):
+    """Joins two chains given by their words; the one with fewer pseudo-liberties, as a rule the
+    smaller, is rewritten. Returns the word of the whole."""
+    ours = np.uint64(board.liberties[one >> _2])
+    theirs = np.uint64(board.liberties[other >> _2])
+    if theirs > ours:
+        one, other = other, one
+    kept = one >> _2
+    head = other >> _2
+    stone = head
+    while True:
+        board.chain[stone] = one
+        stone = np.uint64(board.following[stone])
+        if stone == head:
+            break
+    board.liberties[kept] = ours + theirs
+    link = board.following[kept]
+    board.following[kept] = board.following[head]
+    board.following[head] = link
+    return one
+
+
+@compiled(inline=True)
+def _gain(board, point):
+    head = np.uint64(board.chain[point]) >> _2
+    board.liberties[head] = np.uint64(board.liberties[head]) + _1
+
+
+@compiled(inline=True)
+def _remove(board, head, stride, num_listed):
+    stone = head
+    while True:
+        board.chain[stone] = 0
+        board.listed[num_listed] = stone
+        num_listed += _1
+        _gain(board, stone - stride)
+        _gain(board, stone - _1)
+        _gain(board, stone + _1)
+        _gain(board, stone + stride)
+        stone = np.uint64(board.following[stone])
+        if stone == head:
+            break
+    return num_listed
+
+
+@compiled(inline=True)
+def put_stone(board, point, colour, stride, lanes, left, num_listed):
+    """Puts a stone where it may lie, joins chains and takes what has no liberty.
+
+    `lanes` and `left` are `around` and `liberties_after` of the point. Taken stones are appended to
+    `listed` from `num_listed` on; returns its new length. Keys, ko and balance are the caller's.
+    """
+    theirs = bits_of(lanes, _1 - colour)
+    mine = bits_of(lanes, colour) & ~theirs
+    word = (lanes >> (trailing_zeros(mine) & _63)) & _LANE
+    if mine == _0:
+        word = point * _4 + _1 + colour
+    head = word >> _2
+    board.liberties[point] = 0
+    board.liberties[(lanes & _LANE) >> _2] = left
+    board.liberties[((lanes >> _16) & _LANE) >> _2] = left >> _16
+    board.liberties[((lanes >> _32) & _LANE) >> _2] = left >> _32
+    board.liberties[lanes >> np.uint64(50)] = left >> _48
+    board.liberties[head] = np.uint64(board.liberties[head]) + _4 - popcount(not_zero(lanes))
+    board.chain[point] = word
+    board.following[point] = point
+    link = board.following[head]
+    board.following[head] = point
+    board.following[point] = link
+
+    others = (lanes ^ (word * ONES)) & ((mine << _16) - mine)
+    while others != _0:
+        other = (lanes >> (trailing_zeros(others) & _48)) & _LANE
+        word = _merge(board, word, other)
+        others &= (not_zero(lanes ^ (other * ONES)) >> _15) * _LANE
+
+    taken = theirs & ~(not_zero(left) >> _15)
+    while taken != _0:
+        other = (lanes >> trailing_zeros(taken)) & _LANE
+        num_listed = _remove(board, other >> _2, stride, num_listed)
+        taken &= not_zero(lanes ^ (other * ONES)) >> _15
+    return num_listed
+
+
+@compiled(inline=True)
+def key_after(board, point, colour, lanes, left):
+    """Key of the stones as they would lie after a move that is no suicide."""
+    key = board.key ^ zobrist(point, colour)
+    enemy = _1 - colour
+    taken = bits_of(lanes, enemy) & ~(not_zero(left) >> _15)
+    while taken != _0:
+        other = (lanes >> trailing_zeros(taken)) & _LANE
+        head = other >> _2
+        stone = head
+        while True:
+            key ^= zobrist(stone, enemy)
+            stone = np.uint64(board.following[stone])
+            if stone == head:
+                break
+        taken &= not_zero(lanes ^ (other * ONES)) >> _15
+    return key
+
+
+# ------------------------------------------------------------------------------- the whole board
+
+
+@compiled(inline=True)
+def used_points(board):
+    """Entries of the point arrays that a board of this width uses."""
+    return (board.width + _1) * (board.width + _2) + _1
+
+
+@compiled(inline=True)
+def reset_neutral(board):
+    """Takes back what chain 0's count has drifted by."""
+    board.liberties[0] = _NEUTRAL
+
+
+@compiled
+def area_balance(board):
+    """Black area minus White area: stones, and empty regions that touch one colour only."""
+    width = board.width
+    stride = width + _1
+    reached = np.zeros(MAX_POINTS, np.uint8)
+    region = np.empty(MAX_POINTS, np.uint16)
+    total = board.balance
+    for start in range(stride + _1, stride * stride):
+        if board.chain[start] != 0 or reached[start]:
+            continue
+        reached[start] = 1
+        region[0] = start
+        size = 1
+        done = 0
+        touched = _0
+        while done < size:
+            point = np.uint64(region[done])
+            done += 1
+            for neighbour in (point - stride, point - _1, point + _1, point + stride):
+                word = np.uint64(board.chain[neighbour])
+                if word == _0:
+                    if not reached[neighbour]:
+                        reached[neighbour] = 1
+                        region[size] = neighbour
+                        size += 1
+                elif word != np.uint64(BORDER):
+                    touched |= word & np.uint64(3)
+        if touched == _1:
+            total += size
+        elif touched == _2:
+            total -= size
+    return total
+
+
+def empty_board(width: int, komi: float, move_limit: int) -> np.ndarray:
+    """A board without stones, Black to move, as an array of one record; its position is remembered."""
+    boards = np.zeros(1, board_dtype)
+    board = boards[0]
+    board["width"] = width
+    board["move_limit"] = move_limit
+    board["komi"] = komi
+    board["chain"][:] = BORDER
+    for row in range(width):
+        first = (row + 1) * (width + 1) + 1
+        board["chain"][first : first + width] = 0
+    board["liberties"][0] = NEUTRAL
+    board["past"][0] = 0
+    board["num_past"] = 1
+    board["seen"][0] = 1
+    return boards
+
+
+def point_of(action: int, width: int) -> int:
+    """The board's number of the point that an action names."""
+    row, column = divmod(action, width)
+    return (row + 1) * (width + 1) + column + 1

@@ -1,0 +1,91 @@
+"""The last boards of a Go game as words of bits, and the planes that a network sees of them.
+
+A board is two words' rows, Black's stones and White's; bit row·size + column, as actions are numbered.
+`play` keeps them, rollouts do not: they end where nobody looks back.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engram.games.go.board import MAX_HISTORY
+from engram.native.intrinsics import trailing_zeros
+from engram.native.jit import compiled
+
+_1 = np.uint64(1)
+_6 = np.uint64(6)
+_63 = np.uint64(63)
+_SLOT = np.uint64(MAX_HISTORY - 1)
+KOMI_SCALE = 1.0 / 15.0
+"""Times komi: between -1 and 1 for those in use."""
+
+
+@compiled(inline=True)
+def used_words(board):
+    """Words that hold one colour's stones on a board of this width."""
+    return (board.width * board.width + _63) >> _6
+
+
+@compiled(inline=True)
+def keep_board(board):
+    """Before a move: the stones as they lie become the board before."""
+    slot = board.num_moves & _SLOT
+    for word in range(used_words(board)):
+        board.earlier[slot, 0, word] = board.laid[0, word]
+        board.earlier[slot, 1, word] = board.laid[1, word]
+
+
+@compiled(inline=True)
+def last_point(board):
+    """The point of the move that `play` made last, or 0: at the start, after a pass, or set up without a move."""
+    if board.num_moves == np.uint64(0) or board.passes != np.uint64(0):
+        return np.uint64(0)
+    slot = (board.num_moves - _1) & _SLOT
+    other = _1 - board.colour
+    for word in range(used_words(board)):
+        laid = board.laid[other, word] & ~board.earlier[slot, other, word]
+        if laid != np.uint64(0):
+            cell = (np.uint64(word) << _6) + trailing_zeros(laid)
+            return (cell // board.width + _1) * (board.width + _1) + cell % board.width + _1
+    return np.uint64(0)
+
+
+@compiled(inline=True)
+def flip_stone(board, cell, colour):
+    """Lays or takes the stone of a cell."""
+    board.laid[colour, cell >> _6] ^= _1 << (cell & _63)
+
+
+@compiled(inline=True)
+def copy_boards(target, source):
+    """Copies what is used of the boards kept."""
+    for word in range(used_words(source)):
+        for colour in range(np.uint64(2)):
+            target.laid[colour, word] = source.laid[colour, word]
+            for slot in range(np.uint64(MAX_HISTORY)):
+                target.earlier[slot, colour, word] = source.earlier[slot, colour, word]
+
+
+@compiled(inline=True)
+def _spread(words, area, planes, first):
+    for cell in range(area):
+        planes[first + cell] = np.float32((words[cell >> _6] >> (cell & _63)) & _1)
+
+
+def encode_history(state, planes, steps):
+    """The mover's and the other's stones now, one move ago … `steps` moves ago, then one plane of komi for
+    the mover; returns how many planes. Boards before the first are empty."""
+    area = state.width * state.width
+    mine = state.colour
+    _spread(state.laid[mine], area, planes, np.uint64(0))
+    _spread(state.laid[_1 - mine], area, planes, area)
+    first = area + area
+    for back in range(_1, np.uint64(steps) + _1):
+        slot = (state.num_moves - back) & _SLOT
+        _spread(state.earlier[slot, mine], area, planes, first)
+        _spread(state.earlier[slot, _1 - mine], area, planes, first + area)
+        first += area + area
+    komi = np.float32((state.komi if mine != np.uint64(0) else -state.komi) * KOMI_SCALE)
+    for cell in range(area):
+        planes[first + cell] = komi
+    return 2 * steps + 3

@@ -1,0 +1,225 @@
+"""Games of Go as SGF files: the main line of a file as moves, a game as a file.
+
+What a file may say goes beyond what a game of ours can be, so every file is checked move by move as it
+is read: stones without a liberty, moves onto stones, suicide and repetitions are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sgfmill import boards, sgf_moves
+from sgfmill import sgf as sgfmill_sgf
+
+from engram.errors import IllegalAction, InvalidFile, InvalidSpecification, InvalidState
+from engram.games.game import Game, State
+from engram.games.go.board import board_dtype
+from engram.games.go.rules import area, go, stones, turn_to
+
+LARGEST_BYTES = 1 << 24
+_STONES = {2.75, 3.25, 3.75}
+_HUNDREDTHS = {275, 325, 375, 550, 650, 750}
+_COLOURS = ("b", "w")
+
+Move = tuple[int, int]
+"""Who moved (0 is Black) and the action."""
+
+
+@dataclass(frozen=True)
+class GameFile:
+    """The main line of an SGF file.
+
+    Attributes:
+      game: of the file's size and komi.
+      start: the position before the first move, set-up stones among it.
+      moves: who moved and where; the same side may move twice in a row.
+    """
+
+    game: Game
+    start: State
+    moves: tuple[Move, ...]
+
+    def position(self, number: int | None = None) -> State:
+        """The position after so many moves, default all.
+
+        Raises:
+          InvalidState: the file has fewer moves.
+        """
+        number = len(self.moves) if number is None else number
+        if not 0 <= number <= len(self.moves):
+            raise InvalidState(f"the file has {len(self.moves)} moves, so there is no position after {number}")
+        state = self.start
+        for player, action in self.moves[:number]:
+            state = play_as(self.game, state, player, action)
+        return state
+
+
+def is_go(game: Game) -> bool:
+    """Whether a game is one that `go` made."""
+    return game.compiled and game.state_dtype == board_dtype
+
+
+def play_as(game: Game, state: State, player: int, action: int) -> State:
+    """The state after a move by `player`, whoever is to move, also after two passes: people correct and resume games.
+
+    Raises:
+      IllegalAction: the move is not legal for that player, or the game's move limit is reached.
+    """
+    return game.play(on_move(game, state, player), action)
+
+
+def on_move(game: Game, state: State, player: int) -> State:
+    """The state with `player` to move; the same one where that is so and the game goes on."""
+    goes_on = game.to_play(state) == player and not game.is_over(state)
+    return state if goes_on else turn_to(state, player)
+
+
+def read_sgf(source: str | bytes | Path, game: Game | None = None) -> GameFile:
+    """The main line of an SGF file: set-up stones, moves and passes.
+
+    Args:
+      source: a path, or the file's bytes.
+      game: the game that the file must fit in size, and whose komi then holds; default: size and komi
+        as the file says (komi 0 if it says nothing; `KM[650]` and, where stones are counted, `KM[3.75]` and `KM[375]`
+        are what some servers write for 6.5 and 7.5 points).
+
+    Raises:
+      InvalidFile: it cannot be read, is no SGF of Go, is damaged, has another size than the game, places
+        stones after the first move, or holds an illegal move; the sentence says which.
+    """
+    name = "the SGF" if isinstance(source, bytes) else str(source)
+    raw = source if isinstance(source, bytes) else _bytes(Path(source), name)
+    try:
+        file = sgfmill_sgf.Sgf_game.from_bytes(raw)
+        root = file.get_root()
+        if (kind := _number(root, "GM", 1)) != 1:
+            raise ValueError(f"it holds another game, GM[{kind}]")
+        size, komi = file.get_size(), _points(_number(root, "KM", 0.0))
+        setup, plays = sgf_moves.get_setup_and_moves(file)
+        first = root.get("PL") if root.has_property("PL") else None
+        handicap = _number(root, "HA", 0) > 1
+    except ValueError as error:
+        raise InvalidFile(f"{name} is no SGF of a game of Go that can be read: {_sentence(error)}") from None
+    if game is None:
+        try:
+            game = go(size, komi)
+        except InvalidSpecification as error:
+            raise InvalidFile(f"{name}: {error}") from None
+    elif not is_go(game):
+        raise InvalidFile(f"{name} is a game of Go, not of {game.name}")
+    elif (own := len(stones(game.initial_state()))) != size:
+        raise InvalidFile(f"{name} is on a board of {size}×{size}, not {own}×{own}")
+    first = first or (plays[0][0] if plays else "w" if handicap else "b")
+    try:
+        start = turn_to(game.parse_state(_diagram(setup)), _COLOURS.index(first))
+        moves = [(_COLOURS.index(colour), _action(point, size)) for colour, point in plays]
+        state = start
+        for player, action in moves:
+            state = play_as(game, state, player, action)
+    except InvalidState as error:
+        raise InvalidFile(f"{name}: {error}") from None
+    except IllegalAction as error:
+        raise InvalidFile(f"{name}: move {int(state['num_moves']) + 1} cannot be played: {error}") from None
+    return GameFile(game, start, tuple(moves))
+
+
+def write_sgf(
+    game: Game,
+    start: State,
+    moves: Sequence[Move],
+    *,
+    result: str | None = None,
+    players: tuple[str, str] | None = None,
+    comments: dict[int, str] | None = None,
+) -> bytes:
+    """A game of Go as an SGF file.
+
+    Args:
+      game: for its size and komi. start: the position before the first move.
+      moves: who moved and where.
+      result: such as "B+3.5", "W+R" or "0"; None: unknown.
+      players: names of Black and White.
+      comments: by the number of the move (from 1; 0: the start), such as a search's value.
+    """
+    marks = stones(start)
+    size = len(marks)
+    file = sgfmill_sgf.Sgf_game(size=size, encoding="UTF-8")
+    root = file.get_root()
+    root.set("KM", float(start["komi"]))
+    root.set("RU", "Tromp-Taylor without suicide")
+    black, white = ([_point(int(action), size) for action in np.flatnonzero(marks == 1 + k)] for k in (0, 1))
+    if black or white:
+        root.set_setup_stones(black, white)
+    if game.to_play(start) != 0:
+        root.set("PL", "w")
+        if len(black) > 1 and not white:
+            root.set("HA", len(black))
+    if result is not None:
+        root.set("RE", result)
+    if players is not None:
+        root.set("PB", players[0])
+        root.set("PW", players[1])
+    for number in range(len(moves) + 1):
+        node = root
+        if number:
+            player, action = moves[number - 1]
+            node = file.extend_main_sequence()
+            node.set_move(_COLOURS[player], None if action == size * size else _point(action, size))
+        if comments and number in comments:
+            node.set("C", comments[number])
+    return bytes(file.serialise())
+
+
+def result_text(state: State) -> str:
+    """The score as the stones lie, as SGF and GTP write it: "B+3.5", "W+0.5", "0"."""
+    lead = area(state) - float(state["komi"])
+    return f"{'B' if lead > 0 else 'W'}+{abs(lead):g}" if lead else "0"
+
+
+def _bytes(path: Path, name: str) -> bytes:
+    try:
+        if path.stat().st_size > LARGEST_BYTES:
+            raise InvalidFile(f"{name} is too large for an SGF of one game")
+        return path.read_bytes()
+    except (OSError, ValueError) as error:
+        raise InvalidFile(f"{name} cannot be read: {_sentence(error)}") from None
+
+
+def _number(root: Any, name: str, default: float) -> float:
+    if not root.has_property(name):
+        return default
+    try:
+        return root.get(name)
+    except ValueError:
+        given = root.get_raw(name)[:20].decode("ascii", "backslashreplace")
+        raise ValueError(f"{name} is no number, but {given!r}") from None
+
+
+def _points(komi: float) -> float:
+    """Points of a komi that may be in hundredths, or in stones, of which each is two points."""
+    stones = komi / 100.0 if komi in _HUNDREDTHS else komi
+    return 2.0 * stones if stones in _STONES else stones
+
+
+def _sentence(error: Exception) -> str:
+    said = " ".join(str(error).split())[:200] or "a value is malformed"
+    # A damaged file's own bytes can stand in it, and must not reach a terminal.
+    return "".join(mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}" for mark in said)
+
+
+def _action(point: tuple[int, int] | None, size: int) -> int:
+    return size * size if point is None else (size - 1 - point[0]) * size + point[1]
+
+
+def _point(action: int, size: int) -> tuple[int, int]:
+    return size - 1 - action // size, action % size
+
+
+def _diagram(board: boards.Board) -> str:
+    marks = {"b": "X", "w": "O", None: "."}
+    rows = reversed(range(board.side))
+    return "\n".join("".join(marks[board.get(row, column)] for column in range(board.side)) for row in rows)

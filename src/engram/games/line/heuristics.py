@@ -1,0 +1,200 @@
+"""Heuristics of line games for search by depth: what an unfinished position seems to be worth.
+
+A heuristic is a compiled function `(state) -> float64` in (-1, 1) for player 0, like a game's `outcome`.
+Both here are a difference d of the players' counts, brought into range as 0.99·d / (s + |d|): only the
+order matters to minimax.
+
+* naive, s = 8: "the amount of tokens in a row minus the opponent's amount in a row". The source says no
+  more. Read here as: every segment of 2 … run-1 adjacent stones in a line counts one, whether it can
+  still grow or not; three in a row hold two segments of 2 and one of 3.
+* potential, s = 4^(run-1): every window of `run` cells in a line that only one player can still fill counts
+  4^(n-1) for the n stones that he has in it. No source: it is the common count of open windows.
+
+Source of `naive`: the thesis on temporal-difference search in Connect-4, §4 (Minimax).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import float64, from_dtype
+
+from engram.games.game import Game
+from engram.games.line import many_words as line_wide
+from engram.games.line import one_word as line
+from engram.native.intrinsics import popcount
+from engram.native.jit import Callback, compiled
+
+_0 = np.uint64(0)
+_1 = np.uint64(1)
+
+
+@compiled(inline=True)
+def _squash(difference, scale):
+    return 0.99 * difference / (scale + abs(difference))
+
+
+# ------------------------------------------------------------------------------------ one word a player
+
+
+@compiled(inline=True)
+def _step(direction, height):
+    return _1 if direction == 0 else height + np.uint64(direction) - np.uint64(2)
+
+
+@compiled
+def _segments(board, height, run):
+    """Segments of 2 … run-1 adjacent stones, in all four directions."""
+    count = np.int64(0)
+    for direction in range(4):
+        step = _step(direction, height)
+        found = board
+        shifted = board
+        for _ in range(np.int64(run) - 2):
+            # Shifting step by step keeps every shift below 64 bits.
+            shifted >>= step
+            found &= shifted
+            count += np.int64(popcount(found))
+    return count
+
+
+@compiled
+def _windows(own, other, cells, height, run):
+    """Sum of 4^(n-1) over the windows without a stone of `other` that hold n ≥ 1 of `own`."""
+    total = 0.0
+    for direction in range(4):
+        step = _step(direction, height)
+        free = cells & ~other
+        stones = own
+        start = cells & ~other
+        # The stones of all windows are counted at once: five words hold the binary digits of the counts.
+        ones = twos = fours = eights = sixteens = _0
+        for _ in range(np.int64(run)):
+            start &= free
+            carry = stones
+            ones, carry = ones ^ carry, ones & carry
+            twos, carry = twos ^ carry, twos & carry
+            fours, carry = fours ^ carry, fours & carry
+            eights, carry = eights ^ carry, eights & carry
+            sixteens ^= carry
+            free >>= step
+            stones >>= step
+        weight = 1.0
+        for number in range(1, np.int64(run)):
+            same = start & (ones if number & 1 else ~ones) & (twos if number & 2 else ~twos)
+            same &= (fours if number & 4 else ~fours) & (eights if number & 8 else ~eights)
+            same &= sixteens if number & 16 else ~sixteens
+            total += weight * np.float64(popcount(same))
+            weight *= 4.0
+    return total
+
+
+def naive(state):
+    theirs = state.mine ^ state.stones
+    difference = _segments(state.mine, state.height, state.run) - _segments(theirs, state.height, state.run)
+    if popcount(state.stones) & _1:
+        difference = -difference
+    return _squash(np.float64(difference), 8.0)
+
+
+def potential(state):
+    mine, theirs = state.mine, state.mine ^ state.stones
+    difference = _windows(mine, theirs, state.cells, state.height, state.run)
+    difference -= _windows(theirs, mine, state.cells, state.height, state.run)
+    if popcount(state.stones) & _1:
+        difference = -difference
+    return _squash(difference, 4.0 ** (np.float64(state.run) - 1.0))
+
+
+# -------------------------------------------------------------------------------- several words a player
+
+
+@compiled(inline=True)
+def _owner(state, row, column):
+    """0 or 1 for the player of the stone there (row from below), -1 for an empty cell."""
+    bit = row + column * (state.rows + 1)
+    word = bit >> 6
+    shift = np.uint64(bit & 63)
+    if (state.stones[0, word] >> shift) & _1:
+        return 0
+    return 1 if (state.stones[1, word] >> shift) & _1 else -1
+
+
+@compiled(inline=True)
+def _direction(direction):
+    """Steps in row and column."""
+    if direction == 0:
+        return 1, 0
+    return direction - 2, 1
+
+
+def naive_wide(state):
+    difference = 0
+    for column in range(state.columns):
+        for row in range(state.rows):
+            owner = _owner(state, row, column)
+            if owner < 0:
+                continue
+            for direction in range(4):
+                down, right = _direction(direction)
+                length = 1
+                r, c = row + down, column + right
+                while length < state.run - 1 and 0 <= r < state.rows and c < state.columns:
+                    if _owner(state, r, c) != owner:
+                        break
+                    length += 1
+                    r += down
+                    c += right
+                difference += (length - 1) * (1 - 2 * owner)
+    return _squash(np.float64(difference), 8.0)
+
+
+def potential_wide(state):
+    difference = 0.0
+    for column in range(state.columns):
+        for row in range(state.rows):
+            for direction in range(4):
+                down, right = _direction(direction)
+                last_row = row + down * (state.run - 1)
+                if last_row < 0 or last_row >= state.rows or column + right * (state.run - 1) >= state.columns:
+                    continue
+                first = second = 0
+                for number in range(state.run):
+                    owner = _owner(state, row + number * down, column + number * right)
+                    first += owner == 0
+                    second += owner == 1
+                if first > 0 and second == 0:
+                    difference += 4.0 ** (first - 1)
+                elif second > 0 and first == 0:
+                    difference -= 4.0 ** (second - 1)
+    return _squash(difference, 4.0 ** (np.float64(state.run) - 1.0))
+
+
+# ------------------------------------------------------------------------------------------- by name
+
+LINE_HEURISTICS = ("naive", "potential")
+"""Names of the heuristics that line games have."""
+
+_CODE: dict[tuple[str, np.dtype[Any]], Callable[..., Any]] = {
+    ("naive", line.state_dtype): naive,
+    ("potential", line.state_dtype): potential,
+    ("naive", line_wide.state_dtype): naive_wide,
+    ("potential", line_wide.state_dtype): potential_wide,
+}
+
+
+def is_line_game(game: Game) -> bool:
+    """Whether the heuristics of this file understand the game's states."""
+    return game.state_dtype in (line.state_dtype, line_wide.state_dtype)
+
+
+def line_heuristic(game: Game, name: str) -> Callable[..., Any]:
+    """The heuristic `name` for a line game, as a function over its record."""
+    return _CODE[name, game.state_dtype]
+
+
+def heuristic_callback(game: Game, function: Callable[..., Any]) -> Callback:
+    """A heuristic over the game's record as a compiled operator."""
+    return Callback(function, float64, (from_dtype(game.state_dtype),))

@@ -1,0 +1,310 @@
+"""The compiled search of the perfect solver: null-window negamax on bitboards, suspendable at any node.
+
+One kernel, `advance`, serves every board of `solver_board`. It keeps its whole state in arrays (`search`,
+`frames`, `moves`), never on the machine's stack: it stops after a given number of nodes, and the next
+call goes on at that very node. A search cut into slices therefore visits the same nodes as one that was
+not.
+
+Words are uint64, scores int64; the two are never mixed. `remaining` is the number of empty cells. Scores
+are those of `engram.games.line.solver.solver`: a win with the next stone is worth (remaining + 1) // 2, and nothing
+can be worth more.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engram.games.line.solver.stones import has_run, playable, winning_cells
+from engram.native.intrinsics import popcount
+from engram.native.jit import compiled
+
+MAX_DEPTH = 64
+"""Frames that a search can need: one for each cell of the largest board."""
+
+POOL_SIZE = MAX_DEPTH * 32
+"""Moves that can wait at once: a board has at most 32 columns, or 25 free cells without gravity."""
+
+SEARCH = np.dtype(
+    [
+        ("position", np.int64),  # index, in the batch, of the position being solved
+        ("started", np.int64),  # 1 while that position has a search under way
+        ("low", np.int64),  # its score lies in low..high
+        ("high", np.int64),
+        ("asking", np.int64),  # 1 while a question about it is under way
+        ("question", np.int64),  # is the score above this?
+        ("result", np.int64),  # the answer: a bound of the score
+        ("depth", np.int64),  # index of the deepest frame, -1 for none
+        ("me", np.uint64),  # the node to enter next
+        ("mask", np.uint64),
+        ("threats", np.uint64),  # cells where one more stone of the opponent makes a run
+        ("alpha", np.int64),  # the question there: is the score above this?
+        ("num_nodes", np.int64),  # nodes entered for this batch, and one for each position begun
+    ]
+)
+
+FRAME = np.dtype(
+    [
+        ("me", np.uint64),
+        ("mask", np.uint64),
+        ("key", np.uint64),
+        ("alpha", np.int64),
+        ("best", np.int64),
+        ("low", np.int64),  # known before the moves were searched
+        ("high", np.int64),
+        ("next", np.int64),  # moves[first:next] are still to be searched, the last one first
+        ("first", np.int64),
+    ]
+)
+
+MOVE = np.dtype([("bit", np.uint64), ("threats", np.uint64), ("score", np.uint64)])
+
+_0 = np.uint64(0)
+_1 = np.uint64(1)
+_SCRAMBLE = np.uint64(0x9E3779B97F4A7C15)  # odd, so multiplying by it loses nothing
+_BYTE = np.uint64(255)
+_BOUNDS = np.uint64(16)  # bits of a table entry that hold the two bounds
+_OFFSET = 64  # bounds are kept as score + 64, so that no entry is 0
+_MOST = 64  # above every score
+_SYMMETRIC_FROM = 24  # empty cells from which a position and its mirror image share an entry
+
+
+# ------------------------------------------------------------------------------------- the table
+#
+# An entry is one word: the scrambled key without its top 16 bits, a lower and an upper bound. The place
+# in the table is given by at least those 16 top bits, so two positions are never taken for each other.
+
+
+@compiled(inline=True)
+def _mirror(board, word):
+    turned = _0
+    column = (_1 << board.step) - _1
+    for _ in range(board.columns):
+        turned = (turned << board.step) | (word & column)
+        word = word >> board.step
+    return turned
+
+
+@compiled(inline=True)
+def _key(board, me, mask, remaining):
+    """The scrambled key of a position: an exact, invertible code, shared with its mirror image early on."""
+    if board.gravity:
+        word = me + mask
+        if remaining >= _SYMMETRIC_FROM:
+            other = _mirror(board, word)
+            word = min(word, other)
+    else:
+        word = me | (mask << np.uint64(32))
+        other = _mirror(board, me) | (_mirror(board, mask) << np.uint64(32))
+        word = min(word, other)
+    return word * _SCRAMBLE
+
+
+@compiled(inline=True)
+def _recalled(table, shift, key, low, high):
+    """Bounds kept for a position, or the given ones where there are none."""
+    entry = table[key >> shift]
+    if entry == _0 or (entry ^ (key << _BOUNDS)) >> _BOUNDS != _0:
+        return low, high
+    return np.int64((entry >> np.uint64(8)) & _BYTE) - _OFFSET, np.int64(entry & _BYTE) - _OFFSET
+
+
+@compiled(inline=True)
+def _remember(table, shift, key, low, high):
+    table[key >> shift] = (key << _BOUNDS) | np.uint64(((low + _OFFSET) << 8) | (high + _OFFSET))
+
+
+# ------------------------------------------------------------------------------------ the search
+
+
+@compiled(inline=True)
+def _look(board, table, shift, me, mask, threats, alpha):
+    """What is known of a node before its moves are searched: (low, high, moves worth searching, key).
+
+    The mover cannot win at once: the move before did not allow it. The last two are set only where
+    low <= alpha < high.
+    """
+    empty = board.full ^ mask
+    remaining = np.int64(popcount(empty))
+    threats &= empty
+    possible = playable(board, mask)
+    forced = possible & threats
+    if forced:
+        possible = _0 if forced & (forced - _1) else forced
+    if board.gravity:
+        possible &= ~(threats >> _1)
+    if possible == _0:  # every move loses to the next stone
+        return -(remaining // 2), -(remaining // 2), _0, _0
+    if remaining <= 2:
+        return 0, 0, _0, _0
+    low = -((remaining - 2) // 2)  # no move searched allows a win with the next stone
+    high = (remaining - 1) // 2
+    if low > alpha or high <= alpha:
+        return low, high, _0, _0
+    key = _key(board, me, mask, remaining)
+    low, high = _recalled(table, shift, key, low, high)
+    return low, high, possible, key
+
+
+@compiled(inline=True)
+def _push_moves(board, moves, first, me, mask, possible):
+    """Writes the moves of `possible` from `moves[first]` on, the most promising last; returns their end.
+
+    Promising is a move that leaves many winning cells, then a central one.
+    """
+    last = first
+    for i in range(board.num_groups):
+        bit = possible & board.groups[i]
+        if bit:
+            threats = winning_cells(board, me | bit)
+            score = popcount(threats & ~mask)
+            place = last
+            while place > first and moves[place - 1].score >= score:
+                moves[place].bit = moves[place - 1].bit
+                moves[place].threats = moves[place - 1].threats
+                moves[place].score = moves[place - 1].score
+                place -= 1
+            moves[place].bit = bit
+            moves[place].threats = threats
+            moves[place].score = score
+            last += 1
+    return last
+
+
+@compiled
+def _answer(board, search, frames, moves, table, shift, stop):
+    """Goes on with the question under way until it is answered (True) or `stop` nodes are reached (False).
+
+    The question is whether the score of the root is above `search.question`; the answer, `search.result`,
+    is a lower bound of the score if it is above the question and an upper bound if it is not.
+    """
+    me, mask, threats, alpha = search.me, search.mask, search.threats, search.alpha
+    depth = search.depth
+    num_nodes = search.num_nodes
+    while num_nodes < stop:
+        # ---- enter a node
+        num_nodes += 1
+        low, high, possible, key = _look(board, table, shift, me, mask, threats, alpha)
+        if low <= alpha < high:
+            first = frames[depth].next if depth >= 0 else 0  # the parent's current move is no longer needed
+            depth += 1
+            frame = frames[depth]
+            frame.me = me
+            frame.mask = mask
+            frame.key = key
+            frame.alpha = alpha
+            frame.best = -_MOST
+            frame.low = low
+            frame.high = high
+            frame.first = first
+            frame.next = _push_moves(board, moves, first, me, mask, possible)
+        else:
+            # ---- take its score up, through all nodes that are finished by it
+            score = low if low > alpha else high
+            while depth >= 0:
+                frame = frames[depth]
+                score = -score
+                frame.best = max(frame.best, score)
+                if score <= frame.alpha and frame.next > frame.first:
+                    break
+                if frame.best > frame.alpha:
+                    score = min(max(frame.best, frame.low), frame.high)
+                    _remember(table, shift, frame.key, score, frame.high)
+                else:
+                    score = max(min(frame.best, frame.high), frame.low)
+                    _remember(table, shift, frame.key, frame.low, score)
+                depth -= 1
+            if depth < 0:
+                search.result = score
+                search.depth = -1
+                search.num_nodes = num_nodes
+                return True
+        # ---- on to the next move of the deepest node
+        frame = frames[depth]
+        frame.next -= 1
+        move = moves[frame.next]
+        mask = frame.mask | move.bit
+        me = frame.me ^ frame.mask
+        threats = move.threats
+        alpha = -frame.alpha - 1
+    search.me, search.mask, search.threats, search.alpha = me, mask, threats, alpha
+    search.depth = depth
+    search.num_nodes = num_nodes
+    return False
+
+
+@compiled
+def _begin(board, search, me, mask):
+    """Bounds of a position's score without a search."""
+    remaining = np.int64(popcount(board.full ^ mask))
+    low = -(remaining // 2)
+    high = (remaining - 1) // 2
+    if has_run(board, me ^ mask):
+        low = high = -((remaining + 2) // 2)
+    elif remaining == 0:
+        low = high = 0
+    elif winning_cells(board, me) & playable(board, mask):
+        low = high = (remaining + 1) // 2
+    search.low = low
+    search.high = high
+    search.started = 1
+    search.asking = 0
+
+
+@compiled
+def _ask(board, search, me, mask):
+    """Chooses the next question about a position: the middle of its bounds, or half the outer bound if farther out.
+
+    Questions about a quick end cut deep and are cheap, so they come first.
+    """
+    low, high = search.low, search.high
+    question = (low + high) >> 1
+    if question <= 0 and -(-low // 2) < question:
+        question = -(-low // 2)
+    elif question >= 0 and high // 2 > question:
+        question = high // 2
+    search.question = search.alpha = question
+    search.me = me
+    search.mask = mask
+    search.threats = winning_cells(board, me ^ mask)
+    search.depth = -1
+    search.asking = 1
+
+
+@compiled
+def advance(board, search, frames, moves, table, shift, weak, me_batch, mask_batch, scores, max_nodes):
+    """Goes on with a batch for about `max_nodes` nodes; returns whether every position is solved.
+
+    Args:
+      board, search, frames, moves: records and arrays of the types above; `search` zeroed at the start.
+      table: uint64 words, a power of two of them, at least 2**16.
+      shift: uint64, 64 minus the exponent of that power.
+      weak: stop as soon as it is known who wins: results are then -1, 0 or 1.
+      me_batch, mask_batch: the positions, without fault.
+      scores: where the results go.
+    """
+    stop = search.num_nodes + max_nodes
+    while search.position < len(me_batch):
+        me = me_batch[search.position]
+        mask = mask_batch[search.position]
+        if not search.started:
+            if search.num_nodes >= stop:
+                return False
+            search.num_nodes += 1
+            _begin(board, search, me, mask)
+        while search.low < search.high and not (weak and (search.low > 0 or search.high < 0)):
+            if not search.asking:
+                _ask(board, search, me, mask)
+            if not _answer(board, search, frames, moves, table, shift, stop):
+                return False
+            search.asking = 0
+            if search.result > search.question:
+                search.low = min(search.result, search.high)
+            else:
+                search.high = max(search.result, search.low)
+        score = search.low
+        if weak:
+            score = np.int64(search.low > 0) - np.int64(search.high < 0)
+        scores[search.position] = score
+        search.position += 1
+        search.started = 0
+    return True

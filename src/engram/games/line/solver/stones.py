@@ -1,0 +1,100 @@
+"""Line boards of any size as one 64-bit word a player, compiled: runs, playable cells, possible positions.
+
+Cells are placed as in `engram.games.line.solver.solver`: columns one after the other from the bottom up, with one
+spare bit on top of each. A shift by `step` goes to the next column, by `up` and `down` along the
+diagonals, by 1 up the column; the spare bits stop runs from going around the edge.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engram.games.line.threats import completing
+from engram.native.intrinsics import popcount
+from engram.native.jit import compiled
+
+BOARD = np.dtype(
+    [
+        ("full", np.uint64),  # every cell
+        ("bottom", np.uint64),  # lowest cell of each column
+        ("step", np.uint64),  # distance of two neighbours in a row, = rows + 1
+        ("up", np.uint64),  # ... on a rising diagonal, = rows + 2
+        ("down", np.uint64),  # ... on a falling diagonal, = rows
+        ("run", np.int64),
+        ("gravity", np.int64),
+        ("columns", np.int64),
+        ("num_groups", np.int64),
+        ("groups", np.uint64, (32,)),  # columns (with gravity) or cells (without), the most central first
+    ]
+)
+
+_0 = np.uint64(0)
+_1 = np.uint64(1)
+
+
+@compiled(inline=True)
+def winning_cells(board, stones):
+    """Cells, taken or not, where one more stone to `stones` makes a run."""
+    cells = completing(stones, board.step, board.run)
+    cells |= completing(stones, board.up, board.run)
+    cells |= completing(stones, board.down, board.run)
+    if board.gravity and board.run == 4:
+        cells |= (stones << _1) & (stones << np.uint64(2)) & (stones << np.uint64(3))
+    else:
+        cells |= completing(stones, _1, board.run)
+    return cells & board.full
+
+
+@compiled(inline=True)
+def has_run(board, stones):
+    """Whether `stones` hold a run."""
+    return (winning_cells(board, stones) & stones) != _0
+
+
+@compiled
+def won(board, stones):
+    """`has_run`, for callers in Python."""
+    return has_run(board, stones)
+
+
+@compiled(inline=True)
+def playable(board, mask):
+    """Cells where a stone can be put."""
+    if board.gravity:
+        return (mask + board.bottom) & board.full
+    return board.full ^ mask
+
+
+@compiled
+def fault(board, me, mask):
+    """0 for a position that passes every check, else the number of the first it fails (see `solver.FAULTS`)."""
+    if mask & ~board.full:
+        return 1
+    if me & ~mask:
+        return 2
+    if board.gravity and mask & (mask + board.bottom):
+        return 3
+    if popcount(me) != popcount(mask) >> _1:
+        return 4
+    if has_run(board, me):
+        return 5
+    other = me ^ mask
+    if has_run(board, other):
+        rest = other
+        while rest:  # some stone, taken back, must leave a game that was not over
+            stone = rest & (~rest + _1)
+            rest ^= stone
+            if not (board.gravity and mask & (stone << _1)) and not has_run(board, other ^ stone):
+                return 0
+        return 6
+    return 0
+
+
+@compiled
+def first_fault(board, me, mask):
+    """Index of the first impossible position of a batch and its fault; (-1, 0) for none."""
+    for i in range(len(me)):
+        code = fault(board, me[i], mask[i])
+        if code:
+            return i, code
+    return -1, 0

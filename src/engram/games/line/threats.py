@@ -1,0 +1,46 @@
+"""Cells where one more stone makes a run, on one-word line boards: what heavy rollouts and the solver look at first."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engram.native.jit import compiled
+
+_0 = np.uint64(0)
+_1 = np.uint64(1)
+
+
+@compiled(inline=True)
+def completing(stones, step, run):
+    """Cells (and some bits beside the board) where one more stone makes a run in the direction of `step`."""
+    if run == 4:
+        a1 = stones << step
+        a2 = (a1 & stones) << step
+        b1 = stones >> step
+        b2 = (b1 & stones) >> step
+        return ((a2 & stones) << step) | (a2 & b1) | (a1 & b2) | ((b2 & stones) >> step)
+    if run == 3:
+        a1 = stones << step
+        b1 = stones >> step
+        return ((a1 & stones) << step) | (a1 & b1) | ((b1 & stones) >> step)
+    cells = _0
+    before = ~_0  # cells with i stones in a row just before them
+    for i in range(run):
+        both = before
+        after = stones >> step
+        for _ in range(run - 1 - i):
+            both &= after
+            after = after >> step
+        cells |= both
+        before = (before & stones) << step
+    return cells
+
+
+@compiled(inline=True)
+def winning_cells(stones, height, run):
+    """Cells, taken or not, and bits beside the board, where one more stone to `stones` makes a run.
+
+    `height` is the number of bits a column, rows + 1: the step to the next column.
+    """
+    cells = completing(stones, height, run) | completing(stones, height - _1, run)
+    return cells | completing(stones, height + _1, run) | completing(stones, _1, run)

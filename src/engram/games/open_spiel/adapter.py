@@ -1,0 +1,260 @@
+"""OpenSpiel's games by name: `game("openspiel:breakthrough")`, `game("openspiel:hex(board_size=7)")`.
+
+A position is OpenSpiel's own state behind the protocol of `python_game.py`, so rules, names of moves and
+diagrams are OpenSpiel's. The search stays compiled, and a rollout is one call to OpenSpiel's C++.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from engram.errors import IllegalAction, InvalidGame, InvalidSpecification, InvalidState, nearest
+from engram.games.open_spiel.kinds import PREFIX, package, parameters_of, quiet, refusal, sentence
+from engram.games.python_game import PythonGame
+from engram.rng import derive_seed
+from engram.specification import Specification
+
+_SEPARATORS = " ,\t\r\n"
+
+
+class OpenSpielState:
+    """A position: OpenSpiel's `state`, of `game`. Player 0 is who moves first there, whatever OpenSpiel calls them."""
+
+    __slots__ = ("game", "state")
+
+    def __init__(self, game: OpenSpielGame, state: Any):
+        self.game = game
+        self.state = state
+
+    def legal_actions(self) -> list[int]:
+        return self.state.legal_actions()
+
+    def play(self, action: int) -> None:
+        self.state.apply_action(action)
+
+    def is_over(self) -> bool:
+        return self.state.is_terminal()
+
+    def to_play(self) -> int:
+        return 0 if self.state.current_player() == self.game.first else 1  # OpenSpiel names nobody at the end of a game
+
+    def outcome(self) -> float:
+        return self.state.returns()[self.game.first] / self.game.scale
+
+    def copy(self) -> OpenSpielState:
+        return OpenSpielState(self.game, self.state.clone())
+
+    def rollout(self, seed: int) -> float:
+        # A search of one simulation is a rollout from its root: the only one of OpenSpiel's that runs in C++.
+        game = self.game
+        evaluator = game.new_evaluator(1, seed & 0x7FFFFFFF)
+        root = game.new_bot(game.spiel, evaluator, 1.0, 1, 1, False, 0, False).mcts_search(self.state)
+        return (root.total_reward if root.player == game.first else -root.total_reward) / game.scale
+
+    def encode(self) -> np.ndarray:
+        # Many of OpenSpiel's tensors do not say who moves: one plane more does.
+        assert self.game.planes_shape is not None
+        _, height, width = self.game.planes_shape
+        values = self.state.observation_tensor(self.state.current_player())
+        return np.concatenate([values, np.full(height * width, self.to_play(), np.float32)])
+
+    def hash(self) -> int:
+        return derive_seed(str(self.state), self.state.current_player())
+
+    def __str__(self) -> str:
+        return str(self.state)
+
+
+class OpenSpielGame(PythonGame):
+    """A game of OpenSpiel.
+
+    Args:
+      spiel: from `pyspiel.load_game`.
+      name: what `engram.game(name)` makes it again by.
+
+    Attributes:
+      spiel: the same.
+      first: OpenSpiel's number of the player who moves first, here player 0.
+      scale: what can be won at most.
+
+    Positions are equal in `hash` when they look alike and the same player moves; the tree goes on from move to move
+    only where their histories are equal too. Outcomes are divided by the game's largest. Moves are named by the
+    position, as OpenSpiel does, or by their number.
+
+    Raises:
+      InvalidSpecification: not a zero-sum game of two players in turn, without chance and with all in sight.
+      InvalidGame: more actions than a search can number, a start that is an end, or a board too large to draw.
+
+    Cost: about ten calls into Python a simulation, 1 µs each, beside OpenSpiel's own time.
+    """
+
+    def __init__(self, spiel: Any, name: str):
+        refused = refusal(spiel)
+        if refused:
+            raise InvalidSpecification(
+                f"{name} {refused}; engram plays zero-sum games of two players in turn, "
+                "without chance and with nothing hidden"
+            )
+        self.spiel = spiel
+        self.scale = max(abs(spiel.min_utility()), abs(spiel.max_utility()))
+        if not 0.0 < self.scale < math.inf:
+            raise InvalidSpecification(f"{name} does not say how much can be won in it")
+        module = package(name)
+        self.new_evaluator, self.new_bot = module.RandomRolloutEvaluator, module.MCTSBot
+        self.first = 0
+        super().__init__(
+            name,
+            lambda: OpenSpielState(self, spiel.new_initial_state()),
+            num_actions=spiel.num_distinct_actions(),
+            max_moves=spiel.max_game_length() + 1,  # Hex with a swap is one longer than OpenSpiel says
+            is_over=OpenSpielState.is_over,
+            rollout=OpenSpielState.rollout,
+            encode=OpenSpielState.encode,
+            planes_shape=_planes_shape(spiel),
+        )
+        start = spiel.new_initial_state()
+        self.first = start.current_player()
+        if self.first not in (0, 1):
+            raise InvalidGame(f"{name}: its initial state is already over")
+        try:
+            str(start)
+        except UnicodeDecodeError:  # columns behind the letter z
+            raise InvalidGame(f"{name}: OpenSpiel cannot draw a board so large") from None
+
+    def state(self, spiel_state: Any) -> OpenSpielState:
+        """A position made of a `pyspiel.State` of this game, which is copied.
+
+        Raises:
+          InvalidState: a state of another game.
+        """
+        if str(spiel_state.get_game()) != str(self.spiel):
+            raise InvalidState(f"this is not a state of {self.name}, but of {spiel_state.get_game()}")
+        return OpenSpielState(self, spiel_state.clone())
+
+    def same(self, one: Any, other: Any) -> bool:
+        return bool(one.state.serialize() == other.state.serialize())
+
+    def action_name(self, action: int, state: Any = None) -> str:
+        if state is None or action not in state.legal_actions():
+            return str(action)
+        return _name(state, action)
+
+    def move_names(self, actions: Sequence[int], state: Any = None) -> list[str]:
+        current = self.initial_state() if state is None else state.copy()
+        names: list[str] = []
+        for number, action in enumerate(actions):
+            if action not in current.legal_actions():  # another OpenSpiel had other rules, or numbers
+                return names + [str(rest) for rest in actions[number:]]
+            names.append(_name(current, action))
+            current.play(action)
+        return names
+
+    def parse_action(self, text: str, state: Any = None) -> int:
+        if state is None:
+            return super().parse_action(text)
+        written = text.strip()
+        action, length = self._first_move(written, state)
+        if length < len(written):
+            raise IllegalAction(f"{self.name}: no legal move is written {written!r}")
+        return action
+
+    def parse_moves(self, text: str, state: Any = None) -> list[int]:
+        current = self.initial_state() if state is None else state
+        rest = text
+        moves: list[int] = []
+        while rest := rest.strip(_SEPARATORS):
+            try:
+                action, length = self._first_move(rest, current)
+            except IllegalAction as error:
+                raise IllegalAction(f"{error} (move {len(moves) + 1})") from None
+            moves.append(action)
+            current = self.play(current, action)
+            rest = rest[length:]
+        return moves
+
+    def parse_state(self, diagram: str) -> OpenSpielState:
+        """The position that OpenSpiel makes of a text (FEN in chess, say), where the game has such texts.
+
+        Raises:
+          InvalidState: OpenSpiel cannot read it, or reads something else in it.
+        """
+        for text in (diagram.strip(), "/".join(diagram.split("\n")).strip()):  # a command line's '/' came as a new line
+            try:
+                with quiet():
+                    state = self.spiel.new_initial_state(text)
+            except (RuntimeError, ValueError):
+                continue
+            # Some games make their usual start of whatever they are given.
+            if str(state).strip() == text:
+                return OpenSpielState(self, state)
+        raise InvalidState(f"{self.name}: OpenSpiel reads no position in this text; give the moves instead")
+
+    def __repr__(self) -> str:
+        return f"OpenSpielGame({self.name!r}, {self.num_actions} actions)"
+
+    def _first_move(self, text: str, state: OpenSpielState) -> tuple[int, int]:
+        """The legal move that a text begins with, and how many characters of it. Names may hold spaces and commas."""
+        legal = state.legal_actions()
+        names = {_name(state, action): action for action in legal}
+        counts = Counter(map(str.lower, names))  # bxc5 is the pawn's, Bxc5 the bishop's
+        lowered = {name.lower(): action for name, action in names.items() if counts[name.lower()] == 1}
+        numbers = {str(action): action for action in legal}
+        for known, given in ((names, text), (lowered, text.lower()), (numbers, text)):
+            fits = [name for name in known if given.startswith(name) and given[len(name) :][:1] in ("", *_SEPARATORS)]
+            if fits:
+                longest = max(fits, key=len)
+                return known[longest], len(longest)
+        if state.is_over():
+            raise IllegalAction(f"{self.name}: the game is over")
+        word = text.partition(" ")[0].strip(_SEPARATORS)
+        raise IllegalAction(f"{self.name}: no legal move is written {word!r}{nearest(word, names)}")
+
+    def _checked_object(self, state: Any) -> Any:
+        if super()._checked_object(state).game is not self:
+            raise InvalidState(f"this is not a state of {self.name}, but of {state.game.name}")
+        return state
+
+
+def open_spiel(game: Specification | str | int | None) -> OpenSpielGame:
+    """The game that OpenSpiel calls so, such as `hex(board_size=7)`.
+
+    Raises:
+      MissingPackage: OpenSpiel is not installed.
+      InvalidSpecification: no such game or parameter, or not a game that engram plays.
+    """
+    # OpenSpiel has a game called 2048, which reads as a number.
+    specification = Specification(str(game)) if isinstance(game, str | int) else game
+    if not isinstance(specification, Specification):
+        raise InvalidSpecification(f"{PREFIX} needs the name of a game, such as {PREFIX}:hex(board_size=7)")
+    name = f"{PREFIX}:{specification.text}"
+    spiel = package(name)
+    short_name, parameters = parameters_of(specification)
+    try:
+        with quiet():
+            return OpenSpielGame(spiel.load_game(short_name, parameters), name)
+    except spiel.SpielError as error:
+        raise InvalidSpecification(f"OpenSpiel cannot make {specification.text}: {sentence(error)}") from None
+
+
+# ------------------------------------------------------------------------------------- inner parts
+
+
+def _name(state: OpenSpielState, action: int) -> str:
+    try:
+        return state.state.action_to_string(state.state.current_player(), action)
+    except UnicodeDecodeError:  # as above, in games that draw no letters
+        return str(action)
+
+
+def _planes_shape(spiel: Any) -> tuple[int, int, int] | None:
+    """Shape of the observation tensor as planes, and one for who moves; None without such a tensor."""
+    if not spiel.get_type().provides_observation_tensor:
+        return None
+    shape = list(spiel.observation_tensor_shape())
+    channels, height, width = {1: [1, 1, *shape], 2: [shape[0], 1, shape[-1]]}.get(len(shape), shape[:3])
+    return (channels + 1, height, width) if channels * height * width == math.prod(shape) else None

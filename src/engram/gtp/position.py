@@ -1,0 +1,114 @@
+"""The game that a GTP session stands in: its start, its moves and the position they lead to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engram.errors import IllegalAction, InvalidState
+from engram.games.game import Game, State
+from engram.games.go.rules import go, stones
+from engram.games.go.sgf import GameFile, Move, on_move, play_as
+from engram.gtp.protocol import GtpError
+
+
+class Position:
+    """A game of Go move by move; either side may move at any time, also twice in a row or after two passes.
+
+    Args:
+      game: from `engram.games.go.rules.go`.
+    """
+
+    def __init__(self, game: Game):
+        self.game = game
+        self.start: State = game.initial_state()
+        self.moves: list[Move] = []
+        self.state: State = self.start
+        self.resigned: int | None = None
+
+    @property
+    def size(self) -> int:
+        return len(stones(self.start))
+
+    def clear(self) -> None:
+        """An empty board."""
+        self._set(self.game.initial_state(), [])
+
+    def place(self, black: list[int], white: Sequence[int] = (), *, player: int = 1) -> None:
+        """Stones on an empty board, `player` to move (handicap: White); no moves, which `undo` could take back.
+
+        Raises:
+          GtpError: the board is not empty, or stones cannot lie so.
+        """
+        area, placed = self.size**2, {*black, *white}
+        if len(placed) != len(black) + len(white) or area in placed:
+            raise GtpError("bad vertex list")
+        if stones(self.state).any():
+            raise GtpError("board not empty")
+        marks = ["."] * area
+        for mark, actions in zip("XO", (black, white), strict=True):
+            for action in actions:
+                marks[action] = mark
+        rows = ["".join(marks[row : row + self.size]) for row in range(0, area, self.size)]
+        try:
+            start = self.game.parse_state("\n".join([*rows, f"{'XO'[player]} to play"]))
+        except InvalidState as error:
+            raise GtpError(str(error)) from None
+        self._set(start, [])
+
+    def set_player(self, player: int) -> None:
+        """Whose turn it is at the start; the moves after it stay."""
+        self._set(on_move(self.game, self.start, player), self.moves)
+
+    def load(self, file: GameFile, number: int) -> None:
+        """The position of a file after so many moves, its size and komi too."""
+        file.position(number)
+        self.game = file.game
+        self._set(file.start, list(file.moves[:number]))
+
+    def set_komi(self, komi: float) -> None:
+        """The same game with another komi."""
+        limit = int(self.start["move_limit"])
+        self.game = go(self.size, komi, limit)
+        start = self.start.copy()
+        start["komi"] = komi
+        self._set(start, self.moves)
+
+    def on_move(self, player: int) -> State:
+        """The position with `player` to move, to think about.
+
+        Raises:
+          GtpError: the game's move limit is reached.
+        """
+        state = on_move(self.game, self.state, player)
+        if self.game.is_over(state):
+            raise GtpError(f"the game is over: {len(self.moves)} moves were made")
+        return state
+
+    def play(self, player: int, action: int) -> None:
+        """Makes a move.
+
+        Raises:
+          GtpError: it is not legal.
+        """
+        try:
+            self.state = play_as(self.game, self.state, player, action)
+        except IllegalAction:
+            raise GtpError("illegal move") from None
+        self.moves.append((player, action))
+        self.resigned = None
+
+    def undo(self, number: int = 1) -> None:
+        """Takes the last moves back.
+
+        Raises:
+          GtpError: there are fewer.
+        """
+        if number > len(self.moves):
+            raise GtpError("cannot undo")
+        self._set(self.start, self.moves[: len(self.moves) - number])
+
+    def _set(self, start: State, moves: list[Move]) -> None:
+        state = start
+        for player, action in moves:
+            state = play_as(self.game, state, player, action)
+        self.start, self.moves, self.state, self.resigned = start, moves, state, None

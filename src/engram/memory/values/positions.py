@@ -1,0 +1,180 @@
+"""The positions that a table of values knows, found by walking from the start: a table itself has only their keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from engram.errors import InvalidFile, InvalidParameter
+from engram.games.game import SLACK, Game
+from engram.memory.values.table import Table, enter, entries_of, find, key_of
+from engram.memory.values.table_backup import positions_dtype, positions_of
+from engram.native.intrinsics import call, call_float
+from engram.native.jit import compiled
+from engram.search.decision import interval
+from engram.search.kernel import copy_state
+
+CERTAIN = 1e9
+"""Visits that a move counts for which ends the game: its value is exact."""
+
+
+@dataclass(frozen=True)
+class KnownPositions:
+    """Positions of a game that a table knows, one of each with its images, by plies from the start.
+
+    Attributes:
+      game: whose.
+      states: (N,) its records. keys: (N,) uint64, as the table has them.
+      value: (N,) in [-1, 1] for the player to move. visits: (N,).
+      action_value: (N, num_actions) for the player to move; 0 where nothing is known of a move.
+      action_visits: (N, num_actions) of what each move leads to; 0: unknown, -1: illegal, `CERTAIN`: it ends the game.
+    """
+
+    game: Game
+    states: np.ndarray
+    keys: np.ndarray
+    value: np.ndarray
+    visits: np.ndarray
+    action_value: np.ndarray
+    action_visits: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def part(self, wanted: np.ndarray) -> KnownPositions:
+        """Those that a mask of booleans keeps."""
+        arrays = {name: given[wanted] for name, given in vars(self).items() if name != "game"}
+        return KnownPositions(self.game, **arrays)
+
+    @property
+    def lower_bound(self) -> np.ndarray:
+        """(N, num_actions) lower end of each move's 95 % interval (`secure`); -inf where it is not legal."""
+        low, _ = interval(self.action_value, np.maximum(self.action_visits, 0.0))
+        low = np.where(self.action_visits >= CERTAIN, self.action_value, low)
+        return np.where(self.action_visits < 0, -np.inf, low)
+
+
+@compiled
+def _walk(positions, legal_actions, legal, table, seen, states, keys, plies, known, passing, min_visits):
+    """Fills `states` breadth first from its row 0, which is there already; how many there are, or -1 on failure."""
+    entries = entries_of(table)
+    width = states.shape[1] * 8
+    count = np.int64(1)
+    done = np.int64(0)
+    while done < count:
+        state = states.ctypes.data + done * width
+        for k in range(call(legal_actions, (state, legal.ctypes.data))):
+            copy_state(positions, positions.scratch, state)
+            over = call(positions.play, (positions.scratch, np.int64(legal[k])))
+            if over < 0:
+                return np.int64(-1)
+            if over != 0:
+                continue
+            key = key_of(np.uint64(call(positions.hash, (positions.scratch,))))
+            slot = find(table, key)
+            knows = slot >= 0 and entries[slot].visit_count >= min_visits
+            if (not knows and plies[done] >= passing) or find(seen, key) >= 0:
+                continue
+            if count == len(states):
+                return count
+            enter(seen, key)
+            copy_state(positions, states.ctypes.data + count * width, positions.scratch)
+            keys[count] = key
+            plies[count] = plies[done] + 1
+            known[count] = knows
+            count += 1
+        done += 1
+    return count
+
+
+@compiled
+def _look(positions, legal_actions, legal, outcome, table, states, players, values, visits):
+    """The players to move in `states`, and of every move the value for player 0 and the visits."""
+    entries = entries_of(table)
+    width = states.shape[1] * 8
+    for row in range(len(states)):
+        state = states.ctypes.data + row * width
+        players[row] = call(positions.to_play, (state,))
+        for k in range(call(legal_actions, (state, legal.ctypes.data))):
+            action = np.int64(legal[k])
+            copy_state(positions, positions.scratch, state)
+            over = call(positions.play, (positions.scratch, action))
+            visits[row, action] = 0.0
+            if over != 0:
+                values[row, action] = call_float(outcome, (positions.scratch,))
+                visits[row, action] = CERTAIN
+                continue
+            slot = find(table, key_of(np.uint64(call(positions.hash, (positions.scratch,)))))
+            if slot >= 0:
+                values[row, action] = np.float64(entries[slot].value)
+                visits[row, action] = np.float64(entries[slot].visit_count)
+
+
+def known_positions(
+    game: Game, table: Table, *, symmetric: bool = True, min_visits: int = 50, passing: int = 0, most: int = 1 << 20
+) -> KnownPositions:
+    """Walks from the start through all that a table knows well.
+
+    Args:
+      game: compiled. table: of its values.
+      symmetric: as the table was learned.
+      min_visits: of a position that is found, ≥ 1; a position whose every way from the start leads through less is not.
+      passing: plies from the start within which unknown positions are walked through too, and not returned: the
+        random moves that episodes began with.
+      most: positions looked at, ≥ 1; with more the latest are left out.
+
+    Raises:
+      InvalidParameter: a plain Python game, or a number out of range. InvalidFile: the table knows no position so well.
+
+    Cost: a move, a hash and a look into the table for each legal move of each position, and as many bytes as its state
+    has and 40 more for each of `most` and about 20 a move for each that is found.
+    """
+    if not game.compiled:
+        raise InvalidParameter(f"{game.name} is a plain Python game; a table is walked in compiled code only")
+    if min_visits < 1 or passing < 0 or not 1 <= most < 1 << 30:
+        raise InvalidParameter("min_visits and most are 1 or more, passing 0 or more")
+    handle = positions_of(game, symmetric)
+    positions = handle[: positions_dtype.itemsize // 8].view(positions_dtype)[0]
+    legal_actions, legal = game.address("legal_actions"), np.zeros(game.num_actions + SLACK, np.int32)
+    states = np.zeros((most, game.state_bytes // 8), np.uint64)
+    keys, plies, known = np.zeros(most, np.uint64), np.zeros(most, np.int32), np.zeros(most, np.bool_)
+    game.write(states[0], game.initial_state())
+    start = game.canonical_hash(game.initial_state()) if symmetric else game.hash(game.initial_state())
+    keys[0] = start or 1
+    known[0] = table.get(keys[:1])[1][0] >= min_visits
+    seen = Table(2 * most)
+    seen.put(keys[:1], np.zeros(1), np.zeros(1))
+    count = _walk(
+        positions,
+        legal_actions,
+        legal,
+        table.header[0],
+        seen.header[0],
+        states,
+        keys,
+        plies,
+        known,
+        passing,
+        min_visits,
+    )
+    if count < 0:
+        raise InvalidParameter(f"{game.name}: its play failed")
+    chosen = np.flatnonzero(known[:count])
+    if not len(chosen):
+        raise InvalidFile(f"the table knows no position of {game.name} from {min_visits} visits: train it for longer")
+    states, keys = states[chosen], keys[chosen]
+    value, visits = table.get(keys)
+    shape = (len(chosen), game.num_actions)
+    action_value, action_visits = np.zeros(shape), np.full(shape, -1.0)
+    players = np.zeros(len(chosen), np.int64)
+    _look(
+        positions, legal_actions, legal, game.address("outcome"), table.header[0], states, players, action_value,
+        action_visits,
+    )  # fmt: skip
+    signs = 1.0 - 2.0 * players
+    raw = np.ascontiguousarray(states.view(np.uint8)[:, : game.state_dtype.itemsize])
+    return KnownPositions(
+        game, raw.view(game.state_dtype).reshape(-1), keys, value * signs, visits, action_value * signs[:, None],
+        action_visits,
+    )  # fmt: skip

@@ -1,0 +1,175 @@
+"""A table of values that outlives searches: position key to value and number of visits, 16 bytes an entry.
+
+A position may stand in any of the 32 slots from its home on; entries never move and are never taken out, so
+a search for a key ends at the first free slot. Where all 32 are taken, the least visited makes room. A
+miss costs one cache line as long as the table is not nearly full. Values are for player 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import carray
+
+from engram.errors import InvalidParameter
+from engram.native.intrinsics import pointer_at
+from engram.native.jit import compiled
+from engram.rng import mix
+
+WINDOW = 32
+DEFAULT_CAPACITY = 2_000_000 - WINDOW
+"""Entries of a table of 32 MB."""
+MAX_CAPACITY = (1 << 31) - 2 * WINDOW
+
+entry_dtype = np.dtype(
+    [
+        ("key", np.uint64),  # of the position; 0: the slot is free
+        ("value", np.float32),  # in [-1, 1] for player 0
+        ("visit_count", np.uint32),  # 0: entered, and no return has come yet
+    ]
+)
+table_dtype = np.dtype(
+    [
+        ("entries", np.int64),  # address of capacity + WINDOW entries
+        ("capacity", np.int64),
+        ("size", np.int64),
+        ("num_replaced", np.int64),
+    ]
+)
+
+
+@compiled(inline=True)
+def entries_of(table):
+    """The entries of a table."""
+    return carray(pointer_at(table.entries, entry_dtype), (table.capacity + WINDOW,))
+
+
+@compiled(inline=True)
+def key_of(word):
+    """A position's hash as a key: 0 means a free slot, so it becomes 1."""
+    return word if word != np.uint64(0) else np.uint64(1)
+
+
+@compiled(inline=True)
+def home_of(table, key):
+    """First slot that a key may have; mixed, since a game's hash may be poor in some bits."""
+    return np.int64(((mix(key) >> np.uint64(32)) * np.uint64(table.capacity)) >> np.uint64(32))
+
+
+@compiled
+def find(table, key):
+    """The slot of a key, or -1."""
+    entries = entries_of(table)
+    home = np.uint64(home_of(table, key))
+    for slot in range(home, home + np.uint64(WINDOW)):
+        if entries[slot].key == key:
+            return np.int64(slot)
+        if entries[slot].key == np.uint64(0):
+            return np.int64(-1)
+    return np.int64(-1)
+
+
+@compiled
+def enter(table, key):
+    """The slot of a key; a key that is new comes in without visits, for the least visited where there is no room."""
+    entries = entries_of(table)
+    home = np.uint64(home_of(table, key))
+    least = home
+    for slot in range(home, home + np.uint64(WINDOW)):
+        if entries[slot].key == key:
+            return np.int64(slot)
+        if entries[slot].key == np.uint64(0):
+            table.size += 1
+            least = slot
+            break
+        if entries[slot].visit_count < entries[least].visit_count:
+            least = slot
+    entry = entries[least]
+    if entry.key != np.uint64(0):
+        table.num_replaced += 1
+    entry.key = key
+    entry.value = np.float32(0.0)
+    entry.visit_count = np.uint32(0)
+    return np.int64(least)
+
+
+@compiled
+def _find_all(table, keys, slots):
+    for k in range(len(keys)):
+        slots[k] = find(table, key_of(keys[k]))
+
+
+@compiled
+def _put_all(table, keys, values, visits):
+    entries = entries_of(table)
+    for k in range(len(keys)):
+        entry = entries[enter(table, key_of(keys[k]))]
+        entry.value = values[k]
+        entry.visit_count = visits[k]
+
+
+class Table:
+    """A bounded table of values by position key.
+
+    Args:
+      capacity: entries, 1 to 2³¹ - 64; all room is taken at once, 16 bytes an entry (the system gives pages
+        only as they are written).
+
+    Not for several threads at once; workers have a table each, and `merge` joins them.
+
+    Raises:
+      InvalidParameter: capacity out of range.
+    """
+
+    def __init__(self, capacity: int = DEFAULT_CAPACITY):
+        if not 1 <= capacity <= MAX_CAPACITY:
+            raise InvalidParameter(f"a table's capacity must be 1 to {MAX_CAPACITY} entries, not {capacity}")
+        self.capacity = int(capacity)
+        self.entries = np.zeros(self.capacity + WINDOW, entry_dtype)
+        self.header = np.zeros(1, table_dtype)
+        self.header["entries"] = self.entries.ctypes.data
+        self.header["capacity"] = self.capacity
+
+    def __len__(self) -> int:
+        return int(self.header["size"][0])
+
+    @property
+    def num_replaced(self) -> int:
+        """Entries that made room for others."""
+        return int(self.header["num_replaced"][0])
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory that the entries take."""
+        return int(self.entries.nbytes)
+
+    @property
+    def handle(self) -> np.ndarray:
+        """The record as an operator's table parameter takes it: the same bytes, called float64."""
+        return self.header.view(np.float64)
+
+    @property
+    def used(self) -> np.ndarray:
+        """The slots that are taken, ascending."""
+        return np.flatnonzero(self.entries["key"])
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        self.entries[:] = np.zeros((), entry_dtype)
+        self.header["size"] = self.header["num_replaced"] = 0
+
+    def get(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(values for player 0, visits) of keys (K,) uint64; 0 visits where a key is not there."""
+        keys = np.ascontiguousarray(keys, np.uint64)
+        slots = np.zeros(len(keys), np.int64)
+        _find_all(self.header[0], keys, slots)
+        found = self.entries[np.maximum(slots, 0)]
+        return np.where(slots < 0, 0.0, found["value"]), np.where(slots < 0, 0, found["visit_count"])
+
+    def put(self, keys: np.ndarray, values: np.ndarray, visits: np.ndarray) -> None:
+        """Writes entries, one after the other; a key that is there is overwritten."""
+        _put_all(
+            self.header[0],
+            np.ascontiguousarray(keys, np.uint64),
+            np.ascontiguousarray(values, np.float32),
+            np.ascontiguousarray(visits, np.uint32),
+        )

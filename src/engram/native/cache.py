@@ -1,0 +1,163 @@
+"""Where machine code is kept: a folder for each module, named by all that the code depends on.
+
+Numba's own cache looks at the file of a function and at nothing else, so it goes silently stale when a function in
+*another* file changes. Here each module's compiled code lies in a folder whose name holds a hash of every source file
+that the module imports, directly or not, and of the flags that change code. An edit of a user's game recompiles that
+game and not the engine; an edit two imports away takes effect.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import sys
+import sysconfig
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+
+_FLAGS = ("BOUNDSCHECK", "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "CPU_NAME", "CPU_FEATURES")
+_IMPORT = re.compile(
+    r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)]*\)|[^\n#]+)|import[ \t]+([^\n#]+))", re.MULTILINE
+)
+_INSTALLED = tuple(
+    os.path.realpath(sysconfig.get_paths()[key]) + os.sep for key in ("stdlib", "platstdlib", "purelib", "platlib")
+)
+_FOLDER = re.compile(r".+-[0-9a-f]{20}")
+_MARKER = ".engram-cache"  # a file in every cache folder: what lacks it is somebody else's
+lock = threading.RLock()
+
+
+def cache_root() -> Path:
+    """Folder of all compiled code: `$ENGRAM_CACHE_DIR`, or `engram` in the user's cache folder.
+
+    The variable may name any folder. engram adds subfolders of its own, one a module, and removes those that were not
+    used for a month; it leaves everything else there alone.
+    """
+    chosen = os.environ.get("ENGRAM_CACHE_DIR")
+    if chosen:
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "engram"
+
+
+@cache
+def _imports(path: str) -> tuple[str, ...]:
+    """Source files that the file at `path` imports by name, installed libraries left out."""
+    text = Path(path).read_text(encoding="utf-8", errors="replace")
+    package = _package_of(path)
+    found: list[str] = []
+    for source, names, plain in _IMPORT.findall(text):
+        if plain:
+            wanted = [part.split(" as ")[0].strip() for part in plain.split(",")]
+        else:
+            base = _absolute(source, package)
+            members = [part.split(" as ")[0].strip() for part in names.strip("()\n ").split(",")]
+            wanted = [f"{base}.{member}" for member in members if member.isidentifier()]
+            # `from package import module` runs nothing of the package that the module does not import itself.
+            if not wanted or any(_file_of(name) is None for name in wanted):
+                wanted.append(base)
+        found += [file for file in map(_file_of, wanted) if file is not None]
+    return tuple(dict.fromkeys(found))
+
+
+def _package_of(path: str) -> str:
+    for name, module in list(sys.modules.items()):
+        if getattr(module, "__file__", None) == path:
+            return name if os.path.basename(path) == "__init__.py" else name.rpartition(".")[0]
+    return ""
+
+
+def _absolute(source: str, package: str) -> str:
+    if not source.startswith("."):
+        return source
+    level = len(source) - len(source.lstrip("."))
+    parents = package.split(".")[: len(package.split(".")) - level + 1]
+    return ".".join([*parents, source.lstrip(".")]).rstrip(".")
+
+
+def _file_of(name: str) -> str | None:
+    """The source file of a module by its full name, or None where it is not one whose source can change."""
+    module = sys.modules.get(name)
+    path = getattr(module, "__file__", None)
+    if path is None:
+        parent = getattr(sys.modules.get(name.rpartition(".")[0]), "__path__", None) or []
+        for folder in parent:
+            for candidate in (Path(folder) / f"{name.rpartition('.')[2]}.py",):
+                if candidate.is_file():
+                    path = str(candidate)
+    if path is None or not path.endswith(".py"):
+        return None
+    installed = os.path.realpath(path).startswith(_INSTALLED)
+    return path if not installed or name.split(".", maxsplit=1)[0] == "engram" else None
+
+
+def sources(path: str) -> list[str]:
+    """All source files that the compiled code of the file at `path` can depend on, itself first."""
+    reached: dict[str, None] = {path: None}
+    queue = [path]
+    while queue:
+        for file in _imports(queue.pop()):
+            if file not in reached:
+                reached[file] = None
+                queue.append(file)
+    return list(reached)
+
+
+@cache
+def _cache_folder(path: str, module: str) -> str | None:
+    """Cache folder for the module at `path`; None (no cache) where no folder can be written."""
+    digest = hashlib.sha256()
+    for file in sorted(sources(path)):
+        digest.update(os.path.basename(file).encode() + b"\0" + Path(file).read_bytes() + b"\0")
+    for flag in _FLAGS:
+        digest.update(f"{flag}={getattr(numba.config, flag, None)};".encode())
+    digest.update(f"{numba.__version__};{np.__version__};{path}".encode())
+    name = path.removesuffix(".py") if module == "__main__" else module
+    folder = cache_root() / f"{os.path.basename(name)}-{digest.hexdigest()[:20]}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / _MARKER).touch()
+        os.utime(folder)
+    except OSError:
+        return None
+    _drop_stale(folder)
+    return str(folder)
+
+
+def _drop_stale(folder: Path, keep_days: float = 30.0) -> None:
+    """Removes cache folders that were not used for a month, so that editing does not fill the disk.
+
+    The user may have chosen a folder that holds other things: only a folder with the name and the marker of a cache
+    folder goes, and never what a link leads to.
+    """
+    for other in folder.parent.iterdir():
+        try:
+            ours = _FOLDER.fullmatch(other.name) and not other.is_symlink() and (other / _MARKER).is_file()
+            if ours and other != folder and time.time() - other.stat().st_mtime > keep_days * 86400:
+                shutil.rmtree(other, ignore_errors=True)
+        except OSError:
+            continue
+
+
+@contextmanager
+def caching(function: Callable[..., Any]) -> Iterator[bool]:
+    """Points Numba's cache at the folder of `function`'s module; yields whether it can be cached."""
+    path = function.__code__.co_filename
+    folder = _cache_folder(path, function.__module__) if os.path.isfile(path) else None
+    with lock:
+        before = numba.config.CACHE_DIR
+        numba.config.CACHE_DIR = folder or before
+        try:
+            yield folder is not None
+        finally:
+            numba.config.CACHE_DIR = before

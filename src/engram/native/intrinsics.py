@@ -1,0 +1,163 @@
+"""What compiled code needs beyond Numba: calls by address, records at addresses, atomic steps, single bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import binding, ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from engram.native.jit import compiled
+
+_INT = ir.IntType(64)
+
+
+def _call_address(builder: Any, signature: Any, arguments: Any, result: Any) -> Any:
+    address, packed = arguments
+    values = cgutils.unpack_tuple(builder, packed, len(signature.args[1]))
+    function = ir.FunctionType(result, [value.type for value in values])
+    return builder.call(builder.inttoptr(address, function.as_pointer()), values)
+
+
+@intrinsic
+def call(typingctx: Any, address: Any, arguments: Any) -> Any:
+    """Calls the C function at `address` with a tuple of numbers; int64 result."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return _call_address(builder, signature, values, _INT)
+
+    return types.int64(types.int64, arguments), generate
+
+
+@intrinsic
+def call_float(typingctx: Any, address: Any, arguments: Any) -> Any:
+    """Calls the C function at `address` with a tuple of numbers; float64 result."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return _call_address(builder, signature, values, ir.DoubleType())
+
+    return types.float64(types.int64, arguments), generate
+
+
+@intrinsic
+def record_at(typingctx: Any, address: Any, dtype: Any) -> Any:
+    """The record of NumPy type `dtype` that lies at `address`, not copied."""
+    record = dtype.dtype
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.inttoptr(values[0], context.get_value_type(record))
+
+    return record(types.int64, dtype), generate
+
+
+@intrinsic
+def pointer_at(typingctx: Any, address: Any, dtype: Any) -> Any:
+    """A typed pointer to `address`; give it a length with `numba.carray`."""
+    pointer = types.CPointer(dtype.dtype)
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.inttoptr(values[0], context.get_value_type(pointer))
+
+    return pointer(types.int64, dtype), generate
+
+
+@intrinsic
+def address_of(typingctx: Any, record: Any) -> Any:
+    """Address of a record, for passing it to an operator."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.ptrtoint(values[0], _INT)
+
+    return types.int64(record), generate
+
+
+@intrinsic
+def atomic_add(typingctx: Any, address: Any, change: Any) -> Any:
+    """Adds to the integer at `address` in one step that no thread can interrupt; returns what was there.
+
+    The width of the integer is that of `change`; adding -1 to an unsigned one is adding its highest value.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        pointer = builder.inttoptr(values[0], values[1].type.as_pointer())
+        return builder.atomic_rmw("add", pointer, values[1], "acq_rel")
+
+    return change(types.int64, change), generate
+
+
+@intrinsic
+def compare_exchange(typingctx: Any, address: Any, expected: Any, wanted: Any) -> Any:
+    """Puts `wanted` at `address` if `expected` is there, in one step; returns whether it was.
+
+    Both are of one type, an integer or a float64, which is compared bit by bit.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        expected_bits, wanted_bits = values[1:]
+        if isinstance(expected_bits.type, ir.DoubleType):
+            expected_bits, wanted_bits = (builder.bitcast(value, _INT) for value in (expected_bits, wanted_bits))
+        pointer = builder.inttoptr(values[0], expected_bits.type.as_pointer())
+        pair = builder.cmpxchg(pointer, expected_bits, wanted_bits, "acq_rel", "acquire")
+        return builder.extract_value(pair, 1)
+
+    return types.boolean(types.int64, expected, expected), generate
+
+
+@intrinsic
+def fence(typingctx: Any) -> Any:
+    """What stands before it in the program happens, for every thread, before what stands after it."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        builder.fence("acq_rel")
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+@intrinsic
+def popcount(typingctx: Any, word: Any) -> Any:
+    """Number of set bits of a uint64."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.ctpop(values[0])
+
+    return types.uint64(types.uint64), generate
+
+
+@intrinsic
+def trailing_zeros(typingctx: Any, word: Any) -> Any:
+    """Index of the lowest set bit of a uint64; 64 for zero."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.cttz(values[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.uint64(types.uint64), generate
+
+
+@intrinsic
+def _pdep(typingctx: Any, bits: Any, mask: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        function = builder.module.declare_intrinsic("llvm.x86.bmi.pdep.64", (), ir.FunctionType(_INT, [_INT, _INT]))
+        return builder.call(function, values)
+
+    return types.uint64(types.uint64, types.uint64), generate
+
+
+def _pick_bit_pdep(mask, k):
+    return _pdep(np.uint64(1) << k, mask)
+
+
+def _pick_bit_portable(mask, k):
+    rest = mask
+    for _ in range(k):
+        rest &= rest - np.uint64(1)
+    return rest & (~rest + np.uint64(1))
+
+
+HAS_PDEP = bool(binding.get_host_cpu_features().get("bmi2", False))
+pick_bit_portable = compiled(_pick_bit_portable, inline=True)
+pick_bit = compiled(_pick_bit_pdep, inline=True) if HAS_PDEP else pick_bit_portable
+"""`pick_bit(mask, k)`: the k-th set bit of `mask` (k from 0, uint64) alone in its word; one instruction with BMI2."""

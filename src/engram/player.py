@@ -1,0 +1,212 @@
+"""Players: what chooses the moves of one side in a match."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from engram.drivers.search import Search
+from engram.errors import EngramError
+from engram.games.game import Game, State
+from engram.search.limit import Limit
+from engram.search.preset import Memory, Preset
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A move and what it took.
+
+    Attributes:
+      action: a legal action.
+      simulations: of the search; positions visited for a search by depth, 0 for none.
+      seconds: of thought; compiling never counts.
+      value: in [-1, 1] for the player to move, or None.
+    """
+
+    action: int
+    simulations: int = 0
+    seconds: float = 0.0
+    value: float | None = None
+
+
+class Forfeit(EngramError):
+    """Raised by a player's `choose`: it resigns or cannot go on; it has lost, with these words on record."""
+
+
+class Player(Protocol):
+    """One side of a match. It plays many games, one after the other, and hears of every move of both sides."""
+
+    @property
+    def text(self) -> str:
+        """The canonical specification that makes this player again."""
+
+    def warm_up(self) -> None:
+        """Compiles and loads everything, so that it never counts against a clock."""
+
+    def new_game(self, game_seed: int) -> None:
+        """Forgets the last game: what follows must depend on the seeds of this game alone."""
+
+    def choose(self, state: State, limit: Limit, seed: int) -> Choice:
+        """A move in a state that is not over; equal seeds and histories give equal moves."""
+
+    def played(self, action: int) -> None:
+        """Hears that a move was played, by either side; those of the opening are not told."""
+
+    def close(self) -> None:
+        """Gives back what the player holds."""
+
+
+class SearchPlayer:
+    """A search as a player: it keeps its tree from move to move and starts each game afresh.
+
+    Args:
+      game: the game.
+      chosen: the preset.
+      text: canonical specification; default the preset's own.
+
+    Attributes:
+      preset: how it searches.
+    """
+
+    def __init__(self, game: Game, chosen: Preset, text: str | None = None):
+        self.preset = chosen
+        self._game = game
+        self._made: Search | None = None
+        self._text = text or chosen.text
+
+    @property
+    def _search(self) -> Search:
+        # Made when it is first needed: naming a player must not cost the memory and the time of a search.
+        if self._made is None:
+            self._made = Search(self._game, self.preset)
+        return self._made
+
+    @property
+    def text(self) -> str:
+        """The canonical specification."""
+        return self._text
+
+    @property
+    def memory(self) -> Memory | None:
+        """What its search remembers by; None without one."""
+        return self._search.memory
+
+    @property
+    def bytes_a_node(self) -> int:
+        """Of its tree."""
+        return self._search.bytes_a_node
+
+    def warm_up(self) -> None:
+        """Compiles the search."""
+        self._search.warm_up()
+
+    def new_game(self, game_seed: int) -> None:
+        """Forgets the tree."""
+        self._search.clear()
+
+    def choose(self, state: State, limit: Limit, seed: int) -> Choice:
+        """Runs the search.
+
+        Raises:
+          KeyboardInterrupt: Ctrl-C came in between; a search cut short must not decide a move of a match.
+        """
+        result = self._search.run(state, limit, seed=seed)
+        if result.stopped == "interrupted":
+            raise KeyboardInterrupt
+        return Choice(result.action, result.simulations, result.seconds, result.value)
+
+    def played(self, action: int) -> None:
+        """Moves the root of the tree."""
+        self._search.advance(action)
+
+    def close(self) -> None:
+        """Gives the tree's memory back."""
+        self._made = None
+
+
+class UserPlayer:
+    """A user's own object as a player.
+
+    Args:
+      inner: has `choose(state, limit, seed)`, which returns an action or a `Choice`; and, if it likes, `warm_up`,
+        `new_game`, `played` and `close` as in `Player`.
+      text: canonical specification.
+    """
+
+    def __init__(self, inner: Any, text: str):
+        self._inner = inner
+        self._text = text
+
+    @property
+    def text(self) -> str:
+        """The canonical specification."""
+        return self._text
+
+    def warm_up(self) -> None:
+        """Passed on where the object has it."""
+        self._tell("warm_up")
+
+    def new_game(self, game_seed: int) -> None:
+        """Passed on where the object has it."""
+        self._tell("new_game", game_seed)
+
+    def choose(self, state: State, limit: Limit, seed: int) -> Choice:
+        """Asks the object, and measures the time where it does not say."""
+        begin = time.perf_counter()
+        own = state.copy() if isinstance(state, np.ndarray) else state  # it may play on it
+        found = self._inner.choose(own, limit, seed)
+        seconds = time.perf_counter() - begin
+        if not isinstance(found, Choice):
+            return Choice(int(found), seconds=seconds)
+        return found if found.seconds else replace(found, seconds=seconds)
+
+    def played(self, action: int) -> None:
+        """Passed on where the object has it."""
+        self._tell("played", action)
+
+    def close(self) -> None:
+        """Passed on where the object has it."""
+        self._tell("close")
+
+    def _tell(self, method: str, *arguments: Any) -> None:
+        function = getattr(self._inner, method, None)
+        if function is not None:
+            function(*arguments)
+
+
+# ------------------------------------------------------------------------------------------- by name
+
+
+@dataclass(frozen=True)
+class PlayerEntry:
+    """A kind of player that is no preset.
+
+    Attributes:
+      make: `(game, **parameters) -> Player`.
+      parameters: names and defaults.
+      about: one line for people.
+    """
+
+    make: Callable[..., Player]
+    parameters: Mapping[str, Any]
+    about: str
+
+
+PLAYERS: dict[str, PlayerEntry] = {}
+"""Kinds of players beside the presets, by name."""
+
+
+def register_player(
+    name: str, about: str, **parameters: Any
+) -> Callable[[Callable[..., Player]], Callable[..., Player]]:
+    """Decorator: makes a function `(game, **parameters) -> Player` known by a name, with these defaults."""
+
+    def register(function: Callable[..., Player]) -> Callable[..., Player]:
+        PLAYERS[name] = PlayerEntry(function, parameters, about)
+        return function
+
+    return register

@@ -1,0 +1,35 @@
+"""Pictures: Matplotlib where it is installed, drawn without a screen, written whole or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from engram.errors import MissingPackage
+from engram.storage import whole
+
+
+def new_figure(what: str, **options: Any) -> Any:
+    """A figure of Matplotlib's, to draw on.
+
+    Args:
+      what: needs it, such as "a report". options: as Matplotlib's `Figure` has them.
+
+    Raises:
+      MissingPackage: Matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingPackage(f"{what} needs Matplotlib: pip install 'engram[plots]'") from None
+    return Figure(**options)
+
+
+def save(figure: Any, file: Path, *, dpi: int = 110) -> None:
+    """Writes a figure as PNG.
+
+    Raises:
+      OSError: the file cannot be written.
+    """
+    with whole(file) as part:
+        figure.savefig(part, dpi=dpi, format="png")

@@ -1,0 +1,154 @@
+"""`td_uct`: the search that learns, with or without a table of values; the thesis' constants stand here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from engram.errors import InvalidParameter
+from engram.games.game import Game
+from engram.memory.values import table_files
+from engram.memory.values.table import Table
+from engram.memory.values.table_backup import positions_of, recall_value, recognise_children, through_table
+from engram.presets.catalogue import register
+from engram.search import backup as backups
+from engram.search import selection as selections
+from engram.search.expansion import Expansion
+from engram.search.operators import Operator
+from engram.search.preset import Memory, Preset
+
+TRACE_DECAY, DISCOUNT, MIN_STEP = 0.9, 0.9, 0.005
+NO_TRUST_BOUND = 1e9
+
+
+def with_table(
+    table: Table, rule: Operator, *, symmetric: bool = True, learn: bool = False, trust: float = NO_TRUST_BOUND
+) -> Callable[[Game], Memory]:
+    """A table of values for any search with rollouts: `Preset(backup=rule, memory=with_table(table, rule))`.
+
+    Args:
+      table: shared by all searches that get it; it must outlive them.
+      rule: the search's backup rule, which learns into the table.
+      symmetric: mirror images share an entry.
+      learn: write what the search finds back; False: the table stays as it is.
+      trust: most visits that a known value counts for when a search begins from it, ≥ 1; only without `learn`.
+
+    Raises:
+      InvalidParameter: a rule with a mix; trust below 1, or with `learn`.
+    """
+    if not 1.0 <= trust <= NO_TRUST_BOUND or (learn and trust != NO_TRUST_BOUND):
+        raise InvalidParameter("trust is 1 or more, and goes with a table that does not learn")
+    learning = through_table(table=table.handle, rule=rule) if learn else None
+
+    def make(game: Game) -> Memory:
+        known: dict[str, Any] = {"table": table.handle, "positions": positions_of(game, symmetric)}
+        return Memory(
+            recall=recall_value(**known, learn=int(learn), trust=trust),
+            recognise=recognise_children(**known, trust=trust),
+            backup=learning,
+            equivalence=0.0,
+            store=table,
+            another=None if learn else partial(make, game),
+        )
+
+    return make
+
+
+def _from_file(
+    path: str, rule: Operator, wanted: dict[str, Any], learn: bool, trust: float
+) -> Callable[[Game], Memory]:
+    def make(game: Game) -> Memory:
+        # Each search has its own: what it learns in one game must not reach the next, or a match would
+        # depend on which worker played what.
+        known, about, _ = table_files.load(path, {"game": game.name, **wanted})
+        return of(game, known, about["symmetric"])
+
+    def of(game: Game, known: Table, symmetric: bool) -> Memory:
+        if not learn:
+            return with_table(known, rule, symmetric=symmetric, trust=trust)(game)
+        table = Table(known.capacity)
+
+        def forget() -> None:
+            table.entries[:] = known.entries
+            for name in ("size", "num_replaced"):
+                table.header[name] = known.header[name]
+
+        forget()
+        memory = with_table(table, rule, symmetric=symmetric, learn=True)(game)
+        another = partial(of, game, known, symmetric)
+        return replace(memory, forget=forget, another=another, store_bytes=table.num_bytes)
+
+    return make
+
+
+@register
+def td_uct(
+    *,
+    table: str | Table | None = None,
+    exploration: float = 1.0,
+    trace_decay: float = TRACE_DECAY,
+    discount: float | None = None,
+    min_step: float = MIN_STEP,
+    bootstrap: str = "taken",
+    backup: Operator | None = None,
+    learn: bool = False,
+    symmetric: bool | None = None,
+    trust: float | None = None,
+    rollout: str = "uniform",
+    all_children: bool = False,
+    decision: str | None = None,
+    reuse_tree: bool = True,
+) -> Preset:
+    """UCT with the temporal-difference backup (values in [-1, 1], as in the thesis), on top of a table of values.
+
+    Args:
+      table: a file (`engram train td`), or a `Table`; None: nothing but the search's own tree.
+      exploration: c ≥ 0.
+      trace_decay: λ. discount: γ a ply; default that of the table's file, else 0.9. min_step: floor of α.
+      bootstrap: `taken` (as Sarsa) or `best` (as Q-learning).
+      backup: another rule without a mix, instead of these four.
+      learn: write back what the search finds. False: the table stays as it is. A table from a file that learns
+        forgets again at the end of each game, so that a match does not depend on the order of its games; the
+        file is never written. A `Table` keeps what it learns.
+      symmetric: mirror images share an entry; default as the file says, else true.
+      trust: most visits that a known value counts for, ≥ 1; default as many as it has; not with `learn`.
+      rollout, all_children, reuse_tree: as in `uct`.
+      decision: default `robust`, with a table `secure`: its visits came from all games, by whatever way they led there.
+
+    Raises:
+      InvalidFile: when the search is made: no such file, damaged, or of another game, discount or symmetry.
+
+    Source: the thesis on TD-UCT. Deviation: transpositions share an entry too.
+    """
+    if table is None:
+        alone = {"learn": learn, "symmetric": symmetric is not None, "trust": trust is not None}
+        if any(alone.values()):
+            given = next(name for name, is_given in alone.items() if is_given)
+            raise InvalidParameter(f"td_uct: {given} is about a table, and there is none")
+    own = {"symmetric": symmetric, "discount": discount}
+    if isinstance(table, str) and discount is None:
+        discount = table_files.about(table).get("discount")
+    rule = backup or backups.td(
+        trace_decay=trace_decay,
+        discount=DISCOUNT if discount is None else discount,
+        min_step=min_step,
+        bootstrap=bootstrap,
+    )
+    memory = None
+    bound = NO_TRUST_BOUND if trust is None else trust
+    if isinstance(table, str):
+        wanted = {name: value for name, value in own.items() if value is not None}
+        memory = _from_file(str(table), rule, wanted, learn, bound)
+    elif table is not None:
+        memory = with_table(table, rule, symmetric=symmetric is not False, learn=learn, trust=bound)
+    return Preset(
+        selection=selections.ucb1(exploration=exploration),
+        backup=rule,
+        rollout=rollout,
+        expansion=Expansion(all_children=all_children),
+        memory=memory,
+        decision=decision or ("robust" if table is None else "secure"),
+        reuse_tree=reuse_tree,
+    )

@@ -1,0 +1,150 @@
+"""Distillation: a table of values teaches a network, which then says something of positions that no table holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from engram.errors import InvalidParameter
+from engram.memory.values import table_files
+from engram.memory.values.positions import KnownPositions, known_positions
+from engram.networks.architectures import num_planes
+from engram.networks.encoding import encode_batch, encoder, symmetry_tables
+from engram.rng import mix
+from engram.training.records import Positions
+from engram.training.run import Course, CoursePlan, Progress
+from engram.training.validation import Validation, validate, why_nothing_is_learnt
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistilPlan(CoursePlan):
+    """All that a distillation depends on.
+
+    Args:
+      table: a file (`engram train td`).
+      min_visits: of a position that teaches, ≥ 1.
+      temperature: τ > 0 of the policy to learn, a softmax of the moves' lower bounds.
+      most: positions looked at, by plies from the start.
+      validation: share of positions held out, by key: images of one position stand on the same side.
+    """
+
+    table: str
+    min_visits: int = 50
+    temperature: float = 0.1
+    most: int = 1 << 20
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.temperature > 0.0:
+            raise InvalidParameter(f"the temperature is above 0, not {self.temperature}")
+
+
+class Lessons:
+    """What positions of a table teach: planes to value and policy.
+
+        P(a) ∝ exp(low_a/τ),   low_a: lower end of the 95 % interval of a's value (-1 where nothing is known of it)
+
+    Args:
+      known: the positions. history: of the network. temperature: τ, in units of value.
+
+    A move that ends the game counts with its exact value. Values are for the player to move.
+    """
+
+    def __init__(self, known: KnownPositions, history: int | None, temperature: float):
+        if not len(known):
+            raise InvalidParameter("there is no position to learn from, or none to hold out: allow fewer visits")
+        self.known = known
+        game = known.game
+        low = known.lower_bound
+        weights = np.exp((low - low.max(1, keepdims=True)) / temperature)
+        self.policy = (weights / weights.sum(1, keepdims=True)).astype(np.float32)
+        self.value = known.value.astype(np.float32)
+        self._encode, self._history = encoder(game, history)
+        self._cells, self._actions = symmetry_tables(game)
+        assert game.planes_shape is not None
+        self._shape = (num_planes(game, history), *game.planes_shape[1:])
+        self._scratch = np.zeros(int(np.prod(self._shape)), np.float32)
+
+    @property
+    def positions(self) -> int:
+        """How many."""
+        return len(self.known)
+
+    def draw(self, count: int, seed: int, number: int) -> Positions:
+        """Batch `number` of a seed: positions drawn uniformly, each turned at random."""
+        rng = np.random.default_rng((seed, number))
+        return self.at(rng.integers(0, self.positions, count), rng.integers(0, len(self._cells), count))
+
+    def at(self, chosen: np.ndarray, turns: np.ndarray | None = None) -> Positions:
+        """The positions `chosen`, as they are or turned."""
+        turns = np.zeros(len(chosen), np.int64) if turns is None else turns
+        planes = np.zeros((len(chosen), *self._shape), np.float32)
+        states = self.known.states
+        status = encode_batch(
+            self._encode, self._history, states.ctypes.data, states.itemsize, chosen, turns, self._cells, self._scratch,
+            planes.reshape(len(chosen), -1),
+        )  # fmt: skip
+        if status < 0:
+            raise InvalidParameter(f"{self.known.game.name}: its encode failed")
+        policy = np.empty((len(chosen), self.policy.shape[1]), np.float32)
+        np.put_along_axis(policy, self._actions[turns], self.policy[chosen], 1)
+        return Positions(planes, policy, self.value[chosen])
+
+
+def distil(
+    plan: DistilPlan,
+    folder: str | Path,
+    *,
+    checkpoint_s: float = 120.0,
+    stop_at: int | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Progress:
+    """Trains a network on what a table knows, or goes on with a training that was stopped; see `Course` for the folder.
+
+    Args:
+      checkpoint_s, stop_at, progress: as for `train_records`.
+
+    Raises:
+      InvalidFile: no table, one of another game, one that knows too little, or the training of another plan.
+      InvalidParameter: see `DistilPlan`.
+    """
+    course = Course(plan, folder)
+    net = course.learner.net
+    history = net.configuration.history
+    known = taught(plan)
+    out = held_out(known.keys, plan.validation)
+    lessons = Lessons(known.part(~out), history, plan.temperature)
+    others = Lessons(known.part(out), history, plan.temperature)
+
+    def warn(found: Validation | None) -> list[str]:
+        return [] if found is None else why_nothing_is_learnt(found, lessons.policy.argmax(1))
+
+    return course.run(
+        lambda number: lessons.draw(plan.batch, plan.seed, number), lambda: validate(net, others), warn,
+        checkpoint_s=checkpoint_s, stop_at=stop_at, progress=progress,
+    )  # fmt: skip
+
+
+def taught(plan: DistilPlan) -> KnownPositions:
+    """All positions of a plan, those held out among them.
+
+    Raises:
+      InvalidFile: see `distil`.
+    """
+    from engram.games.catalogue import game as game_of
+
+    game = game_of(plan.game)
+    table, about, _ = table_files.load(plan.table, {"game": game.name})
+    return known_positions(
+        game, table, symmetric=bool(about.get("symmetric", True)), min_visits=plan.min_visits,
+        passing=int(about.get("opening_moves", 0)), most=plan.most,
+    )  # fmt: skip
+
+
+def held_out(keys: np.ndarray, share: float) -> np.ndarray:
+    """Which positions are held out: by a hash of the key, the same whatever other positions there are."""
+    drawn = np.array([mix(np.uint64(key)) for key in keys], np.uint64)
+    return (drawn >> np.uint64(32)).astype(np.float64) < share * 2.0**32

@@ -1,0 +1,139 @@
+"""One network being trained: steps of the optimiser, and checkpoints that go on as if nothing had happened."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from engram import storage as durable
+from engram.errors import InvalidFile, OperatorError
+from engram.networks.architectures import Network
+from engram.networks.evaluator import fastest_precision
+
+KIND = "training"
+
+
+@dataclass(frozen=True)
+class Losses:
+    """What a batch cost: cross-entropy of the policy, squared error of the value (nan: none to learn), and the
+    share of positions where the likeliest action was the one played."""
+
+    policy: float
+    value: float
+    accuracy: float
+
+
+class Learner:
+    """A network, AdamW, and a rate that rises for a while and falls to zero as a cosine.
+
+    Args:
+      net: the network; trained in place.
+      steps: at which the rate is zero, ≥ 1.
+      learning_rate: highest rate. weight_decay: of the weights. value_weight: of the value's loss.
+
+    Computes in bfloat16 where the machine does, with weights in float32; on CUDA where there is one. Repeats bit for
+    bit with one thread on one machine.
+    """
+
+    def __init__(
+        self, net: Network, steps: int, *, learning_rate: float = 2e-3, weight_decay: float = 1e-4,
+        value_weight: float = 1.0,
+    ):  # fmt: skip
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.net = net.to(self.device).to(memory_format=torch.channels_last).train()  # type: ignore[call-overload]
+        self.steps = steps
+        self.learning_rate = learning_rate
+        self.value_weight = value_weight
+        self.done = 0
+        self.optimizer = torch.optim.AdamW(net.parameters(), lr=learning_rate, weight_decay=weight_decay)
+        self._half = fastest_precision() == "bfloat16"
+
+    def rate(self, step: int) -> float:
+        """The learning rate of a step."""
+        rising = max(1, min(500, self.steps // 20))
+        if step < rising:
+            return self.learning_rate * (step + 1) / rising
+        return self.learning_rate * 0.5 * (1.0 + math.cos(math.pi * min(1.0, step / self.steps)))
+
+    def step(self, planes: np.ndarray, policy: np.ndarray, value: np.ndarray) -> Losses:
+        """Learns from a batch.
+
+        Args:
+          planes: (B, C, H, W). policy: (B,) actions, or (B, num_actions) shares.
+          value: (B,) in [-1, 1] for the player to move; nan where there is none to learn.
+
+        Raises:
+          OperatorError: the loss is not finite; nothing was learnt from this batch.
+        """
+        target, wanted = self._there(policy), self._there(value)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self._half):
+            logits, given, _ = self.net(self._there(planes).to(memory_format=torch.channels_last))
+        policy_loss = functional.cross_entropy(logits.float(), target)
+        value_loss = torch.zeros((), device=self.device)
+        known = torch.isfinite(wanted)
+        if given is not None and bool(known.any()):
+            value_loss = functional.mse_loss(given.float()[known], wanted[known])
+        loss = policy_loss + self.value_weight * value_loss
+        self._take(loss)
+        best = target if target.ndim == 1 else target.argmax(1)
+        accuracy = float((logits.argmax(1) == best).float().mean())
+        learnt = given is not None and bool(known.any())
+        return Losses(policy_loss.item(), value_loss.item() if learnt else math.nan, accuracy)
+
+    def _take(self, loss: Tensor) -> None:
+        """One step of the optimiser.
+
+        Raises:
+          OperatorError: the loss is not finite; nothing was learnt from this batch.
+        """
+        if not bool(torch.isfinite(loss)):
+            raise OperatorError(f"the loss is not finite at step {self.done}: a smaller learning rate may help")
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.rate(self.done)
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        self.done += 1
+
+    def save(self, path: str | Path, about: dict[str, Any]) -> None:
+        """Writes weights, optimiser and step, whole or not at all."""
+        arrays = {f"net.{name}": tensor for name, tensor in self.net.state_dict().items()}
+        for number, state in self.optimizer.state_dict()["state"].items():
+            arrays |= {f"optimizer.{number}.{key}": tensor for key, tensor in state.items()}
+        plain = {name: tensor.detach().cpu().numpy() for name, tensor in arrays.items()}
+        configuration = asdict(self.net.configuration)
+        durable.save(path, KIND, {"done": self.done, "configuration": configuration, **about}, plain)
+
+    def load(self, path: str | Path) -> dict[str, Any]:
+        """Goes on from a checkpoint; what `save` was told about it.
+
+        Raises:
+          InvalidFile: it is none, or of another network.
+        """
+        about, arrays = durable.load(path, KIND)
+        if about["configuration"] != asdict(self.net.configuration):
+            raise InvalidFile(f"{path} is the training of another network, {about['configuration']['network']}")
+        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        self.net.load_state_dict(_below(tensors, "net."))
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in _below(tensors, "optimizer.").items():
+            number, key = name.split(".", 1)
+            state.setdefault(int(number), {})[key] = tensor
+        groups = self.optimizer.state_dict()["param_groups"]
+        self.optimizer.load_state_dict({"state": state, "param_groups": groups})
+        self.done = about["done"]
+        return about
+
+    def _there(self, array: np.ndarray) -> Tensor:
+        return torch.from_numpy(array).to(self.device)
+
+
+def _below(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

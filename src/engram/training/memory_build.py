@@ -1,0 +1,114 @@
+"""Builds a memory by self-play: games of a search whose store is kept from game to game."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engram.drivers.search import Search
+from engram.errors import InvalidParameter
+from engram.games.game import Game
+from engram.memory import files
+from engram.rng import derive_seed
+from engram.search.limit import Limit
+from engram.search.preset import Preset, of_positions
+from engram.storage import check_place
+
+SAVE_EVERY_S = 20.0
+
+
+@dataclass(frozen=True)
+class Built:
+    """Where the building stands: games played, entries held, entries that made room, returns in those held."""
+
+    games: int
+    entries: int
+    replaced: int
+    returns: float
+
+
+def build(
+    game: Game | str,
+    search: Preset | str,
+    path: str | Path,
+    *,
+    games: int = 100,
+    simulations: int = 500,
+    opening_moves: int = 4,
+    seed: int = 0,
+    progress: Callable[[Built], None] | None = None,
+) -> Built:
+    """Plays games of a search against itself with one store, and saves it as it goes.
+
+    The same call again goes on where the file stands, with the same result as if nothing had happened; with `simhash`
+    that is so but for the order in which entries of exactly one cosine come, whose bins a file does not hold.
+
+    Args:
+      game: what to play. search: with a memory, such as `"memory_uct(capacity=50000)"`.
+      path: the file; saved every 20 seconds and at the end.
+      games: in all, those in the file included. simulations: a move.
+      opening_moves: each game begins with 0 to so many random moves, so that games differ.
+      seed: of openings and searches.
+      progress: called after each game.
+
+    Raises:
+      InvalidSpecification: a search without memory. InvalidFile: a file of another game, search or seed, or a place
+        where none can be written.
+    """
+    if games < 0 or opening_moves < 0:
+        raise InvalidParameter(f"games and opening_moves must be 0 or more, not {games} and {opening_moves}")
+    limit = Limit(simulations=simulations)
+    found = Search(game, search)
+    if found.preset.threads > 1:
+        raise InvalidParameter("a memory is built by one thread: leave threads out")
+    memory = of_positions(found.memory, found.preset.text, "build")
+    belongs_to = files.identity(memory.features)
+    made_by: dict[str, Any] = {
+        "search": found.preset.text,
+        "simulations": simulations,
+        "opening_moves": opening_moves,
+        "build_seed": seed,
+    }
+    done = 0
+    check_place(path)
+    if Path(path).exists():
+        about = files.restore(memory.store, path, {**belongs_to, **made_by})
+        done = int(about.get("games", 0))
+    saved, saved_games = time.monotonic(), done
+    while done < games:
+        _play(found, limit, opening_moves, derive_seed(seed, "memory", done))
+        done += 1
+        if time.monotonic() - saved > SAVE_EVERY_S:
+            files.save(path, memory.store, {**belongs_to, **made_by, "games": done})
+            saved, saved_games = time.monotonic(), done
+        if progress is not None:
+            progress(_standing(done, memory.store))
+    if saved_games < done or not Path(path).exists():
+        files.save(path, memory.store, {**belongs_to, **made_by, "games": done})
+    return _standing(done, memory.store)
+
+
+def _play(search: Search, limit: Limit, opening_moves: int, seed: int) -> None:
+    game, chosen = search.game, random.Random(seed)
+    state, opening = game.initial_state(), chosen.randint(0, opening_moves)
+    for number in range(game.max_moves):
+        if game.is_over(state):
+            return
+        if number < opening:
+            action = chosen.choice(game.legal_actions(state))
+        else:
+            result = search.run(state, limit, seed=derive_seed(seed, number))
+            if result.stopped == "interrupted":
+                raise KeyboardInterrupt
+            action = result.action
+            search.advance(action)
+        state = game.play(state, action)
+
+
+def _standing(games: int, store: Any) -> Built:
+    visits = store.entries["visit_count"][: len(store)]
+    return Built(games, len(store), int(store.header["num_replaced"][0]), float(visits.sum()))

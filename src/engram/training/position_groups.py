@@ -1,0 +1,235 @@
+"""Families of positions with known values: what features for a memory are learnt from.
+
+A memory compares a leaf with other positions of the same search, so positions are drawn as a memory meets them: a
+family is some nodes of one search's tree. Pairs of unrelated positions would teach to tell games apart,
+which no memory is ever asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from engram import storage as durable
+from engram.arena.opponents import line_parameters
+from engram.arena.truth.memory_truth import moves_below
+from engram.drivers.search import Search
+from engram.errors import InvalidFile, InvalidParameter, TooLarge
+from engram.games.catalogue import game as game_of
+from engram.games.game import Game, State
+from engram.games.line.heuristics import is_line_game
+from engram.games.line.solver.solver import Solver
+from engram.networks.encoding import encoder, symmetry_tables
+from engram.rng import derive_seed
+from engram.search.limit import Limit
+from engram.search.result import SearchResult
+from engram.search.tree import TERMINAL
+from engram.training.records import replay
+
+KIND = "families"
+MEMBERS = 16
+"""Positions of a family."""
+_SHARE = 0.25  # of a game's positions that are roots of a family; neighbouring ones are much alike
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How families are drawn and valued.
+
+    Attributes:
+      game: its specification.
+      search: that plays and grows the trees. simulations: of it, ≥ 64.
+      label_simulations: of the same search, whose root value is taken for a position's; None: the exact value where
+        there is a solver, else 1000.
+      random_share: of a game's moves that are drawn at random, in [0, 1].
+      seed: of all that is drawn.
+    """
+
+    game: str
+    search: str = "uct"
+    simulations: int = 400
+    label_simulations: int | None = None
+    random_share: float = 0.3
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.simulations < 4 * MEMBERS or (self.label_simulations is not None and self.label_simulations < 1):
+            raise InvalidParameter(f"a family needs {4 * MEMBERS} simulations or more, and a label at least 1")
+        if not 0.0 <= self.random_share <= 1.0:
+            raise InvalidParameter(f"a share is between 0 and 1, not {self.random_share}")
+
+
+@dataclass(frozen=True)
+class Families:
+    """F families, each position by the moves that lead to it.
+
+    Attributes:
+      game: whose positions they are. offset: (F·MEMBERS + 1,) where each position's moves begin. actions: uint16.
+      value: (F, MEMBERS) float32 V* in [-1, 1] for the player to move. number: (F,) of the game that each is from.
+    """
+
+    game: Game
+    offset: np.ndarray
+    actions: np.ndarray
+    value: np.ndarray
+    number: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def split(self, share: float) -> tuple[np.ndarray, np.ndarray]:
+        """Rows (to learn from, held out): by game, so that no game has families on both sides."""
+        drawn = np.array([derive_seed("held out", int(one)) % 10_000 for one in self.number])
+        return np.flatnonzero(drawn >= share * 10_000), np.flatnonzero(drawn < share * 10_000)
+
+    def planes(
+        self, rows: np.ndarray, shape: tuple[int, int, int], history: int | None, turns: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Planes (F'·MEMBERS, *shape) of some families as a network sees them, and whose move it is (F', MEMBERS).
+
+        Args:
+          turns: (F'·MEMBERS,) which symmetry each position is seen in; None: as it is.
+        """
+        game = self.game
+        at = (np.asarray(rows)[:, None] * MEMBERS + np.arange(MEMBERS)).ravel()
+        encode, past = encoder(game, history)
+        planes = np.zeros((len(at), *shape), np.float32)
+        sides = np.zeros(len(at))
+        start = np.zeros(1, game.state_dtype)
+        start[0] = game.initial_state()
+        replay(
+            game.address("copy"), game.address("play"), game.address("to_play"), encode, past, start.ctypes.data,
+            start.itemsize, np.zeros(len(at), np.int64), self.offset[at], self.offset[at + 1], self.actions,
+            np.zeros(len(at), np.int64) if turns is None else turns, symmetry_tables(game)[0], game.new_buffer(),
+            np.zeros(int(np.prod(shape)), np.float32), planes.reshape(len(at), -1), sides,
+        )  # fmt: skip
+        return planes, sides.reshape(-1, MEMBERS)
+
+
+class Sampler:
+    """Plays games and draws families from their searches; game k is a function of the sampling and of k alone.
+
+    Raises:
+      InvalidParameter: a plain Python game.
+    """
+
+    def __init__(self, sampling: Sampling):
+        self.sampling = sampling
+        self.game = game_of(sampling.game)
+        if not self.game.compiled:
+            raise InvalidParameter(f"{self.game.name} is a plain Python game, which a network cannot see")
+        self._search = Search(self.game, sampling.search)
+        self._judge = Search(self.game, sampling.search)
+        self._solver = _solver(self.game) if sampling.label_simulations is None else None
+        # Exact values of early positions take long: as in `solved_positions`, a quarter of the cells is filled first.
+        self._first = self.game.max_moves // 4 if self._solver else 0
+        self.games = 0
+        self._moves: list[list[int]] = []
+        self._values: list[float] = []
+        self._number: list[int] = []
+
+    @property
+    def exact(self) -> bool:
+        """Whether values are exact."""
+        return self._solver is not None
+
+    @property
+    def positions(self) -> int:
+        """Drawn so far."""
+        return len(self._moves)
+
+    def families(self) -> Families:
+        """All drawn so far."""
+        lengths = np.array([len(moves) for moves in self._moves], np.int64)
+        actions = np.array([action for moves in self._moves for action in moves], np.uint16)
+        offset = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        value = np.array(self._values, np.float32).reshape(-1, MEMBERS)
+        return Families(self.game, offset, actions, value, np.array(self._number, np.int64))
+
+    def play(self) -> None:
+        """Plays the next game and keeps its families."""
+        game, sampling = self.game, self.sampling
+        rng = np.random.default_rng(derive_seed(sampling.seed, "family", self.games))
+        moves: list[int] = []
+        state = game.initial_state()
+        while not game.is_over(state):
+            wanted = rng.random() < _SHARE and len(moves) >= self._first
+            at_random = rng.random() < sampling.random_share
+            action, seed = int(rng.choice(game.legal_actions(state))), int(rng.integers(1 << 62))
+            if wanted or not at_random:
+                self._search.clear()
+                found = _whole(self._search.run(state, Limit(simulations=sampling.simulations), seed=seed))
+                action = action if at_random else found.action
+                if wanted:
+                    self._keep(state, moves, rng)
+            moves.append(action)
+            state = game.play(state, action)
+        self.games += 1
+
+    def _keep(self, root: State, moves: list[int], rng: np.random.Generator) -> None:
+        """A family of the last search's tree, unless it holds too few different positions."""
+        nodes = self._search.tree.nodes[: self._search.tree.num_nodes]
+        alive = np.flatnonzero((nodes["visit_count"] > 0) & ((nodes["flags"] & TERMINAL) == 0))
+        members: dict[int, tuple[list[int], State]] = {}
+        for path in moves_below(self._search, rng.permutation(alive)[: 2 * MEMBERS]):
+            state = root
+            for action in path:
+                state = self.game.play(state, action)
+            members.setdefault(self.game.hash(state), ([*moves, *path], state))
+        chosen = list(members.values())[:MEMBERS]
+        if len(chosen) < MEMBERS:
+            return
+        self._moves += [path for path, _ in chosen]
+        self._values += self._label([state for _, state in chosen], rng)
+        self._number.append(self.games)
+
+    def _label(self, states: list[State], rng: np.random.Generator) -> list[float]:
+        if self._solver is not None:
+            words = np.array([(int(state["mine"]), int(state["stones"])) for state in states], np.uint64)
+            return [float(value) for value in self._solver.values(words[:, 0], words[:, 1])]
+        values = []
+        for state in states:
+            self._judge.clear()
+            limit = Limit(simulations=self.sampling.label_simulations or 1000)
+            values.append(_whole(self._judge.run(state, limit, seed=int(rng.integers(1 << 62)))).value)
+        return values
+
+    def save(self, path: Path) -> None:
+        """Writes all that was drawn, whole or not at all."""
+        drawn = self.families()
+        arrays = {name: getattr(drawn, name) for name in ("offset", "actions", "value", "number")}
+        durable.save(path, KIND, {"sampling": asdict(self.sampling), "games": self.games}, arrays)
+
+    def load(self, path: Path) -> None:
+        """Goes on from a file that `save` wrote.
+
+        Raises:
+          InvalidFile: of another sampling, or damaged.
+        """
+        about, arrays = durable.load(path, KIND)
+        if about["sampling"] != asdict(self.sampling):
+            raise InvalidFile(f"{path} holds positions that were drawn otherwise: name another folder")
+        offset = arrays["offset"]
+        self._moves = [arrays["actions"][a:b].tolist() for a, b in pairwise(offset)]
+        self._values = arrays["value"].ravel().tolist()
+        self._number, self.games = arrays["number"].tolist(), int(about["games"])
+
+
+def _solver(game: Game) -> Any:
+    if not is_line_game(game):
+        return None
+    try:
+        return Solver(*line_parameters(game))
+    except TooLarge:
+        return None
+
+
+def _whole(found: SearchResult) -> SearchResult:
+    """A search that nobody cut short: a part of one is no figure of its budget."""
+    if found.stopped == "interrupted":
+        raise KeyboardInterrupt
+    return found

@@ -1,0 +1,78 @@
+"""The window of positions that self-play learns from: bounded, drawn at random, turned by symmetries."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from engram.errors import InvalidParameter
+from engram.games.game import Game
+from engram.networks.encoding import symmetry_tables
+
+
+class Examples(NamedTuple):
+    """Positions to learn from, those of one game or of many.
+
+    Attributes:
+      planes: (N, C, H, W) float16. policy: (N, num_actions) float32, shares of visits by action.
+      value: (N,) float32 in [-1, 1], for the player to move.
+    """
+
+    planes: np.ndarray
+    policy: np.ndarray
+    value: np.ndarray
+
+
+class Replay:
+    """The newest positions of self-play, up to a number.
+
+    Args:
+      game: whose. planes_shape: (C, H, W) that the network sees. capacity: positions kept, ≥ 1.
+    """
+
+    def __init__(self, game: Game, planes_shape: tuple[int, int, int], capacity: int):
+        if capacity < 1:
+            raise InvalidParameter(f"a window holds 1 position or more, not {capacity}")
+        self.capacity = capacity
+        self.added = 0
+        self._held = Examples(
+            np.zeros((capacity, *planes_shape), np.float16),
+            np.zeros((capacity, game.num_actions), np.float32),
+            np.zeros(capacity, np.float32),
+        )
+        self._cells, self._actions = symmetry_tables(game)
+
+    def __len__(self) -> int:
+        return min(self.added, self.capacity)
+
+    def add(self, examples: Examples) -> None:
+        """Adds positions; the oldest make room."""
+        rows = (self.added + np.arange(len(examples.value))) % self.capacity
+        for held, given in zip(self._held, examples, strict=True):
+            held[rows[-self.capacity :]] = given[-self.capacity :]
+        self.added += len(examples.value)
+
+    def draw(self, batch: int, rng: np.random.Generator) -> Examples:
+        """Positions drawn uniformly with replacement, in float32, each seen in a symmetry drawn uniformly."""
+        rows = rng.integers(0, len(self), batch)
+        turns = rng.integers(0, len(self._cells), batch)
+        planes = self._held.planes[rows].astype(np.float32)
+        policy = self._held.policy[rows]
+        turned, acted = np.empty_like(planes), np.empty_like(policy)
+        flat, target = planes.reshape(*planes.shape[:2], -1), turned.reshape(*planes.shape[:2], -1)
+        for turn in range(len(self._cells)):
+            some = np.flatnonzero(turns == turn)
+            target[some[:, None, None], np.arange(planes.shape[1])[:, None], self._cells[turn]] = flat[some]
+            acted[some[:, None], self._actions[turn]] = policy[some]
+        return Examples(turned, acted, self._held.value[rows])
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What is held, the oldest first, for a checkpoint."""
+        order = (self.added - len(self) + np.arange(len(self))) % self.capacity
+        return {name: held[order] for name, held in self._held._asdict().items()}
+
+    def restore(self, arrays: dict[str, np.ndarray], added: int) -> None:
+        """Takes up what `arrays` gave, when so many had been added."""
+        self.added = added - len(arrays["value"])
+        self.add(Examples(**{name: arrays[name] for name in Examples._fields}))

@@ -1,0 +1,227 @@
+"""Games of a network against itself, side by side, as positions with what the search and the result say of them.
+
+Source: Silver et al., "Mastering the game of Go without human knowledge", 2017; playout caps: Wu, "Accelerating
+self-play learning in Go", 2019.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from engram.drivers.lockstep import Lockstep, RootNoise, RootStatistics
+from engram.errors import InvalidParameter
+from engram.games.game import Game
+from engram.networks.encoding import encode_batch, encoder
+from engram.presets.rollouts import puct
+from engram.rng import derive_seed
+from engram.search.evaluation import Evaluator
+from engram.search.limit import Limit
+from engram.training.replay import Examples
+
+RECENT = 400
+
+
+@dataclass(frozen=True)
+class SelfPlayOptions:
+    """How games of self-play are played.
+
+    Attributes:
+      num_games: side by side, ≥ 1: the network's batch.
+      simulations: of a full search, whose visits are learnt; with noise at the root.
+      fast_simulations: of the other searches, which only move on; without noise.
+      full_share: share of rounds with a full search, in (0, 1].
+      exploration: c of PUCT.
+      noise_share, noise_concentration: see `RootNoise`.
+      temperature_moves: moves of a game drawn in proportion to visits, the later ones by most visits; None: a quarter
+        of the longest game.
+      root_value_share: how much of the value learnt is the search's own, the rest being the result, in [0, 1].
+    """
+
+    num_games: int = 64
+    simulations: int = 128
+    fast_simulations: int = 32
+    full_share: float = 0.25
+    exploration: float = 1.5
+    noise_share: float = 0.25
+    noise_concentration: float = 10.83
+    temperature_moves: int | None = None
+    root_value_share: float = 0.0
+
+    def __post_init__(self) -> None:
+        if min(self.num_games, self.simulations, self.fast_simulations) < 1:
+            raise InvalidParameter("num_games, simulations and fast_simulations are 1 or more")
+        if not 0.0 < self.full_share <= 1.0 or not 0.0 <= self.root_value_share <= 1.0:
+            raise InvalidParameter("full_share is in (0, 1], root_value_share in [0, 1]")
+        if self.temperature_moves is not None and self.temperature_moves < 0:
+            raise InvalidParameter(f"temperature_moves is 0 or more, not {self.temperature_moves}")
+        if not 0.0 <= self.exploration < math.inf:
+            raise InvalidParameter(f"exploration is 0 or more, not {self.exploration}")
+        RootNoise(self.noise_share, self.noise_concentration)
+
+
+class SelfPlay:
+    """Games under way.
+
+    Args:
+      game: compiled, with `encode`. evaluator: answers positions; `evaluator` may be changed between rounds.
+      history: of the network that will learn, as in its configuration. planes_shape: (C, H, W) that it sees.
+      options: see there. seed: of every random number.
+
+    The course of the games follows from the seed and the evaluators alone.
+    """
+
+    def __init__(
+        self, game: Game, evaluator: Evaluator, history: int | None, planes_shape: tuple[int, int, int],
+        options: SelfPlayOptions, seed: int,
+    ):  # fmt: skip
+        self.game = game
+        self.options = options
+        self.rounds = 0
+        self.finished = 0
+        self.outcomes = np.zeros(3, np.int64)  # games that player 1 won, drawn ones, games that player 0 won
+        self.lengths = 0
+        # The newest games' ends, and what searches thought of them: to see whether anything can be learnt.
+        self._ends = np.zeros(RECENT, np.uint64)
+        self._agreement = np.zeros((RECENT, 2))
+        self._seed = seed
+        self._encode, self._history = encoder(game, history)
+        self._shape = planes_shape
+        self._noise = RootNoise(options.noise_share, options.noise_concentration)
+        count = options.num_games
+        self._states = np.array([game.initial_state() for _ in range(count)])
+        self._moves = np.zeros(count, np.int64)
+        self._pending: list[list[tuple[np.ndarray, np.ndarray, float, int]]] = [[] for _ in range(count)]
+        self.use(evaluator)
+
+    def use(self, evaluator: Evaluator) -> None:
+        """Plays on with another evaluator."""
+        preset = puct(exploration=self.options.exploration, evaluator=evaluator, reuse_tree=False)
+        self._search = Lockstep(self.game, preset, self.options.num_games)
+
+    def play_round(self) -> Examples:
+        """One move in every game; the positions of the games that ended with it."""
+        options, count = self.options, self.options.num_games
+        chosen = np.random.default_rng(derive_seed(self._seed, "round", self.rounds))
+        full = chosen.random() < options.full_share
+        seeds = [derive_seed(self._seed, self.rounds, number) for number in range(count)]
+        for number in range(count):
+            self._search.clear(number)
+        limit = Limit(simulations=options.simulations if full else options.fast_simulations)
+        found = self._search.run(list(self._states), limit, seeds, noise=self._noise if full else None)
+        if full:
+            self._note(found)
+        ended = []
+        for number, statistics in enumerate(found):
+            action = self._choose(number, statistics, chosen)
+            after = self.game.play(self._states[number], action)
+            self._moves[number] += 1
+            if self.game.is_over(after):
+                ended += self._end(number, self.game.outcome(after), self.game.hash(after))
+                after = self.game.initial_state()
+            self._states[number] = after
+        self.rounds += 1
+        return self._examples(ended)
+
+    def _choose(self, number: int, found: RootStatistics, rng: np.random.Generator) -> int:
+        warm = self.options.temperature_moves
+        if self._moves[number] >= (self.game.max_moves // 4 if warm is None else warm) or not found.visits.any():
+            return found.action
+        return int(rng.choice(found.actions, p=found.visits / found.visits.sum()))
+
+    def _note(self, found: list[RootStatistics]) -> None:
+        """Keeps what full searches said of the positions as they stand."""
+        count, rows = len(found), np.arange(len(found))
+        planes = np.zeros((count, *self._shape), np.float32)
+        still = np.zeros(count, np.int64)  # as the board lies: symmetries are for the drawing
+        encode_batch(
+            self._encode, self._history, self._states.ctypes.data, self._states.itemsize, rows, still,
+            np.zeros((1, 1), np.int64), np.zeros(1, np.float32), planes.reshape(count, -1),
+        )  # fmt: skip
+        for number, statistics in enumerate(found):
+            policy = np.zeros(self.game.num_actions, np.float32)
+            total = int(statistics.visits.sum())
+            policy[statistics.actions] = statistics.visits / total if total else 1.0 / len(statistics.actions)
+            mover = self.game.to_play(self._states[number])
+            self._pending[number].append((planes[number].astype(np.float16), policy, statistics.root_value, mover))
+
+    def _end(self, number: int, outcome: float, end: int) -> list[tuple[np.ndarray, np.ndarray, float]]:
+        """A game's positions, now that its result is known."""
+        share = self.options.root_value_share
+        made = [
+            (planes, policy, share * value + (1.0 - share) * (outcome if mover == 0 else -outcome))
+            for planes, policy, value, mover in self._pending[number]
+        ]
+        thought = [value if mover == 0 else -value for _, _, value, mover in self._pending[number]]
+        slot = self.finished % RECENT
+        self._ends[slot] = np.uint64(end)
+        self._agreement[slot] = float(np.mean(thought)) if thought else 0.0, outcome
+        self.outcomes[int(np.sign(outcome)) + 1] += 1
+        self.lengths += int(self._moves[number])
+        self.finished += 1
+        self._pending[number] = []
+        self._moves[number] = 0
+        return made
+
+    def _examples(self, ended: list[tuple[np.ndarray, np.ndarray, float]]) -> Examples:
+        if not ended:
+            return Examples(
+                np.zeros((0, *self._shape), np.float16),
+                np.zeros((0, self.game.num_actions), np.float32),
+                np.zeros(0, np.float32),
+            )
+        planes, policy, value = zip(*ended, strict=True)
+        return Examples(np.stack(planes), np.stack(policy), np.array(value, np.float32))
+
+    def why_not_learning(self) -> list[str]:
+        """Sentences about the newest games that say why a network may not learn from them; none where all is well."""
+        held = min(self.finished, RECENT)
+        if held < RECENT // 4:
+            return []
+        said = []
+        distinct = len(np.unique(self._ends[:held]))
+        if distinct < held // 20:
+            said.append(
+                f"the same games again and again: {distinct} different ends in {held} games; more temperature_moves, "
+                "noise or exploration would tell them apart"
+            )
+        thought, result = self._agreement[:held].T
+        if np.abs(result.mean()) > 0.98:
+            said.append(f"nearly every game ends alike (mean result {result.mean():+.2f}): values stay constant")
+        elif thought.std() > 0.05 and np.corrcoef(thought, result)[0, 1] < -0.2:
+            said.append("searches expect the opposite of what comes: the value has the wrong sign")
+        elif thought.std() < 0.002:
+            said.append("every position looks the same to the network: its value is constant")
+        return said
+
+    def checkpoint(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything that the games under way are, as plain data and arrays; `restore` takes it up."""
+        flat = [(number, *one) for number, game in enumerate(self._pending) for one in game]
+        numbers, planes, policy, value, mover = zip(*flat, strict=True) if flat else ((), (), (), (), ())
+        about = {"rounds": self.rounds, "finished": self.finished, "lengths": self.lengths}
+        return about, {
+            "states": self._states,
+            "moves": self._moves,
+            "outcomes": self.outcomes,
+            "ends": self._ends,
+            "agreement": self._agreement,
+            "pending_game": np.array(numbers, np.int64),
+            "pending_planes": np.array(planes, np.float16).reshape(len(flat), *self._shape),
+            "pending_policy": np.array(policy, np.float32).reshape(len(flat), self.game.num_actions),
+            "pending_value": np.array(value, np.float64),
+            "pending_mover": np.array(mover, np.int64),
+        }
+
+    def restore(self, about: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Goes on from a checkpoint of the same game and options."""
+        self.rounds, self.finished, self.lengths = about["rounds"], about["finished"], about["lengths"]
+        self._states = arrays["states"].astype(self.game.state_dtype)
+        self._moves, self.outcomes = arrays["moves"].copy(), arrays["outcomes"].copy()
+        self._ends, self._agreement = arrays["ends"].copy(), arrays["agreement"].copy()
+        self._pending = [[] for _ in range(self.options.num_games)]
+        columns = (arrays[f"pending_{name}"] for name in ("game", "planes", "policy", "value", "mover"))
+        for number, planes, policy, value, mover in zip(*columns, strict=True):
+            self._pending[int(number)].append((planes, policy, float(value), int(mover)))

@@ -1,0 +1,261 @@
+"""A whole training: several seeds on all cores, measured as they go, resumed where they stand, joined at the end."""
+
+from __future__ import annotations
+
+import multiprocessing
+import queue
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engram.arena.match import match
+from engram.arena.results import MEMORY
+from engram.errors import EngramError, InvalidParameter
+from engram.memory.values import table_files
+from engram.rng import derive_seed
+from engram.training.td.diagnosis import diagnose
+from engram.training.td.episodes import Learner, about_merged
+from engram.training.td.history import Point, TrainingResults
+from engram.training.td.settings import EvaluationPlan, TdConfiguration
+
+SAVE_EVERY_S = 20.0
+_SAVING_SHARE = 0.05  # of the time, at most: a large table takes seconds
+_MEASURED = "measured"
+
+
+class TrainingError(EngramError, RuntimeError):
+    """A worker of a training failed or died."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where one seed stands.
+
+    Attributes:
+      seed: which. episode: played.
+      point: measured just now, or None.
+    """
+
+    seed: int
+    episode: int
+    point: Point | None = None
+
+
+def seed_file(output: str | Path, seed: int) -> Path:
+    """Where the table of one seed is kept, beside the joined one."""
+    output = Path(output)
+    return output.with_name(f"{output.stem}.seed{seed}{output.suffix}")
+
+
+def train(
+    configuration: TdConfiguration,
+    output: str | Path,
+    *,
+    episodes: int,
+    seeds: Sequence[int] = (0,),
+    plan: EvaluationPlan | None = None,
+    workers: int = 1,
+    database: str | Path = MEMORY,
+    progress: Callable[[Progress], None] | None = None,
+) -> list[Point]:
+    """Trains a table for each seed, measures them, and joins them in one file.
+
+    The same call again goes on where the files and the database stand, and ends as if nothing had happened;
+    with more episodes it trains on.
+
+    Args:
+      configuration: what decides the course of the learning. output: the joined table; each seed's own stands
+        beside it (`seed_file`) and is saved every 20 seconds, less often where saving takes a second and more.
+      episodes: of each seed, in all. seeds: at least one.
+      plan: how tables are measured; default not at all.
+      workers: processes, one seed each at a time; more than one need a script's `if __name__ == "__main__"` guard.
+      database: file or URL for the points, written as they come; default none.
+      progress: told of every episode and point.
+
+    Returns: all points, by episode, seed and opponent.
+
+    Raises:
+      EngramError: a file of another training, a database that cannot be used, a player that fails.
+      KeyboardInterrupt: Ctrl-C; what was saved last stands, and the same call goes on from there.
+    """
+    if episodes < 0 or workers < 1 or not seeds:
+        raise InvalidParameter("a training has 0 episodes or more, at least one seed and at least one worker")
+    plan = plan or EvaluationPlan()
+    tell = progress or (lambda now: None)
+    if workers > 1 and len(seeds) > 1 and str(database) == MEMORY and plan.opponents:
+        raise InvalidParameter("workers need a database that outlives them: give a file, or one worker")
+    with TrainingResults(database) as results:
+        if workers == 1 or len(seeds) == 1:
+            for seed in seeds:
+                train_seed(configuration, output, episodes, seed, plan, results, tell)
+        else:
+            _in_workers(
+                configuration, output, episodes, list(seeds), plan, str(database), min(workers, len(seeds)), tell
+            )
+        tables = [table_files.load(seed_file(output, seed))[0] for seed in seeds]
+        merged = table_files.merge(tables, configuration.capacity)
+        table_files.save(output, merged, about_merged(configuration, len(seeds), episodes))
+        wanted = {opponent.name for opponent in plan.opponents} | {_MEASURED}
+        return [
+            point
+            for point in results.points(plan.key(configuration))
+            if point.seed in seeds and point.episode <= episodes and point.opponent in wanted
+        ]
+
+
+def train_seed(
+    configuration: TdConfiguration,
+    output: str | Path,
+    episodes: int,
+    seed: int,
+    plan: EvaluationPlan,
+    results: TrainingResults,
+    tell: Callable[[Progress], None],
+    stopped: Callable[[], bool] = lambda: False,
+) -> None:
+    """Trains one seed from where its file stands; `stopped` is asked after every episode."""
+    path = seed_file(output, seed)
+    learner = Learner(configuration, seed)
+    if path.exists():
+        learner.load(path)
+    learner.warm_up()
+    saved_at, due = learner.num_episodes if path.exists() else -1, time.monotonic() + SAVE_EVERY_S
+    while True:
+        number = learner.num_episodes
+        if number <= episodes and (number % plan.every == 0 or number == episodes):
+            # Saved first: whoever resumes from here measures the same table again.
+            if saved_at != number:
+                saved_at, due = number, _save(learner, path)
+            for point in _evaluate(learner, plan, results):
+                tell(Progress(seed, number, point))
+        if number >= episodes or stopped():
+            break
+        if time.monotonic() > due:
+            saved_at, due = number, _save(learner, path)
+        learner.episode()
+        tell(Progress(seed, learner.num_episodes))
+    if saved_at != learner.num_episodes:
+        learner.save(path)
+
+
+def _save(learner: Learner, path: Path) -> float:
+    """Saves, and says when it is time again."""
+    begun = time.monotonic()
+    learner.save(path)
+    now = time.monotonic()
+    return now + max(SAVE_EVERY_S, (now - begun) / _SAVING_SHARE)
+
+
+def _evaluate(learner: Learner, plan: EvaluationPlan, results: TrainingResults) -> list[Point]:
+    """Measures a table as the plan says; what the database holds already is not measured again."""
+    configuration, key = learner.configuration, plan.key(learner.configuration)
+    known = {(point.seed, point.episode, point.opponent) for point in results.points(key)}
+    history = learner.history
+    states: dict[str, Any] = {
+        "seed": learner.seed,
+        "episode": learner.num_episodes,
+        "played_states": int(history[-1]["played_states"]) if len(history) else 0,
+        "searched_states": int(history[-1]["searched_states"]) if len(history) else 0,
+        "findings": tuple(diagnose(configuration, learner.game, history)),
+    }
+    made = []
+    for opponent in plan.opponents:
+        if (learner.seed, learner.num_episodes, opponent.name) in known:
+            continue
+        openings = plan.opening_moves if opponent.opening_moves is None else opponent.opening_moves
+        played = match(
+            learner.game, configuration.preset(learner.table, learn=False), opponent.text, games=plan.games,
+            simulations=opponent.simulations or configuration.simulations, opening_moves=openings,
+            seed=derive_seed(learner.seed, "evaluation"),
+            database=MEMORY,
+        )  # fmt: skip
+        made.append(
+            Point(
+                opponent=opponent.name, games=played.games, wins=played.wins, draws=played.draws,
+                losses=played.losses, distinct_games=played.distinct_games, **states,
+            )
+        )  # fmt: skip
+    if plan.measure is not None and (learner.seed, learner.num_episodes, _MEASURED) not in known:
+        numbers = plan.measure(configuration, learner.table)
+        made.append(
+            Point(opponent=_MEASURED, games=0, wins=0, draws=0, losses=0, distinct_games=0, measured=numbers, **states)
+        )
+    for point in made:
+        results.add_point(key, configuration.identity, point)
+    return made
+
+
+# ------------------------------------------------------------------------------------------ workers
+
+
+def _in_workers(
+    configuration: TdConfiguration,
+    output: str | Path,
+    episodes: int,
+    seeds: list[int],
+    plan: EvaluationPlan,
+    database: str,
+    workers: int,
+    tell: Callable[[Progress], None],
+) -> None:
+    context = multiprocessing.get_context("spawn")
+    told: Any = context.Queue()
+    stop = context.Event()
+    waiting = list(seeds)
+    running: dict[int, Any] = {}
+
+    def drain() -> None:
+        while True:
+            try:
+                message = told.get_nowait()
+            except queue.Empty:
+                return
+            if isinstance(message, str):
+                raise TrainingError(message)
+            tell(message)
+
+    try:
+        while waiting or running:
+            while waiting and len(running) < workers:
+                seed = waiting.pop(0)
+                arguments = (configuration, str(output), episodes, seed, plan, database, told, stop)
+                running[seed] = context.Process(target=_work, args=arguments, daemon=True)
+                running[seed].start()
+            time.sleep(0.1)
+            ended = {seed: process for seed, process in running.items() if not process.is_alive()}
+            drain()
+            for seed, process in ended.items():
+                del running[seed]
+                if process.exitcode:
+                    raise TrainingError(
+                        f"the worker of seed {seed} ended with exit code {process.exitcode}; the same training started "
+                        "again goes on from its last save"
+                    )
+        drain()
+    except BaseException:
+        stop.set()
+        for process in running.values():
+            process.join(30.0)
+            process.kill()
+        raise
+
+
+def _work(
+    configuration: TdConfiguration, output: str, episodes: int, seed: int, plan: EvaluationPlan, database: str,
+    told: Any, stop: Any,
+) -> None:  # fmt: skip
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, who asks for an end
+    parent = multiprocessing.parent_process()
+
+    def stopped() -> bool:
+        return stop.is_set() or parent is None or not parent.is_alive()
+
+    try:
+        with TrainingResults(database) as results:
+            train_seed(configuration, output, episodes, seed, plan, results, told.put, stopped)
+    except EngramError as error:
+        told.put(str(error))

@@ -1,0 +1,30 @@
+"""Figures: a clear word where Matplotlib is missing, and no half-written file."""
+
+import sys
+
+import pytest
+
+from engram.errors import MissingPackage
+from engram.plotting import new_figure, save
+
+
+def test_a_figure_without_matplotlib_is_refused_in_a_sentence(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingPackage, match=r"a report needs Matplotlib: pip install 'engram\[plots\]'"):
+        new_figure("a report")
+
+
+def test_a_picture_that_fails_leaves_the_old_one(tmp_path):
+    class Broken:
+        def savefig(self, part, **_):
+            part.write_bytes(b"half")
+            raise OSError("no room")
+
+    file = tmp_path / "curve.png"
+    save(new_figure("a test", figsize=(1, 1)), file)
+    before = file.read_bytes()
+    assert before.startswith(b"\x89PNG")
+    with pytest.raises(OSError, match="no room"):
+        save(Broken(), file)
+    assert file.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["curve.png"]

@@ -1,0 +1,133 @@
+"""Durable files: what was saved comes back, and nothing else is believed."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engram import storage as durable
+from engram.errors import InvalidFile
+from engram.storage import whole
+
+RECORD = np.dtype([("small", np.int16, (3,)), ("key", np.uint64), ("value", np.float64)], align=True)
+
+
+def some_arrays(seed=0):
+    rng = np.random.default_rng(seed)
+    records = np.zeros((4, 5), RECORD)
+    records["key"] = rng.integers(0, 2**63, (4, 5))
+    records["value"] = rng.normal(size=(4, 5))
+    return {"records": records, "plain": rng.normal(size=(7, 2)).astype(np.float32), "none": np.zeros(0, RECORD)}
+
+
+def test_what_was_saved_comes_back(tmp_path):
+    file = tmp_path / "a.engram"
+    durable.save(file, "thing", {"game": "go:9", "numbers": [1, 2.5]}, some_arrays())
+    about, arrays = durable.load(file, "thing")
+    assert about == durable.about(file, "thing") == {"game": "go:9", "numbers": [1, 2.5]}
+    for name, array in some_arrays().items():
+        assert arrays[name].dtype == array.dtype and arrays[name].shape == array.shape
+        assert arrays[name].tobytes() == array.tobytes()
+    assert os.listdir(tmp_path) == ["a.engram"]
+
+
+def test_arrays_can_be_written_to_afterwards(tmp_path):
+    durable.save(tmp_path / "a", "thing", {}, some_arrays())
+    _, arrays = durable.load(tmp_path / "a", "thing")
+    for array in arrays.values():
+        array[...] = np.zeros((), array.dtype)
+
+
+def test_foreign_files_are_refused_in_one_sentence(tmp_path):
+    file = tmp_path / "a.engram"
+    durable.save(file, "thing", {}, some_arrays())
+    with pytest.raises(InvalidFile, match="holds a thing, not a memory"):
+        durable.load(file, "memory")
+    with pytest.raises(InvalidFile, match="more than the 100"):
+        durable.load(file, "thing", max_bytes=100)
+    for wrong in (b"", b"hello", b"\xff" * 64, b"\x08\0\0\0\0\0\0\0{}      "):
+        (tmp_path / "b").write_bytes(wrong)
+        with pytest.raises(InvalidFile):
+            durable.load(tmp_path / "b", "thing")
+    with pytest.raises(InvalidFile, match="there is no file"):
+        durable.load(tmp_path / "c", "thing")
+    with pytest.raises(InvalidFile, match="cannot be written"):
+        durable.save(tmp_path / "no" / "such", "thing", {}, some_arrays())
+
+
+def test_another_format_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(durable, "FORMAT", 99)
+    durable.save(tmp_path / "a", "thing", {}, some_arrays())
+    monkeypatch.undo()
+    with pytest.raises(InvalidFile, match="format 99"):
+        durable.load(tmp_path / "a", "thing")
+
+
+@settings(max_examples=150, deadline=None)
+@given(cut=st.floats(0, 1), flip=st.one_of(st.none(), st.floats(0, 1)), bit=st.integers(0, 7))
+def test_damage_is_noticed(tmp_path_factory, cut, flip, bit):
+    folder = tmp_path_factory.mktemp("damage")
+    durable.save(folder / "a", "thing", {"game": "go:9"}, some_arrays())
+    content_of = (folder / "a").read_bytes()
+    content = bytearray(content_of[: max(1, int(cut * len(content_of)))] if flip is None else content_of)
+    if flip is not None:
+        content[int(flip * (len(content) - 1))] ^= 1 << bit
+    (folder / "b").write_bytes(content)
+    if bytes(content) == content_of:
+        durable.load(folder / "b", "thing")
+        return
+    with pytest.raises(InvalidFile):
+        durable.load(folder / "b", "thing")
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    file = tmp_path / "a"
+    durable.save(file, "thing", {"turn": 1}, some_arrays())
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(durable, "save_file", full)
+    with pytest.raises(InvalidFile, match="No space left"):
+        durable.save(file, "thing", {"turn": 2}, some_arrays(1))
+    assert durable.about(file, "thing") == {"turn": 1}
+    assert os.listdir(tmp_path) == ["a"]
+
+
+def test_what_is_written_whole_takes_the_place_of_the_old_or_leaves_it(tmp_path):
+    file = tmp_path / "a"
+    file.write_text("old")
+    with pytest.raises(ZeroDivisionError), whole(file) as part:
+        part.write_text("half")
+        raise ZeroDivisionError
+    assert file.read_text() == "old"
+    with whole(file) as part:
+        part.write_text("new")
+        assert file.read_text() == "old"
+    assert file.read_text() == "new"
+    assert [one.name for one in tmp_path.iterdir()] == ["a"]
+
+
+def test_what_a_link_leads_to_is_written(tmp_path):
+    (tmp_path / "a").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    with whole(tmp_path / "link") as part:
+        part.write_text("new")
+    assert (tmp_path / "a").read_text() == "new"
+    assert (tmp_path / "link").is_symlink()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_is_written_and_not_replaced(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with whole(pipe) as part:
+        part.write_text("heard")
+    assert os.read(reader, 100) == b"heard"
+    assert pipe.is_fifo()
+    os.close(reader)
