@@ -45,7 +45,7 @@ def test_building_goes_on_where_the_file_stands(tmp_path):
 def test_killed_while_building_nothing_saved_is_lost(tmp_path):
     file = tmp_path / "m"
     code = (
-        "from engram.memory import build as b\nb.SAVE_EVERY_S = 0.0\n"
+        "from engram.training import memory_build as b\nb.SAVE_EVERY_S = 0.0\n"
         f"b.build('tic_tac_toe', {SEARCH!r}, {str(file)!r}, games=100_000, simulations=60, seed=3)"
     )
     child = subprocess.Popen([sys.executable, "-c", code])

@@ -30,19 +30,20 @@ room for `moves[0]` moves when it is called. On return `moves[0]` says how many 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numba
 import numpy as np
-from numba import types
+from numba import carray, types
 
 from engram.errors import IllegalAction, InvalidGame, InvalidState, nearest
 from engram.games.symmetry import Symmetry, identity
-from engram.native.intrinsics import pointer_at
+from engram.native.intrinsics import call, call_float, pointer_at
 from engram.native.jit import Callback, compiled
-from engram.rng import rng_dtype
+from engram.rng import random_below, rng_dtype
 
 State = Any
 """A position: for a compiled game a NumPy array of shape () and the game's dtype, else the game's own object."""
@@ -65,6 +66,59 @@ def note(moves, count, room, action, player):
         count += 1
         moves[count] = np.int32(2 * action + player)
     return count
+
+
+ADDRESSES = (
+    "legal_actions", "play", "outcome", "to_play", "hash", "copy", "canonical_hash", "local_pattern", "encode",
+    "encode_history", "rollout", "heavy_rollout",
+)  # fmt: skip
+game_dtype = np.dtype(
+    [(name, np.int64) for name in ADDRESSES]  # addresses of the game's functions; 0: none, or not asked for
+    + [
+        ("state_words", np.int64),  # 8-byte words of a state
+        ("num_actions", np.int64),
+        ("max_moves", np.int64),
+    ]
+)
+"""A game as compiled code sees it; `Game.record` fills it."""
+
+
+@compiled(inline=True)
+def copy_state(game, target, source):
+    """Copies a state between two addresses; returns a negative number if the game could not."""
+    if game.copy != 0:
+        return call(game.copy, (target, source))
+    to_words = carray(pointer_at(target, np.uint64), (game.state_words,))
+    from_words = carray(pointer_at(source, np.uint64), (game.state_words,))
+    for word in range(game.state_words):
+        to_words[word] = from_words[word]
+    return 0
+
+
+@compiled
+def random_rollout(game, state, rng, actions, moves):
+    """A uniformly random game from a state to its end, through the game's functions; nan on failure.
+
+    Args:
+      state, actions, moves: addresses; of int32 buffers the last two. moves: written as `note` says; 0: not at all.
+    """
+    legal = carray(pointer_at(actions, np.int32), (game.num_actions + SLACK,))
+    written = np.int64(0)
+    log = pointer_at(moves, np.int32)
+    room = game.max_moves + 1 if moves != 0 else np.int64(0)
+    for _ in range(game.max_moves + 1):  # a game that does not end within its own bound is faulty
+        count = call(game.legal_actions, (state, actions))
+        if count <= 0 or count > game.num_actions:
+            return math.nan
+        action = np.int64(legal[np.int64(random_below(rng, count))])
+        if written < room:
+            written = note(log, written, room, action, call(game.to_play, (state,)))
+        over = call(game.play, (state, action))
+        if over != 0:
+            if room > 0:
+                log[0] = written
+            return call_float(game.outcome, (state,)) if over > 0 else math.nan
+    return math.nan
 
 
 class Game:
@@ -185,6 +239,20 @@ class Game:
         """Address of one of the game's compiled functions; 0 where the game does not have it."""
         callback = self.callbacks.get(function)
         return callback.address if callback else 0
+
+    def record(self, *functions: str) -> np.ndarray:
+        """The game for compiled code: (1,) of `game_dtype`.
+
+        Args:
+          functions: optional ones that the caller uses (`encode`, `rollout`, …): only these are compiled.
+        """
+        record = np.zeros(1, game_dtype)
+        for name in ("legal_actions", "play", "outcome", "to_play", "hash", "copy", *functions):
+            record[name] = self.address(name)
+        record["state_words"] = self.state_bytes // 8
+        record["num_actions"] = self.num_actions
+        record["max_moves"] = self.max_moves
+        return record
 
     def new_buffer(self) -> np.ndarray:
         """Room for one state, as a search holds it (uint64 words)."""

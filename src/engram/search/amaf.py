@@ -25,7 +25,7 @@ def update_amaf(program, slot, tree, path, value):
     Source: Gelly and Silver 2007. Where both play an action, the first to do so counts (as in Fuego).
     """
     moves = carray(pointer_at(slot.moves, np.int32), (slot.max_depth + 1,))
-    first_player = carray(pointer_at(slot.first_player, np.uint8), (program.num_actions,))
+    first_player = carray(pointer_at(slot.first_player, np.uint8), (program.game.num_actions,))
     first_player[:] = NOBODY
     for k in range(np.int64(moves[0]), 0, -1):
         first_player[moves[k] >> 1] = np.uint8(1 + (moves[k] & 1))

@@ -26,11 +26,11 @@ def bucket_key(program, slot, nodes, path, depth):
     parent = nodes[np.int64(path[depth - 1])]
     last = np.int64(nodes[np.int64(path[depth])].action)
     # How the root came about nobody tells.
-    before = np.int64(parent.action) if depth > 1 else program.num_actions
+    before = np.int64(parent.action) if depth > 1 else program.game.num_actions
     word = mix_bits(_GOLDEN * np.uint64(2 * last + np.int64(parent.flags & PLAYER_1) + 1))
     word = mix_bits(word + _GOLDEN * np.uint64(before + 1))
-    if program.local_pattern != 0:
-        word = mix_bits(word ^ np.uint64(call(program.local_pattern, (slot.state, last))))
+    if program.game.local_pattern != 0:
+        word = mix_bits(word ^ np.uint64(call(program.game.local_pattern, (slot.state, last))))
     return word
 
 

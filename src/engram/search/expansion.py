@@ -41,12 +41,12 @@ def make_children(program, slot, tree, index):
     Room for `num_actions` more nodes must have been seen to; 0: another thread took it in the meantime.
     """
     nodes = nodes_of(tree)
-    count = call(program.legal_actions, (slot.state, slot.actions))
-    if count <= 0 or count > program.num_actions:
+    count = call(program.game.legal_actions, (slot.state, slot.actions))
+    if count <= 0 or count > program.game.num_actions:
         return -1
     actions = actions_of(program, slot)
     for k in range(count):
-        if not 0 <= actions[k] < program.num_actions:
+        if not 0 <= actions[k] < program.game.num_actions:
             return -1
     first = reserve(tree, count) if tree.shared != 0 else tree.num_nodes
     if first < 0:
@@ -106,7 +106,7 @@ def make_children(program, slot, tree, index):
 @compiled(inline=True)
 def actions_of(program, slot):
     """The slot's buffer of legal actions."""
-    return carray(pointer_at(slot.actions, np.int32), (program.num_actions + SLACK,))
+    return carray(pointer_at(slot.actions, np.int32), (program.game.num_actions + SLACK,))
 
 
 @compiled(inline=True)
@@ -194,7 +194,7 @@ def ask_prior(program, slot, tree, index):
     slot.priors_left -= 1
     count = np.int64(nodes_of(tree)[index].num_children)
     actions = actions_of(program, slot)
-    weights = carray(pointer_at(slot.weights, np.float32), (program.num_actions,))
+    weights = carray(pointer_at(slot.weights, np.float32), (program.game.num_actions,))
     for k in range(count):
         weights[actions[k]] = np.float32(0.0)
     if call(program.prior, (slot.state, slot.actions, count, slot.weights)) < 0:

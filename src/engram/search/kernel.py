@@ -12,13 +12,13 @@ import math
 import numpy as np
 from numba import carray
 
-from engram.games.game import note
+from engram.games.game import copy_state, random_rollout
 from engram.native.intrinsics import atomic_add, call, call_float, pointer_at, record_at
 from engram.native.jit import compiled
-from engram.rng import random_below, rng_dtype
+from engram.rng import rng_dtype
 from engram.search.amaf import update_amaf
 from engram.search.bias_correction import bucket_key, rebuild_errors
-from engram.search.expansion import actions_of, ask_prior, enter_child, make_children, set_priors
+from engram.search.expansion import ask_prior, enter_child, make_children, set_priors
 from engram.search.program import COLLISION, FAILED, FINISHED, GROW, LEAF, OVER, WAITS, WAITS_FOR_PRIORS
 from engram.search.proof import carry_proofs
 from engram.search.sharing import claim, enter_flight, leave_flight, release
@@ -50,22 +50,10 @@ def path_of(slot):
 
 
 @compiled(inline=True)
-def copy_state(program, target, source):
-    """Copies a state between two addresses; returns a negative number if the game could not."""
-    if program.copy != 0:
-        return call(program.copy, (target, source))
-    to = carray(pointer_at(target, np.uint64), (program.state_words,))
-    given = carray(pointer_at(source, np.uint64), (program.state_words,))
-    for k in range(program.state_words):
-        to[k] = given[k]
-    return 0
-
-
-@compiled(inline=True)
 def has_room(program, tree):
     """Whether this leaf and those still in flight can all have children."""
     leaves = 1 + np.int64(nodes_of(tree)[0].in_flight)
-    return tree.num_nodes + program.num_actions * leaves <= tree.capacity
+    return tree.num_nodes + program.game.num_actions * leaves <= tree.capacity
 
 
 @compiled(inline=True)
@@ -74,13 +62,13 @@ def arrive(program, slot, node):
 
     `node.flags` holds TERMINAL if the move that led here ended the game.
     """
-    mover = call(program.to_play, (slot.state,))
+    mover = call(program.game.to_play, (slot.state,))
     if mover < 0:
         return FAILED
     if mover != 0:
         node.flags |= np.uint8(PLAYER_1)
     if node.flags & TERMINAL:
-        node.value = call_float(program.outcome, (slot.state,))
+        node.value = call_float(program.game.outcome, (slot.state,))
         return FAILED if math.isnan(node.value) else OVER
     return LEAF
 
@@ -105,7 +93,7 @@ def descend(program, slot):
     waits = is_waiting(program, slot)
     if waits and tree.capacity < tree.max_nodes and not has_room(program, tree):
         return GROW
-    if copy_state(program, slot.state, slot.root_state) < 0:
+    if copy_state(program.game, slot.state, slot.root_state) < 0:
         return FAILED
     if tree.stale != 0:
         if tree.pooled != 0:
@@ -125,7 +113,7 @@ def descend(program, slot):
     while depth + 1 < slot.replay:
         depth += 1
         index = np.int64(path[depth])
-        if call(program.play, (slot.state, np.int64(nodes[index].action))) < 0:
+        if call(program.game.play, (slot.state, np.int64(nodes[index].action))) < 0:
             return FAILED
     while True:
         node = nodes[index]
@@ -189,7 +177,7 @@ def descend(program, slot):
             enter_flight(tree, child)
         depth += 1
         path[depth] = child
-        over = call(program.play, (slot.state, np.int64(nodes[child].action)))
+        over = call(program.game.play, (slot.state, np.int64(nodes[child].action)))
         if over < 0:
             return FAILED
         # Whoever comes before the first visit is counted cannot know that the node's flags are written already.
@@ -199,34 +187,11 @@ def descend(program, slot):
                 nodes[child].flags |= np.uint8(TERMINAL)
             status = arrive(program, slot, nodes[child])
             if tree.pooled != 0 and status == LEAF:
-                share(pooled_of(tree), child, np.uint64(call(program.hash, (slot.state,))))
+                share(pooled_of(tree), child, np.uint64(call(program.game.hash, (slot.state,))))
             if tree.errors != 0 and status == LEAF:
                 share(errors_of(tree), child, bucket_key(program, slot, nodes, path, depth))
             return status
         index = child
-
-
-@compiled
-def rollout(program, slot):
-    """A uniformly random game from the slot's state to its end, through the game's functions; nan on failure."""
-    rng = record_at(slot.rng, rng_dtype)
-    actions = actions_of(program, slot)
-    moves = pointer_at(slot.moves, np.int32)
-    room = slot.max_depth if slot.moves != 0 else np.int64(0)
-    written = np.int64(0)
-    for _ in range(slot.max_depth):  # a game that does not end within its own bound is faulty
-        count = call(program.legal_actions, (slot.state, slot.actions))
-        if count <= 0 or count > program.num_actions:
-            return math.nan
-        action = np.int64(actions[np.int64(random_below(rng, count))])
-        if written < room:
-            written = note(moves, written, room, action, call(program.to_play, (slot.state,)))
-        over = call(program.play, (slot.state, action))
-        if over != 0:
-            if room > 0:
-                moves[0] = written
-            return call_float(program.outcome, (slot.state,)) if over > 0 else math.nan
-    return math.nan
 
 
 @compiled(inline=True)
@@ -237,7 +202,8 @@ def evaluate(program, slot):
         return call_float(program.evaluation, (slot.state, slot.rng, slot.moves))
     if program.evaluation != 0:
         return call_float(program.evaluation, (slot.state, slot.rng))
-    return rollout(program, slot)
+    rng = record_at(slot.rng, rng_dtype)
+    return random_rollout(program.game, slot.state, rng, slot.actions, slot.moves)
 
 
 @compiled(inline=True)
@@ -420,7 +386,7 @@ def finish_all(program, slots, waiting, values, weights, embeddings):
         status = ask_memory(program, slot, np.int64(embedding))
         wanted = nodes[leaf].num_children == 0 and slot.depth < slot.max_depth
         if status >= 0 and wanted:
-            if tree.num_nodes + program.num_actions <= tree.capacity:
+            if tree.num_nodes + program.game.num_actions <= tree.capacity:
                 status = make_children(program, slot, tree, leaf)
                 if status > 0 and len(weights) and slot.priors_left > 0:
                     slot.priors_left -= 1
@@ -443,7 +409,7 @@ def gather(program, slots, waiting, count, batch):
     """Copies the states of the first `count` waiting slots into the rows of `batch` (uint64 words)."""
     width = batch.shape[1] * 8
     for row in range(count):
-        if copy_state(program, batch.ctypes.data + row * width, slots[waiting[row]].state) < 0:
+        if copy_state(program.game, batch.ctypes.data + row * width, slots[waiting[row]].state) < 0:
             return FAILED
     return 0
 

@@ -7,18 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from engram.games.game import game_dtype
+
 program_dtype = np.dtype(
     [
-        # the game; 0 where it lacks the function
-        ("legal_actions", np.int64),
-        ("play", np.int64),
-        ("outcome", np.int64),
-        ("to_play", np.int64),
-        ("copy", np.int64),
-        ("hash", np.int64),
-        ("local_pattern", np.int64),
-        ("state_words", np.int64),  # 8-byte words of a state
-        ("num_actions", np.int64),
+        ("game", game_dtype),
         # the phases: addresses of operators; the parameters of some are a tree's own, and stand in its slots
         ("selection", np.int64),
         ("selection_parameters", np.int64),

@@ -383,10 +383,7 @@ class Workspace:
     def _make_program(self) -> np.ndarray:
         game, preset = self.game, self.preset
         program = np.zeros(1, program_dtype)
-        for name in ("legal_actions", "play", "outcome", "to_play", "copy", "hash", "local_pattern"):
-            program[name] = game.address(name)
-        program["state_words"] = game.state_bytes // 8
-        program["num_actions"] = game.num_actions
+        program["game"] = game.record("local_pattern")
         phases = {"selection": preset.selection, **self._rules(self.memory)}
         if "recognise" in phases and preset.evaluator is not None:
             raise InvalidParameter("a memory that recognises children does not go with an evaluator")

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from engram.errors import InvalidFile, InvalidParameter
-from engram.games.game import SLACK, Game
+from engram.games.game import SLACK, Game, copy_state
 from engram.memory.values.table import Table, enter, entries_of, find, key_of
 from engram.memory.values.table_backup import positions_dtype, positions_of
 from engram.native.intrinsics import call, call_float
 from engram.native.jit import compiled
 from engram.search.decision import interval
-from engram.search.kernel import copy_state
 
 CERTAIN = 1e9
 """Visits that a move counts for which ends the game: its value is exact."""
@@ -55,57 +54,60 @@ class KnownPositions:
         return np.where(self.action_visits < 0, -np.inf, low)
 
 
+_row_dtype = np.dtype([("key", np.uint64), ("plies", np.int32), ("known", np.bool_)])
+
+
 @compiled
-def _walk(positions, legal_actions, legal, table, seen, states, keys, plies, known, passing, min_visits):
-    """Fills `states` breadth first from its row 0, which is there already; how many there are, or -1 on failure."""
+def _walk(positions, legal, table, seen, states, rows, passing, min_visits):
+    """Fills `states` and `rows` breadth first from row 0, which the caller writes; their number, or -1 on failure."""
     entries = entries_of(table)
     width = states.shape[1] * 8
     count = np.int64(1)
     done = np.int64(0)
     while done < count:
         state = states.ctypes.data + done * width
-        for k in range(call(legal_actions, (state, legal.ctypes.data))):
-            copy_state(positions, positions.scratch, state)
-            over = call(positions.play, (positions.scratch, np.int64(legal[k])))
+        for k in range(call(positions.game.legal_actions, (state, legal.ctypes.data))):
+            copy_state(positions.game, positions.scratch, state)
+            over = call(positions.game.play, (positions.scratch, np.int64(legal[k])))
             if over < 0:
                 return np.int64(-1)
             if over != 0:
                 continue
-            key = key_of(np.uint64(call(positions.hash, (positions.scratch,))))
+            key = key_of(np.uint64(call(positions.game.hash, (positions.scratch,))))
             slot = find(table, key)
             knows = slot >= 0 and entries[slot].visit_count >= min_visits
-            if (not knows and plies[done] >= passing) or find(seen, key) >= 0:
+            if (not knows and rows[done].plies >= passing) or find(seen, key) >= 0:
                 continue
             if count == len(states):
                 return count
             enter(seen, key)
-            copy_state(positions, states.ctypes.data + count * width, positions.scratch)
-            keys[count] = key
-            plies[count] = plies[done] + 1
-            known[count] = knows
+            copy_state(positions.game, states.ctypes.data + count * width, positions.scratch)
+            rows[count].key = key
+            rows[count].plies = rows[done].plies + 1
+            rows[count].known = knows
             count += 1
         done += 1
     return count
 
 
 @compiled
-def _look(positions, legal_actions, legal, outcome, table, states, players, values, visits):
+def _look(positions, legal, table, states, players, values, visits):
     """The players to move in `states`, and of every move the value for player 0 and the visits."""
     entries = entries_of(table)
     width = states.shape[1] * 8
     for row in range(len(states)):
         state = states.ctypes.data + row * width
-        players[row] = call(positions.to_play, (state,))
-        for k in range(call(legal_actions, (state, legal.ctypes.data))):
+        players[row] = call(positions.game.to_play, (state,))
+        for k in range(call(positions.game.legal_actions, (state, legal.ctypes.data))):
             action = np.int64(legal[k])
-            copy_state(positions, positions.scratch, state)
-            over = call(positions.play, (positions.scratch, action))
+            copy_state(positions.game, positions.scratch, state)
+            over = call(positions.game.play, (positions.scratch, action))
             visits[row, action] = 0.0
             if over != 0:
-                values[row, action] = call_float(outcome, (positions.scratch,))
+                values[row, action] = call_float(positions.game.outcome, (positions.scratch,))
                 visits[row, action] = CERTAIN
                 continue
-            slot = find(table, key_of(np.uint64(call(positions.hash, (positions.scratch,)))))
+            slot = find(table, key_of(np.uint64(call(positions.game.hash, (positions.scratch,)))))
             if slot >= 0:
                 values[row, action] = np.float64(entries[slot].value)
                 visits[row, action] = np.float64(entries[slot].visit_count)
@@ -136,42 +138,27 @@ def known_positions(
         raise InvalidParameter("min_visits and most are 1 or more, passing 0 or more")
     handle = positions_of(game, symmetric)
     positions = handle[: positions_dtype.itemsize // 8].view(positions_dtype)[0]
-    legal_actions, legal = game.address("legal_actions"), np.zeros(game.num_actions + SLACK, np.int32)
+    legal = np.zeros(game.num_actions + SLACK, np.int32)
     states = np.zeros((most, game.state_bytes // 8), np.uint64)
-    keys, plies, known = np.zeros(most, np.uint64), np.zeros(most, np.int32), np.zeros(most, np.bool_)
+    rows = np.zeros(most, _row_dtype)
     game.write(states[0], game.initial_state())
     start = game.canonical_hash(game.initial_state()) if symmetric else game.hash(game.initial_state())
-    keys[0] = start or 1
-    known[0] = table.get(keys[:1])[1][0] >= min_visits
+    rows["key"][0] = start or 1
+    rows["known"][0] = table.get(rows["key"][:1])[1][0] >= min_visits
     seen = Table(2 * most)
-    seen.put(keys[:1], np.zeros(1), np.zeros(1))
-    count = _walk(
-        positions,
-        legal_actions,
-        legal,
-        table.header[0],
-        seen.header[0],
-        states,
-        keys,
-        plies,
-        known,
-        passing,
-        min_visits,
-    )
+    seen.put(rows["key"][:1], np.zeros(1), np.zeros(1))
+    count = _walk(positions, legal, table.header[0], seen.header[0], states, rows, passing, min_visits)
     if count < 0:
         raise InvalidParameter(f"{game.name}: its play failed")
-    chosen = np.flatnonzero(known[:count])
-    if not len(chosen):
+    familiar = np.flatnonzero(rows["known"][:count])
+    if not len(familiar):
         raise InvalidFile(f"the table knows no position of {game.name} from {min_visits} visits: train it for longer")
-    states, keys = states[chosen], keys[chosen]
+    states, keys = states[familiar], rows["key"][familiar]
     value, visits = table.get(keys)
-    shape = (len(chosen), game.num_actions)
+    shape = (len(familiar), game.num_actions)
     action_value, action_visits = np.zeros(shape), np.full(shape, -1.0)
-    players = np.zeros(len(chosen), np.int64)
-    _look(
-        positions, legal_actions, legal, game.address("outcome"), table.header[0], states, players, action_value,
-        action_visits,
-    )  # fmt: skip
+    players = np.zeros(len(familiar), np.int64)
+    _look(positions, legal, table.header[0], states, players, action_value, action_visits)
     signs = 1.0 - 2.0 * players
     raw = np.ascontiguousarray(states.view(np.uint8)[:, : game.state_dtype.itemsize])
     return KnownPositions(

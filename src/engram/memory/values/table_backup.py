@@ -12,12 +12,11 @@ import numpy as np
 from numba import carray
 
 from engram.errors import InvalidParameter
-from engram.games.game import Game
+from engram.games.game import Game, copy_state, game_dtype
 from engram.games.python_game import PythonGame
 from engram.memory.values.table import enter, entries_of, find, key_of, table_dtype
 from engram.native.intrinsics import address_of, call, record_at
 from engram.native.jit import compiled
-from engram.search.kernel import copy_state
 from engram.search.operators import NO_RECORD, Operator, Parameter, backup, recall, recognise
 from engram.search.tree import PLAYER_1, memory_of, nodes_of
 
@@ -26,11 +25,7 @@ _MOST_VISITS = np.uint32(1 << 31)
 
 positions_dtype = np.dtype(
     [
-        ("hash", np.int64),  # addresses of the game's functions
-        ("play", np.int64),
-        ("to_play", np.int64),
-        ("copy", np.int64),
-        ("state_words", np.int64),
+        ("game", game_dtype),  # its `hash` is the canonical one where images share a key
         ("scratch", np.int64),  # address of a state to try moves on
     ]
 )
@@ -45,10 +40,9 @@ def positions_of(game: Game, symmetric: bool) -> np.ndarray:
     head = positions_dtype.itemsize // 8
     words = np.zeros(head + game.state_bytes // 8, np.uint64)
     record = words[:head].view(positions_dtype)
-    record["hash"] = (symmetric and game.address("canonical_hash")) or game.address("hash")
-    for name in ("play", "to_play", "copy"):
-        record[name] = game.address(name)
-    record["state_words"] = game.state_bytes // 8
+    record["game"] = game.record()
+    if symmetric and game.address("canonical_hash"):
+        record["game"]["hash"] = game.address("canonical_hash")
     record["scratch"] = words[head:].ctypes.data
     if isinstance(game, PythonGame):
         weakref.finalize(words, game.forget, int(words[head:].ctypes.data))
@@ -83,7 +77,7 @@ def recall_value(tree, path, depth, state, embedding, parameters):
     column = memory_of(tree)[leaf]
     if column.entry != 0:
         return 0
-    key = key_of(np.uint64(call(positions.hash, (state,))))
+    key = key_of(np.uint64(call(positions.game.hash, (state,))))
     slot = enter(table, key) if parameters.learn != 0.0 else find(table, key)
     if slot >= 0:
         _bind(column, slot, key)
@@ -113,14 +107,14 @@ def recognise_children(tree, node, state, parameters):
     entries = entries_of(table)
     first = np.int64(nodes[node].first_child)
     for at in range(first, first + np.int64(nodes[node].num_children)):
-        if copy_state(positions, positions.scratch, state) < 0:
+        if copy_state(positions.game, positions.scratch, state) < 0:
             return -1
-        over = call(positions.play, (positions.scratch, np.int64(nodes[at].action)))
+        over = call(positions.game.play, (positions.scratch, np.int64(nodes[at].action)))
         if over < 0:
             return -1
         if over != 0:
             continue  # what the end of a game is worth is no matter of learning
-        key = key_of(np.uint64(call(positions.hash, (positions.scratch,))))
+        key = key_of(np.uint64(call(positions.game.hash, (positions.scratch,))))
         slot = find(table, key)
         if slot < 0 or entries[slot].visit_count == 0:
             continue
@@ -132,7 +126,7 @@ def recognise_children(tree, node, state, parameters):
         nodes[known].prior = nodes[at].prior
         nodes[at].action = action
         nodes[at].prior = prior
-        if call(positions.to_play, (positions.scratch,)) != 0:
+        if call(positions.game.to_play, (positions.scratch,)) != 0:
             nodes[known].flags |= np.uint8(PLAYER_1)
         nodes[known].value = np.float64(entries[slot].value)
         nodes[known].visit_count = np.uint32(min(np.float64(entries[slot].visit_count), parameters.trust))
