@@ -53,7 +53,7 @@ def test_the_match_of_the_readme_plays(tmp_path):
     arguments = [part.strip('"') for part in re.findall(r'"[^"]*"|\S+', command)]
     environment = os.environ | {"COLUMNS": "120"}
     done = subprocess.run(
-        [sys.executable, "-m", "engram.cli.app", *arguments],
+        [sys.executable, "-m", "engram", *arguments],
         capture_output=True, text=True, cwd=tmp_path, env=environment,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

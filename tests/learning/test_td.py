@@ -91,7 +91,7 @@ def test_training_in_pieces_equals_training_at_once(tmp_path):
 def test_a_training_killed_goes_on_as_if_nothing_had_happened(tmp_path):
     configuration = TdConfiguration("tic_tac_toe", simulations=60, capacity=2000, epsilon=0.1)
     plan = EvaluationPlan((Opponent("uct", 20),), every=40, games=4)
-    command = [sys.executable, "-m", "engram.cli.app", "train", "td", "-g", "tic_tac_toe", "-n", "60",
+    command = [sys.executable, "-m", "engram", "train", "td", "-g", "tic_tac_toe", "-n", "60",
                "--capacity", "2000", "--epsilon", "0.1", "--every", "40", "--games", "4", "--seeds", "2",
                "--evaluate", "uct(simulations=20)", "--workers", "2", "--episodes", "100000",
                "-o", str(tmp_path / "killed.table"), "-d", str(tmp_path / "killed.sqlite")]  # fmt: skip

@@ -98,7 +98,7 @@ def test_killed_at_any_moment_the_same_command_ends_as_if_undisturbed(data, tmp_
     command = ["train", "records", "--game", f"go:{SIZE}", "--network", "residual(blocks=1,filters=8)", "--batch", "8",
                "--data", str(data), "--steps", str(steps), "--validation", "0.2", "--seed", "3"]  # fmt: skip
     # A checkpoint a step, so that most moments are moments of writing.
-    often = [sys.executable, "-m", "engram.cli.app", *command, "-o", str(folder), "--checkpoint-s", "0"]
+    often = [sys.executable, "-m", "engram", *command, "-o", str(folder), "--checkpoint-s", "0"]
     process = subprocess.Popen(often, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     until = time.monotonic() + 120
     while not (folder / CHECKPOINT).exists() and process.poll() is None and time.monotonic() < until:

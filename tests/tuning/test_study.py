@@ -171,7 +171,7 @@ ARGUMENTS = [
 
 def test_killed_and_resumed_from_the_command_line(tmp_path):
     file = tmp_path / "s.sqlite"
-    command = [sys.executable, "-m", "engram.cli.app", *ARGUMENTS, "--storage", str(file)]
+    command = [sys.executable, "-m", "engram", *ARGUMENTS, "--storage", str(file)]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 200
     while time.monotonic() < deadline and (not file.exists() or _count(file) < 30):
@@ -196,7 +196,7 @@ def test_killed_and_resumed_from_the_command_line(tmp_path):
 
 def test_two_processes_share_one_study(tmp_path):
     file = tmp_path / "s.sqlite"
-    command = [sys.executable, "-m", "engram.cli.app", *ARGUMENTS, "--storage", str(file)]
+    command = [sys.executable, "-m", "engram", *ARGUMENTS, "--storage", str(file)]
     other = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + 200

@@ -1,194 +1,106 @@
-"""`engram bench`: rollouts and simulations a second, one thread, beside OpenSpiel's C++ MCTS in the same run.
+"""`engram bench`: rollouts and simulations a second on one thread, beside a peer in the same run.
 
-Figures of one run are taken in turns, A B A B …, and given as medians, because machines drift.
+The figures of one run are taken in turns, A B A B …, and given as medians, because machines drift.
 """
 
 from __future__ import annotations
 
-import statistics
 import sys
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
+from typing import Annotated, Any, Optional
 
-import numpy as np
+import typer
 
-from engram.drivers.search import Search
-from engram.games.catalogue import game as game_of
-from engram.games.game import Game
-from engram.games.open_spiel.adapter import OpenSpielGame
-from engram.native.intrinsics import call, call_float
-from engram.native.jit import compiled
-from engram.rng import new_rng
-from engram.search.limit import Limit
+from engram.cli.console import command, print_json, print_table
+from engram.cli.options import JsonOption
 
-DEFAULT_GAMES = ["tic_tac_toe", "connect_four", "gomoku:9", "go:9", "go:19"]
-ROUNDS = 7
-POLICIES = {"rollouts": "rollout", "heavy rollouts": "heavy_rollout"}
-"""What is measured of a game's rollouts, and the function of the game that plays them."""
+ROUNDS = 9
+
+Work = Callable[[], int]
+"""Does a piece of work and returns how many units it was."""
 
 
-@compiled
-def _many_rollouts(rollout, copy, target, source, words, rng, count):
-    total = 0.0
-    for _ in range(count):
-        if copy != 0:
-            call(copy, (target.ctypes.data, source.ctypes.data))
-        else:
-            for word in range(words):
-                target[word] = source[word]
-        total += call_float(rollout, (target.ctypes.data, rng.ctypes.data))
-    return total / count
+@command()
+def bench(
+    game: Annotated[
+        Optional[list[str]], typer.Option("--game", "-g", help="Repeat for several; default a selection.")
+    ] = None,
+    simulations: Annotated[int, typer.Option("--simulations", "-n", min=1, help="Simulations of one search.")] = 10_000,
+    seconds: Annotated[float, typer.Option(min=0.05, help="Seconds for each figure.")] = 2.0,
+    peer: Annotated[bool, typer.Option(help="Run OpenSpiel's C++ MCTS beside, where it is installed.")] = True,
+    network: Annotated[
+        Optional[str], typer.Option(help="A network instead, such as go9: alone, in lockstep and in one search.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure rollouts, uniform and heavy, and simulations a second, beside OpenSpiel's C++ MCTS in the same run."""
+    if network is not None:
+        from engram.networks import require
+
+        require("a network")
+        from engram.cli.bench_network import measure_network
+
+        rows = measure_network(network, game[0] if game else None, seconds=seconds, announce=not as_json)
+    else:
+        from engram.cli.bench_games import measure_games
+
+        rows = measure_games(game, simulations=simulations, seconds=seconds, peer=peer, announce=not as_json)
+    print_json(rows) if as_json else _print(rows)
 
 
-def rollout_timer(game: Game, policy: str = "rollout") -> Callable[[float], float]:
-    """A function that runs rollouts from the initial state for about so many seconds and says how many a second.
+def announce_game(text: str) -> None:
+    """Says on stderr what is being measured."""
+    print(f"measuring {text}...", file=sys.stderr, flush=True)
+
+
+def in_turns(works: Mapping[str, Work], seconds: float) -> dict[str, list[float]]:
+    """Units a second of each work in each of `ROUNDS` rounds; `seconds` are spent on each work in all."""
+    rates: dict[str, list[float]] = {name: [] for name in works}
+    for work in works.values():
+        work()  # whatever is compiled or loaded is not measured
+    for _ in range(ROUNDS):
+        for name, work in works.items():
+            units, start = 0, time.perf_counter()
+            while (passed := time.perf_counter() - start) < seconds / ROUNDS:
+                units += work()
+            rates[name].append(units / passed)
+    return rates
+
+
+def figures(
+    game: str,
+    what: str,
+    rates: Sequence[float],
+    *,
+    peer: str | None = None,
+    peer_rates: Sequence[float] | None = None,
+    moves: float | None = None,
+) -> dict[str, Any]:
+    """One row: medians over the rounds, the ratio to the peer round by round, and None for what was not measured.
 
     Args:
-      policy: `rollout` or `heavy_rollout`, which the game has.
+      moves: of one unit of work.
     """
-    target, source, rng = game.new_buffer(), game.new_buffer(), new_rng(1)
-    game.write(source, game.initial_state())
-    rollout, copy = game.address(policy), game.address("copy")
-    _many_rollouts(rollout, copy, target, source, len(source), rng, 1)
-
-    def run(seconds: float) -> float:
-        done, begun = 0, time.perf_counter()
-        count = 16
-        while (passed := time.perf_counter() - begun) < seconds:
-            _many_rollouts(rollout, copy, target, source, len(source), rng, count)
-            done += count
-            count = max(16, int(done / max(passed, 1e-3) * 0.02))
-        return done / (time.perf_counter() - begun)
-
-    return run
+    ratios = None if peer_rates is None else [rate / other for rate, other in zip(rates, peer_rates, strict=True)]
+    return {
+        "game": game,
+        "what": what,
+        "per_second": median(rates),
+        "peer": None if peer_rates is None else peer,
+        "peer_per_second": None if peer_rates is None else median(peer_rates),
+        "ratio": None if ratios is None else median(ratios),
+        "moves_per_second": moves * median(rates) if moves else None,
+    }
 
 
-def mean_rollout_moves(game: Game, policy: str = "rollout", rollouts: int = 500) -> float | None:
-    """Mean number of moves of a rollout from the initial state; None where the state does not count them."""
-    if "num_moves" not in (game.state_dtype.names or ()):
-        return None
-    target, source, rng = game.new_buffer(), game.new_buffer(), new_rng(2)
-    game.write(source, game.initial_state())
-    moves = 0
-    for _ in range(rollouts):
-        _many_rollouts(game.address(policy), game.address("copy"), target, source, len(source), rng, 1)
-        moves += int(game.read(target)["num_moves"])
-    return moves / rollouts
-
-
-def search_timer(game: Game, simulations: int) -> Callable[[float], float]:
-    """A function that repeats one UCT search from the initial state and says how many simulations a second."""
-    search = Search(game, "uct")
-    search.warm_up()
-    state = game.initial_state()
-
-    def run(seconds: float) -> float:
-        done, begun, seed = 0, time.perf_counter(), 0
-        while time.perf_counter() - begun < seconds:
-            search.clear()
-            done += search.run(state, Limit(simulations=simulations), seed=seed).simulations
-            seed += 1
-        return done / (time.perf_counter() - begun)
-
-    return run
-
-
-def _open_spiel_name(game: Game) -> str | None:
-    if isinstance(game, OpenSpielGame):
-        return str(game.spiel)
-    name = game.name.split(":")[0]
-    if name in ("tic_tac_toe", "connect_four"):
-        return name
-    if name == "go":
-        size = round((game.num_actions - 1) ** 0.5)
-        return f"go(board_size={size},komi={float(game.initial_state()['komi'])})"
-    return None
-
-
-def open_spiel_timer(game: Game, simulations: int) -> Callable[[float], float] | None:
-    """The same for OpenSpiel's C++ MCTSBot with one random rollout a leaf; None where it is not to be had."""
-    name = _open_spiel_name(game)
-    if name is None:
-        return None
-    try:
-        import pyspiel
-    except ImportError:
-        print("OpenSpiel is not installed (pip install 'engram[openspiel]'): no peer to compare with", file=sys.stderr)
-        return None
-    theirs = pyspiel.load_game(name)
-    state = theirs.new_initial_state()
-
-    def run(seconds: float) -> float:
-        done, begun, seed = 0, time.perf_counter(), 1
-        while time.perf_counter() - begun < seconds:
-            evaluator = pyspiel.RandomRolloutEvaluator(1, seed)
-            bot = pyspiel.MCTSBot(theirs, evaluator, 1.0, simulations, 4000, False, seed, False)
-            bot.mcts_search(state)
-            done += simulations
-            seed += 1
-        return done / (time.perf_counter() - begun)
-
-    return run
-
-
-def measure(
-    games: list[str] | None, *, simulations: int, seconds: float, peer: bool = True, tell: bool = False
-) -> list[dict[str, Any]]:
-    """Records `game, what, per_second, peer, peer_per_second, ratio, moves_per_second` for each game.
-
-    `what` is `rollouts`, `heavy rollouts` or `simulations`, as far as the game has them; what was not measured is None.
-    """
-    records = []
-    for text in games or DEFAULT_GAMES:
-        game = game_of(text)
-        if tell:
-            print(f"measuring {game.name}...", file=sys.stderr, flush=True)
-        timers = {what: rollout_timer(game, policy) for what, policy in POLICIES.items() if game.address(policy)}
-        timers["simulations"] = search_timer(game, simulations)
-        other = open_spiel_timer(game, simulations) if peer else None
-        if other is not None:
-            timers["peer"] = other
-        figures: dict[str, list[float]] = {key: [] for key in timers}
-        for _ in range(ROUNDS):
-            for key, timer in timers.items():
-                figures[key].append(timer(seconds / ROUNDS))
-        for what in timers:
-            if what == "peer":
-                continue
-            compared = what == "simulations" and other is not None
-            moves = mean_rollout_moves(game, POLICIES[what]) if what in POLICIES else None
-            ratios = np.divide(figures[what], figures["peer"]) if compared else None
-            records.append(
-                {
-                    "game": game.name,
-                    "what": what,
-                    "per_second": statistics.median(figures[what]),
-                    "peer": "OpenSpiel C++ MCTSBot" if compared else None,
-                    "peer_per_second": statistics.median(figures["peer"]) if compared else None,
-                    "ratio": float(np.median(ratios)) if ratios is not None else None,
-                    "moves_per_second": moves * statistics.median(figures[what]) if moves else None,
-                }
-            )
-    return records
-
-
-def table(records: list[dict[str, Any]]) -> None:
-    """Prints the records."""
+def _print(rows: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
-    from engram.cli.console import console
-
-    shown = Table("game", "what", "a second", "peer", "peer a second", "ratio", "moves a second")
-    for record in records:
-        peer = record["peer_per_second"]
-        shown.add_row(
-            record["game"],
-            record["what"],
-            f"{record['per_second']:,.0f}",
-            record["peer"] or "",
-            f"{peer:,.0f}" if peer else "",
-            f"{record['ratio']:.1f}" if record["ratio"] else "",
-            f"{record['moves_per_second']:,.0f}" if record["moves_per_second"] else "",
-        )
-    console().print(shown)
+    table = Table("game", "what", "a second", "peer", "peer a second", "ratio", "moves a second")
+    for row in rows:
+        formats = {"per_second": ",.0f", "peer_per_second": ",.0f", "ratio": ".1f", "moves_per_second": ",.0f"}
+        texts = {key: format(row[key], form) if row[key] else "" for key, form in formats.items()}
+        table.add_row(*(texts.get(key, row[key] or "") for key in row))
+    print_table(table)

@@ -1,41 +1,84 @@
-"""`engram match`: runs a match with live progress and prints what it shows."""
+"""`engram match`: a match with its progress and its table."""
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Optional
 
-from engram.arena.match import MatchInterrupted, match
-from engram.arena.report import MatchResult
-from engram.arena.statistics import parse_sprt
+import typer
+
+from engram.cli.console import Live, command, print_json
+from engram.cli.options import (
+    DatabaseOption,
+    GameOption,
+    JsonOption,
+    OpeningOption,
+    ResignOption,
+    SecondsOption,
+    SeedOption,
+    SimulationsOption,
+    WorkersOption,
+)
+
+if TYPE_CHECKING:
+    from engram.arena.report import MatchResult
 
 
-def _live(total: int) -> tuple[Callable[[MatchResult], None], Callable[[], None]]:
-    """A progress line on a terminal; one line a tenth of the way elsewhere."""
-    if not sys.stderr.isatty():
-        tenth = [0]
+@command()
+def match(
+    game: GameOption = "connect_four",
+    a: Annotated[str, typer.Option("--a", help="First player, such as 'uct(exploration=1.0)'.")] = "uct",
+    b: Annotated[str, typer.Option("--b", help="Second player.")] = "random",
+    games: Annotated[int, typer.Option(help="Games, even: each opening is played from both sides.")] = 100,
+    simulations: SimulationsOption = None,
+    seconds: SecondsOption = None,
+    a_simulations: Annotated[Optional[int], typer.Option(help="Simulations a move of A alone.")] = None,
+    a_seconds: Annotated[Optional[float], typer.Option(help="Seconds a move of A alone.")] = None,
+    b_simulations: Annotated[Optional[int], typer.Option(help="Simulations a move of B alone.")] = None,
+    b_seconds: Annotated[Optional[float], typer.Option(help="Seconds a move of B alone.")] = None,
+    seed: SeedOption = 0,
+    opening_moves: OpeningOption = None,
+    resign: ResignOption = None,
+    sprt: Annotated[
+        Optional[str], typer.Option(help="Stop early: 'elo0=0,elo1=20' (also alpha, beta; default 0.05).")
+    ] = None,
+    workers: WorkersOption = None,
+    database: DatabaseOption = "engram.sqlite",
+    as_json: JsonOption = False,
+) -> None:
+    """Is A stronger than B? Paired games with an interval; the same command again resumes."""
+    from engram.arena.match import MatchInterrupted
+    from engram.arena.match import match as play_match
+    from engram.arena.statistics import parse_sprt
 
-        def tell(result: MatchResult) -> None:
-            if result.games * 10 // total > tenth[0]:
-                tenth[0] = result.games * 10 // total
-                print(_line(result), file=sys.stderr, flush=True)
-
-        return tell, lambda: None
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    task = bar.add_task("match", total=total)
-    bar.start()
-    return lambda result: bar.update(task, completed=result.games, description=_line(result)), bar.stop
+    interrupted = False
+    try:
+        with Live("games", games) as live:
+            result = play_match(
+                game,
+                a,
+                b,
+                games=games,
+                simulations=simulations,
+                seconds=seconds,
+                a_simulations=a_simulations,
+                a_seconds=a_seconds,
+                b_simulations=b_simulations,
+                b_seconds=b_seconds,
+                seed=seed,
+                opening_moves=opening_moves,
+                resign=resign,
+                sprt=parse_sprt(sprt) if sprt is not None else None,
+                workers=workers,
+                database=database,
+                progress=lambda result: live.update(result.games, _line(result)),
+            )
+    except MatchInterrupted as interrupt:
+        result, interrupted = interrupt.result, True
+    print_json(result.to_json()) if as_json else typer.echo(str(result))
+    if interrupted:
+        print("engram: interrupted; the same command again continues from here", file=sys.stderr)
+        raise typer.Exit(130)
 
 
 def _line(result: MatchResult) -> str:
@@ -44,43 +87,3 @@ def _line(result: MatchResult) -> str:
         return counts  # too few for an interval to mean anything
     elo = f"Elo {result.elo:+.0f} [{result.elo_low:+.0f}, {result.elo_high:+.0f}]"
     return f"{counts}  {100 * result.score:.1f} %  {elo}"
-
-
-def run_match(
-    game: str,
-    a: str,
-    b: str,
-    *,
-    games: int,
-    simulations: int | None,
-    seconds: float | None,
-    a_simulations: int | None,
-    a_seconds: float | None,
-    b_simulations: int | None,
-    b_seconds: float | None,
-    seed: int,
-    opening_moves: int | None,
-    resign: float | None,
-    sprt: str | None,
-    workers: int | None,
-    database: str,
-    as_json: bool,
-) -> None:
-    """Plays (or resumes) the match and prints its table or JSON; Ctrl-C prints where it stands and exits 130."""
-    progress, stop = _live(games)
-    interrupted = False
-    try:
-        result = match(
-            game, a, b, games=games, simulations=simulations, seconds=seconds, a_simulations=a_simulations,
-            a_seconds=a_seconds, b_simulations=b_simulations, b_seconds=b_seconds, seed=seed,
-            opening_moves=opening_moves, resign=resign,
-            sprt=parse_sprt(sprt) if sprt is not None else None, workers=workers, database=database, progress=progress,
-        )  # fmt: skip
-    except MatchInterrupted as stopped:
-        result, interrupted = stopped.result, True
-    finally:
-        stop()
-    print(json.dumps(result.to_json(), indent=2) if as_json else result)
-    if interrupted:
-        print("engram: interrupted; the same command again goes on from here", file=sys.stderr)
-        raise SystemExit(130)

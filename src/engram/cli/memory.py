@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
 
-from engram.cli.options import GameOption, JsonOption, MovesOption, SearchOption, SeedOption, guarded, print_json
+from engram.cli.console import Live, app, command, print_json, print_table
+from engram.cli.options import GameOption, JsonOption, MovesOption, SearchOption, SeedOption
 
-memory_app = typer.Typer(help="Build, inspect, ask, merge and prune memories kept in files.", no_args_is_help=True)
+memory_app = typer.Typer(help="Build, inspect, ask, merge and prune memories in files.", no_args_is_help=True)
+app.add_typer(memory_app, name="memory")
 FileArgument = Annotated[Path, typer.Argument(help="A memory.")]
 OutputOption = Annotated[Path, typer.Option("--output", "-o", help="The file to write.")]
 
 
-@memory_app.command()
-@guarded
+@command(memory_app)
 def build(
     output: OutputOption,
     game: GameOption = "connect_four",
@@ -27,26 +27,23 @@ def build(
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Play a search against itself and keep what it remembers; the same command again goes on."""
+    """Let a search play itself and keep its memory; the same command again continues."""
     from dataclasses import asdict
 
-    from rich.console import Console
-    from rich.progress import Progress
-
     from engram.games.catalogue import game as game_of
-    from engram.training.memory_build import Built
     from engram.training.memory_build import build as build_memory
 
-    with Progress(console=Console(stderr=True), disable=as_json or not sys.stderr.isatty()) as bar:
-        task = bar.add_task("games", total=games)
-
-        def shown(now: Built) -> None:
-            bar.update(task, completed=now.games, description=f"{now.entries:,} entries")
-
+    with Live("games", games, quiet=as_json) as live:
         built = build_memory(
-            game_of(game), search, output, games=games, simulations=simulations, opening_moves=opening_moves,
-            seed=seed, progress=shown,
-        )  # fmt: skip
+            game_of(game),
+            search,
+            output,
+            games=games,
+            simulations=simulations,
+            opening_moves=opening_moves,
+            seed=seed,
+            progress=lambda now: live.update(now.games, f"{now.games} games, {now.entries:,} entries"),
+        )
     if as_json:
         return print_json({"file": str(output), **asdict(built)})
     typer.echo(
@@ -55,48 +52,44 @@ def build(
     )
 
 
-@memory_app.command()
-@guarded
+@command(memory_app)
 def inspect(file: FileArgument, as_json: JsonOption = False) -> None:
-    """Say what a memory holds."""
+    """Show the contents of a memory."""
     import numpy as np
 
-    from engram import storage as durable
+    from engram import storage
     from engram.memory import files
 
-    about, store = durable.about(file, files.KIND), files.load(file)
+    header, store = storage.about(file, files.KIND), files.load(file)
     entries = store.entries[: len(store)]
     quantiles = [0, 25, 50, 75, 100]
-    found: dict[str, Any] = {"file": str(file), **about, "entries": len(store)}
+    summary: dict[str, Any] = {"file": str(file), **header, "entries": len(store)}
     for field in ("visit_count", "value"):
         numbers = np.percentile(entries[field], quantiles).tolist() if len(store) else []
-        found[field] = dict(zip((f"{q} %" for q in quantiles), numbers, strict=False))
+        summary[field] = dict(zip((f"{quantile} %" for quantile in quantiles), numbers, strict=False))
     if as_json:
-        return print_json(found)
+        return print_json(summary)
     from rich.table import Table
 
-    from engram.cli.console import console
-
     table = Table("what", "value")
-    for name, value in found.items():
-        shown = ", ".join(f"{key}: {number:.4g}" for key, number in value.items()) if isinstance(value, dict) else value
-        table.add_row(name, str(shown))
-    console().print(table)
+    for name, value in summary.items():
+        text = ", ".join(f"{key}: {number:.4g}" for key, number in value.items()) if isinstance(value, dict) else value
+        table.add_row(name, str(text))
+    print_table(table)
 
 
-@memory_app.command()
-@guarded
+@command(memory_app)
 def ask(
     file: FileArgument,
     moves: MovesOption = "",
     search: SearchOption = "memory_uct",
-    most: Annotated[int, typer.Option(min=1, help="Stored positions shown.")] = 5,
+    most: Annotated[int, typer.Option(min=1, help="Most stored positions to show.")] = 5,
     as_json: JsonOption = False,
 ) -> None:
     """Ask a memory about a position: which stored positions answer, how similar, what they contribute."""
     from dataclasses import asdict
 
-    from engram import storage as durable
+    from engram import storage
     from engram.drivers.recollection import explain
     from engram.drivers.search import Search
     from engram.errors import InvalidFile
@@ -106,42 +99,37 @@ def ask(
     from engram.search.preset import of_positions
     from engram.specification import Specification, parse
 
-    about = durable.about(file, files.KIND)
-    if "game" not in about:
-        raise InvalidFile(f"{file} does not say of which game it is")
-    game = game_of(about["game"])
-    asked = parse(search)
-    of_positions(preset(asked.text).memory_for(game), asked.text, "ask")
-    options = {"dimension": about["dimension"], **asked.options, "memory": str(file)}
-    chosen = Specification(asked.name, asked.positional, options).text
+    header = storage.about(file, files.KIND)
+    if "game" not in header:
+        raise InvalidFile(f"{file} does not name its game")
+    game = game_of(header["game"])
+    specification = parse(search)
+    of_positions(preset(specification.text).memory_for(game), specification.text, "ask")
+    options = {"dimension": header["dimension"], **specification.options, "memory": str(file)}
+    text = Specification(specification.name, specification.positional, options).text
     state = game.play_moves(moves)
-    found = explain(Search(game, chosen), state, most)
+    recollection = explain(Search(game, text), state, most)
     if as_json:
-        return print_json(asdict(found) if found else None)
+        return print_json(asdict(recollection) if recollection else None)
     typer.echo(game.render(state))
-    typer.echo(str(found) if found else "memory: nothing similar with a return")
+    typer.echo(str(recollection) if recollection else "memory: no similar position with a return")
 
 
-@memory_app.command()
-@guarded
+@command(memory_app)
 def merge(
-    memories: Annotated[list[Path], typer.Argument(help="Memories of one game and features.")],
+    memories: Annotated[list[Path], typer.Argument(help="Memories of one game and the same features.")],
     output: OutputOption,
-    capacity: Annotated[Optional[int], typer.Option(min=1, help="Room; default what all hold.")] = None,
+    capacity: Annotated[Optional[int], typer.Option(min=1, help="Room; default that of all entries.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Join memories: what more than one knows has all their returns."""
-    from engram import storage as durable
+    """Join memories; an entry of several has the returns of all."""
     from engram.memory import files
 
-    about = durable.about(memories[0], files.KIND)
-    shared = {what: about.get(what) for what in ("game", "features", "dimension")}
-    merged = files.merge([files.load(path, shared) for path in memories], capacity)
-    _write(output, merged, shared, as_json)
+    header = _header(memories[0])
+    _write(output, files.merge([files.load(path, header) for path in memories], capacity), header, as_json)
 
 
-@memory_app.command()
-@guarded
+@command(memory_app)
 def prune(
     file: FileArgument,
     output: OutputOption,
@@ -150,18 +138,24 @@ def prune(
     as_json: JsonOption = False,
 ) -> None:
     """Keep only the entries that were seen most."""
-    from engram import storage as durable
     from engram.memory import files
 
-    about = durable.about(file, files.KIND)
-    shared = {what: about.get(what) for what in ("game", "features", "dimension")}
-    _write(output, files.prune(files.load(file), min_visits=min_visits, keep=keep), shared, as_json)
+    _write(output, files.prune(files.load(file), min_visits=min_visits, keep=keep), _header(file), as_json)
 
 
-def _write(output: Path, store: Any, belongs_to: dict[str, Any], as_json: bool) -> None:
+def _header(file: Path) -> dict[str, Any]:
+    """The game and features of a memory."""
+    from engram import storage
     from engram.memory import files
 
-    files.save(output, store, belongs_to)
+    header = storage.about(file, files.KIND)
+    return {key: header.get(key) for key in ("game", "features", "dimension")}
+
+
+def _write(output: Path, store: Any, header: dict[str, Any], as_json: bool) -> None:
+    from engram.memory import files
+
+    files.save(output, store, header)
     if as_json:
         return print_json({"file": str(output), "entries": len(store)})
     typer.echo(f"{output}: {len(store):,} entries")

@@ -3,84 +3,136 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
-from engram.arena.roster import player as player_of
-from engram.drivers.search import Search
-from engram.errors import EngramError, IllegalAction
-from engram.games.catalogue import game as game_of
-from engram.rng import derive_seed
-from engram.search.limit import Limit
+import typer
+
+from engram.cli.console import command, print_json
+from engram.cli.options import GameOption, JsonOption, SecondsOption, SeedOption, SimulationsOption, move_limit
+
+if TYPE_CHECKING:
+    from engram.games.game import Game, State
+    from engram.player import Player
+    from engram.search.limit import Limit
 
 HELP = "a move, 'hint', 'undo', 'moves' or 'quit'"
 
 
-def play_game(
-    game_text: str, opponent: str, limit: Limit, *, human_player: int, seed: int, quiet: bool
-) -> dict[str, Any]:
-    """Plays one game against a person who types moves; returns its record."""
-    game = game_of(game_text)
-    rival = player_of(game, opponent)
-    out = sys.stderr if quiet else sys.stdout
+@command()
+def play(
+    game: GameOption = "connect_four",
+    opponent: Annotated[str, typer.Option("--opponent", "-o", help="Who plays against you.")] = "uct",
+    simulations: SimulationsOption = None,
+    seconds: SecondsOption = None,
+    second: Annotated[bool, typer.Option("--second", help="Let the opponent move first.")] = False,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Play a game in the terminal; type `undo`, `hint` or `quit` instead of a move."""
+    from engram.arena.roster import player as player_of
+    from engram.games.catalogue import game as game_of
 
-    def say(text: str) -> None:
-        print(text, file=out, flush=True)
+    rules = game_of(game)
+    rival = player_of(rules, opponent)
+    limit = move_limit(simulations, seconds)
+    table = _Game(rules, rival, limit, human=int(second), seed=seed, out=sys.stderr if as_json else sys.stdout)
+    try:
+        outcome = table.play()
+    finally:
+        rival.close()
+    if as_json:
+        moves = rules.move_names(table.moves)
+        print_json({"game": rules.name, "opponent": opponent, "moves": moves, "outcome": outcome})
 
-    moves: list[int] = []
-    quit_early = False
-    rival.new_game(derive_seed(seed, "play"))
-    say(f"{game.name}: you are the {'second' if human_player else 'first'} player; type {HELP}")
-    while True:
-        state = game.play_moves(moves)
-        say("\n" + game.render(state))
-        if game.is_over(state):
-            break
-        if game.to_play(state) != human_player:
-            choice = rival.choose(state, limit, derive_seed(seed, len(moves)))
-            say(f"{opponent} plays {game.action_name(choice.action, state)}")
-            moves.append(choice.action)
-            rival.played(choice.action)
-            continue
-        out.write("your move: ")
-        out.flush()
+
+class _Game:
+    """One game of a person, who types moves, against a player."""
+
+    def __init__(self, rules: Game, rival: Player, limit: Limit, *, human: int, seed: int, out: TextIO):
+        self.moves: list[int] = []
+        self._rules, self._rival, self._limit = rules, rival, limit
+        self._human, self._seed, self._out = human, seed, out
+
+    def play(self) -> float | None:
+        """Plays to the end; returns the outcome for the person, or None where the person quits."""
+        rules = self._rules
+        self._restart()
+        self._say(f"{rules.name}: you are the {'second' if self._human else 'first'} player; type {HELP}")
+        while True:
+            state = rules.play_moves(self.moves)
+            self._say("\n" + rules.render(state))
+            if rules.is_over(state):
+                break
+            if rules.to_play(state) != self._human:
+                self._rival_moves(state)
+            elif not self._person_moves(state):
+                return None
+        outcome = rules.outcome(state, self._human)
+        self._say("you win" if outcome > 0 else "you lose" if outcome < 0 else "a draw")
+        return outcome
+
+    def _rival_moves(self, state: State) -> None:
+        choice = self._rival.choose(state, self._limit, self._derived_seed(len(self.moves)))
+        self._say(f"{self._rival.text} plays {self._rules.action_name(choice.action, state)}")
+        self._make(choice.action)
+
+    def _person_moves(self, state: State) -> bool:
+        """Reads one line and does what it says; False where the person quits."""
+        from engram.errors import EngramError
+
+        self._out.write("your move: ")
+        self._out.flush()
         line = sys.stdin.readline()
         word = line.strip()
         if not line or word == "quit":
-            quit_early = True
-            break
-        if word == "":
-            continue
+            return False
         if word == "moves":
-            say(" ".join(game.action_name(action, state) for action in game.legal_actions(state)))
+            names = (self._rules.action_name(action, state) for action in self._rules.legal_actions(state))
+            self._say(" ".join(names))
         elif word == "hint":
-            say(str(Search(game, "uct").run(state, limit, seed=seed)))
+            self._hint(state)
         elif word == "undo":
-            own = [k for k in range(len(moves)) if game.to_play(game.play_moves(moves[:k])) == human_player]
-            if own:
-                del moves[own[-1] :]
-                rival.new_game(derive_seed(seed, "play"))
-                for action in moves:
-                    rival.played(action)
-            else:
-                say("there is nothing to take back")
-        else:
+            self._undo()
+        elif word:
             try:
-                action = game.parse_action(word, state)
-                game.play(state, action)
-            except (IllegalAction, EngramError) as error:
-                say(f"{error}; type {HELP}")
-                continue
-            moves.append(action)
-            rival.played(action)
-    rival.close()
-    record: dict[str, Any] = {
-        "game": game.name,
-        "opponent": opponent,
-        "moves": game.move_names(moves),
-        "outcome": None,
-    }
-    if not quit_early:
-        outcome = game.outcome(game.play_moves(moves), human_player)
-        record["outcome"] = outcome
-        say("you win" if outcome > 0 else "you lose" if outcome < 0 else "a draw")
-    return record
+                action = self._rules.parse_action(word, state)
+                self._rules.play(state, action)
+            except EngramError as error:
+                self._say(f"{error}; type {HELP}")
+            else:
+                self._make(action)
+        return True
+
+    def _hint(self, state: State) -> None:
+        from engram.drivers.search import Search
+
+        self._say(str(Search(self._rules, "uct").run(state, self._limit, seed=self._seed)))
+
+    def _undo(self) -> None:
+        """Takes back the person's last move and all moves after it."""
+        turns = range(len(self.moves))
+        human_turns = [
+            turn for turn in turns if self._rules.to_play(self._rules.play_moves(self.moves[:turn])) == self._human
+        ]
+        if not human_turns:
+            return self._say("there is nothing to take back")
+        del self.moves[human_turns[-1] :]
+        self._restart()
+
+    def _restart(self) -> None:
+        """Tells the rival of a new game and of the moves made so far."""
+        self._rival.new_game(self._derived_seed("play"))
+        for action in self.moves:
+            self._rival.played(action)
+
+    def _make(self, action: int) -> None:
+        self.moves.append(action)
+        self._rival.played(action)
+
+    def _derived_seed(self, purpose: Any) -> int:
+        from engram.rng import derive_seed
+
+        return derive_seed(self._seed, purpose)
+
+    def _say(self, text: str) -> None:
+        print(text, file=self._out, flush=True)

@@ -2,88 +2,97 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
+from typing import TYPE_CHECKING, Annotated, Optional
 
-from engram.arena.report import MatchResult, recorded_result
-from engram.arena.results import Results
-from engram.errors import InvalidParameter
-from engram.games.catalogue import game as game_of
+import typer
 
+from engram.cli.console import command, print_json, print_table
+from engram.cli.options import DatabaseOption, JsonOption
 
-def show_results(matches: list[int], *, games: bool, database: str, as_json: bool) -> None:
-    """Prints what was asked for."""
-    with Results(database, must_exist=True) as results:
-        if len(matches) != 1:
-            known = matches or [record.id for record in results.matches() if record.recorded]
-            _compare(_readable(results, known), bool(matches), as_json)
-            return
-        match_id = matches[0]
-        result = recorded_result(results, match_id)
-        records = results.games(match_id) if games else []
-        if as_json:
-            data = result.to_json()
-            if games:
-                made = game_of(result.configuration.game)
-                data["game_records"] = [
-                    {
-                        "number": record.number,
-                        "pair": record.pair,
-                        "first": record.first,
-                        "opening": record.opening,
-                        "moves": made.move_names(record.moves),
-                        "outcome": record.outcome,
-                        "reason": record.reason,
-                    }
-                    for record in records
-                ]
-            print(json.dumps(data, indent=2))
-            return
-        print(result)
-        if games:
-            made = game_of(result.configuration.game)
-            for record in records:
-                print(record.text(made))
+if TYPE_CHECKING:
+    from engram.arena.report import MatchResult
+    from engram.arena.results import Results
+
+    Difference = tuple[float, float, float]
 
 
-def _readable(results: Results, numbers: list[int]) -> list[MatchResult]:
+@command()
+def results(
+    matches: Annotated[Optional[list[int]], typer.Argument(help="One match to show, or several to compare.")] = None,
+    games: Annotated[bool, typer.Option("--games", help="Show every game as text.")] = False,
+    database: DatabaseOption = "engram.sqlite",
+    as_json: JsonOption = False,
+) -> None:
+    """List and compare the matches that a database holds."""
+    from engram.arena.results import Results
+
+    with Results(database, must_exist=True) as recorded:
+        if matches and len(matches) == 1:
+            return _show_match(recorded, matches[0], games, as_json)
+        numbers = matches or [record.id for record in recorded.matches() if record.recorded]
+        rows = _readable(recorded, numbers)
+    differences = [_difference(row, rows[0]) if matches and row is not rows[0] else None for row in rows]
+    if as_json:
+        return print_json([_row_json(row, difference) for row, difference in zip(rows, differences, strict=True)])
+    _print_rows(rows, differences, compared=bool(matches))
+
+
+def _show_match(recorded: Results, number: int, with_games: bool, as_json: bool) -> None:
+    from engram.arena.report import recorded_result
+    from engram.games.catalogue import game as game_of
+
+    result = recorded_result(recorded, number)
+    if not with_games:
+        return print_json(result.to_json()) if as_json else typer.echo(str(result))
+    game, records = game_of(result.configuration.game), recorded.games(number)
+    if as_json:
+        fields = ("number", "pair", "first", "opening", "outcome", "reason")
+        rows = [
+            {field: getattr(record, field) for field in fields} | {"moves": game.move_names(record.moves)}
+            for record in records
+        ]
+        return print_json(result.to_json() | {"game_records": rows})
+    for text in (str(result), *(record.text(game) for record in records)):
+        typer.echo(text)
+
+
+def _readable(recorded: Results, numbers: list[int]) -> list[MatchResult]:
+    from engram.arena.report import recorded_result
+    from engram.errors import InvalidParameter
+
     rows = []
     for number in numbers:
         try:
-            rows.append(recorded_result(results, number))
+            rows.append(recorded_result(recorded, number))
         except InvalidParameter as error:
             print(f"match {number} is left out: {error}", file=sys.stderr)
     return rows
 
 
-def _difference(result: MatchResult, base: MatchResult) -> tuple[float, float, float]:
-    """Score of A less that of the first match, with its 95 % interval, the two matches being independent."""
+def _difference(result: MatchResult, base: MatchResult) -> Difference:
+    """Score of A less that of another match, with its 95 % interval; the matches are independent."""
     difference = result.score - base.score
     halves = [(row.standing.score_high - row.standing.score_low) / 2 for row in (result, base)]
     half = math.hypot(*halves)
     return difference, difference - half, difference + half
 
 
-def _compare(rows: list[MatchResult], against_first: bool, as_json: bool) -> None:
-    compared = [_difference(row, rows[0]) if against_first and row is not rows[0] else None for row in rows]
-    if as_json:
-        data = [row.to_json() for row in rows]
-        for entry, found in zip(data, compared, strict=True):
-            if found is not None:
-                entry["score_difference"], entry["score_difference_low"], entry["score_difference_high"] = found
-        print(json.dumps(data, indent=2))
-        return
-    from rich.table import Table
+def _row_json(row: MatchResult, difference: Difference | None) -> dict[str, object]:
+    keys = ("score_difference", "score_difference_low", "score_difference_high")
+    return row.to_json() | (dict(zip(keys, difference, strict=True)) if difference is not None else {})
 
-    from engram.cli.console import console
+
+def _print_rows(rows: list[MatchResult], differences: list[Difference | None], *, compared: bool) -> None:
+    from rich.table import Table
 
     table = Table("match", "game")
     for side in ("A", "B"):
         table.add_column(side, overflow="fold")
-    for head in ("games", "score", "Elo of A [95 %]", *(["score less that of the first"] if against_first else [])):
-        table.add_column(head)
-    for row, found in zip(rows, compared, strict=True):
+    for heading in ("games", "score", "Elo of A [95 %]", *(["score less that of the first"] if compared else [])):
+        table.add_column(heading)
+    for row, difference in zip(rows, differences, strict=True):
         cells = [
             str(row.match_id),
             row.configuration.game,
@@ -93,11 +102,9 @@ def _compare(rows: list[MatchResult], against_first: bool, as_json: bool) -> Non
             f"{100 * row.score:.1f} %",
             f"{row.elo:+.0f} [{row.elo_low:+.0f}, {row.elo_high:+.0f}]",
         ]
-        if against_first:
-            shown = ""
-            if found is not None:
-                verdict = "" if found[1] > 0 or found[2] < 0 else ", no difference seen"
-                shown = f"{100 * found[0]:+.1f} % [{100 * found[1]:+.1f}, {100 * found[2]:+.1f}]{verdict}"
-            cells.append(shown)
+        if difference is not None:
+            shift, low, high = difference
+            verdict = "" if low > 0 or high < 0 else ", no difference seen"
+            cells.append(f"{100 * shift:+.1f} % [{100 * low:+.1f}, {100 * high:+.1f}]{verdict}")
         table.add_row(*cells)
-    console().print(table)
+    print_table(table)

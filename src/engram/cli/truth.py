@@ -1,84 +1,157 @@
-"""`engram truth`: rules against exact values, as a table, a plot, and a file that a killed run goes on from."""
+"""`engram truth`: backup rules, or memories, against exact values; a killed run continues from its file."""
 
 from __future__ import annotations
 
-import json
-import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any, Optional
 
-from engram.arena.truth.backup_truth import TruthRow, default_workers, difference, truth
-from engram.cli.result_rows import figure_or_word, made_of, read_rows, write_rows
-from engram.errors import InvalidSpecification
-from engram.plotting import save
-from engram.specification import split_specifications
+import typer
+
+from engram.cli.console import command, print_json, print_table
+from engram.cli.options import GameOption, JsonOption, SeedOption, WorkersOption
 
 
-def run_truth(
-    game: str,
-    rules: str,
-    search: str,
-    simulations: str,
-    *,
-    positions: int,
-    seed: int,
-    workers: int | None,
-    output: str | None,
-    as_json: bool,
+@command()
+def truth(
+    game: GameOption = "connect_four",
+    rules: Annotated[str, typer.Option("--rules", "-r", help="Backup rules, with commas between.")] = "average,softmax",
+    search: Annotated[
+        Optional[str],
+        typer.Option("--search", "-s", help="Preset and its options; default uct, or memory_uct with --memory."),
+    ] = None,
+    simulations: Annotated[
+        Optional[str],
+        typer.Option(
+            "--simulations", "-n", help="Budgets, with commas between; default 100,1000, or 1000 with --memory."
+        ),
+    ] = None,
+    positions: Annotated[int, typer.Option(min=1, help="Positions, drawn by random play and solved.")] = 1000,
+    memory: Annotated[
+        bool, typer.Option("--memory", help="Compare memory's values with the search's own, node by node.")
+    ] = False,
+    seed: SeedOption = 0,
+    workers: WorkersOption = None,
+    output: Annotated[Optional[Path], typer.Option("--output", "-o", help="Folder for the figures and a plot.")] = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Measures and prints; with `output`, rows are kept in a folder as they come."""
+    """Measure backup rules, or memories, against the exact values of a solved game."""
+    from engram.arena.truth.backup_truth import default_workers
+
+    options = {"positions": positions, "seed": seed, "workers": workers or default_workers()}
+    setting = {"game": game, "positions": positions, "seed": seed}
+    if memory:
+        comparison = _of_memories(game, search or "memory_uct", simulations or "1000", setting, options)
+    else:
+        comparison = _of_rules(game, rules, search or "uct", simulations or "100,1000", setting, options)
+    _run(comparison, game, output, as_json)
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """One of the two kinds of measurement.
+
+    Attributes:
+      name: of the files in the output folder. searches: specifications.
+      setting: what rows of one file have in common. row: their class.
+      measure: measures, given the rows of an earlier run and a function that takes new ones; returns all rows.
+      line: a new row or group of rows in a line. table, plot: of all rows.
+    """
+
+    name: str
+    searches: list[str]
+    setting: dict[str, Any]
+    row: type[Any]
+    measure: Callable[[Sequence[Any], Callable[[list[Any]], None]], list[Any]]
+    line: Callable[[list[Any]], str]
+    table: Callable[[str, list[Any]], tuple[Any, str]]
+    plot: Callable[[str, list[Any], Path], None]
+
+
+def _of_rules(
+    game: str, rules: str, search: str, simulations: str, setting: dict[str, Any], options: dict[str, Any]
+) -> _Comparison:
+    from engram.arena.truth.backup_truth import TruthRow
+    from engram.arena.truth.backup_truth import truth as measure
+    from engram.cli import truth_views
+    from engram.errors import InvalidSpecification
+    from engram.specification import split_specifications
+
     searches = list(dict.fromkeys(_with_rule(search, rule) for rule in split_specifications(rules)))
     try:
         budgets = list(dict.fromkeys(int(part) for part in simulations.replace(" ", "").split(",")))
     except ValueError:
         raise InvalidSpecification(f"simulations must be numbers with commas between, not {simulations!r}") from None
-    file = Path(output) / "truth.json" if output else None
-    setting = {"game": game, "positions": positions, "seed": seed}
-    sources = made_of(game, searches)
-    rows = read_rows(file, setting, TruthRow, sources) if file else []
-
-    def row_done(row: TruthRow) -> None:
-        rows.append(row)
-        print(
-            f"{row.search:40} {row.simulations:>8,}  error {row.rmse:.3f}  mistakes {100 * row.mistakes:.1f} %",
-            file=sys.stderr,
-            flush=True,
-        )
-        if file:
-            write_rows(file, setting, rows, sources)
-
-    found = truth(
-        game, searches, budgets, positions=positions, seed=seed, workers=workers or default_workers(), known=rows,
-        row_done=row_done,
-    )  # fmt: skip
-    if file:
-        _plot(file.with_suffix(".png"), game, found)
-    if as_json:
-        print(json.dumps([row.to_json() for row in found], indent=2))
-        return
-    from rich.table import Table
-
-    from engram.cli.console import console
-
-    table = Table(
-        "search", "simulations", "bias", "root-mean-square error", "mistakes [95 %]", "less those of the first [95 %]"
+    return _Comparison(
+        name="truth",
+        searches=searches,
+        setting=setting,
+        row=TruthRow,
+        measure=lambda known, add: measure(
+            game, searches, budgets, known=known, row_done=lambda row: add([row]), **options
+        ),
+        line=lambda rows: truth_views.rule_line(rows[0]),
+        table=truth_views.rule_table,
+        plot=truth_views.plot_rules,
     )
-    first = {row.simulations: row for row in found if row.search == found[0].search}
-    for row in found:
-        shift, low, high = difference(row, first[row.simulations])
-        compared = (
-            "" if row.search == found[0].search else f"{100 * shift:+.2f} % [{100 * low:+.2f}, {100 * high:+.2f}]"
-        )
-        table.add_row(
-            row.search,
-            f"{row.simulations:,}",
-            f"{row.bias:+.3f} ± {1.96 * row.bias_error:.3f}",
-            f"{row.rmse:.3f} ± {1.96 * row.rmse_error:.3f}",
-            f"{100 * row.mistakes:.2f} % [{100 * row.mistakes_low:.2f}, {100 * row.mistakes_high:.2f}]",
-            compared,
-        )
-    console().print(table)
-    spoilable = found[0].spoilable
-    print(f"{found[0].positions} positions of {game}, {spoilable} where a mistake is possible; values for the mover")
+
+
+def _of_memories(
+    game: str, search: str, simulations: str, setting: dict[str, Any], options: dict[str, Any]
+) -> _Comparison:
+    from engram.arena.truth.memory_truth import MemoryTruthRow, memory_truth
+    from engram.cli import truth_views
+    from engram.errors import InvalidSpecification
+    from engram.specification import split_specifications
+
+    searches = split_specifications(search)
+    try:
+        budget = int(simulations)
+    except ValueError:
+        raise InvalidSpecification(f"with --memory there is one budget of simulations, not {simulations!r}") from None
+
+    def measure(known: Sequence[MemoryTruthRow], add: Callable[[list[MemoryTruthRow]], None]) -> list[MemoryTruthRow]:
+        rows = memory_truth(game, searches, budget, known=known, rows_done=add, **options)
+        if not rows:
+            raise InvalidSpecification(f"memory said nothing about any node of {budget} simulations: take more of them")
+        return rows
+
+    return _Comparison(
+        name="memory_truth",
+        searches=searches,
+        setting={**setting, "simulations": budget},
+        row=MemoryTruthRow,
+        measure=measure,
+        line=truth_views.memory_line,
+        table=truth_views.memory_table,
+        plot=truth_views.plot_memories,
+    )
+
+
+def _run(comparison: _Comparison, game: str, output: Path | None, as_json: bool) -> None:
+    """Measures and prints; with `output`, rows are kept in a folder as they come."""
+    from engram.cli.result_rows import RowFile
+
+    file = None
+    if output is not None:
+        path = output / f"{comparison.name}.json"
+        file = RowFile(path, game, comparison.searches, comparison.setting, comparison.row)
+
+    def add(rows: list[Any]) -> None:
+        if rows:
+            typer.echo(comparison.line(rows), err=True)
+        if file is not None:
+            file.add(rows)
+
+    rows = comparison.measure(file.rows if file is not None else [], add)
+    if output is not None:
+        comparison.plot(game, rows, output / f"{comparison.name}.png")
+    if as_json:
+        return print_json([row.to_json() for row in rows])
+    table, caption = comparison.table(game, rows)
+    print_table(table)
+    typer.echo(caption)
 
 
 def _with_rule(search: str, rule: str) -> str:
@@ -87,38 +160,3 @@ def _with_rule(search: str, rule: str) -> str:
     if not text.endswith(")"):
         return f"{text}(backup={rule})"
     return f"{text[:-1]}{'' if text.endswith('()') else ', '}backup={rule})"
-
-
-def _plot(file: Path, game: str, rows: list[TruthRow]) -> None:
-    figure = figure_or_word(figsize=(18, 5.5), layout="constrained")
-    if figure is None:
-        return
-    from matplotlib import colormaps
-
-    bias_axes, error_axes, mistake_axes = figure.subplots(1, 3)
-    searches, colours = list(dict.fromkeys(row.search for row in rows)), colormaps["tab20"]
-    for number, search in enumerate(searches):
-        own = sorted((row for row in rows if row.search == search), key=lambda row: row.simulations)
-        # Side by side on the logarithmic axis, so that bars do not hide each other.
-        budgets = [row.simulations * 1.012 ** (number - len(searches) / 2) for row in own]
-        style = {"color": colours(number % 20), "marker": "osv^D*xP"[number % 8], "markersize": 4, "linewidth": 1}
-        bias_axes.errorbar(budgets, [row.bias for row in own], yerr=[1.96 * row.bias_error for row in own], **style)
-        error_axes.errorbar(
-            budgets, [row.rmse for row in own], yerr=[1.96 * row.rmse_error for row in own], label=search, **style
-        )
-        low = [100 * (row.mistakes - row.mistakes_low) for row in own]
-        high = [100 * (row.mistakes_high - row.mistakes) for row in own]
-        mistake_axes.errorbar(budgets, [100 * row.mistakes for row in own], yerr=[low, high], label=search, **style)
-    bias_axes.axhline(0.0, color="grey", linewidth=1)
-    for axes, label in (
-        (bias_axes, "bias of the root value"),
-        (error_axes, "root-mean-square error of the root value"),
-        (mistake_axes, "mistakes, %"),
-    ):
-        axes.set_xscale("log")
-        axes.set_xlabel("simulations")
-        axes.set_ylabel(label)
-        axes.grid(alpha=0.3)
-    figure.legend(*error_axes.get_legend_handles_labels(), loc="outside right center", fontsize=8)
-    figure.suptitle(f"{game}: searches against exact values ({rows[0].positions} positions, 95 % bars)")
-    save(figure, file, dpi=120)

@@ -1,35 +1,30 @@
-"""`engram tune`: a study, its confirmation and its report; the same command again goes on, or joins."""
+"""`engram tune`: a study, its confirmation and its report; the same command again continues, or joins."""
 
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from engram.cli.console import Live, command, print_json
 from engram.cli.options import (
     GameOption,
     JsonOption,
+    OpeningOption,
     ResignOption,
     SecondsOption,
     SeedOption,
     SimulationsOption,
-    guarded,
-    print_json,
 )
-from engram.errors import EngramError, InvalidSpecification
 
 if TYPE_CHECKING:
     from engram.arena.report import MatchResult
     from engram.tuning.study import Progress, Study
 
-_TELL_S = 10.0
 
-
-@guarded
+@command()
 def tune(
     search: Annotated[str, typer.Option("--search", "-s", help="Search to tune, such as 'uct(backup=softmax)'.")],
     game: GameOption = "connect_four",
@@ -47,22 +42,18 @@ def tune(
     trial_games: Annotated[int, typer.Option(help="Most games of one trial; a tenth is played at once.")] = 400,
     simulations: SimulationsOption = None,
     seconds: SecondsOption = None,
-    opening_moves: Annotated[Optional[int], typer.Option(help="Random moves that begin each pair.")] = None,
+    opening_moves: OpeningOption = None,
     resign: ResignOption = None,
     seed: SeedOption = 0,
     workers: Annotated[
         int, typer.Option(min=1, help="Processes of this machine; others join by the same command.")
     ] = 1,
-    storage: Annotated[str, typer.Option(help="SQLite file, or any database by URL.")] = "engram-tune.sqlite",
-    report: Annotated[Optional[str], typer.Option(help="Folder for index.html, tuning.png and tuning.json.")] = None,
+    storage: Annotated[str, typer.Option(help="SQLite file, or the URL of any database.")] = "engram-tune.sqlite",
+    report: Annotated[Optional[Path], typer.Option(help="Folder for index.html, tuning.png and tuning.json.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Tune a backup function and other numbers by noisy matches, then confirm on fresh games."""
-    try:
-        import botorch  # noqa: F401
-        import optuna  # noqa: F401
-    except ImportError as error:
-        raise EngramError(f"tuning needs Optuna and BoTorch ({error}): pip install 'engram[tune]'") from None
+    _require_tuning()
     from engram.tuning.objective import MatchObjective
     from engram.tuning.space import space
     from engram.tuning.study import Study
@@ -70,29 +61,47 @@ def tune(
 
     if simulations is None and seconds is None:
         simulations = 1000
-    where = space(search, knots=knots, knot_range=_range(knot_range), tune=number or [])
     objective = MatchObjective(
-        game=game, space=where, against=against, simulations=simulations, seconds=seconds,
-        opening_moves=opening_moves, resign=resign, seed=seed, database=storage,
-    )  # fmt: skip
+        game=game,
+        space=space(search, knots=knots, knot_range=_range(knot_range), tune=number or []),
+        against=against,
+        simulations=simulations,
+        seconds=seconds,
+        opening_moves=opening_moves,
+        resign=resign,
+        seed=seed,
+        database=storage,
+    )
     budget: dict[str, Any] = {"max_games": max_games, "confirm_games": confirm_games, "trial_games": trial_games}
     study = Study(objective, **budget)
     try:
-        with Workers(objective, budget, workers - 1) as others:
-            study.search(_teller())
+        with Workers(objective, budget, workers - 1) as others, Live("games", study.search_games) as live:
+            study.search(lambda progress: live.update(progress.games, _line(progress)))
             others.wait()
         best = study.standing(study.recommended())
         print(f"best: {best.best}; confirming in {study.confirm_games} fresh games", file=sys.stderr, flush=True)
         confirmation = study.confirm(workers=workers)
     except KeyboardInterrupt:
-        print("engram: interrupted; all games are recorded, and the same command goes on from here", file=sys.stderr)
-        raise SystemExit(130) from None
+        print("engram: interrupted; all games are recorded, and the same command continues from here", file=sys.stderr)
+        raise typer.Exit(130) from None
     if report is not None:
-        _report(Path(report), study, game, confirmation)
+        _write_report(report, study, game, confirmation)
     _show(study, best, confirmation, as_json)
 
 
+def _require_tuning() -> None:
+    from engram.errors import MissingPackage
+
+    try:
+        import botorch  # noqa: F401
+        import optuna  # noqa: F401
+    except ImportError as error:
+        raise MissingPackage(f"tuning needs Optuna and BoTorch ({error}): pip install 'engram[tune]'") from None
+
+
 def _range(text: str) -> tuple[float, float]:
+    from engram.errors import InvalidSpecification
+
     try:
         low, high = map(float, text.split(":"))
     except ValueError:
@@ -100,49 +109,40 @@ def _range(text: str) -> tuple[float, float]:
     return low, high
 
 
-def _teller() -> Callable[[Progress], None]:
-    """One line on stderr at most every ten seconds, and none for a study that is complete already."""
-    told = time.monotonic()
-
-    def tell(progress: Progress) -> None:
-        nonlocal told
-        if time.monotonic() - told >= _TELL_S or progress.games >= progress.budget:
-            told = time.monotonic()
-            print(
-                f"{progress.games:,} of {progress.budget:,} games, {progress.trials} trials; best "
-                f"{100 * progress.mean:.1f} % ± {196 * progress.deviation:.1f}: {progress.best}",
-                file=sys.stderr,
-                flush=True,
-            )
-
-    return tell
+def _line(progress: Progress) -> str:
+    return (
+        f"{progress.games:,} of {progress.budget:,} games, {progress.trials} trials; best "
+        f"{100 * progress.mean:.1f} % ± {196 * progress.deviation:.1f}: {progress.best}"
+    )
 
 
-def _report(folder: Path, study: Study, game: str, confirmation: MatchResult) -> None:
+def _write_report(folder: Path, study: Study, game: str, confirmation: MatchResult) -> None:
     from engram.tuning.charts import write_report
     from engram.tuning.findings import findings
 
     objective = study.objective
-    found = findings(study.space, study.observations(), objective.seed, study.recommended())
     budget = next(iter(confirmation.configuration.limits.values()))
     cost = f"{budget.simulations:,} simulations" if budget.simulations else f"{budget.seconds:g} s"
     title = f"{game}: {study.space.search} against {objective.against}, {cost} a move"
-    write_report(folder, title, study.space, found, confirmation)
+    results = findings(study.space, study.observations(), objective.seed, study.recommended())
+    write_report(folder, title, study.space, results, confirmation)
 
 
 def _show(study: Study, best: Progress, confirmation: MatchResult, as_json: bool) -> None:
     if as_json:
-        data: dict[str, Any] = {
-            "best": best.best,
-            "posterior_mean": best.mean,
-            "posterior_deviation": best.deviation,
-            "games": best.games,
-            "trials": best.trials,
-            "study": study.optuna.study_name,
-            "confirmation": confirmation.to_json(),
-        }
-        return print_json(data)
-    print(f"{best.trials} trials, {best.games:,} games; by the posterior {100 * best.mean:.1f} % "
-          f"± {196 * best.deviation:.1f} (95 %; a maximum, so it leans upwards)")  # fmt: skip
-    print(f"best: {best.best}\n\nConfirmation, fresh games")
-    print(confirmation)
+        return print_json(
+            {
+                "best": best.best,
+                "posterior_mean": best.mean,
+                "posterior_deviation": best.deviation,
+                "games": best.games,
+                "trials": best.trials,
+                "study": study.optuna.study_name,
+                "confirmation": confirmation.to_json(),
+            }
+        )
+    typer.echo(
+        f"{best.trials} trials, {best.games:,} games; by the posterior {100 * best.mean:.1f} % "
+        f"± {196 * best.deviation:.1f} (95 %; a maximum, so it leans upwards)"
+    )
+    typer.echo(f"best: {best.best}\n\nConfirmation, fresh games\n{confirmation}")

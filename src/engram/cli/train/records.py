@@ -1,15 +1,26 @@
-"""`engram train records`: a network from games that were played."""
+"""`engram train records`: a network from records of games."""
 
 from __future__ import annotations
 
 import math
-from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 
-from engram.cli.options import GameOption, JsonOption, NetworkOption, SeedOption, guarded, print_json
-from engram.cli.train.live import training_live
+from engram.cli.console import command
+from engram.cli.options import GameOption, JsonOption, SeedOption
+from engram.cli.train.training import (
+    BatchOption,
+    CheckpointOption,
+    FolderOption,
+    LearningRateOption,
+    NetworkOption,
+    StepsOption,
+    StopOption,
+    ValueWeightOption,
+    run_training,
+    train_app,
+)
 
 DataOption = Annotated[
     list[str],
@@ -21,50 +32,55 @@ DataOption = Annotated[
 ]
 
 
-@guarded
+@command(train_app)
 def records(
     data: DataOption,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder that the training lives in.")],
+    output: FolderOption,
     game: GameOption = "go:9",
     network: NetworkOption = "residual",
-    steps: Annotated[int, typer.Option(min=1, help="Batches in all.")] = 20_000,
-    batch: Annotated[int, typer.Option(min=1, help="Positions in a batch.")] = 256,
-    learning_rate: Annotated[float, typer.Option(help="Highest learning rate.")] = 2e-3,
-    value_weight: Annotated[float, typer.Option(help="Weight of the value's loss.")] = 1.0,
+    steps: StepsOption = 20_000,
+    batch: BatchOption = 256,
+    learning_rate: LearningRateOption = 2e-3,
+    value_weight: ValueWeightOption = 1.0,
     validation: Annotated[float, typer.Option(help="Share of games held out.")] = 0.05,
-    checkpoint_s: Annotated[float, typer.Option(help="Seconds between checkpoints.")] = 120.0,
-    stop_at: Annotated[Optional[int], typer.Option(help="Stop after so many steps, for now.")] = None,
+    checkpoint_s: CheckpointOption = 120.0,
+    stop_at: StopOption = None,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Learn moves and results from records of games; the same command again goes on."""
+    """Learn moves and results from records of games; the same command again continues."""
     from engram.networks import require
 
     require("training")
     from engram.training.supervised import Plan, train_records
 
     plan = Plan(
-        game=game, network=network, data=tuple(data), steps=steps, batch=batch, learning_rate=learning_rate,
-        value_weight=value_weight, validation=validation, seed=seed,
-    )  # fmt: skip
-    with training_live(lambda now: line_of(now, plan), quiet=as_json) as shown:
-        done = train_records(plan, output, checkpoint_s=checkpoint_s, stop_at=stop_at, progress=shown)
-    if as_json:
-        return print_json({"folder": str(output), **done.to_json()})
-    typer.echo(line_of(done, plan))
+        game=game,
+        network=network,
+        data=tuple(data),
+        steps=steps,
+        batch=batch,
+        learning_rate=learning_rate,
+        value_weight=value_weight,
+        validation=validation,
+        seed=seed,
+    )
+    run_training(
+        train_records, plan, output, checkpoint_s=checkpoint_s, stop_at=stop_at, line=progress_line, as_json=as_json
+    )
 
 
-def line_of(now: Any, plan: Any) -> str:
-    """Where a training on data stands, in words."""
+def progress_line(progress: Any, plan: Any) -> str:
+    """The progress of a training on fixed data, in words."""
+    losses, validation = progress.losses, progress.validation
     parts = [
-        f"step {now.done:,}/{plan.steps:,}",
-        f"{now.done * plan.batch / max(now.seconds, 1e-9):,.0f} positions/s",
-        f"policy {now.losses.policy:.3f} ({now.losses.accuracy:.1%} right)",
+        f"step {progress.done:,}/{plan.steps:,}",
+        f"{progress.done * plan.batch / max(progress.seconds, 1e-9):,.0f} positions/s",
+        f"policy {losses.policy:.3f} ({losses.accuracy:.1%} right)",
     ]
-    if not math.isnan(now.losses.value):
-        parts.append(f"value {now.losses.value:.3f}")
-    found = now.validation
-    if found is not None:
-        parts.append(f"held out: policy {found.accuracy:.1%} right")
-        parts += [] if math.isnan(found.value_sign) else [f"value's sign {found.value_sign:.1%}"]
+    if not math.isnan(losses.value):
+        parts.append(f"value {losses.value:.3f}")
+    if validation is not None:
+        parts.append(f"held out: policy {validation.accuracy:.1%} right")
+        parts += [] if math.isnan(validation.value_sign) else [f"value's sign {validation.value_sign:.1%}"]
     return " · ".join(parts)

@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
 
-from engram.cli.options import GameOption, JsonOption, NetworkOption, SeedOption, guarded, print_json
-from engram.cli.train.live import training_live
+from engram.cli.console import command
+from engram.cli.options import GameOption, JsonOption, SeedOption
+from engram.cli.train.training import (
+    BatchOption,
+    CheckpointOption,
+    FolderOption,
+    LearningRateOption,
+    NetworkOption,
+    StepsOption,
+    StopOption,
+    run_training,
+    train_app,
+)
 
 
-@guarded
+@command(train_app)
 def selfplay(
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder that the training lives in.")],
+    output: FolderOption,
     game: GameOption = "connect_four",
     network: NetworkOption = "residual",
-    steps: Annotated[int, typer.Option(min=1, help="Batches in all.")] = 10_000,
-    batch: Annotated[int, typer.Option(min=1, help="Positions in a batch.")] = 256,
-    simulations: Annotated[int, typer.Option("--simulations", "-n", min=1, help="Of a search that is learnt.")] = 128,
-    fast_simulations: Annotated[int, typer.Option(min=1, help="Of the other searches.")] = 32,
-    full_share: Annotated[float, typer.Option(help="Share of searches that are learnt.")] = 0.25,
+    steps: StepsOption = 10_000,
+    batch: BatchOption = 256,
+    simulations: Annotated[
+        int, typer.Option("--simulations", "-n", min=1, help="Simulations of a search that is learnt from.")
+    ] = 128,
+    fast_simulations: Annotated[int, typer.Option(min=1, help="Simulations of the other searches.")] = 32,
+    full_share: Annotated[float, typer.Option(help="Share of searches that are learnt from.")] = 0.25,
     num_games: Annotated[int, typer.Option("--games", min=1, help="Games side by side.")] = 64,
     exploration: Annotated[float, typer.Option(help="c of PUCT.")] = 1.5,
     noise: Annotated[float, typer.Option(help="Share of noise in the root's priors.")] = 0.25,
@@ -31,13 +43,13 @@ def selfplay(
     window: Annotated[int, typer.Option(min=1, help="Newest positions learnt from.")] = 200_000,
     refresh: Annotated[int, typer.Option(min=1, help="Steps between networks that play.")] = 250,
     gate: Annotated[int, typer.Option(min=0, help="Most pairs of games a new network must pass; 0: none.")] = 0,
-    learning_rate: Annotated[float, typer.Option(help="Highest learning rate.")] = 2e-3,
-    checkpoint_s: Annotated[float, typer.Option(help="Seconds between checkpoints.")] = 120.0,
-    stop_at: Annotated[Optional[int], typer.Option(help="Stop after so many steps, for now.")] = None,
+    learning_rate: LearningRateOption = 2e-3,
+    checkpoint_s: CheckpointOption = 120.0,
+    stop_at: StopOption = None,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Learn a game from nothing but games against itself; the same command again goes on."""
+    """Learn a game from games against itself alone; the same command again continues."""
     from engram.networks import require
 
     require("training")
@@ -45,27 +57,47 @@ def selfplay(
     from engram.training.self_play_training import SelfPlayPlan, train_self_play
 
     options = SelfPlayOptions(
-        num_games=num_games, simulations=simulations, fast_simulations=fast_simulations, full_share=full_share,
-        exploration=exploration, noise_share=noise, temperature_moves=temperature_moves, root_value_share=root_value,
-    )  # fmt: skip
+        num_games=num_games,
+        simulations=simulations,
+        fast_simulations=fast_simulations,
+        full_share=full_share,
+        exploration=exploration,
+        noise_share=noise,
+        temperature_moves=temperature_moves,
+        root_value_share=root_value,
+    )
     plan = SelfPlayPlan(
-        game, network, steps, batch=batch, reuse=reuse, window=window, refresh=refresh, gate_pairs=gate,
-        learning_rate=learning_rate, seed=seed, options=options,
-    )  # fmt: skip
-    with training_live(lambda now: _line(now, plan), quiet=as_json) as shown:
-        done = train_self_play(plan, output, checkpoint_s=checkpoint_s, stop_at=stop_at, progress=shown)
-    if as_json:
-        return print_json({"folder": str(output), **asdict(done)})
-    typer.echo(_line(done, plan))
+        game,
+        network,
+        steps,
+        batch=batch,
+        reuse=reuse,
+        window=window,
+        refresh=refresh,
+        gate_pairs=gate,
+        learning_rate=learning_rate,
+        seed=seed,
+        options=options,
+    )
+    run_training(
+        train_self_play,
+        plan,
+        output,
+        checkpoint_s=checkpoint_s,
+        stop_at=stop_at,
+        line=_progress_line,
+        to_json=asdict,
+        as_json=as_json,
+    )
 
 
-def _line(now: Any, plan: Any) -> str:
+def _progress_line(progress: Any, plan: Any) -> str:
     parts = [
-        f"step {now.done:,}/{plan.steps:,}",
-        f"{now.games:,} games of {now.mean_moves:.1f} moves, {now.positions:,} positions",
-        f"won by the first {now.first_wins:.0%}, drawn {now.draws:.0%}",
+        f"step {progress.done:,}/{plan.steps:,}",
+        f"{progress.games:,} games of {progress.mean_moves:.1f} moves, {progress.positions:,} positions",
+        f"won by the first {progress.first_wins:.0%}, drawn {progress.draws:.0%}",
     ]
-    if now.losses is not None:
-        parts.append(f"policy {now.losses.policy:.3f}, value {now.losses.value:.3f}")
-    parts.append(f"network {now.networks}" + (f" ({now.refused} refused)" if now.refused else ""))
-    return " · ".join([*parts, f"{now.seconds / 60:.1f} min"])
+    if progress.losses is not None:
+        parts.append(f"policy {progress.losses.policy:.3f}, value {progress.losses.value:.3f}")
+    parts.append(f"network {progress.networks}" + (f" ({progress.refused} refused)" if progress.refused else ""))
+    return " · ".join([*parts, f"{progress.seconds / 60:.1f} min"])

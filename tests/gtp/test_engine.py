@@ -320,7 +320,7 @@ def test_what_is_not_for_go_is_refused():
 
 def test_a_session_through_pipes():
     with subprocess.Popen(
-        [sys.executable, "-m", "engram.cli.app", "gtp", "--game", "go:5", "--simulations", "40"],
+        [sys.executable, "-m", "engram", "gtp", "--game", "go:5", "--simulations", "40"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     ) as engine:  # fmt: skip
 
@@ -343,7 +343,7 @@ def test_a_session_through_pipes():
         send(b"5 quit\n")
         assert answer() == "=5\n"
         assert engine.wait(timeout=20) == 0
-    ended = subprocess.run([sys.executable, "-m", "engram.cli.app", "gtp"], input=b"name\nversion", capture_output=True)
+    ended = subprocess.run([sys.executable, "-m", "engram", "gtp"], input=b"name\nversion", capture_output=True)
     assert ended.returncode == 0 and ended.stdout.startswith(b"= engram\n\n= ") and not ended.stderr
 
 
@@ -458,7 +458,7 @@ def test_an_analysis_ends_with_its_last_simulation():
 
 def test_gogui_ends_a_thought():
     program = subprocess.Popen(
-        [sys.executable, "-m", "engram.cli.app", "gtp", "-g", "go:9", "-n", "2000000000"],
+        [sys.executable, "-m", "engram", "gtp", "-g", "go:9", "-n", "2000000000"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     with program:

@@ -161,7 +161,7 @@ def test_any_text_is_either_understood_or_refused(text, option):
 
 
 def test_help_is_there_at_once_and_version_is_told():
-    shown = subprocess.run([sys.executable, "-m", "engram.cli.app", "--help"], capture_output=True, text=True)
+    shown = subprocess.run([sys.executable, "-m", "engram", "--help"], capture_output=True, text=True)
     assert "match" in shown.stdout
     loaded = subprocess.run(
         [sys.executable, "-c", "import sys, engram.cli.app; print('numba' in sys.modules)"],

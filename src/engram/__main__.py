@@ -1,0 +1,3 @@
+from engram.cli.app import main
+
+main()
