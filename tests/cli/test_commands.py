@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -9,12 +10,14 @@ import subprocess
 import sys
 
 import pytest
+import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from engram.arena.results import Results
 from engram.cli.app import app
+from engram.cli.console import Live
 
 
 def engram(*arguments: str, **options):
@@ -160,16 +163,50 @@ def test_any_text_is_either_understood_or_refused(text, option):
     assert result.exit_code in (0, 2), (text, result.output, result.exception)
 
 
-def test_help_is_there_at_once_and_version_is_told():
-    shown = subprocess.run([sys.executable, "-m", "engram", "--help"], capture_output=True, text=True)
-    assert "match" in shown.stdout
-    loaded = subprocess.run(
-        [sys.executable, "-c", "import sys, engram.cli.app; print('numba' in sys.modules)"],
-        capture_output=True,
-        text=True,
-    )
-    assert loaded.stdout.strip() == "False"
+def test_help_loads_no_compiler():
+    program = "import sys, engram.cli.app as cli\ntry: cli.main()\nfinally: print('numba' in sys.modules)"
+    shown = subprocess.run([sys.executable, "-c", program, "-h"], capture_output=True, text=True)
+    assert "match" in shown.stdout and shown.stdout.split()[-1] == "False"
+    assert subprocess.run([sys.executable, "-m", "engram", "-h"], capture_output=True).returncode == 0
     assert engram("--version").stdout.strip().count(".") == 2
+
+
+def test_every_command_has_help_and_brackets_survive_in_it():
+    group = typer.main.get_command(app)
+    commands = {(name,): entry for name, entry in group.commands.items()}
+    for name in ("memory", "train"):
+        commands |= {(name, inner): entry for inner, entry in group.commands[name].commands.items()}
+    assert len(commands) == 23 and all(entry.help for entry in commands.values())
+    for words in commands:
+        assert engram(*words, "-h").exit_code == 0
+    assert "engram[learn]" in "".join(engram("train", "-h").stdout.split())
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("stream", [io.StringIO, Terminal])
+def test_progress_is_one_view_on_a_terminal_and_a_line_a_tenth_elsewhere(stream, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", stream())
+    with Live("games", 20) as live:
+        for done in range(21):
+            live.update(done, f"{done} games [+1]")
+        for _ in range(2):
+            live.warn("nothing is learnt")
+    text = sys.stderr.getvalue()
+    assert text.count("warning: nothing is learnt") == 1 and "20 games [+1]" in text
+    if stream is io.StringIO:
+        assert text.splitlines()[:-1] == [f"{done} games [+1]" for done in range(2, 21, 2)]
+
+
+def test_quiet_progress_says_warnings_only(capsys):
+    with Live("steps", 2, quiet=True) as live:
+        live.update(2, "2 steps")
+        live.line("a line")
+        live.warn("nothing is learnt")
+    assert capsys.readouterr().err == "warning: nothing is learnt\n"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a POSIX signal")
