@@ -1,4 +1,4 @@
-"""Every error that engram raises on purpose: one clear sentence each.
+"""All errors that engram raises on purpose, each with one clear sentence.
 
 All derive from `EngramError`; the command line prints the sentence and exits with code 2.
 """
@@ -15,7 +15,7 @@ class EngramError(Exception):
 
 
 class InvalidSpecification(EngramError, ValueError):
-    """A game, player, preset or option was named or written wrongly."""
+    """The specification of a game, player, preset or option is wrong."""
 
 
 class InvalidGame(EngramError, ValueError):
@@ -47,7 +47,7 @@ class CompileError(EngramError, RuntimeError):
 
 
 class TooLarge(EngramError, ValueError):
-    """A problem beyond what the asked method can hold or solve."""
+    """A problem too large for the method."""
 
 
 class DatabaseError(EngramError, RuntimeError):
@@ -59,20 +59,20 @@ class InvalidFile(EngramError, ValueError):
 
 
 class MissingPackage(EngramError, ImportError):
-    """An optional package that is not installed; the sentence says how to get it."""
+    """An optional package that is not installed; the sentence says how to install it."""
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` for the known word closest to `word`, or an empty string."""
-    found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
-    return f"; did you mean {found[0]!r}?" if found else ""
+def nearest(word: str, names: Iterable[str]) -> str:
+    """`; did you mean 'x'?` for the name closest to `word`, or an empty string."""
+    matches = difflib.get_close_matches(word, list(names), n=1, cutoff=0.5)
+    return f"; did you mean {matches[0]!r}?" if matches else ""
 
 
 def check_whole(what: str, number: object, low: int | None = None, high: int | None = None) -> None:
-    """Refuses what is no whole number, or lies outside its range.
+    """Checks that a number is whole and in its range.
 
     Raises:
-      InvalidParameter: the sentence names it by `what`, and its range.
+      InvalidParameter: it is not; the sentence has its name, `what`, and its range.
     """
     if isinstance(number, Integral) and not isinstance(number, bool):
         if (low is None or int(number) >= low) and (high is None or int(number) <= high):

@@ -1,4 +1,4 @@
-"""Pictures: Matplotlib where it is installed, drawn without a screen, written whole or not at all."""
+"""Figures by Matplotlib, an optional package, drawn without a screen and written completely or not at all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def new_figure(what: str, **options: Any) -> Any:
     """A figure of Matplotlib's, to draw on.
 
     Args:
-      what: needs it, such as "a report". options: as Matplotlib's `Figure` has them.
+      what: the reason for the figure, such as "a report". options: of Matplotlib's `Figure`.
 
     Raises:
       MissingPackage: Matplotlib is not installed.

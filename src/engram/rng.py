@@ -1,7 +1,7 @@
 """Random numbers inside compiled code: xoroshiro128+ with its state in a 16-byte record.
 
-Every stream comes from a seed that is an argument somewhere; nothing reads the clock. Streams for
-different uses are derived with `derive_seed`, so that no two parts of a match share numbers.
+Every stream starts from a seed that is an argument; no code reads the clock. `derive_seed` gives different uses
+different seeds, so that no two parts of a match share numbers.
 
 Source: Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2021 (constants 24, 16, 37);
 seeding by splitmix64 as they advise.
@@ -24,7 +24,7 @@ _MIX_2 = np.uint64(0x94D049BB133111EB)
 
 @compiled(inline=True)
 def mix(word):
-    """splitmix64's finaliser: a uint64 bijection whose output bits all depend on all input bits."""
+    """splitmix64's finaliser: a bijection of uint64 in which every output bit depends on all input bits."""
     word = (word ^ (word >> np.uint64(30))) * _MIX_1
     word = (word ^ (word >> np.uint64(27))) * _MIX_2
     return word ^ (word >> np.uint64(31))
@@ -32,7 +32,7 @@ def mix(word):
 
 @compiled
 def seed_rng(rng, seed):
-    """Starts the generator record `rng` from any 64-bit seed."""
+    """Initialises the generator record `rng` from any 64-bit seed."""
     start = np.uint64(seed) + _GOLDEN
     rng.word[0] = mix(start)
     rng.word[1] = mix(start + _GOLDEN)
@@ -63,7 +63,7 @@ def random_float(rng):
 
 
 def new_rng(seed: int) -> np.ndarray:
-    """A generator as an array of one record, seeded; any Python integer is a valid seed."""
+    """A seeded generator as an array of one record; any Python integer is a valid seed."""
     rng = np.zeros(1, rng_dtype)
     seed_rng(rng[0], np.uint64(seed & 0xFFFFFFFFFFFFFFFF))
     return rng

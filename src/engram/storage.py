@@ -1,8 +1,8 @@
-"""Files that outlive the process: arrays and what they are, whole or not there at all.
+"""Files of arrays with a description, written completely or not at all.
 
-The container is safetensors: numbers behind a JSON header, nothing that could run. An array of records is
-stored as its bytes, its fields' names and types beside it. A checksum covers everything, so that a file cut
-short, damaged or made by something else is refused in one sentence instead of being believed.
+The container is safetensors: a JSON header and numbers, no code. An array of records is stored as its bytes, with the
+names and types of its fields in the header. A checksum covers everything, so that truncated, damaged and foreign files
+are refused in one sentence.
 """
 
 from __future__ import annotations
@@ -27,42 +27,44 @@ _PLAIN |= {"float16", "float32", "float64"}
 
 
 class Kept(Protocol):
-    """What a file can hold, alone or as a part of something else."""
+    """An object that a file can hold, alone or as a part of another."""
 
     def contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """What it is, as plain data, and its arrays; where nodes name entries, `features` has a row for each."""
+        """Its description as plain data, and its arrays; if nodes refer to entries, `features` has a row for each."""
 
     def refill(self, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray], path: str | Path) -> None:
-        """Makes it hold what `contents` told, read from a file.
+        """Restores the result of `contents` from a file.
 
         Raises:
-          InvalidFile: that belongs to something else, or is damaged; nothing has changed then.
+          InvalidFile: it belongs to another object, or is damaged; then nothing has changed.
         """
 
 
 @contextmanager
 def whole(path: str | Path) -> Iterator[Path]:
-    """A file to write beside `path`, which takes its place when the block ends and is gone if the block fails.
+    """A temporary file that replaces `path` when the block ends, and is deleted if the block fails.
 
-    Whoever reads sees the old file or the new one, whole, whenever the process or the machine stops. What is no file
-    (a pipe, `/dev/null`) cannot be replaced and is written itself; of a link what it leads to is replaced.
+    A reader sees the complete old file or the complete new one, even after a crash. Pipes and devices are written
+    directly; for a symbolic link, its target is replaced.
 
     Raises:
-      OSError: as whoever writes; what was there before still is.
+      OSError: the file cannot be written; the old one is unchanged.
     """
-    apart = Path(path).absolute().is_relative_to("/dev")  # /dev/stdout may lead to a file that others hold open
+    is_device = (
+        Path(path).absolute().is_relative_to("/dev")
+    )  # /dev/stdout may lead to a file that another process has open
     path = Path(os.path.realpath(path))
-    if apart or (path.exists() and not path.is_file()):
+    if is_device or (path.exists() and not path.is_file()):
         yield path
         return
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         part.touch()
-        mode = part.stat().st_mode  # what the user's umask makes of a new file; some writers are stricter
+        mode = part.stat().st_mode  # the mode of the user's umask; some writers are stricter
         yield part
         part.chmod(mode)
-        with open(part, "rb") as written:
-            os.fsync(written.fileno())
+        with open(part, "rb") as file:
+            os.fsync(file.fileno())
         os.replace(part, path)
     except BaseException:
         part.unlink(missing_ok=True)
@@ -70,16 +72,16 @@ def whole(path: str | Path) -> Iterator[Path]:
 
 
 def save(path: str | Path, kind: str, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-    """Writes a file, whole or not at all (`whole`).
+    """Writes a file, completely or not at all (`whole`).
 
     Args:
-      path: where; a file there is replaced.
-      kind: what it holds, in a word or two, such as `memory`; `load` asks for the same.
-      about: plain data (JSON) that says what the arrays belong to.
-      arrays: any shapes; numbers or records.
+      path: an existing file is replaced.
+      kind: of its contents, a word or two such as `memory`; `load` checks it.
+      about: plain data (JSON) about the arrays.
+      arrays: numbers or records of any shape.
 
     Raises:
-      InvalidFile: it cannot be written; what was there before still is.
+      InvalidFile: it cannot be written; the old file is unchanged.
     """
     check_place(path)
     path = Path(path)
@@ -92,7 +94,7 @@ def save(path: str | Path, kind: str, about: Mapping[str, Any], arrays: Mapping[
             "kind": kind,
             "format": FORMAT,
             "about": dict(about),
-            "records": {name: _described(dtype) for name, dtype in records.items()},
+            "records": {name: _description(dtype) for name, dtype in records.items()},
         },
         sort_keys=True,
     )
@@ -105,10 +107,10 @@ def save(path: str | Path, kind: str, about: Mapping[str, Any], arrays: Mapping[
 
 
 def check_place(path: str | Path) -> None:
-    """Refuses, before a long work, a place where `save` could write no file.
+    """Checks, before long work, that `save` could write a file here.
 
     Raises:
-      InvalidFile: a folder stands there, or it lies in none.
+      InvalidFile: it is a folder, or its folder does not exist.
     """
     path = Path(path)
     if path.is_dir() or not path.parent.is_dir():
@@ -117,20 +119,20 @@ def check_place(path: str | Path) -> None:
 
 
 def about(path: str | Path, kind: str) -> dict[str, Any]:
-    """What a file says it belongs to, without reading its arrays.
+    """The description of a file, without reading its arrays.
 
     Raises:
-      InvalidFile: see `load`; damage to the arrays is not noticed.
+      InvalidFile: see `load`; damage to the arrays is not detected.
     """
     with _opened(Path(path)) as file:
         return dict(_manifest(Path(path), kind, file.metadata())["about"])
 
 
 def load(path: str | Path, kind: str, *, max_bytes: int = 1 << 36) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """What `save` wrote: `about` and the arrays.
+    """The description and the arrays of a file.
 
     Args:
-      path: the file. kind: as given to `save`.
+      path: of the file. kind: as in `save`.
       max_bytes: a larger file is refused before it is read.
 
     Raises:
@@ -140,15 +142,15 @@ def load(path: str | Path, kind: str, *, max_bytes: int = 1 << 36) -> tuple[dict
     with _opened(path) as file:
         size = path.stat().st_size
         if size > max_bytes:
-            raise InvalidFile(f"{path} has {size:,} bytes, more than the {max_bytes:,} that are allowed here")
+            raise InvalidFile(f"{path} has {size:,} bytes, more than the {max_bytes:,} allowed here")
         metadata = file.metadata()
         manifest = _manifest(path, kind, metadata)
         try:
             stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
             if metadata["sha256"] != _digest(metadata["engram"], stored):
                 raise InvalidFile(f"{path} is damaged: its checksum does not fit")
-            for name, described in manifest["records"].items():
-                stored[name] = stored[name].view(_dtype(described)).reshape(stored[name].shape[:-1])
+            for name, description in manifest["records"].items():
+                stored[name] = stored[name].view(_dtype(description)).reshape(stored[name].shape[:-1])
         except (SafetensorError, KeyError, TypeError, ValueError) as error:
             if isinstance(error, InvalidFile):
                 raise
@@ -162,7 +164,7 @@ def _as_bytes(array: np.ndarray) -> np.ndarray:
     return np.frombuffer(flat.tobytes(), np.uint8).reshape(*array.shape, array.dtype.itemsize)
 
 
-def _described(dtype: np.dtype) -> dict[str, Any]:
+def _description(dtype: np.dtype) -> dict[str, Any]:
     assert dtype.fields is not None  # records only
     names = list(dtype.fields)
     return {
@@ -173,10 +175,9 @@ def _described(dtype: np.dtype) -> dict[str, Any]:
     }
 
 
-def _dtype(described: dict[str, Any]) -> np.dtype:
-    formats = [(base, tuple(shape)) for base, shape in described["formats"]]
-    described = {**described, "formats": formats}
-    return np.dtype(described)  # type: ignore[call-overload]
+def _dtype(description: dict[str, Any]) -> np.dtype:
+    formats = [(base, tuple(shape)) for base, shape in description["formats"]]
+    return np.dtype({**description, "formats": formats})  # type: ignore[call-overload]
 
 
 def _digest(manifest: str, stored: Mapping[str, np.ndarray]) -> str:
@@ -199,11 +200,11 @@ def _opened(path: Path) -> Any:
 def _manifest(path: Path, kind: str, metadata: Mapping[str, str] | None) -> dict[str, Any]:
     try:
         manifest: dict[str, Any] = json.loads((metadata or {})["engram"])
-        found, version = manifest["kind"], manifest["format"]
+        actual, version = manifest["kind"], manifest["format"]
     except (KeyError, TypeError, ValueError):
         raise InvalidFile(f"{path} is not a file of engram") from None
-    if found != kind:
-        raise InvalidFile(f"{path} holds a {found}, not a {kind}")
+    if actual != kind:
+        raise InvalidFile(f"{path} holds a {actual}, not a {kind}")
     if version != FORMAT:
         raise InvalidFile(f"{path} is of format {version}, and this engram reads format {FORMAT}")
     return manifest

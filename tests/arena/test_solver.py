@@ -361,10 +361,10 @@ def test_options_refused() -> None:
 @pytest.mark.parametrize(
     ("me", "mask", "reason"),
     [
-        (0, 1 << 6, "beside the board"),
+        (0, 1 << 6, "outside the board"),
         (1, 0, "not in the mask"),
         (0, 1 << 2, "free cell below"),
-        (0b00, 0b11, "do not fit turns"),
+        (0b00, 0b11, "do not fit players"),
         (0b1111, 0b1111 | 0b1111 << 7, "already has a run"),
         (0b111 << 14 | 0b11111 << 21, 0b1111 | 0b1111 << 7 | 0b111 << 14 | 0b11111 << 21, "already has a run"),
         (0b111 << 14 | 0b111 << 21 | 0b11 << 28, 0b11_0000111_0000111_0001111_0001111, "made all"),

@@ -65,7 +65,7 @@ def against(command, tmp_path, games=2, **options):
         ("dies", "the program has ended at 'genmove"),
         ("illegal", "illegal move 'z99'"),
         ("suicide", "illegal move 'a1 and more'"),
-        ("garbage", "is no GTP"),
+        ("garbage", "is not GTP"),
         ("refuses", "refused 'genmove"),
         ("resigns", "resigns"),
         ("endless", "does not end"),

@@ -1,4 +1,4 @@
-"""The command line. A new command is one file beside this one and its line in the list below."""
+"""The command line. A new command is one file in this folder and one line in the list below."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`engram bench`: rollouts and simulations a second on one thread, beside a peer in the same run.
+"""`engram bench`: rollouts and simulations a second on one thread, compared with a peer in the same run.
 
 The figures of one run are taken in turns, A B A B …, and given as medians, because machines drift.
 """
@@ -29,13 +29,13 @@ def bench(
     ] = None,
     simulations: Annotated[int, typer.Option("--simulations", "-n", min=1, help="Simulations of one search.")] = 10_000,
     seconds: Annotated[float, typer.Option(min=0.05, help="Seconds for each figure.")] = 2.0,
-    peer: Annotated[bool, typer.Option(help="Run OpenSpiel's C++ MCTS beside, where it is installed.")] = True,
+    peer: Annotated[bool, typer.Option(help="Compare with OpenSpiel's C++ MCTS, if it is installed.")] = True,
     network: Annotated[
         Optional[str], typer.Option(help="A network instead, such as go9: alone, in lockstep and in one search.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure rollouts, uniform and heavy, and simulations a second, beside OpenSpiel's C++ MCTS in the same run."""
+    """Measure rollouts, uniform and heavy, and simulations a second, with OpenSpiel's C++ MCTS in the same run."""
     if network is not None:
         from engram.networks import require
 
@@ -51,7 +51,7 @@ def bench(
 
 
 def announce_game(text: str) -> None:
-    """Says on stderr what is being measured."""
+    """Prints the name of the next measurement on stderr."""
     print(f"measuring {text}...", file=sys.stderr, flush=True)
 
 
@@ -59,7 +59,7 @@ def in_turns(works: Mapping[str, Work], seconds: float) -> dict[str, list[float]
     """Units a second of each work in each of `ROUNDS` rounds; `seconds` are spent on each work in all."""
     rates: dict[str, list[float]] = {name: [] for name in works}
     for work in works.values():
-        work()  # whatever is compiled or loaded is not measured
+        work()  # compiling and loading are not measured
     for _ in range(ROUNDS):
         for name, work in works.items():
             units, start = 0, time.perf_counter()

@@ -48,9 +48,9 @@ class _Rollouts:
 
     def work(self) -> int:
         start = time.perf_counter()
-        played = self.play(self._chunk)
-        self._chunk = max(16, int(played * CHUNK_S / max(time.perf_counter() - start, 1e-6)))
-        return played
+        count = self.play(self._chunk)
+        self._chunk = max(16, int(count * CHUNK_S / max(time.perf_counter() - start, 1e-6)))
+        return count
 
     def mean_moves(self, rollouts: int = 500) -> float | None:
         """Mean number of moves of a rollout; None where the state does not count them."""

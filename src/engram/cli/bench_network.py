@@ -36,9 +36,9 @@ def _positions(game: Game, count: int) -> list[State]:
 def measure_network(name: str, game: str | None, *, seconds: float, announce: bool = False) -> list[dict[str, Any]]:
     """The rows (`engram.cli.bench.figures`) of a network; one thread, batches of 64, measured in turns.
 
-    `what` is `network` (evaluations by the forward pass alone, on planes that lie ready), `lockstep` (evaluations that
-    64 searches side by side ask for) or `search` (simulations of one search at the preset's own number of leaves).
-    The peer of both kinds of search is the network alone; `ratio` is the share that they keep of it.
+    `what` is `network` (evaluations of the forward pass alone), `lockstep` (evaluations for 64 searches in parallel) or
+    `search` (simulations of one search at the preset's own number of leaves). The peer of the searches is the network
+    alone, and `ratio` the share of it that they reach.
 
     Raises:
       InvalidFile: no such network. InvalidParameter: it does not fit the game.

@@ -88,8 +88,8 @@ def _of_rules(
         searches=searches,
         setting=setting,
         row=TruthRow,
-        measure=lambda known, add: measure(
-            game, searches, budgets, known=known, row_done=lambda row: add([row]), **options
+        measure=lambda earlier, add: measure(
+            game, searches, budgets, known=earlier, row_done=lambda row: add([row]), **options
         ),
         line=lambda rows: truth_views.rule_line(rows[0]),
         table=truth_views.rule_table,
@@ -111,8 +111,8 @@ def _of_memories(
     except ValueError:
         raise InvalidSpecification(f"with --memory there is one budget of simulations, not {simulations!r}") from None
 
-    def measure(known: Sequence[MemoryTruthRow], add: Callable[[list[MemoryTruthRow]], None]) -> list[MemoryTruthRow]:
-        rows = memory_truth(game, searches, budget, known=known, rows_done=add, **options)
+    def measure(earlier: Sequence[MemoryTruthRow], add: Callable[[list[MemoryTruthRow]], None]) -> list[MemoryTruthRow]:
+        rows = memory_truth(game, searches, budget, known=earlier, rows_done=add, **options)
         if not rows:
             raise InvalidSpecification(f"memory said nothing about any node of {budget} simulations: take more of them")
         return rows

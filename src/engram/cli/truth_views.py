@@ -25,7 +25,7 @@ def rule_line(row: TruthRow) -> str:
 
 
 def rule_table(game: str, rows: list[TruthRow]) -> tuple[Table, str]:
-    """The rows as a table, the mistakes beside those of the first search, and the line below."""
+    """A table of the rows, with mistakes compared to those of the first search, and the line below it."""
     table = Table(
         "search", "simulations", "bias", "root-mean-square error", "mistakes [95 %]", "less those of the first [95 %]"
     )
@@ -86,7 +86,7 @@ def memory_line(rows: list[MemoryTruthRow]) -> str:
 
 
 def memory_table(game: str, rows: list[MemoryTruthRow]) -> tuple[Table, str]:
-    """The rows as a table, and the line below."""
+    """A table of the rows, and the line below it."""
     table = Table(
         "search",
         "visits",

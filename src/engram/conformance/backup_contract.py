@@ -1,4 +1,4 @@
-"""Does a backup rule keep what every search relies on? `check_backup` runs it in real searches and looks."""
+"""Does a backup rule keep its contract? `check_backup` runs it in real searches and checks their trees."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from engram.search.tree import Tree
 
 @dataclass(frozen=True)
 class BackupReport:
-    """What `check_backup` saw: simulations run, and the range of the values in the trees."""
+    """The result of `check_backup`: simulations run, and the range of the values in the trees."""
 
     rule: str
     simulations: int
@@ -30,20 +30,20 @@ class BackupReport:
 
 
 def check_backup(rule: Operator, simulations: int = 1000, seed: int = 0) -> BackupReport:
-    """Runs a backup rule in searches of two games and checks what must hold after any simulation.
+    """Runs a backup rule in searches of two games and checks their trees.
 
-    Every value is a number in [-1, 1]; every node of a path gains one visit, so that a node's visits are its
-    children's and its own evaluation; a leaf seen once has the value of its return; the same seed gives the same tree.
+    Every value is in [-1, 1]. A simulation adds one visit to each node of its path, so a node has one visit more than
+    its children together. A leaf with one visit has the value of its return. The same seed gives the same tree.
 
     Args:
       rule: a backup operator with its numbers. simulations: in each game, ≥ 2.
 
     Raises:
-      InvalidParameter: what does not hold, in one sentence.
+      InvalidParameter: one of these does not hold; the sentence says which.
     """
     name = rule.definition.name
     _check_leaf(rule, simulations)
-    lowest, highest, done = 1.0, -1.0, 0
+    lowest, highest, total = 1.0, -1.0, 0
     for game in (line(3, 3, 3), line(4, 5, 3, gravity=True)):
         trees = []
         for _ in range(2):
@@ -52,32 +52,19 @@ def check_backup(rule: Operator, simulations: int = 1000, seed: int = 0) -> Back
                 result = search.run(game.initial_state(), Limit(simulations=simulations), seed=seed)
             except OperatorError:
                 raise InvalidParameter(f"{name}: it failed, or gave a value outside [-1, 1]") from None
-            done += result.simulations
+            total += result.simulations
             trees.append(search.tree.nodes[: search.tree.num_nodes])
-        nodes = trees[0]
-        visited = nodes[nodes["visit_count"] > 0]
-        if not len(visited) or nodes[0]["visit_count"] != simulations:
-            raise InvalidParameter(
-                f"{name}: the root has {nodes[0]['visit_count']} visits after {simulations} simulations"
-            )
-        if not np.isfinite(visited["value"]).all() or np.abs(visited["value"]).max() > 1.0 + 1e-9:
-            raise InvalidParameter(f"{name}: a value is outside [-1, 1]")
-        for index in np.flatnonzero(nodes["num_visited"] > 0):
-            node = nodes[index]
-            children = nodes[node["first_child"] : node["first_child"] + node["num_visited"]]
-            if int(children["visit_count"].sum()) + 1 != int(node["visit_count"]) or not children["visit_count"].all():
-                raise InvalidParameter(
-                    f"{name}: a node's visit count is not that of its children and its own evaluation"
-                )
+        _check_nodes(name, trees[0], simulations)
         fields = ("visit_count", "value", "action")
         if len(trees[0]) != len(trees[1]) or any((trees[0][field] != trees[1][field]).any() for field in fields):
             raise InvalidParameter(f"{name}: the same seed gave two different trees")
-        lowest, highest = min(lowest, visited["value"].min()), max(highest, visited["value"].max())
-    return BackupReport(str(rule), done, float(lowest), float(highest))
+        values = trees[0]["value"][trees[0]["visit_count"] > 0]
+        lowest, highest = min(lowest, values.min()), max(highest, values.max())
+    return BackupReport(str(rule), total, float(lowest), float(highest))
 
 
 def _check_leaf(rule: Operator, budget: int) -> None:
-    """A tree of one node that has seen one return."""
+    """A tree of one node gets one return."""
     path = np.zeros(1, np.int32)
     numbers = rule.bind(budget)
     for value in (-0.75, 0.5):
@@ -87,6 +74,19 @@ def _check_leaf(rule: Operator, budget: int) -> None:
         )
         if status < 0 or tree.nodes[0]["visit_count"] != 1 or abs(tree.nodes[0]["value"] - value) > 1e-12:
             raise InvalidParameter(
-                f"{rule.definition.name}: a leaf that has seen {value} has the value {tree.nodes[0]['value']}"
+                f"{rule.definition.name}: a leaf with the return {value} has the value {tree.nodes[0]['value']}"
                 f" and {tree.nodes[0]['visit_count']} visits"
             )
+
+
+def _check_nodes(name: str, nodes: np.ndarray, simulations: int) -> None:
+    """Visit counts and values of a whole tree."""
+    visited = nodes[nodes["visit_count"] > 0]
+    if not len(visited) or nodes[0]["visit_count"] != simulations:
+        raise InvalidParameter(f"{name}: the root has {nodes[0]['visit_count']} visits after {simulations} simulations")
+    if not np.isfinite(visited["value"]).all() or np.abs(visited["value"]).max() > 1.0 + 1e-9:
+        raise InvalidParameter(f"{name}: a value is outside [-1, 1]")
+    for node in nodes[nodes["num_visited"] > 0]:
+        children = nodes[node["first_child"] : node["first_child"] + node["num_visited"]]
+        if int(children["visit_count"].sum()) + 1 != int(node["visit_count"]) or not children["visit_count"].all():
+            raise InvalidParameter(f"{name}: a node's visit count is not one more than that of its children")

@@ -1,4 +1,4 @@
-"""Does a game keep its contract? Random play through every function, compiled and as methods."""
+"""Does a game keep its contract? Random play calls every function, compiled and as a method."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from engram.errors import InvalidGame
-from engram.games.game import SLACK, Game, State
+from engram.games.game import SLACK, Game, State, copy_state
 from engram.games.symmetry import Symmetry
 from engram.native.intrinsics import call, call_float
 from engram.native.jit import compiled
 from engram.rng import derive_seed, new_rng
 
+_UNWRITTEN = -7
+"""Fills buffers, so that a write behind their end can be seen."""
+
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What `check_game` saw: games played, moves in them, and the share won by each player."""
+    """The result of `check_game`: games and moves played, the longest game, and how many each player won."""
 
     game: str
     games: int
@@ -35,195 +38,228 @@ class CheckReport:
 
 
 @compiled
-def _call_1(address, first):
-    return call(address, (first,))
+def _call(address, arguments):
+    return call(address, arguments)
 
 
 @compiled
-def _call_2(address, first, second):
-    return call(address, (first, second))
+def _call_float(address, arguments):
+    return call_float(address, arguments)
 
 
 @compiled
-def _value_1(address, first):
-    return call_float(address, (first,))
-
-
-@compiled
-def _value_2(address, first, second):
-    return call_float(address, (first, second))
-
-
-@compiled
-def _value_3(address, first, second, third):
-    return call_float(address, (first, second, third))
-
-
-@compiled
-def _call_4(address, first, second, third, fourth):
-    return call(address, (first, second, third, fourth))
+def _copy(games, target, source):
+    return copy_state(games[0], target, source)
 
 
 def check_game(game: Game, games: int = 50, seed: int = 0) -> CheckReport:
-    """Plays random games through every function of a game and checks what a search relies on.
+    """Plays random games through every function of a game and checks all that a search relies on.
 
     Args:
-      game: compiled or plain Python. games: how many, ≥ 1. seed: of the random moves.
-
-    Returns: a report of what was played.
+      game: compiled or plain Python. games: number of games, ≥ 1. seed: of the random moves.
 
     Raises:
-      InvalidGame: the contract is broken; the sentence says what, and after which moves.
+      InvalidGame: the contract is broken; the sentence says where, and after which moves.
 
-    Cost: some milliseconds a game, beside compiling.
+    Cost: some milliseconds a game, and once the time to compile.
     """
-    chosen = random.Random(derive_seed("check", game.name, seed))
-    rng = new_rng(seed)
-    moves = longest = 0
-    results = {1: 0, -1: 0, 0: 0}
-    seen: set[str] = set()
-    hashes: dict[int, int] = {}
-    canonical: dict[int, tuple[int, float | None]] = {}
-    for _ in range(games):
-        played, outcome = _one_game(game, chosen, rng, seen, hashes, canonical)
-        moves += played
-        longest = max(longest, played)
-        results[int(np.sign(outcome))] += 1
-    return CheckReport(game.name, games, moves, longest, results[1], results[-1], results[0])
+    check = _Check(game, seed)
+    plays = [_Play(check).run() for _ in range(games)]
+    lengths = [length for length, _ in plays]
+    signs = [int(np.sign(outcome)) for _, outcome in plays]
+    return CheckReport(game.name, games, sum(lengths), max(lengths), signs.count(1), signs.count(-1), signs.count(0))
 
 
-def _one_game(
-    game: Game,
-    chosen: random.Random,
-    rng: np.ndarray,
-    seen: set[str],
-    hashes: dict[int, int],
-    canonical: dict[int, tuple[int, float | None]],
-) -> tuple[int, float]:
-    state = game.initial_state()
-    buffer, copied = game.new_buffer(), game.new_buffer()
-    actions = np.full(game.num_actions + SLACK, -7, np.int32)
-    history: list[int] = []
+class _Check:
+    """The data of one call of `check_game` over all its games."""
 
-    def must(holds: bool, what: str) -> None:
-        game.raise_pending()
+    def __init__(self, game: Game, seed: int):
+        self.game = game
+        self.record = game.record()
+        self.random = random.Random(derive_seed("check", game.name, seed))
+        self.rng = new_rng(seed)
+        self.diagrams: set[str] = set()
+        self.canonical_keys: dict[int, int] = {}
+        """Canonical hash by hash."""
+        self.by_canonical: dict[int, tuple[int, float | None]] = {}
+        """Player to move and outcome (None: not over) by canonical hash."""
+
+
+class _Play:
+    """One random game, in a buffer as a search holds it and by the methods of the game side by side."""
+
+    def __init__(self, check: _Check):
+        self._check, self._game = check, check.game
+        self._state = self._game.initial_state()
+        self._buffer, self._copied = self._game.new_buffer(), self._game.new_buffer()
+        self._actions = np.full(self._game.num_actions + SLACK, _UNWRITTEN, np.int32)
+        self._history: list[int] = []
+
+    def run(self) -> tuple[int, float]:
+        """Plays the game; returns the number of its moves and its outcome for player 0."""
+        game = self._game
+        game.write(self._buffer, self._state)
+        while True:
+            legal = self._legal_actions()
+            self._hashes(is_over=not legal)
+            if not legal:
+                break
+            self._copies(legal)
+            self._distinct_hashes()
+            self._must(len(self._history) < game.max_moves, f"the game is longer than max_moves = {game.max_moves}")
+            for policy in ("rollout", "heavy_rollout"):
+                self._rollouts(policy)
+            if game.address("prior"):
+                self._prior(legal)
+            self._move(self._check.random.choice(legal))
+        self._must(bool(self._history), "the initial state is already over")
+        outcome = self._outcome()
+        if len(game.symmetries) > 1:
+            symmetry = self._check.random.choice(game.symmetries[1:])
+            same = _is_symmetric(game, symmetry, self._history)
+            self._must(same, "a symmetry changes the game: legal moves, planes or end")
+        return len(self._history), outcome
+
+    def _must(self, holds: bool, sentence: str) -> None:
+        self._game.raise_pending()
         if not holds:
-            line = " ".join(game.move_names(history)) or "no moves"
-            raise InvalidGame(f"{game.name}: {what} (after {line})")
+            line = " ".join(self._game.move_names(self._history)) or "no moves"
+            raise InvalidGame(f"{self._game.name}: {sentence} (after {line})")
 
-    def copy_again() -> None:
-        if game.address("copy"):
-            must(_call_2(game.address("copy"), copied.ctypes.data, buffer.ctypes.data) >= 0, "copy failed")
-        else:
-            copied[:] = buffer
+    def _call(self, function: str, *arguments: int) -> int:
+        return int(_call(self._game.address(function), arguments))
 
-    game.write(buffer, state)
-    while True:
-        count = _call_2(game.address("legal_actions"), buffer.ctypes.data, actions.ctypes.data)
-        must(0 <= count <= game.num_actions, f"legal_actions gave {count} actions of {game.num_actions}")
+    def _copy(self) -> None:
+        status = _copy(self._check.record, self._copied.ctypes.data, self._buffer.ctypes.data)
+        self._must(status >= 0, "copy failed")
+
+    def _legal_actions(self) -> list[int]:
+        game, actions = self._game, self._actions
+        count = self._call("legal_actions", self._buffer.ctypes.data, actions.ctypes.data)
+        self._must(0 <= count <= game.num_actions, f"legal_actions gave {count} actions of {game.num_actions}")
         legal = actions[:count].tolist()
-        must((actions[game.num_actions :] == -7).all(), "legal_actions wrote behind its buffer")
-        must(len(set(legal)) == count, "legal_actions names an action twice")
-        must(all(0 <= action < game.num_actions for action in legal), "legal_actions names an action out of range")
-        must(sorted(legal) == game.legal_actions(state), "legal_actions depends on more than the state")
-        player = _call_1(game.address("to_play"), buffer.ctypes.data)
-        must(player in (0, 1), f"to_play is {player}, not 0 or 1")
-        must(game.hash(state) == game.hash(game.read(buffer)), "equal positions have different hashes")
-        copy_again()
-        must(game.hash(game.read(copied)) == game.hash(state), "a copy has another hash than its original")
-        key = game.canonical_hash(game.read(copied))
-        must(hashes.setdefault(game.hash(state), key) == key, "canonical_hash differs between positions of equal hash")
-        ended = game.outcome(state) if count == 0 else None
-        known_player, known_outcome = canonical.get(key, (player, ended))
-        must(known_player == player, "canonical_hash is the same for positions with different players to move")
-        must(
-            None in (ended, known_outcome) or ended == known_outcome,
-            "canonical_hash is the same for positions with different outcomes",
-        )
-        canonical[key] = player, known_outcome if ended is None else ended
-        if count == 0:
-            break
-        legal_before = game.legal_actions(state)
-        _call_2(game.address("play"), copied.ctypes.data, legal[0])
-        must(
-            game.legal_actions(state) == legal_before,
-            "a copy shares something with its original: playing on it changed both",
-        )
+        self._must((actions[game.num_actions :] == _UNWRITTEN).all(), "legal_actions wrote behind its buffer")
+        self._must(len(set(legal)) == count, "legal_actions names an action twice")
+        in_range = all(0 <= action < game.num_actions for action in legal)
+        self._must(in_range, "legal_actions names an action out of range")
+        same = sorted(legal) == game.legal_actions(self._state)
+        self._must(same, "legal_actions depends on more than the state")
+        return legal
+
+    def _hashes(self, *, is_over: bool) -> None:
+        """Equal positions have equal hashes, and all positions of a canonical hash the same player and outcome."""
+        game, state = self._game, self._state
+        player = self._call("to_play", self._buffer.ctypes.data)
+        self._must(player in (0, 1), f"to_play is {player}, not 0 or 1")
+        same = game.hash(state) == game.hash(game.read(self._buffer))
+        self._must(same, "equal positions have different hashes")
+        self._copy()
+        copied = game.read(self._copied)
+        self._must(game.hash(copied) == game.hash(state), "a copy has another hash than its original")
+        key = game.canonical_hash(copied)
+        same = self._check.canonical_keys.setdefault(game.hash(state), key) == key
+        self._must(same, "canonical_hash differs between positions of equal hash")
+        outcome = game.outcome(state) if is_over else None
+        other_player, other_outcome = self._check.by_canonical.get(key, (player, outcome))
+        same = other_player == player
+        self._must(same, "canonical_hash is the same for positions with different players to move")
+        same = None in (outcome, other_outcome) or outcome == other_outcome
+        self._must(same, "canonical_hash is the same for positions with different outcomes")
+        self._check.by_canonical[key] = player, other_outcome if outcome is None else outcome
+
+    def _copies(self, legal: list[int]) -> None:
+        """A move on the copy changes the copy alone, and `local_pattern` changes nothing."""
+        game, copied = self._game, self._copied.ctypes.data
+        before = game.legal_actions(self._state)
+        self._call("play", copied, legal[0])
+        same = game.legal_actions(self._state) == before
+        self._must(same, "a copy shares something with its original: playing on it changed both")
         if game.address("local_pattern"):
-            after = game.hash(game.read(copied))
-            around = {_call_2(game.address("local_pattern"), copied.ctypes.data, legal[0]) for _ in range(2)}
-            must(len(around) == 1, "local_pattern differs from call to call")
-            must(game.hash(game.read(copied)) == after, "local_pattern changes the state")
-        seen.add(game.render(state))
-        must(
-            len(hashes) * 10 >= len(seen),
-            f"hash tells only {len(hashes)} of {len(seen)} different positions apart (memories and tree reuse need it)",
+            after = game.hash(game.read(self._copied))
+            patterns = {self._call("local_pattern", copied, legal[0]) for _ in range(2)}
+            self._must(len(patterns) == 1, "local_pattern differs from call to call")
+            self._must(game.hash(game.read(self._copied)) == after, "local_pattern changes the state")
+
+    def _distinct_hashes(self) -> None:
+        """Most positions of different diagrams have different hashes."""
+        diagrams, hashes, canonical = self._check.diagrams, self._check.canonical_keys, self._check.by_canonical
+        diagrams.add(self._game.render(self._state))
+        self._must(
+            len(hashes) * 10 >= len(diagrams),
+            f"hash tells only {len(hashes)} of {len(diagrams)} different positions apart "
+            "(memories and tree reuse need it)",
         )
-        must(
-            len(canonical) * max(16, 4 * len(game.symmetries)) >= len(hashes),
+        self._must(
+            len(canonical) * max(16, 4 * len(self._game.symmetries)) >= len(hashes),
             f"canonical_hash tells only {len(canonical)} of {len(hashes)} positions apart",
         )
-        must(len(history) < game.max_moves, f"the game is longer than max_moves = {game.max_moves}")
-        for policy in ("rollout", "heavy_rollout"):
-            if game.address(policy):
-                copy_again()
-                before_rng = np.array(rng)
-                value = _value_2(game.address(policy), copied.ctypes.data, rng.ctypes.data)
-                must(-1.0 <= value <= 1.0, f"{policy} gave {value}, not a value in [-1, 1]")
-                must(game.hash(game.read(buffer)) == game.hash(state), f"a {policy} on a copy changed the original")
-            if game.address(policy + "_moves"):
-                copy_again()
-                twin, moves = before_rng, np.full(game.max_moves + SLACK, -7, np.int32)
-                moves[0] = game.max_moves
-                again = _value_3(
-                    game.address(policy + "_moves"), copied.ctypes.data, twin.ctypes.data, moves.ctypes.data
-                )
-                written = moves[1 : 1 + max(0, min(int(moves[0]), game.max_moves))]
-                must(again == value and (twin == rng).all(), f"{policy}_moves plays another game than {policy}")
-                must((moves[1 + game.max_moves :] == -7).all(), f"{policy}_moves wrote behind its buffer")
-                must(
-                    bool(((written >= 0) & (written < 2 * game.num_actions)).all()),
-                    f"{policy}_moves wrote what is no move",
-                )
-        if game.address("prior"):
-            copy_again()
-            weights, those = np.zeros(game.num_actions, np.float32), np.array(legal, np.int32)
-            where = (copied.ctypes.data, those.ctypes.data, len(legal), weights.ctypes.data)
-            answer = _call_4(game.address("prior"), *where)
-            must(answer == 0 and bool((weights >= 0).all() and np.isfinite(weights).all()), "prior gave no weights ≥ 0")
-        action = chosen.choice(legal)
+
+    def _rollouts(self, policy: str) -> None:
+        """A rollout has a value, leaves the original alone, and plays the same game when it writes its moves."""
+        game, rng = self._game, self._check.rng
+        if not game.address(policy):
+            return
+        self._copy()
+        twin = np.array(rng)
+        value = _call_float(game.address(policy), (self._copied.ctypes.data, rng.ctypes.data))
+        self._must(-1.0 <= value <= 1.0, f"{policy} gave {value}, not a value in [-1, 1]")
+        same = game.hash(game.read(self._buffer)) == game.hash(self._state)
+        self._must(same, f"a {policy} on a copy changed the original")
+        if not game.address(policy + "_moves"):
+            return
+        self._copy()
+        moves = np.full(game.max_moves + SLACK, _UNWRITTEN, np.int32)
+        moves[0] = game.max_moves
+        addresses = (self._copied.ctypes.data, twin.ctypes.data, moves.ctypes.data)
+        again = _call_float(game.address(policy + "_moves"), addresses)
+        written = moves[1 : 1 + max(0, min(int(moves[0]), game.max_moves))]
+        self._must(again == value and (twin == rng).all(), f"{policy}_moves plays another game than {policy}")
+        self._must((moves[1 + game.max_moves :] == _UNWRITTEN).all(), f"{policy}_moves wrote behind its buffer")
+        valid = bool(((written >= 0) & (written < 2 * game.num_actions)).all())
+        self._must(valid, f"{policy}_moves wrote a number that is no move")
+
+    def _prior(self, legal: list[int]) -> None:
+        self._copy()
+        weights, actions = np.zeros(self._game.num_actions, np.float32), np.array(legal, np.int32)
+        addresses = (self._copied.ctypes.data, actions.ctypes.data, len(legal), weights.ctypes.data)
+        status = self._call("prior", *addresses)
+        valid = status == 0 and bool((weights >= 0).all() and np.isfinite(weights).all())
+        self._must(valid, "prior gave no weights ≥ 0")
+
+    def _move(self, action: int) -> None:
+        """The name of an action leads back to it, and both ways of playing it agree."""
+        game, state = self._game, self._state
         name = game.action_name(action, state)
-        must(game.parse_action(name, state) == action, f"the action written {name!r} is read as another one")
+        self._must(game.parse_action(name, state) == action, f"the action written {name!r} is read as another one")
         before = game.hash(state)
         after = game.play(state, action)
-        must(game.hash(state) == before, "play as a method changed the state it was given")
-        over = _call_2(game.address("play"), buffer.ctypes.data, action)
-        history.append(action)
-        must(over in (0, 1), f"play returned {over}, not 0 or 1")
-        state = after
-        must((over == 1) == game.is_over(state), "play and legal_actions disagree on whether the game is over")
-    must(bool(history), "the initial state is already over")
-    outcome = _value_1(game.address("outcome"), buffer.ctypes.data)
-    must(-1.0 <= outcome <= 1.0, f"outcome is {outcome}, not in [-1, 1]")
-    must(game.outcome(state) == outcome, "outcome differs between two equal states")
-    must(game.outcome(state, 1) == -outcome, "outcome for player 1 is not the opposite of that for player 0")
-    if len(game.symmetries) > 1:
-        symmetry = chosen.choice(game.symmetries[1:])
-        must(_is_symmetric(game, symmetry, history), "a symmetry changes the game: legal moves, planes or end")
-    return len(history), outcome
+        self._must(game.hash(state) == before, "play as a method changed its argument")
+        over = self._call("play", self._buffer.ctypes.data, action)
+        self._history.append(action)
+        self._must(over in (0, 1), f"play returned {over}, not 0 or 1")
+        self._must((over == 1) == game.is_over(after), "play and legal_actions disagree on whether the game is over")
+        self._state = after
+
+    def _outcome(self) -> float:
+        game, state = self._game, self._state
+        outcome = float(_call_float(game.address("outcome"), (self._buffer.ctypes.data,)))
+        self._must(-1.0 <= outcome <= 1.0, f"outcome is {outcome}, not in [-1, 1]")
+        self._must(game.outcome(state) == outcome, "outcome differs between two equal states")
+        opposite = game.outcome(state, 1) == -outcome
+        self._must(opposite, "outcome for player 1 is not the opposite of that for player 0")
+        return outcome
 
 
 def _is_symmetric(game: Game, symmetry: Symmetry, history: list[int]) -> bool:
-    """Whether a turned game goes on as the game did."""
-    state = turned = game.initial_state()
+    """Whether the image of a game goes on as the game did."""
+    state = mirrored = game.initial_state()
     for action in history:
-        if sorted(symmetry.actions[game.legal_actions(state)].tolist()) != game.legal_actions(turned):
+        if sorted(symmetry.actions[game.legal_actions(state)].tolist()) != game.legal_actions(mirrored):
             return False
-        state, turned = game.play(state, action), game.play(turned, int(symmetry.actions[action]))
-        seen = [_planes(game, one) for one in (state, turned)]
-        if not np.array_equal(seen[0], seen[1][:, symmetry.cells]):
+        state, mirrored = game.play(state, action), game.play(mirrored, int(symmetry.actions[action]))
+        if not np.array_equal(_planes(game, state), _planes(game, mirrored)[:, symmetry.cells]):
             return False
-    return game.outcome(state) == game.outcome(turned)
+    return game.outcome(state) == game.outcome(mirrored)
 
 
 def _planes(game: Game, state: State) -> np.ndarray:
@@ -233,5 +269,5 @@ def _planes(game: Game, state: State) -> np.ndarray:
     if game.address("encode"):
         buffer = game.new_buffer()
         game.write(buffer, state)
-        _call_2(game.address("encode"), buffer.ctypes.data, planes.ctypes.data)
+        _call(game.address("encode"), (buffer.ctypes.data, planes.ctypes.data))
     return planes

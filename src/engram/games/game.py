@@ -1,38 +1,38 @@
 """The contract between a game and everything else.
 
-A compiled game is a NumPy record (the state) and a handful of plain Python functions over it:
+A compiled game is a NumPy record (the state) and a few plain Python functions over it:
 
-    legal_actions(state, actions) -> n    writes the legal actions into `actions` (int32), n = 0 exactly when over
-    play(state, action) -> 0 or 1         changes the state in place; 1 when the game is over now
+    legal_actions(state, actions) -> n    writes the n legal actions into `actions` (int32); n = 0 exactly when over
+    play(state, action) -> 0 or 1         changes the state in place; 1 if that ended the game
     outcome(state) -> float               value in [-1, 1] for player 0 of a state that is over
     to_play(state) -> 0 or 1              the player to move
     hash(state) -> uint64                 equal for equal positions (the side to move is part of a position)
 
-and, where the game has them,
+and these options:
 
-    copy(target, source)                  copies what is used of a large state
+    copy(target, source)                  copies the used part of a large state
     rollout(state, rng) -> float          plays uniformly to the end in place; outcome for player 0
     heavy_rollout(state, rng) -> float    the same with some knowledge of the game
-    rollout_moves(state, rng, moves), heavy_rollout_moves: the same rollouts, which write their moves down (`note`)
+    rollout_moves(state, rng, moves), heavy_rollout_moves: the same rollouts, which also write their moves (`note`)
     prior(state, actions, count, weights) writes a weight ≥ 0 for each of `count` legal actions, by action; returns 0
     encode(state, planes)                 writes float32 feature planes of shape `planes_shape`, for the player to move
     canonical_hash(state) -> uint64       the same for all images of a position under the game's symmetries
-    local_pattern(state, action) -> uint64  what lies around the action just played
-    encode_history(state, planes, steps)  planes of the position and `steps` ones before it; returns their number
+    local_pattern(state, action) -> uint64  a number for the surroundings of the last action
+    encode_history(state, planes, steps)  planes of the position and `steps` earlier ones; returns their number
 
 The functions trust their arguments; the methods of `Game` check them. `engram.conformance.game_contract.check_game`
 tests any game by random play.
 
-`rollout_moves(state, rng, moves)` plays what `rollout(state, rng)` plays, from the same draws. `moves` (int32) has
-room for `moves[0]` moves when it is called. On return `moves[0]` says how many were written, and `moves[1], …` are
-2·action + player each, in order. Moves that do not fit are left out; passes may be.
+`rollout_moves(state, rng, moves)` plays the same moves as `rollout(state, rng)`, from the same draws. Before the call
+`moves[0]` (int32) is the number of moves that fit; after it, the number of moves written. They follow in order, each as
+2·action + player. Moves that do not fit are left out; passes may be.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import numba
@@ -50,18 +50,18 @@ State = Any
 
 ACTIONS_LIMIT = 65535
 SLACK = 64
-"""Room behind a buffer of actions, so that a game that writes too many is found instead of ruining memory."""
+"""Room behind a buffer of actions, so that a game that writes too many is detected and ruins no memory."""
 
 
 @compiled(inline=True)
 def nowhere():
-    """In place of `moves` for a rollout that writes nothing down."""
+    """The `moves` of a rollout that writes none."""
     return pointer_at(np.int64(0), np.int32)
 
 
 @compiled(inline=True)
 def note(moves, count, room, action, player):
-    """Writes a move behind the first `count`, if there is room; returns the new count."""
+    """Writes a move behind the first `count` moves, if there is room; returns the new count."""
     if count < room:
         count += 1
         moves[count] = np.int32(2 * action + player)
@@ -73,7 +73,7 @@ ADDRESSES = (
     "encode_history", "rollout", "heavy_rollout",
 )  # fmt: skip
 game_dtype = np.dtype(
-    [(name, np.int64) for name in ADDRESSES]  # addresses of the game's functions; 0: none, or not asked for
+    [(name, np.int64) for name in ADDRESSES]  # addresses of the game's functions; 0: absent, or not requested
     + [
         ("state_words", np.int64),  # 8-byte words of a state
         ("num_actions", np.int64),
@@ -100,13 +100,13 @@ def random_rollout(game, state, rng, actions, moves):
     """A uniformly random game from a state to its end, through the game's functions; nan on failure.
 
     Args:
-      state, actions, moves: addresses; of int32 buffers the last two. moves: written as `note` says; 0: not at all.
+      state, actions, moves: addresses, the last two of int32 buffers. `moves` is filled by `note`; 0: no moves written.
     """
     legal = carray(pointer_at(actions, np.int32), (game.num_actions + SLACK,))
     written = np.int64(0)
     log = pointer_at(moves, np.int32)
     room = game.max_moves + 1 if moves != 0 else np.int64(0)
-    for _ in range(game.max_moves + 1):  # a game that does not end within its own bound is faulty
+    for _ in range(game.max_moves + 1):  # a game that does not end within its bound is faulty
         count = call(game.legal_actions, (state, actions))
         if count <= 0 or count > game.num_actions:
             return math.nan
@@ -121,24 +121,61 @@ def random_rollout(game, state, rng, actions, moves):
     return math.nan
 
 
+def check_sizes(name: str, num_actions: int, max_moves: int) -> None:
+    """Refuses a game that a search cannot hold.
+
+    Raises:
+      InvalidGame: a number is out of range.
+    """
+    if not 1 <= num_actions <= ACTIONS_LIMIT:
+        raise InvalidGame(f"{name}: num_actions is {num_actions}, it must be 1 to {ACTIONS_LIMIT}")
+    if max_moves < 1:
+        raise InvalidGame(f"{name}: max_moves is {max_moves}, it must be at least 1")
+
+
+def _callbacks(functions: Mapping[str, Callable[..., Any] | None], state_dtype: np.dtype) -> dict[str, Callback]:
+    """The functions of a game with the types of their arguments and results."""
+    record, rng = numba.from_dtype(state_dtype), numba.from_dtype(rng_dtype)
+    actions, planes = types.CPointer(types.int32), types.CPointer(types.float32)
+    whole, real, word = types.int64, types.float64, types.uint64
+    signatures: dict[str, tuple[Any, tuple[Any, ...]]] = {
+        "legal_actions": (whole, (record, actions)),
+        "play": (whole, (record, whole)),
+        "outcome": (real, (record,)),
+        "to_play": (whole, (record,)),
+        "hash": (word, (record,)),
+        "copy": (whole, (record, record)),
+        "rollout": (real, (record, rng)),
+        "heavy_rollout": (real, (record, rng)),
+        "rollout_moves": (real, (record, rng, actions)),
+        "heavy_rollout_moves": (real, (record, rng, actions)),
+        "prior": (whole, (record, actions, whole, planes)),
+        "canonical_hash": (word, (record,)),
+        "local_pattern": (word, (record, whole)),
+        "encode": (whole, (record, planes)),
+        "encode_history": (whole, (record, planes, whole)),
+    }
+    return {name: Callback(function, *signatures[name]) for name, function in functions.items() if function is not None}
+
+
 class Game:
     """A two-player, zero-sum game of perfect information, compiled.
 
     Args:
-      name: what `engram.game(name)` and results call it.
-      state: the initial state: a NumPy record (`array.item()`-free: an array of one record, or a record).
-      num_actions: actions are the integers 0 … num_actions-1; at most 65,535.
-      max_moves: upper bound of the moves in a game, from any state.
+      name: in results; `engram.game(name)` should make the game.
+      state: the initial state: a NumPy record, or an array of one record.
+      num_actions: actions are the integers 0 … num_actions-1; 1 to 65,535.
+      max_moves: upper bound on the moves of a game from any state, ≥ 1.
       legal_actions, play, outcome, to_play, hash, copy, rollout, heavy_rollout, rollout_moves, heavy_rollout_moves,
         prior, encode, canonical_hash, local_pattern: see the module's text.
       planes_shape: (channels, height, width) written by `encode`.
-      encode_history, max_history: planes with up to so many earlier positions, of the same height and width.
-      symmetries: ways to turn the board that change nothing, the identity first; default it alone.
-      action_names: one text an action; default the number itself.
-      render: state to a text diagram; default the record's fields.
-      parse_state: diagram to a state; default none.
-      aliases: other spellings of an action, by text.
-      constants: fields of the record that no move changes (a board's size, say): a state in which they differ
+      encode_history, max_history: planes with up to `max_history` earlier positions, of the same height and width.
+      symmetries: images of the board under which the rules are the same, the identity first; default that alone.
+      action_names: a text for each action; default its number.
+      render: from a state to a text diagram; default the record's fields.
+      parse_state: from a diagram to a state; default none.
+      aliases: more spellings of actions.
+      constants: fields of the record that no move changes, such as the board's size; a state in which they differ
         is refused.
 
     Raises:
@@ -180,12 +217,9 @@ class Game:
         parse_state: Callable[[str], State] | None = None,
         constants: Sequence[str] = (),
     ):
-        if not 1 <= num_actions <= ACTIONS_LIMIT:
-            raise InvalidGame(f"{name}: num_actions is {num_actions}, it must be 1 to {ACTIONS_LIMIT}")
-        if max_moves < 1:
-            raise InvalidGame(f"{name}: max_moves is {max_moves}, it must be at least 1")
         if action_names is not None and len(action_names) != num_actions:
             raise InvalidGame(f"{name}: {len(action_names)} action names for {num_actions} actions")
+        check_sizes(name, num_actions, max_moves)
         initial = np.asarray(state).reshape(-1)
         if initial.shape != (1,) or initial.dtype.names is None:
             raise InvalidGame(f"{name}: the state must be one NumPy record, not {np.asarray(state).dtype}")
@@ -203,32 +237,27 @@ class Game:
         self._constants = tuple(constants)
         self._render = render
         self._parse_state = parse_state
-        record = numba.from_dtype(initial.dtype)
-        actions = types.CPointer(types.int32)
-        planes = types.CPointer(types.float32)
-        rng = numba.from_dtype(rng_dtype)
-        whole, real, word = types.int64, types.float64, types.uint64
-        parts: dict[str, tuple[Any, Any, tuple[Any, ...]]] = {
-            "legal_actions": (legal_actions, whole, (record, actions)),
-            "play": (play, whole, (record, whole)),
-            "outcome": (outcome, real, (record,)),
-            "to_play": (to_play, whole, (record,)),
-            "hash": (hash, word, (record,)),
-            "copy": (copy, whole, (record, record)),
-            "rollout": (rollout, real, (record, rng)),
-            "heavy_rollout": (heavy_rollout, real, (record, rng)),
-            "rollout_moves": (rollout_moves, real, (record, rng, actions)),
-            "heavy_rollout_moves": (heavy_rollout_moves, real, (record, rng, actions)),
-            "prior": (prior, whole, (record, actions, whole, planes)),
-            "canonical_hash": (canonical_hash, word, (record,)),
-            "local_pattern": (local_pattern, word, (record, whole)),
-            "encode": (encode, whole, (record, planes)),
-            "encode_history": (encode_history, whole, (record, planes, whole)),
+        functions = {
+            "legal_actions": legal_actions,
+            "play": play,
+            "outcome": outcome,
+            "to_play": to_play,
+            "hash": hash,
+            "copy": copy,
+            "rollout": rollout,
+            "heavy_rollout": heavy_rollout,
+            "rollout_moves": rollout_moves,
+            "heavy_rollout_moves": heavy_rollout_moves,
+            "prior": prior,
+            "encode": encode,
+            "canonical_hash": canonical_hash,
+            "local_pattern": local_pattern,
+            "encode_history": encode_history,
         }
-        self.callbacks = {key: Callback(*part) for key, part in parts.items() if part[0] is not None}
+        self.callbacks = _callbacks(functions, initial.dtype)
         self._python: dict[str, Callable[..., Any]] = {}
 
-    # ---------------------------------------------------------------- what a search needs of it
+    # ---------------------------------------------------------------------------- for searches
 
     @property
     def state_bytes(self) -> int:
@@ -236,7 +265,7 @@ class Game:
         return (self.state_dtype.itemsize + 7) // 8 * 8
 
     def address(self, function: str) -> int:
-        """Address of one of the game's compiled functions; 0 where the game does not have it."""
+        """Address of a compiled function of the game; 0 if the game does not have it."""
         callback = self.callbacks.get(function)
         return callback.address if callback else 0
 
@@ -244,7 +273,7 @@ class Game:
         """The game for compiled code: (1,) of `game_dtype`.
 
         Args:
-          functions: optional ones that the caller uses (`encode`, `rollout`, …): only these are compiled.
+          functions: the optional functions that the caller uses (`encode`, `rollout`, …); only these are compiled.
         """
         record = np.zeros(1, game_dtype)
         for name in ("legal_actions", "play", "outcome", "to_play", "hash", "copy", *functions):
@@ -255,24 +284,24 @@ class Game:
         return record
 
     def new_buffer(self) -> np.ndarray:
-        """Room for one state, as a search holds it (uint64 words)."""
+        """A buffer for one state, as a search holds it (uint64 words)."""
         return np.zeros(self.state_bytes // 8, np.uint64)
 
     def write(self, buffer: np.ndarray, state: State) -> None:
-        """Puts a state into a search's buffer."""
+        """Writes a state into a buffer of a search."""
         raw = self._checked(state)
         buffer.view(np.uint8)[: self.state_dtype.itemsize] = raw.reshape(1).view(np.uint8)
 
     def read(self, buffer: np.ndarray) -> State:
-        """The state in a search's buffer, copied."""
+        """A copy of the state in a buffer of a search."""
         return buffer.view(np.uint8)[: self.state_dtype.itemsize].view(self.state_dtype)[0:1].copy().reshape(())
 
-    def same(self, one: State, other: State) -> bool:
-        """Whether two states are the same to the last byte, history included."""
-        return self._checked(one).tobytes() == self._checked(other).tobytes()
+    def same(self, state: State, other: State) -> bool:
+        """Whether two states are equal in every byte, history included."""
+        return self._checked(state).tobytes() == self._checked(other).tobytes()
 
     def raise_pending(self) -> None:
-        """Raises the exception that a Python game left behind; a compiled game has none."""
+        """Raises the pending exception of a Python game; a compiled game has none."""
 
     # ------------------------------------------------------------------------- for people
 
@@ -282,12 +311,12 @@ class Game:
 
     def legal_actions(self, state: State) -> list[int]:
         """The legal actions in ascending order; empty exactly when the game is over."""
-        buffer = np.zeros(self.num_actions + SLACK, np.int32)  # its own: a game may be shared by threads
+        buffer = np.zeros(self.num_actions + SLACK, np.int32)  # a new one each time: threads may share a game
         count = self._call("legal_actions")(self._checked(state).ctypes.data, buffer.ctypes.data)
         return sorted(buffer[: max(0, min(count, self.num_actions))].tolist())
 
     def play(self, state: State, action: int) -> State:
-        """The state after a legal action; the given state is left as it is.
+        """The state after a legal action; the argument does not change.
 
         Raises:
           IllegalAction: the action is not legal here.
@@ -304,7 +333,7 @@ class Game:
         return not self.legal_actions(state)
 
     def to_play(self, state: State) -> int:
-        """The player to move: 0 (who moved first in the initial state, as a rule) or 1."""
+        """The player to move: 0 (as a rule the first player) or 1."""
         return int(self._call("to_play")(self._checked(state).ctypes.data))
 
     def outcome(self, state: State, player: int = 0) -> float:
@@ -319,49 +348,49 @@ class Game:
         return value if player == 0 else -value
 
     def hash(self, state: State) -> int:
-        """A 64-bit number equal for equal positions."""
+        """A 64-bit number, equal for equal positions."""
         return int(self._call("hash")(self._checked(state).ctypes.data))
 
     def canonical_hash(self, state: State) -> int:
-        """A 64-bit number equal for all images of a position; where the game says nothing of them, its hash."""
+        """A 64-bit number, equal for all images of a position; a game without `canonical_hash` gives its hash."""
         name = "canonical_hash" if "canonical_hash" in self.callbacks else "hash"
         return int(self._call(name)(self._checked(state).ctypes.data))
 
     def action_name(self, action: int, state: State | None = None) -> str:
-        """The action as people write it; `state`: where it is played, for games that name it by the position."""
+        """The action as people write it; `state`: the position before it, for games whose names depend on it."""
         if self._action_names is not None and 0 <= action < self.num_actions:
             return self._action_names[action]
         return str(action)
 
     def move_names(self, actions: Sequence[int], state: State | None = None) -> list[str]:
-        """Moves one after the other as people write them, from `state` (default the start)."""
+        """The moves of a line as people write them, from `state` (default the start)."""
         return [self.action_name(action) for action in actions]
 
     def parse_action(self, text: str, state: State | None = None) -> int:
-        """The action that people write as `text`: its name, an alias, or its number where it has no name.
+        """The action that people write as `text`: its name, an alias, or its number if actions have no names.
 
         Args:
-          state: where it is played, for games that name actions by the position.
+          state: the position before it, for games whose names depend on it.
 
         Raises:
-          IllegalAction: no action is written so.
+          IllegalAction: no action has this name.
         """
-        wanted = text.strip().lower()
+        word = text.strip().lower()
         if self._action_names is None:
-            if wanted.isdecimal() and int(wanted) < self.num_actions:
-                return int(wanted)
+            if word.isdecimal() and int(word) < self.num_actions:
+                return int(word)
         else:
             for action, name in enumerate(self._action_names):
-                if name.lower() == wanted:
+                if name.lower() == word:
                     return action
-        if wanted in self._aliases:
-            return self._aliases[wanted]
+        if word in self._aliases:
+            return self._aliases[word]
         raise IllegalAction(
-            f"{self.name}: no action is written {text.strip()!r}{nearest(wanted, self._action_names or [])}"
+            f"{self.name}: no action is written {text.strip()!r}{nearest(word, self._action_names or [])}"
         )
 
     def parse_moves(self, text: str, state: State | None = None) -> list[int]:
-        """Actions one after the other, from `state`; between them spaces or commas, or nothing if all are letters."""
+        """The actions of a line from `state`, separated by spaces or commas; names of one letter need no separator."""
         words = re.split(r"[\s,]+", text.strip()) if text.strip() else []
         short = self._action_names is not None and all(len(name) == 1 for name in self._action_names)
         if short:
@@ -372,7 +401,7 @@ class Game:
         """The state after several moves, each checked.
 
         Raises:
-          IllegalAction: one of them is not legal; the sentence says which.
+          IllegalAction: a move is not legal; the sentence says which.
         """
         current = self.initial_state() if state is None else state
         actions = self.parse_moves(moves, current) if isinstance(moves, str) else moves
@@ -393,7 +422,7 @@ class Game:
         """The state that a diagram shows.
 
         Raises:
-          InvalidState: the game reads no diagrams, or this one is not a position of it.
+          InvalidState: the game reads no diagrams, or this one shows no position of it.
         """
         if self._parse_state is None:
             raise InvalidState(f"{self.name} reads no diagrams; give the moves instead")

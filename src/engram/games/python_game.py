@@ -1,8 +1,8 @@
-"""Any Python object as a game: slower than a compiled one, the same search.
+"""Any Python object as a game: slower than a compiled one, in the same search.
 
-The kernel calls a game's functions by their addresses; here these addresses lead back into Python.
-A state lives in a table keyed by the address of the search's buffer, so that selection, expansion,
-backup and memory run the very same machine code as for a compiled game.
+The kernel calls a game's functions by address; here these addresses lead back into Python. A state lives in a table
+by the address of the search's buffer. So selection, expansion, backup and memory run the same machine code as for a
+compiled game.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from numba import from_dtype, types
 
 from engram.errors import IllegalAction, InvalidGame, InvalidState
-from engram.games.game import ACTIONS_LIMIT, Game
+from engram.games.game import Game, check_sizes
 from engram.games.symmetry import identity
 from engram.native.jit import Callback
 from engram.rng import derive_seed, random_word, rng_dtype
@@ -28,7 +28,7 @@ _RANDOM_WORD = Callback(random_word, types.uint64, (from_dtype(rng_dtype),))
 
 @runtime_checkable
 class GameState(Protocol):
-    """What a plain Python position must offer; the object is changed by `play` only."""
+    """The methods of a plain Python position; only `play` changes it."""
 
     def legal_actions(self) -> Sequence[int]:
         """Legal actions, in any fixed order; empty exactly when the game is over."""
@@ -50,21 +50,21 @@ class PythonGame(Game):
     """A game whose states are Python objects.
 
     Args:
-      name: what results call it.
-      initial: makes a new initial state (a class will do).
+      name: in results.
+      initial: makes a new initial state; a class will do.
       num_actions: actions are the integers 0 … num_actions-1; at most 65,535.
-      max_moves: upper bound of the moves in a game.
+      max_moves: upper bound on the moves of a game.
       action_name, parse_action: actions as people write them; default the number.
       is_over: whether a state is over; default: it has no legal actions.
-      rollout: from (state, seed), a uniformly random game to the end, which may use the state up, and its outcome
-        for player 0; default: one played through `legal_actions` and `play`.
-      encode, planes_shape: feature planes of a state for the player to move, of this (channels, height, width);
+      rollout: from (state, seed) to the outcome for player 0 of a uniformly random game; it may change the state.
+        Default: a game by `legal_actions` and `play`.
+      encode, planes_shape: feature planes of a state for the player to move, and their (channels, height, width);
         memories compare positions by them.
 
     The objects follow `GameState`. A state may also have `hash()` (64-bit, equal for equal positions;
     default: of its text), `canonical_hash()` (equal for mirror images too) and `__str__` (its diagram).
 
-    Cost: one call from machine code into Python a function, about 1 µs, beside the game's own time.
+    Cost: about 1 µs for each call of a function, besides the game's own time.
     """
 
     compiled = False
@@ -83,12 +83,12 @@ class PythonGame(Game):
         encode: Callable[[Any], Any] | None = None,
         planes_shape: tuple[int, int, int] | None = None,
     ):
-        if not 1 <= num_actions <= ACTIONS_LIMIT:
-            raise InvalidGame(f"{name}: num_actions is {num_actions}, it must be 1 to {ACTIONS_LIMIT}")
+        check_sizes(name, num_actions, max_moves)
         first = initial()
-        lacking = [part for part in ("legal_actions", "play", "to_play", "outcome", "copy") if not hasattr(first, part)]
-        if lacking:
-            raise InvalidGame(f"{name}: its states have no method {', '.join(lacking)}")
+        methods = ("legal_actions", "play", "to_play", "outcome", "copy")
+        missing = [method for method in methods if not hasattr(first, method)]
+        if missing:
+            raise InvalidGame(f"{name}: its states have no method {', '.join(missing)}")
         self.name = name
         self.num_actions = num_actions
         self.max_moves = max_moves
@@ -105,7 +105,7 @@ class PythonGame(Game):
         self._random = random.Random(0)
         self._draw = _RANDOM_WORD.from_python
         self._is_over = is_over or (lambda state: not len(state.legal_actions()))
-        self._own_rollout, self._own_encode = rollout, encode
+        self._user_rollout, self._user_encode = rollout, encode
         whole, real = ctypes.c_int64, ctypes.c_double
         self._pointers = {
             "legal_actions": ctypes.CFUNCTYPE(whole, whole, whole)(self._guarded(self._write_actions, -1)),
@@ -123,10 +123,10 @@ class PythonGame(Game):
             self._pointers["encode"] = ctypes.CFUNCTYPE(whole, whole, whole)(self._guarded(self._encode, -1))
         self._addresses = {key: ctypes.cast(value, ctypes.c_void_p).value or 0 for key, value in self._pointers.items()}
 
-    # ----------------------------------------------------------- what the kernel calls by address
+    # ------------------------------------------------------------- called by the kernel, by address
 
     def _guarded(self, function: Callable[..., Any], failed: Any) -> Callable[..., Any]:
-        # An exception cannot cross machine code: it is kept here and raised when the kernel returns.
+        # An exception cannot cross machine code: `raise_pending` raises it after the kernel returns.
         def wrapped(*arguments: int) -> Any:
             try:
                 return function(*arguments)
@@ -140,7 +140,7 @@ class PythonGame(Game):
         legal = self._states[at].legal_actions()
         if len(legal) > self.num_actions:
             raise InvalidGame(f"{self.name}: {len(legal)} legal actions, but num_actions is {self.num_actions}")
-        numbers = array("i", legal)  # held by its name until it is copied
+        numbers = array("i", legal)  # a name keeps it alive until it is copied
         ctypes.memmove(actions, numbers.buffer_info()[0], 4 * len(legal))
         return len(legal)
 
@@ -150,17 +150,17 @@ class PythonGame(Game):
         return 1 if self._is_over(state) else 0
 
     def _outcome(self, at: int) -> float:
-        return self._sound(self._states[at].outcome())
+        return self._checked_outcome(self._states[at].outcome())
 
-    def _sound(self, outcome: float) -> float:
+    def _checked_outcome(self, outcome: float) -> float:
         value = float(outcome)
         if not -1.0 <= value <= 1.0:
             raise InvalidGame(f"{self.name}: outcome {value} is not in [-1, 1]")
         return value
 
     def _encode(self, at: int, planes: int) -> int:
-        assert self._own_encode is not None
-        values = np.ascontiguousarray(self._own_encode(self._states[at]), np.float32)
+        assert self._user_encode is not None
+        values = np.ascontiguousarray(self._user_encode(self._states[at]), np.float32)
         if values.size != math.prod(self.planes_shape or ()):
             raise InvalidGame(f"{self.name}: encode gave {values.size} numbers for planes of {self.planes_shape}")
         ctypes.memmove(planes, values.ctypes.data, values.nbytes)
@@ -172,20 +172,19 @@ class PythonGame(Game):
 
     def _rollout(self, at: int, rng: int) -> float:
         state = self._states[at]
-        # The search's generator seeds the rollout, so a seed repeats a search here as well.
+        # The search's generator seeds the rollout, so a seed repeats the search.
         seed = self._draw(rng)
-        if self._own_rollout is not None:
-            return self._sound(self._own_rollout(state, seed))
-        chosen = self._random
-        chosen.seed(seed)
+        if self._user_rollout is not None:
+            return self._checked_outcome(self._user_rollout(state, seed))
+        self._random.seed(seed)
         legal = state.legal_actions()
-        choose, play = chosen.random, state.play
+        draw, play = self._random.random, state.play
         while len(legal):
-            play(legal[int(choose() * len(legal))])
+            play(legal[int(draw() * len(legal))])
             legal = state.legal_actions()
         return self._outcome(at)
 
-    # --------------------------------------------------------------- what a search needs of it
+    # ---------------------------------------------------------------------------- for searches
 
     def address(self, function: str) -> int:
         return self._addresses.get(function, 0)
@@ -197,11 +196,11 @@ class PythonGame(Game):
         return self._states[buffer.ctypes.data].copy()
 
     def forget(self, address: int) -> None:
-        """Forgets the state of a buffer that is going away."""
+        """Drops the state of a buffer that is about to be freed."""
         self._states.pop(address, None)
 
-    def same(self, one: Any, other: Any) -> bool:
-        return self.hash(one) == self.hash(other)
+    def same(self, state: Any, other: Any) -> bool:
+        return self.hash(state) == self.hash(other)
 
     def raise_pending(self) -> None:
         error, self._pending = self._pending, None
@@ -237,12 +236,12 @@ class PythonGame(Game):
         return value if player == 0 else -value
 
     def hash(self, state: Any) -> int:
-        own = getattr(state, "hash", None)
-        return int(own()) & 0xFFFFFFFFFFFFFFFF if own else derive_seed(str(state))
+        method = getattr(state, "hash", None)
+        return int(method()) & 0xFFFFFFFFFFFFFFFF if method else derive_seed(str(state))
 
     def canonical_hash(self, state: Any) -> int:
-        own = getattr(state, "canonical_hash", None)
-        return int(own()) & 0xFFFFFFFFFFFFFFFF if own else self.hash(state)
+        method = getattr(state, "canonical_hash", None)
+        return int(method()) & 0xFFFFFFFFFFFFFFFF if method else self.hash(state)
 
     def action_name(self, action: int, state: Any = None) -> str:
         return self._name_action(action) if self._name_action else str(action)

@@ -1,4 +1,4 @@
-"""Symmetries of a board: what turning and mirroring it does to its cells and to a game's actions."""
+"""Symmetries of a board: where rotations and reflections take its cells and a game's actions."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from engram.rng import mix
 
 @dataclass(frozen=True)
 class Symmetry:
-    """One way to turn a board onto itself.
+    """A rotation or reflection of a board onto itself.
 
     Attributes:
-      cells: (height·width,) where what stands on each cell goes. actions: (num_actions,) where each action goes.
+      cells: (height·width,) the image of each cell. actions: (num_actions,) the image of each action.
     """
 
     cells: np.ndarray
@@ -23,32 +23,33 @@ class Symmetry:
 
 
 def identity(num_cells: int, num_actions: int) -> Symmetry:
-    """Everything stays where it is."""
+    """The symmetry that moves nothing."""
     return Symmetry(np.arange(num_cells), np.arange(num_actions))
 
 
 def board_symmetries(rows: int, columns: int, num_actions: int) -> list[Symmetry]:
-    """The 8 of a square board, the 4 of another; actions are cells, then those that stay (a pass)."""
-    made = []
+    """The 8 symmetries of a square board, or 4 of another; actions are cells, then fixed ones such as a pass."""
+    symmetries = []
     board = np.arange(rows * columns).reshape(rows, columns)
     for transposed in (False, True) if rows == columns else (False,):
-        for turned in range(4):
-            seen = board[:: -1 if turned & 1 else 1, :: -1 if turned & 2 else 1]
-            seen = (seen.T if transposed else seen).reshape(-1)
+        for mirrors in range(4):
+            source = board[:: -1 if mirrors & 1 else 1, :: -1 if mirrors & 2 else 1]
+            source = (source.T if transposed else source).reshape(-1)
             cells = np.empty(rows * columns, np.int64)
-            cells[seen] = np.arange(rows * columns)
-            made.append(Symmetry(cells, np.concatenate([cells, np.arange(rows * columns, num_actions)])))
-    return made
+            cells[source] = np.arange(rows * columns)
+            symmetries.append(Symmetry(cells, np.concatenate([cells, np.arange(rows * columns, num_actions)])))
+    return symmetries
 
 
 def mirror_symmetries(rows: int, columns: int) -> list[Symmetry]:
-    """The board as it is and left for right; actions are columns."""
-    same = identity(rows * columns, columns)
-    return [same, Symmetry(same.cells.reshape(rows, columns)[:, ::-1].reshape(-1).copy(), same.actions[::-1].copy())]
+    """The identity and the reflection that exchanges left and right; actions are columns."""
+    unchanged = identity(rows * columns, columns)
+    cells = unchanged.cells.reshape(rows, columns)[:, ::-1].reshape(-1).copy()
+    return [unchanged, Symmetry(cells, unchanged.actions[::-1].copy())]
 
 
-# One key for a board and all its images: the lowest of their hashes. A hash is the exclusive or of one random word a
-# stone, so it needs no order and no second board.
+# A board and all its images share one key: the lowest of their hashes. A hash is the exclusive or of a random word for
+# each stone, so images need no second board.
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 HIGHEST = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -56,7 +57,7 @@ HIGHEST = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 @compiled(inline=True)
 def num_images(rows, columns, gravity):
-    """How many symmetries of `image` a board has, the first ones: 2 with gravity, 8 for a square, else 4."""
+    """The number of symmetries of a board: 2 with gravity, 8 for a square, else 4; `image` takes them from 0 on."""
     if gravity:
         return 2
     return 8 if rows == columns else 4
@@ -64,7 +65,7 @@ def num_images(rows, columns, gravity):
 
 @compiled(inline=True)
 def image(symmetry, row, column, rows, columns):
-    """Where a symmetry takes a cell: bit 0 mirrors the columns, bit 1 the rows, bit 2 then exchanges both."""
+    """The image of a cell: bit 0 of `symmetry` mirrors the columns, bit 1 the rows, bit 2 then transposes."""
     if symmetry & 1:
         column = columns - 1 - column
     if symmetry & 2:
@@ -74,5 +75,5 @@ def image(symmetry, row, column, rows, columns):
 
 @compiled(inline=True)
 def cell_word(cell, kind):
-    """The random word of what stands on a cell, kind 0 to 3."""
+    """The random word of a cell's content, kind 0 to 3."""
     return mix(_GOLDEN * np.uint64(4 * cell + kind + 1))

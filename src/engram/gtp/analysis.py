@@ -1,7 +1,7 @@
-"""What an analysing program shows while we think: `lz-analyze` and `kata-analyze`.
+"""The analysis commands `lz-analyze` and `kata-analyze`.
 
-Both write a line of `info move … visits … winrate … order … pv …` for every interval, best move first,
-from the view of the player to move. Leela Zero writes shares of 10,000, KataGo of 1.
+Both write a line of `info move … visits … winrate … order … pv …` at every interval, best move first. Values are for
+the player to move. Leela Zero writes a share as 0 to 10,000, KataGo as 0 to 1.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from engram.search.limit import Limit
 from engram.search.result import MoveStatistics, SearchResult
 
 SHORTEST_S = 0.05
-"""Between two tellings, whatever is asked for."""
+"""Shortest time between two reports."""
 _ENDLESS_S = 1e9
 
 _NUMERIC = ("minmoves", "maxmoves")
@@ -27,12 +27,12 @@ _SWITCHES = ("ownership", "ownershipstdev", "movesownership", "pvvisits", "pvedg
 
 @dataclass(frozen=True)
 class Analysis:
-    """What an analysing command asks for.
+    """The arguments of an analysis command.
 
     Attributes:
-      player: to move; None: whose turn it is.
-      interval_s: between two lines.
-      max_moves: in a line; None: all that were visited.
+      player: to move; None: the player whose turn it is.
+      interval_s: seconds between two lines.
+      max_moves: most moves of a line; None: all visited moves.
     """
 
     player: int | None = None
@@ -41,26 +41,26 @@ class Analysis:
 
 
 def parse_analysis(arguments: Sequence[str]) -> Analysis:
-    """`[colour] [centiseconds] [interval C] [maxmoves N] …`; switches for what a search doesn't know are passed over.
+    """`[colour] [centiseconds] [interval C] [maxmoves N] …`; switches for data that a search lacks are ignored.
 
     Raises:
-      GtpError: a word that means nothing here, `avoid` and `allow` among them.
+      GtpError: an unknown word, `avoid` and `allow` included.
     """
     words = [word.lower() for word in arguments]
     player = parse_colour(words.pop(0)) if words and words[0] in ("b", "w", "black", "white") else None
     if words and re.fullmatch(r"[0-9.]+", words[0]):
         words.insert(0, "interval")
     if len(words) % 2:
-        raise GtpError(f"{words[-1]!r} lacks its value")
-    interval, most = 1.0, None
+        raise GtpError(f"{words[-1]!r} has no value")
+    interval, max_moves = 1.0, None
     for key, value in zip(words[::2], words[1::2], strict=True):
         if key == "interval" and re.fullmatch(r"[0-9]{1,9}(\.[0-9]*)?", value):
             interval = float(value) / 100
         elif key in _NUMERIC and re.fullmatch(r"[0-9]{1,9}", value):
-            most = max(1, int(value)) if key == "maxmoves" else most
+            max_moves = max(1, int(value)) if key == "maxmoves" else max_moves
         elif key not in _SWITCHES or value not in ("true", "false"):
             raise GtpError(f"{key} {value} is not supported")
-    return Analysis(player, max(interval, SHORTEST_S), most)
+    return Analysis(player, max(interval, SHORTEST_S), max_moves)
 
 
 def lz_line(result: SearchResult, max_moves: int | None) -> str:
@@ -69,7 +69,7 @@ def lz_line(result: SearchResult, max_moves: int | None) -> str:
 
 
 def kata_line(result: SearchResult, max_moves: int | None) -> str:
-    """The moves as KataGo writes them, without the score that a search for wins doesn't know."""
+    """The moves as KataGo writes them, without scores: our searches maximise wins alone."""
     return _line(result, max_moves, lambda share: f"{share:.6f}", utility=True)
 
 
@@ -80,43 +80,43 @@ def stream(
     *,
     seed: int,
     interval_s: float,
-    tell: Callable[[SearchResult], None],
+    report: Callable[[SearchResult], None],
     stop: Callable[[], bool],
 ) -> SearchResult:
-    """Searches, telling what was found every interval, once at least; returns the whole.
+    """Searches and reports the result so far at every interval, and at the end; returns the final result.
 
     Args:
-      limit: None: it goes on until `stop`.
-      interval_s: between two tellings.
-      stop: asked every 10 ms or so; whether to end.
+      limit: None: search until `stop`.
+      interval_s: seconds between two reports.
+      stop: whether to end; called about every 10 ms.
     """
-    told = time.perf_counter()
+    last_report = time.perf_counter()
 
-    def ended(found: SearchResult | None = None) -> bool:
-        nonlocal told
+    def ended(result: SearchResult | None = None) -> bool:
+        nonlocal last_report
         over = stop()
-        if not over and time.perf_counter() - told >= interval_s:
-            told = time.perf_counter()
-            tell(found or search.so_far())
+        if not over and time.perf_counter() - last_report >= interval_s:
+            last_report = time.perf_counter()
+            report(result or search.so_far())
         return over
 
     result = search.run(state, limit or Limit(seconds=_ENDLESS_S), seed=seed, stop=ended)
-    # What is proven leaves nothing to search, only lines to give.
+    # A proven position leaves nothing to search, but the reports go on until `stop`.
     while limit is None and result.stopped == "proven" and not ended(result):
         time.sleep(SHORTEST_S)
-    tell(result)
+    report(result)
     return result
 
 
 def _line(result: SearchResult, max_moves: int | None, share: Callable[[float], str], *, utility: bool) -> str:
-    shown = [move for move in result.moves if move.visits > 0] or list(result.moves[:1])
-    return " ".join(_move(move, order, share, utility=utility) for order, move in enumerate(shown[:max_moves]))
+    moves = [move for move in result.moves if move.visits > 0] or list(result.moves[:1])
+    return " ".join(_move(move, order, share, utility=utility) for order, move in enumerate(moves[:max_moves]))
 
 
 def _move(move: MoveStatistics, order: int, share: Callable[[float], str], *, utility: bool) -> str:
-    won, least = (1 + move.value) / 2, (1 + move.low) / 2
+    win_rate, lower_bound = (1 + move.value) / 2, (1 + move.low) / 2
     extra = f" utility {move.value:.6f}" if utility else ""
     return (
-        f"info move {move.name} visits {move.visits}{extra} winrate {share(won)} prior {share(move.prior)} "
-        f"lcb {share(least)} order {order} pv {' '.join(move.principal_variation)}"
+        f"info move {move.name} visits {move.visits}{extra} winrate {share(win_rate)} prior {share(move.prior)} "
+        f"lcb {share(lower_bound)} order {order} pv {' '.join(move.principal_variation)}"
     )

@@ -1,4 +1,4 @@
-"""A program that speaks GTP 2 over its standard input and output, kept at arm's length."""
+"""Other programs that speak GTP 2 over their standard input and output."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _LONGEST = 1_000_000
 
 
 class GtpFailure(EngramError, RuntimeError):
-    """The program hangs, has ended, or answers what is no GTP; it is of no more use."""
+    """The program hangs, has ended, or its answer is not GTP; it cannot be used any more."""
 
 
 class GtpRefusal(EngramError, ValueError):
-    """The program answered `?`; it goes on."""
+    """The program answered `?`; it can still be used."""
 
 
 class GtpProgram:
     """A running program.
 
     Args:
-      command: as on a command line; no shell reads it.
-      timeout_s: longest wait for an answer.
+      command: as on a command line, without a shell.
+      timeout_s: longest wait for an answer, in seconds.
 
     Raises:
       GtpFailure: it cannot be started.
@@ -39,7 +39,7 @@ class GtpProgram:
     def __init__(self, command: str, timeout_s: float):
         self._timeout_s = timeout_s
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        apart: dict[str, Any] = {"process_group": 0} if os.name == "posix" else {}
+        options: dict[str, Any] = {"process_group": 0} if os.name == "posix" else {}
         try:
             self._process = subprocess.Popen(
                 shlex.split(command),
@@ -49,7 +49,7 @@ class GtpProgram:
                 text=True,
                 encoding="utf-8",
                 errors="replace",
-                **apart,
+                **options,
             )
         except (OSError, ValueError) as error:
             raise GtpFailure(f"{command!r} cannot be started: {error}") from None
@@ -59,7 +59,7 @@ class GtpProgram:
         """Sends a command and returns the answer's text.
 
         Raises:
-          GtpRefusal: it answered `?`. GtpFailure: no answer in time, an answer that is none, or its end.
+          GtpRefusal: it answered `?`. GtpFailure: no answer in time, an answer that is not GTP, or the program ended.
         """
         stdin = self._process.stdin
         assert stdin is not None
@@ -82,11 +82,11 @@ class GtpProgram:
         if status == "?":
             raise GtpRefusal(f"the program refused {command!r}: {text[:200]}")
         if status != "=":
-            raise GtpFailure(f"the answer to {command!r} is no GTP: {answer[0][:80]!r}")
+            raise GtpFailure(f"the answer to {command!r} is not GTP: {answer[0][:80]!r}")
         return text
 
     def close(self) -> None:
-        """Ends the program and whatever it has started."""
+        """Ends the program and all processes that it started."""
         with contextlib.suppress(OSError):
             if os.name == "posix":
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -104,7 +104,7 @@ class GtpProgram:
             if left <= 0:
                 raise GtpFailure(f"no answer to {command!r} in time")
             with contextlib.suppress(queue.Empty):
-                # A wait without end cannot be interrupted by Ctrl-C on every system.
+                # Ctrl-C cannot interrupt an endless wait on every system.
                 line = self._lines.get(timeout=min(left, 0.5))
                 if line is None:
                     raise GtpFailure(f"the program has ended at {command!r}")

@@ -8,15 +8,16 @@ from pathlib import Path
 
 import numpy as np
 
-from engram.errors import InvalidSpecification
+from engram.errors import IllegalAction, InvalidSpecification
 from engram.games.game import Game, State
 from engram.gtp.client import GtpFailure, GtpProgram, GtpRefusal
+from engram.gtp.protocol import COLOURS, parse_vertex, vertex
 from engram.player import Choice, Forfeit, Player, register_player
 from engram.search.limit import Limit
 from engram.specification import Specification
 
 GRACE_S = 5.0
-"""What a program may take beyond the seconds that it is given, before it has lost on time."""
+"""Seconds beyond its limit after which a program loses on time."""
 
 
 class GtpPlayer:
@@ -25,14 +26,14 @@ class GtpPlayer:
     Args:
       game: Go.
       command: as on a command line.
-      timeout_s: longest wait for an answer, > 0; a limit in seconds counts instead where it is given.
+      timeout_s: longest wait for an answer, in seconds, > 0; a limit of a move in seconds replaces it.
 
-    A program that hangs, ends, resigns, or plays what is not legal loses the game by `Forfeit`, and begins the next one
-    afresh. GNU Go is told to count areas, to forbid repeated positions, and which seed to use: a match with it repeats;
-    with other programs that depends on them. What was played before its first move is shown as stones.
+    A program that hangs, ends, resigns, or plays an illegal move loses the game by `Forfeit`; the next game starts it
+    again. Options tell GNU Go to count areas, to forbid repeated positions, and which seed to use, so that its matches
+    can be repeated; other programs may differ from run to run. Moves before its first move are set up as stones.
 
     Raises:
-      InvalidSpecification: another game than Go, or a program that cannot be started or does not speak GTP.
+      InvalidSpecification: a game other than Go, or a program that cannot be started or does not speak GTP.
     """
 
     def __init__(self, game: Game, command: str, timeout_s: float = 60.0):
@@ -45,11 +46,10 @@ class GtpPlayer:
         self._game, self._command, self._timeout_s = game, command, timeout_s
         initial = game.initial_state()
         self._size, self._komi = int(initial["width"]), float(initial["komi"])
-        self._actions = {game.action_name(action).lower(): action for action in range(game.num_actions)}
         self._program: GtpProgram | None = None
         self._seed = 0
-        self._placed = False
-        self._own: int | None = None
+        self._board_shown = False
+        self._last_answer: int | None = None
         self._pending: list[int] = []
         self._colour = 0
 
@@ -60,7 +60,7 @@ class GtpPlayer:
         return Specification("gtp", (self._command,), options).text
 
     def warm_up(self) -> None:
-        """Sees that the program starts and speaks GTP."""
+        """Checks that the program starts and speaks GTP."""
         try:
             self._start()
         except (GtpFailure, GtpRefusal) as error:
@@ -68,8 +68,8 @@ class GtpPlayer:
             raise InvalidSpecification(f"{self._command!r}: {error}") from None
 
     def new_game(self, game_seed: int) -> None:
-        """A new process for GNU Go, whose seed is an option; the same one, cleared, for others."""
-        self._seed, self._placed, self._own = game_seed % 2**31, False, None
+        """Starts GNU Go again, whose seed is an option; other programs only clear their board."""
+        self._seed, self._board_shown, self._last_answer = game_seed % 2**31, False, None
         if self._is_gnugo():
             self.close()
 
@@ -77,13 +77,13 @@ class GtpPlayer:
         """Asks for a move.
 
         Raises:
-          Forfeit: the program resigns, fails, or plays what is not legal; it has lost the game.
+          Forfeit: the program resigns, fails, or plays an illegal move, and so loses the game.
         """
-        begun = time.perf_counter()
-        colour = "BW"[self._game.to_play(state)]
+        start = time.perf_counter()
+        colour = COLOURS[self._game.to_play(state)]
         try:
-            if not self._placed:
-                self._place(state, limit)
+            if not self._board_shown:
+                self._show_board(state, limit)
             wait = None if limit.seconds is None else limit.seconds + GRACE_S
             answer = self._ask(f"genmove {colour}", wait).lower()
         except (GtpFailure, GtpRefusal) as error:
@@ -91,24 +91,26 @@ class GtpPlayer:
             raise Forfeit(str(error)) from None
         if answer == "resign":
             raise Forfeit("resigns")
-        action = self._actions.get(answer)
-        if action is None or action not in self._game.legal_actions(state):
+        try:
+            action = parse_vertex(self._game, answer)
+            self._game.play(state, action)
+        except IllegalAction:
             self.close()
-            raise Forfeit(f"illegal move {answer[:20]!r}")
-        self._own = action
-        return Choice(action, 0, time.perf_counter() - begun)
+            raise Forfeit(f"illegal move {answer[:20]!r}") from None
+        self._last_answer = action
+        return Choice(action, 0, time.perf_counter() - start)
 
     def played(self, action: int) -> None:
-        """Tells the program the other side's moves, once the board has been shown to it."""
-        if action == self._own:
-            self._own = None
-        elif self._placed:
+        """Keeps a move of the other side for the program, which already has its own."""
+        if action == self._last_answer:
+            self._last_answer = None
+        elif self._board_shown:
             self._pending.append(action)
 
     def count(self) -> str | None:
-        """What the program makes of the final position, such as `B+3.5`; None where it does not say."""
+        """The program's score of the final position, such as `B+3.5`; None if it gives none."""
         try:
-            return self._ask("final_score").split()[0][:20] if self._program and self._placed else None
+            return self._ask("final_score").split()[0][:20] if self._program and self._board_shown else None
         except (GtpFailure, GtpRefusal, IndexError):
             return None
 
@@ -132,16 +134,16 @@ class GtpPlayer:
         return self._program
 
     def _ask(self, command: str, timeout_s: float | None = None) -> str:
-        self._tell_pending()
+        self._send_pending()
         return self._start().ask(command, timeout_s)
 
-    def _tell_pending(self) -> None:
-        while self._placed and self._pending:
+    def _send_pending(self) -> None:
+        while self._board_shown and self._pending:
             action = self._pending.pop(0)
-            self._start().ask(f"play {'BW'[self._colour]} {self._game.action_name(action)}")
+            self._start().ask(f"play {COLOURS[self._colour]} {vertex(self._game, action)}")
 
-    def _place(self, state: State, limit: Limit) -> None:
-        """Shows the program the board as it stands: every stone of it alone has liberties, so any order will do."""
+    def _show_board(self, state: State, limit: Limit) -> None:
+        """Sets up the board: in any order of the stones, no chain loses its last liberty."""
         program = self._start()
         mover = self._game.to_play(state)
         program.ask(f"boardsize {self._size}")
@@ -155,8 +157,8 @@ class GtpPlayer:
         self._game.callbacks["encode"].from_python(buffer.ctypes.data, planes.ctypes.data)
         for plane, colour in ((planes[0], mover), (planes[1], 1 - mover)):
             for cell in np.flatnonzero(plane):
-                program.ask(f"play {'BW'[colour]} {self._game.action_name(int(cell))}")
-        self._placed, self._pending, self._colour = True, [], 1 - mover
+                program.ask(f"play {COLOURS[colour]} {vertex(self._game, int(cell))}")
+        self._board_shown, self._pending, self._colour = True, [], 1 - mover
 
 
 @register_player("gtp", "a program that speaks GTP, in Go", command="", timeout_s=60.0)

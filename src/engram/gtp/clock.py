@@ -1,4 +1,4 @@
-"""The clock of a Go Text Protocol game: main time, Canadian overtime, and how much of it a move may take."""
+"""The clock of a GTP game: main time, Canadian overtime, and the share of a move."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 LAG_S = 0.05
-"""Kept back at each move for what lies between us and the referee's clock."""
+"""Kept in reserve at each move for the way between us and the referee's clock."""
 
 SHORTEST_S = 0.01
 FEWEST_MOVES_LEFT = 8
@@ -17,8 +17,8 @@ class Clock:
     """The time of one side.
 
     Attributes:
-      main_s, overtime_s, stones: as `time_settings` gave them; each overtime period is `overtime_s` for `stones`.
-      left_s: of the main time, or of the overtime period that runs.
+      main_s, overtime_s, stones: of `time_settings`; each overtime period is `overtime_s` for `stones` moves.
+      left_s: seconds left of the main time, or of the present overtime period.
       stones_left: moves to make in this overtime period; 0 in the main time.
     """
 
@@ -29,22 +29,21 @@ class Clock:
     stones_left: int = 0
 
     def reset(self) -> None:
-        """Begins the game's time anew."""
+        """Restarts the clock for a new game."""
         self.left_s, self.stones_left = self.main_s, 0
         if self.main_s <= 0 and self.stones:
             self.left_s, self.stones_left = self.overtime_s, self.stones
 
     @property
     def unlimited(self) -> bool:
-        """Overtime without stones means, in the protocol, no limit at all."""
+        """Whether there is no limit: the protocol writes that as overtime without stones."""
         return self.overtime_s > 0 and self.stones == 0
 
     def share(self, moves_left: int) -> float:
         """Seconds for the next move; infinite without a limit.
 
-        In overtime an equal share of the period. In main time an equal share over the moves that are left,
-        but no less than a stone's share of the overtime to come, as far as main time and that share reach.
-        A lag is kept back from whatever is left.
+        In overtime each stone of the period gets an equal share. In main time each move left gets an equal share,
+        but no less than a stone of the overtime to come. `LAG_S` is subtracted.
 
         Args:
           moves_left: an estimate of this side's moves to come.
@@ -52,14 +51,14 @@ class Clock:
         if self.unlimited:
             return math.inf
         if self.stones_left:
-            wanted, bound = self.left_s / self.stones_left, self.left_s
+            share, bound = self.left_s / self.stones_left, self.left_s
         else:
             stone = self.overtime_s / self.stones if self.stones else 0.0
-            wanted, bound = max(self.left_s / max(moves_left, FEWEST_MOVES_LEFT), stone), self.left_s + stone
-        return max(SHORTEST_S, min(wanted, bound) - LAG_S)
+            share, bound = max(self.left_s / max(moves_left, FEWEST_MOVES_LEFT), stone), self.left_s + stone
+        return max(SHORTEST_S, min(share, bound) - LAG_S)
 
     def spend(self, seconds: float) -> None:
-        """Takes a move's time off, into overtime where the main time is over."""
+        """Subtracts the time of a move; overtime starts where the main time is over."""
         self.left_s -= seconds
         if self.stones_left:
             self.stones_left -= 1
@@ -70,5 +69,5 @@ class Clock:
         self.left_s = max(self.left_s, 0.0)
 
     def set_left(self, seconds: float, stones_left: int) -> None:
-        """What the referee's clock shows."""
+        """Sets the time that the referee's clock shows."""
         self.left_s, self.stones_left = seconds, stones_left

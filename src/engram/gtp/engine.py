@@ -1,4 +1,4 @@
-"""A search as a program of the Go Text Protocol, version 2: which commands there are, and what playing ones do."""
+"""A search as a program of the Go Text Protocol, version 2: its commands, and those about moves and scores."""
 
 from __future__ import annotations
 
@@ -10,10 +10,21 @@ from engram.errors import EngramError
 from engram.games.game import Game
 from engram.games.go.rules import chains, render
 from engram.games.go.sgf import result_text, write_sgf
-from engram.gtp import gogui as gtp_gogui
-from engram.gtp import setup as gtp_setup
+from engram.gtp import gogui, setup
 from engram.gtp.analysis import Analysis, kata_line, lz_line, parse_analysis, stream
-from engram.gtp.protocol import Command, GtpError, Words, failure, only, parse_colour, parse_line, success
+from engram.gtp.protocol import (
+    COLOURS,
+    Command,
+    GtpError,
+    Words,
+    failure,
+    parse_colour,
+    parse_line,
+    parse_vertex,
+    single,
+    success,
+    vertex,
+)
 from engram.gtp.session import Session
 from engram.search.preset import Preset
 from engram.search.result import SearchResult
@@ -24,13 +35,13 @@ class GtpEngine:
     """A session, and its commands.
 
     Args:
-      game: of Go. preset_: the search.
-      simulations, seconds: of a move; where there is a clock too, whichever ends first. None and no clock:
-        10,000 simulations.
+      game: of Go. preset: the search.
+      simulations, seconds: the budget of a move; with a clock, the first of the three limits ends it.
+        Without a budget and a clock: 10,000 simulations.
       seed: of all random numbers.
-      write: takes the text of answers.
-      waiting: whether a line has come that was not answered yet; it ends an analysis.
-      interrupted: whether one of them is `# interrupt`; it ends the thinking about a move too.
+      write: receives the text of answers.
+      waiting: whether an unanswered line has arrived; it ends an analysis.
+      interrupted: whether `# interrupt` is among these lines; it ends the thinking about a move too.
 
     Raises:
       InvalidSpecification: a game that is not Go.
@@ -39,7 +50,7 @@ class GtpEngine:
     def __init__(
         self,
         game: Game,
-        preset_: Preset | str = "uct",
+        preset: Preset | str = "uct",
         *,
         simulations: int | None = None,
         seconds: float | None = None,
@@ -50,7 +61,7 @@ class GtpEngine:
     ):
         self.quitting = False
         self.session = Session(
-            game, preset_, simulations=simulations, seconds=seconds, seed=seed, waiting=waiting, interrupted=interrupted
+            game, preset, simulations=simulations, seconds=seconds, seed=seed, waiting=waiting, interrupted=interrupted
         )
         self._write = write
         self._commands: dict[str, Callable[[Words], str]] = {
@@ -69,8 +80,8 @@ class GtpEngine:
             "final_status_list": self._final_status_list,
             "printsgf": self._printsgf,
         }
-        more = gtp_setup.COMMANDS | gtp_gogui.COMMANDS
-        self._commands |= {name: partial(command, self.session) for name, command in more.items()}
+        functions = setup.COMMANDS | gogui.COMMANDS
+        self._commands |= {name: partial(command, self.session) for name, command in functions.items()}
         self._streams: dict[str, Callable[[Words], None]] = {
             "lz-analyze": lambda words: self._analyse(words, lz_line),
             "kata-analyze": lambda words: self._analyse(words, kata_line),
@@ -78,11 +89,11 @@ class GtpEngine:
         }
 
     def warm_up(self) -> None:
-        """Compiles and loads all that a move needs, so that it never counts against a clock."""
+        """Compiles and loads everything that a move needs, so that no clock counts it."""
         self.session.warm_up()
 
     def answer(self, line: str) -> None:
-        """Carries out one line and writes its answer; nothing for an empty line."""
+        """Carries out one line and writes its answer; does nothing for an empty line."""
         command = parse_line(line)
         if command is None:
             return
@@ -114,7 +125,7 @@ class GtpEngine:
         if words[1].lower() == "resign":
             self.session.position.resigned = player
         else:
-            self.session.make(player, self.session.position.game.parse_action(words[1]))
+            self.session.play(player, parse_vertex(self.session.position.game, words[1]))
         return ""
 
     def _undo(self, _: Words) -> str:
@@ -122,75 +133,77 @@ class GtpEngine:
         return ""
 
     def _genmove(self, words: Words) -> str:
-        player = parse_colour(only(words, "genmove takes a colour"))
+        player = parse_colour(single(words, "genmove takes a colour"))
         action = self.session.think(player)
-        self.session.make_own(player, action)
-        return self.session.position.game.action_name(action)
+        self.session.make_own_move(player, action)
+        return self._vertex(action)
 
     def _reg_genmove(self, words: Words) -> str:
-        action = self.session.think(parse_colour(only(words, "reg_genmove takes a colour")))
-        return self.session.position.game.action_name(action)
+        action = self.session.think(parse_colour(single(words, "reg_genmove takes a colour")))
+        return self._vertex(action)
+
+    def _vertex(self, action: int) -> str:
+        return vertex(self.session.position.game, action)
 
     # ------------------------------------------------------------------------- answers in a stream
 
     def _stream(self, command: Command) -> None:
-        # The first line of the answer is written when the first news are, so that errors can still be told.
-        begun = False
+        # The answer starts with the first report, so that an error before it can still be answered by `?`.
+        started = False
 
         def write(line: str) -> None:
-            nonlocal begun
-            self._write(("" if begun else f"={command.number}\n") + line + "\n")
-            begun = True
+            nonlocal started
+            self._write(("" if started else f"={command.number}\n") + line + "\n")
+            started = True
 
-        self._tell = write
+        self._report = write
         self._streams[command.name](command.arguments)
         self._write("\n")
 
     def _analyse(self, words: Words, line: Callable[[SearchResult, int | None], str]) -> None:
-        wanted = parse_analysis(words)
-        state = self.session.position.on_move(self._player(wanted))
+        analysis = parse_analysis(words)
+        state = self.session.position.on_move(self._player(analysis))
         stream(
-            self.session.ready(), state, None, seed=self.session.next_seed(), interval_s=wanted.interval_s,
-            tell=lambda result: self._tell(line(result, wanted.max_moves)), stop=self.session.waiting,
+            self.session.ready(), state, None, seed=self.session.next_seed(), interval_s=analysis.interval_s,
+            report=lambda result: self._report(line(result, analysis.max_moves)), stop=self.session.waiting,
         )  # fmt: skip
 
-    def _player(self, wanted: Analysis) -> int:
+    def _player(self, analysis: Analysis) -> int:
         position = self.session.position
-        return position.game.to_play(position.state) if wanted.player is None else wanted.player
+        return position.game.to_play(position.state) if analysis.player is None else analysis.player
 
     def _genmove_analyse(self, words: Words) -> None:
-        wanted = parse_analysis(words)
-        player = self._player(wanted)
+        analysis = parse_analysis(words)
+        player = self._player(analysis)
         action = self.session.think(
-            player, lambda result: self._tell(lz_line(result, wanted.max_moves)), wanted.interval_s
+            player, lambda result: self._report(lz_line(result, analysis.max_moves)), analysis.interval_s
         )
-        self.session.make_own(player, action)
-        self._tell(f"play {self.session.position.game.action_name(action)}")
+        self.session.make_own_move(player, action)
+        self._report(f"play {self._vertex(action)}")
 
     # ------------------------------------------------------------------- scores, and games in files
 
     def _result(self) -> str:
         resigned = self.session.position.resigned
-        return result_text(self.session.position.state) if resigned is None else f"{'WB'[resigned]}+R"
+        return result_text(self.session.position.state) if resigned is None else f"{COLOURS[1 - resigned]}+R"
 
     def _final_score(self, _: Words) -> str:
         return self._result()
 
     def _final_status_list(self, words: Words) -> str:
-        status = only(words, "final_status_list takes alive, dead or seki")
+        status = single(words, "final_status_list takes alive, dead or seki")
         if status not in ("alive", "dead", "seki"):
             raise GtpError(f"a status is alive, dead or seki, not {status!r}")
         if status != "alive":
-            return ""  # scored as the stones lie, every stone on the board lives
-        name = self.session.position.game.action_name
-        return "\n".join(" ".join(map(name, chain)) for chain in chains(self.session.position.state))
+            return ""  # the score takes the board as it stands: every stone lives
+        return "\n".join(" ".join(map(self._vertex, chain)) for chain in chains(self.session.position.state))
 
     def _printsgf(self, words: Words) -> str:
         position = self.session.position
-        known = position.resigned is not None or position.game.is_over(position.state)
+        ended = position.resigned is not None or position.game.is_over(position.state)
         text = write_sgf(
             position.game, position.start, position.moves,
-            result=self._result() if known else None, comments=self.session.comments,
+            result=self._result() if ended else None, comments=self.session.comments,
         ).decode("utf-8")  # fmt: skip
         if not words:
             return "\n".join(line for line in text.splitlines() if line)

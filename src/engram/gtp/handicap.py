@@ -1,4 +1,4 @@
-"""Where handicap stones go.
+"""The points of handicap stones.
 
 Source: Gunnar Farnebäck, "Specification of the Go Text Protocol, version 2, draft 2", 2002, §4.1.
 """
@@ -20,50 +20,51 @@ _PATTERNS = {
 }
 
 
-def most_fixed(size: int) -> int:
-    """Stones for which a board has fixed places: none below 7×7, 4 on 7×7 and boards of an even size, else 9."""
+def max_fixed(size: int) -> int:
+    """Most stones that have fixed points: 0 below 7×7, 4 on 7×7 and boards of an even size, else 9."""
     if size < 7:
         return 0
     return 4 if size == 7 or size % 2 == 0 else 9
 
 
-def fixed(size: int, number: int) -> list[int]:
-    """The actions of the fixed places: on the third line from the edge, from 13×13 on the fourth.
+def fixed_points(size: int, number: int) -> list[int]:
+    """Fixed points, as actions: on the third line from the edge, or the fourth on 13×13 and larger boards.
 
     Raises:
-      GtpError: the board has no places for so many, or fewer than two are wanted.
+      GtpError: fewer than two stones, or more than the board has fixed points.
     """
-    if not 2 <= number <= most_fixed(size):
+    if not 2 <= number <= max_fixed(size):
         raise GtpError("invalid number of stones")
     line = 3 if size >= 13 else 2
     lines = (line, size // 2, size - 1 - line)
     return [(size - 1 - lines[row]) * size + lines[column] for column, row in _PATTERNS[number]]
 
 
-def free(size: int, number: int) -> list[int]:
-    """The actions of places of our own: fixed ones as far as there are any, then each as far as can be from the others.
+def free_points(size: int, number: int) -> list[int]:
+    """Points of our choice, as actions: the fixed points first, then each as far from all others as possible.
 
-    Of equals the one that is nearest to the centre, then the first by row and column from the top.
+    Among equal points the nearest to the centre comes first, then the first by row and column from the top.
 
     Raises:
       GtpError: fewer than 2 stones, or no point would stay empty.
     """
     if not 2 <= number < size * size:
         raise GtpError("invalid number of stones")
-    chosen = fixed(size, min(number, most_fixed(size))) if most_fixed(size) else []
-    rest = [action for action in range(size * size) if action not in chosen]
-    while len(chosen) < number:
-        best = max(rest, key=lambda action: (_room(action, chosen, size), -_off_centre(action, size)))
-        chosen.append(best)
-        rest.remove(best)
-    return chosen
+    points = fixed_points(size, min(number, max_fixed(size))) if max_fixed(size) else []
+    candidates = [action for action in range(size * size) if action not in points]
+    while len(points) < number:
+        best = max(candidates, key=lambda action: (_distance(action, points, size), -_from_centre(action, size)))
+        points.append(best)
+        candidates.remove(best)
+    return points
 
 
-def _room(action: int, stones: list[int], size: int) -> int:
+def _distance(action: int, stones: list[int], size: int) -> int:
+    """Squared distance from the nearest stone; 0 without stones."""
     row, column = divmod(action, size)
-    return min(((row - one // size) ** 2 + (column - one % size) ** 2 for one in stones), default=0)
+    return min(((row - stone // size) ** 2 + (column - stone % size) ** 2 for stone in stones), default=0)
 
 
-def _off_centre(action: int, size: int) -> int:
+def _from_centre(action: int, size: int) -> int:
     row, column = divmod(action, size)
     return (2 * row - size + 1) ** 2 + (2 * column - size + 1) ** 2

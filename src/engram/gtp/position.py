@@ -1,4 +1,4 @@
-"""The game that a GTP session stands in: its start, its moves and the position they lead to."""
+"""The game of a GTP session: its start, its moves and the position after them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engram.gtp.protocol import GtpError
 
 
 class Position:
-    """A game of Go move by move; either side may move at any time, also twice in a row or after two passes.
+    """A game of Go, move by move; either side may move at any time, even twice in a row or after two passes.
 
     Args:
       game: from `engram.games.go.rules.go`.
@@ -30,17 +30,17 @@ class Position:
         return len(stones(self.start))
 
     def clear(self) -> None:
-        """An empty board."""
+        """Empties the board."""
         self._set(self.game.initial_state(), [])
 
     def place(self, black: list[int], white: Sequence[int] = (), *, player: int = 1) -> None:
-        """Stones on an empty board, `player` to move (handicap: White); no moves, which `undo` could take back.
+        """Puts stones on the empty board, with `player` to move (handicap: White); `undo` cannot take them back.
 
         Raises:
-          GtpError: the board is not empty, or stones cannot lie so.
+          GtpError: the board is not empty, or a chain would have no liberty.
         """
-        area, placed = self.size**2, {*black, *white}
-        if len(placed) != len(black) + len(white) or area in placed:
+        area, points = self.size**2, {*black, *white}
+        if len(points) != len(black) + len(white) or area in points:
             raise GtpError("bad vertex list")
         if stones(self.state).any():
             raise GtpError("board not empty")
@@ -56,17 +56,17 @@ class Position:
         self._set(start, [])
 
     def set_player(self, player: int) -> None:
-        """Whose turn it is at the start; the moves after it stay."""
+        """Sets the player who moves first; the moves stay."""
         self._set(on_move(self.game, self.start, player), self.moves)
 
     def load(self, file: GameFile, number: int) -> None:
-        """The position of a file after so many moves, its size and komi too."""
+        """Takes over size, komi and start of a file, and so many of its moves."""
         file.position(number)
         self.game = file.game
         self._set(file.start, list(file.moves[:number]))
 
     def set_komi(self, komi: float) -> None:
-        """The same game with another komi."""
+        """Changes the komi of the game."""
         limit = int(self.start["move_limit"])
         self.game = go(self.size, komi, limit)
         start = self.start.copy()
@@ -74,10 +74,10 @@ class Position:
         self._set(start, self.moves)
 
     def on_move(self, player: int) -> State:
-        """The position with `player` to move, to think about.
+        """The position with `player` to move, for a search.
 
         Raises:
-          GtpError: the game's move limit is reached.
+          GtpError: the game has reached its move limit.
         """
         state = on_move(self.game, self.state, player)
         if self.game.is_over(state):
@@ -88,7 +88,7 @@ class Position:
         """Makes a move.
 
         Raises:
-          GtpError: it is not legal.
+          GtpError: it is illegal.
         """
         try:
             self.state = play_as(self.game, self.state, player, action)
@@ -98,10 +98,10 @@ class Position:
         self.resigned = None
 
     def undo(self, number: int = 1) -> None:
-        """Takes the last moves back.
+        """Takes back the last moves.
 
         Raises:
-          GtpError: there are fewer.
+          GtpError: fewer moves were made.
         """
         if number > len(self.moves):
             raise GtpError("cannot undo")

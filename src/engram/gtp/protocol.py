@@ -1,4 +1,4 @@
-"""The Go Text Protocol's lines: commands in, answers out.
+"""The Go Text Protocol: lines, and the colours and vertices in them, as both ends write them.
 
 Source: Gunnar Farnebäck, "Specification of the Go Text Protocol, version 2, draft 2", 2002, §2-3.
 """
@@ -12,17 +12,20 @@ import threading
 from dataclasses import dataclass
 
 from engram.errors import EngramError
+from engram.games.game import Game
 
 _CONTROL = {code: None for code in (*range(32), 127) if code not in (9, 10)} | {9: " "}
 _NUMBERED = re.compile(r"([0-9]+)(?:\s+|$)(.*)", re.DOTALL)
 
+COLOURS = "BW"
+"""The letter of each player."""
 
 Words = tuple[str, ...]
 """The arguments of a command."""
 
 
 class GtpError(EngramError):
-    """A command that is answered with `?` and this sentence."""
+    """A command that cannot be carried out: the answer is `?` and this sentence."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Command:
     """One command.
 
     Attributes:
-      number: the digits before it, or nothing; the answer repeats them.
+      number: the digits before the name, or an empty text; the answer repeats them.
       name: as written. arguments: the words after it.
     """
 
@@ -40,7 +43,7 @@ class Command:
 
 
 def parse_line(line: str) -> Command | None:
-    """The command on a line; None where there is none, as for blanks and comments."""
+    """The command on a line; None for blanks and comments."""
     text = line.translate(_CONTROL).partition("#")[0].strip()
     if not text:
         return None
@@ -51,78 +54,94 @@ def parse_line(line: str) -> Command | None:
 
 
 def success(command: Command, text: str = "") -> str:
-    """The answer of a command that was carried out; a text of several lines may begin with a new one."""
+    """The answer to a command that was carried out; a text of several lines may start with a line break."""
     space = " " if text and not text.startswith("\n") else ""
     return f"={command.number}{space}{text}\n\n"
 
 
 def failure(command: Command, sentence: str) -> str:
-    """The answer of a command that was not."""
+    """The answer to a command that failed."""
     return f"?{command.number} {' '.join(sentence.split())}\n\n"
 
 
 def parse_colour(word: str) -> int:
     """0 for Black, 1 for White."""
-    found = {"b": 0, "black": 0, "w": 1, "white": 1}.get(word.lower())
-    if found is None:
+    player = {"b": 0, "black": 0, "w": 1, "white": 1}.get(word.lower())
+    if player is None:
         raise GtpError(f"a colour is b, black, w or white, not {word!r}")
-    return found
+    return player
+
+
+def vertex(game: Game, action: int) -> str:
+    """An action as GTP writes it, such as `D4` or `pass`: Go's own names."""
+    return game.action_name(action)
+
+
+def parse_vertex(game: Game, word: str) -> int:
+    """The action of a vertex, in capitals or not.
+
+    Raises:
+      IllegalAction: the board has no such vertex.
+    """
+    return game.parse_action(word)
 
 
 def parse_count(word: str) -> int:
     """A whole number ≥ 0."""
     if not re.fullmatch(r"[0-9]{1,9}", word):
-        raise GtpError(f"a whole number is wanted, not {word!r}")
+        raise GtpError(f"expected a whole number, not {word!r}")
     return int(word)
 
 
-def only(words: Words, wanted: str) -> str:
-    """The one argument of a command that takes one; `wanted` says which it is."""
+def single(words: Words, usage: str) -> str:
+    """The argument of a command that takes one; `usage` is the error sentence otherwise."""
     if len(words) != 1:
-        raise GtpError(wanted)
+        raise GtpError(usage)
     return words[0]
 
 
 class Lines:
-    """The lines of a file, read by a thread of their own, so that a search can see that one has come.
+    """The lines of a file, read by a separate thread, so that a search can see that a line has arrived.
 
     Args:
-      descriptor: of the file. A buffered stream will not do: its lock, held by a thread that waits, would
-        abort the interpreter when it ends.
+      descriptor: of the file. A buffered stream would not do: the waiting thread holds its lock, and the
+        interpreter aborts at exit when it cannot take that lock.
     """
 
     def __init__(self, descriptor: int):
         self._descriptor = descriptor
         self._queue: queue.Queue[str | None] = queue.Queue()
-        self._seen = self._taken = 0  # interrupts, counted by the two threads that read and take lines
+        self._interrupts_read = self._interrupts_taken = (
+            0  # interrupts, counted by the thread that reads lines and the one that takes them
+        )
         threading.Thread(target=self._read, daemon=True).start()
 
     def next(self) -> str | None:
-        """The next line, waited for; None at the end of the file. What is not UTF-8 in it is replaced."""
+        """Waits for the next line; None at the end of the file. Bytes that are not UTF-8 are replaced."""
         line = self._queue.get()
-        self._taken += line is not None and _is_interrupt(line)
+        self._interrupts_taken += line is not None and _is_interrupt(line)
         return line
 
     def waiting(self) -> bool:
-        """Whether a line, or the end, has come that nobody has taken yet."""
+        """Whether a line, or the end of the file, waits to be taken."""
         return not self._queue.empty()
 
     def interrupted(self) -> bool:
-        """Whether one of them is the comment by which GoGui ends a thought."""
-        return self._seen > self._taken
+        """Whether `# interrupt` waits to be taken, GoGui's comment that ends the thinking."""
+        return self._interrupts_read > self._interrupts_taken
 
     def _read(self) -> None:
-        rest = b""
+        partial = b""
         while chunk := os.read(self._descriptor, 1 << 16):
-            *whole, rest = (rest + chunk).split(b"\n")
-            for line in whole:
+            *lines, partial = (partial + chunk).split(b"\n")
+            for line in lines:
                 self._put(line)
-        self._put(rest)
+        self._put(partial)
         self._queue.put(None)
 
     def _put(self, line: bytes) -> None:
         text = line.decode("utf-8", errors="replace")
-        self._seen += _is_interrupt(text)
+        self._interrupts_read += _is_interrupt(text)
         self._queue.put(text)
 
 

@@ -1,4 +1,4 @@
-"""Commands that set a GTP game up: board, komi, handicap, time, a file."""
+"""Commands that set up a GTP game: board, komi, handicap, time, a file."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from pathlib import Path
 from engram.errors import EngramError, IllegalAction, InvalidSpecification
 from engram.games.go.rules import go
 from engram.games.go.sgf import read_sgf
-from engram.gtp import handicap as gtp_handicap
 from engram.gtp.clock import Clock
+from engram.gtp.handicap import fixed_points, free_points
 from engram.gtp.position import Position
-from engram.gtp.protocol import GtpError, Words, only, parse_colour, parse_count
+from engram.gtp.protocol import GtpError, Words, parse_colour, parse_count, parse_vertex, single, vertex
 from engram.gtp.session import Session
 
 
 def boardsize(session: Session, words: Words) -> str:
-    size = parse_count(only(words, "boardsize takes a size"))
+    size = parse_count(single(words, "boardsize takes a size"))
     position = session.position
     try:
         game = position.game if size == position.size else go(size, float(position.start["komi"]))
     except InvalidSpecification:
         raise GtpError("unacceptable size") from None
     session.position = Position(game)
-    session.forget(all_of_it=True)
+    session.forget(new_board=True)
     return ""
 
 
 def clear_board(session: Session, _: Words) -> str:
     session.position.clear()
-    session.forget(all_of_it=False)
+    session.forget()
     if session.clocks:
         for clock in session.clocks:
             clock.reset()
@@ -37,7 +37,7 @@ def clear_board(session: Session, _: Words) -> str:
 
 
 def komi(session: Session, words: Words) -> str:
-    word = only(words, "komi takes a number")
+    word = single(words, "komi takes a number")
     try:
         number = float(word)
     except ValueError:
@@ -49,19 +49,19 @@ def komi(session: Session, words: Words) -> str:
 
 
 def fixed_handicap(session: Session, words: Words) -> str:
-    number = parse_count(only(words, "fixed_handicap takes a number of stones"))
-    return _place(session, gtp_handicap.fixed(session.position.size, number))
+    number = parse_count(single(words, "fixed_handicap takes a number of stones"))
+    return _place(session, fixed_points(session.position.size, number))
 
 
 def place_free_handicap(session: Session, words: Words) -> str:
-    number = parse_count(only(words, "place_free_handicap takes a number of stones"))
-    return _place(session, gtp_handicap.free(session.position.size, number))
+    number = parse_count(single(words, "place_free_handicap takes a number of stones"))
+    return _place(session, free_points(session.position.size, number))
 
 
 def set_free_handicap(session: Session, words: Words) -> str:
     game, area = session.position.game, session.position.size**2
     try:
-        actions = [game.parse_action(word) for word in words]
+        actions = [parse_vertex(game, word) for word in words]
     except IllegalAction:
         raise GtpError("bad vertex list") from None
     if not 2 <= len(actions) < area:
@@ -72,8 +72,8 @@ def set_free_handicap(session: Session, words: Words) -> str:
 
 def _place(session: Session, actions: list[int]) -> str:
     session.position.place(actions)
-    session.forget(all_of_it=False)
-    return " ".join(map(session.position.game.action_name, actions))
+    session.forget()
+    return " ".join(vertex(session.position.game, action) for action in actions)
 
 
 def time_settings(session: Session, words: Words) -> str:
@@ -90,7 +90,7 @@ def time_settings(session: Session, words: Words) -> str:
 def time_left(session: Session, words: Words) -> str:
     if len(words) != 3:
         raise GtpError("time_left takes a colour, seconds and stones")
-    # A referee's clock goes below 0 where it leaves a player some grace: there is then no time left.
+    # A referee that grants some grace lets its clock go below 0: then no time is left.
     seconds = 0 if re.fullmatch(r"-[0-9]{1,9}", words[1]) else parse_count(words[1])
     player, stones = parse_colour(words[0]), parse_count(words[2])
     if session.clocks is None:
@@ -109,7 +109,7 @@ def loadsgf(session: Session, words: Words) -> str:
         raise GtpError(f"cannot load file: {error}") from None
     moves = len(file.moves) if before is None else min(max(before - 1, 0), len(file.moves))
     session.position.load(file, moves)
-    session.forget(all_of_it=True)
+    session.forget(new_board=True)
     return ""
 
 
@@ -120,4 +120,4 @@ COMMANDS = {
         loadsgf,
     )
 }  # fmt: skip
-"""By name: what a command does to a session; it answers the text, or raises `GtpError`."""
+"""By name: functions that change a session and return the text of the answer, or raise `GtpError`."""

@@ -1,9 +1,9 @@
-"""Where machine code is kept: a folder for each module, named by all that the code depends on.
+"""The cache of machine code: a folder for each module, named by everything that the code depends on.
 
-Numba's own cache looks at the file of a function and at nothing else, so it goes silently stale when a function in
-*another* file changes. Here each module's compiled code lies in a folder whose name holds a hash of every source file
-that the module imports, directly or not, and of the flags that change code. An edit of a user's game recompiles that
-game and not the engine; an edit two imports away takes effect.
+Numba's own cache checks only the file of a function, so it becomes stale when a function in *another* file changes.
+Here a folder holds the compiled code of one module. Its name has a hash of the flags that change code and of every
+source file that the module imports, directly or indirectly. An edit of a user's game recompiles that game and not the
+engine; an edit two imports away takes effect.
 """
 
 from __future__ import annotations
@@ -33,41 +33,41 @@ _INSTALLED = tuple(
     os.path.realpath(sysconfig.get_paths()[key]) + os.sep for key in ("stdlib", "platstdlib", "purelib", "platlib")
 )
 _FOLDER = re.compile(r".+-[0-9a-f]{20}")
-_MARKER = ".engram-cache"  # a file in every cache folder: what lacks it is somebody else's
+_MARKER = ".engram-cache"  # a file in every cache folder; a folder without it belongs to somebody else
 lock = threading.RLock()
 
 
 def cache_root() -> Path:
     """Folder of all compiled code: `$ENGRAM_CACHE_DIR`, or `engram` in the user's cache folder.
 
-    The variable may name any folder. engram adds subfolders of its own, one a module, and removes those that were not
-    used for a month; it leaves everything else there alone.
+    The variable may name any folder. engram adds one subfolder for each module, removes those not used for a month,
+    and leaves everything else there alone.
     """
-    chosen = os.environ.get("ENGRAM_CACHE_DIR")
-    if chosen:
-        return Path(chosen)
+    folder = os.environ.get("ENGRAM_CACHE_DIR")
+    if folder:
+        return Path(folder)
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "engram"
 
 
 @cache
 def _imports(path: str) -> tuple[str, ...]:
-    """Source files that the file at `path` imports by name, installed libraries left out."""
+    """Source files that the file at `path` imports by name, without installed libraries."""
     text = Path(path).read_text(encoding="utf-8", errors="replace")
     package = _package_of(path)
-    found: list[str] = []
+    files: list[str] = []
     for source, names, plain in _IMPORT.findall(text):
         if plain:
-            wanted = [part.split(" as ")[0].strip() for part in plain.split(",")]
+            modules = [part.split(" as ")[0].strip() for part in plain.split(",")]
         else:
             base = _absolute(source, package)
             members = [part.split(" as ")[0].strip() for part in names.strip("()\n ").split(",")]
-            wanted = [f"{base}.{member}" for member in members if member.isidentifier()]
+            modules = [f"{base}.{member}" for member in members if member.isidentifier()]
             # `from package import module` runs nothing of the package that the module does not import itself.
-            if not wanted or any(_file_of(name) is None for name in wanted):
-                wanted.append(base)
-        found += [file for file in map(_file_of, wanted) if file is not None]
-    return tuple(dict.fromkeys(found))
+            if not modules or any(_file_of(name) is None for name in modules):
+                modules.append(base)
+        files += [file for file in map(_file_of, modules) if file is not None]
+    return tuple(dict.fromkeys(files))
 
 
 def _package_of(path: str) -> str:
@@ -86,15 +86,15 @@ def _absolute(source: str, package: str) -> str:
 
 
 def _file_of(name: str) -> str | None:
-    """The source file of a module by its full name, or None where it is not one whose source can change."""
+    """The source file of a module by its full name; None for modules whose source does not change."""
     module = sys.modules.get(name)
     path = getattr(module, "__file__", None)
     if path is None:
         parent = getattr(sys.modules.get(name.rpartition(".")[0]), "__path__", None) or []
         for folder in parent:
-            for candidate in (Path(folder) / f"{name.rpartition('.')[2]}.py",):
-                if candidate.is_file():
-                    path = str(candidate)
+            candidate = Path(folder) / f"{name.rpartition('.')[2]}.py"
+            if candidate.is_file():
+                path = str(candidate)
     if path is None or not path.endswith(".py"):
         return None
     installed = os.path.realpath(path).startswith(_INSTALLED)
@@ -102,7 +102,7 @@ def _file_of(name: str) -> str | None:
 
 
 def sources(path: str) -> list[str]:
-    """All source files that the compiled code of the file at `path` can depend on, itself first."""
+    """All source files that the compiled code of the file at `path` can depend on, that file first."""
     reached: dict[str, None] = {path: None}
     queue = [path]
     while queue:
@@ -115,7 +115,7 @@ def sources(path: str) -> list[str]:
 
 @cache
 def _cache_folder(path: str, module: str) -> str | None:
-    """Cache folder for the module at `path`; None (no cache) where no folder can be written."""
+    """Cache folder of the module at `path`; None (no cache) if no folder can be written."""
     digest = hashlib.sha256()
     for file in sorted(sources(path)):
         digest.update(os.path.basename(file).encode() + b"\0" + Path(file).read_bytes() + b"\0")
@@ -135,10 +135,10 @@ def _cache_folder(path: str, module: str) -> str | None:
 
 
 def _drop_stale(folder: Path, keep_days: float = 30.0) -> None:
-    """Removes cache folders that were not used for a month, so that editing does not fill the disk.
+    """Removes cache folders not used for a month, so that editing does not fill the disk.
 
-    The user may have chosen a folder that holds other things: only a folder with the name and the marker of a cache
-    folder goes, and never what a link leads to.
+    The user may have named a folder with other contents: only a folder with the name and the marker of a cache folder
+    is removed, and never the target of a link.
     """
     for other in folder.parent.iterdir():
         try:
@@ -151,7 +151,7 @@ def _drop_stale(folder: Path, keep_days: float = 30.0) -> None:
 
 @contextmanager
 def caching(function: Callable[..., Any]) -> Iterator[bool]:
-    """Points Numba's cache at the folder of `function`'s module; yields whether it can be cached."""
+    """Sets Numba's cache to the folder of the function's module; yields whether the function can be cached."""
     path = function.__code__.co_filename
     folder = _cache_folder(path, function.__module__) if os.path.isfile(path) else None
     with lock:

@@ -1,4 +1,4 @@
-"""What compiled code needs beyond Numba: calls by address, records at addresses, atomic steps, single bits."""
+"""Primitives that Numba lacks: calls by address, records at addresses, atomic operations, single bits."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def call_float(typingctx: Any, address: Any, arguments: Any) -> Any:
 
 @intrinsic
 def record_at(typingctx: Any, address: Any, dtype: Any) -> Any:
-    """The record of NumPy type `dtype` that lies at `address`, not copied."""
+    """The record of NumPy type `dtype` at `address`, not a copy."""
     record = dtype.dtype
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -55,7 +55,7 @@ def record_at(typingctx: Any, address: Any, dtype: Any) -> Any:
 
 @intrinsic
 def pointer_at(typingctx: Any, address: Any, dtype: Any) -> Any:
-    """A typed pointer to `address`; give it a length with `numba.carray`."""
+    """A typed pointer to `address`; `numba.carray` makes an array of it."""
     pointer = types.CPointer(dtype.dtype)
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -66,7 +66,7 @@ def pointer_at(typingctx: Any, address: Any, dtype: Any) -> Any:
 
 @intrinsic
 def address_of(typingctx: Any, record: Any) -> Any:
-    """Address of a record, for passing it to an operator."""
+    """Address of a record, as an argument of an operator."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         return builder.ptrtoint(values[0], _INT)
@@ -76,9 +76,9 @@ def address_of(typingctx: Any, record: Any) -> Any:
 
 @intrinsic
 def atomic_add(typingctx: Any, address: Any, change: Any) -> Any:
-    """Adds to the integer at `address` in one step that no thread can interrupt; returns what was there.
+    """Adds to the integer at `address` in one atomic step; returns its value before.
 
-    The width of the integer is that of `change`; adding -1 to an unsigned one is adding its highest value.
+    The integer has the type of `change`; adding the highest value of an unsigned type subtracts 1.
     """
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -89,18 +89,18 @@ def atomic_add(typingctx: Any, address: Any, change: Any) -> Any:
 
 
 @intrinsic
-def compare_exchange(typingctx: Any, address: Any, expected: Any, wanted: Any) -> Any:
-    """Puts `wanted` at `address` if `expected` is there, in one step; returns whether it was.
+def compare_exchange(typingctx: Any, address: Any, expected: Any, replacement: Any) -> Any:
+    """Writes `replacement` to `address` if its value is `expected`, in one atomic step; returns whether it did.
 
-    Both are of one type, an integer or a float64, which is compared bit by bit.
+    Both have the same type, an integer or a float64; floats are compared bit by bit.
     """
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        expected_bits, wanted_bits = values[1:]
+        expected_bits, new_bits = values[1:]
         if isinstance(expected_bits.type, ir.DoubleType):
-            expected_bits, wanted_bits = (builder.bitcast(value, _INT) for value in (expected_bits, wanted_bits))
+            expected_bits, new_bits = (builder.bitcast(value, _INT) for value in (expected_bits, new_bits))
         pointer = builder.inttoptr(values[0], expected_bits.type.as_pointer())
-        pair = builder.cmpxchg(pointer, expected_bits, wanted_bits, "acq_rel", "acquire")
+        pair = builder.cmpxchg(pointer, expected_bits, new_bits, "acq_rel", "acquire")
         return builder.extract_value(pair, 1)
 
     return types.boolean(types.int64, expected, expected), generate
@@ -108,7 +108,7 @@ def compare_exchange(typingctx: Any, address: Any, expected: Any, wanted: Any) -
 
 @intrinsic
 def fence(typingctx: Any) -> Any:
-    """What stands before it in the program happens, for every thread, before what stands after it."""
+    """A memory fence: every thread sees the writes before it before those after it."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         builder.fence("acq_rel")
@@ -160,4 +160,4 @@ def _pick_bit_portable(mask, k):
 HAS_PDEP = bool(binding.get_host_cpu_features().get("bmi2", False))
 pick_bit_portable = compiled(_pick_bit_portable, inline=True)
 pick_bit = compiled(_pick_bit_pdep, inline=True) if HAS_PDEP else pick_bit_portable
-"""`pick_bit(mask, k)`: the k-th set bit of `mask` (k from 0, uint64) alone in its word; one instruction with BMI2."""
+"""`pick_bit(mask, k)`: a word with only the k-th set bit of `mask` (k from 0, uint64); one instruction with BMI2."""

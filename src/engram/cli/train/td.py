@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @command(train_app)
 def td(
-    output: Annotated[Path, typer.Option("--output", "-o", help="The table to write; each seed's stands beside it.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The table to write; each seed's own is next to it.")],
     game: GameOption = "connect_four",
     simulations: Annotated[int, typer.Option("--simulations", "-n", min=1, help="Simulations of each search.")] = 1000,
     episodes: Annotated[int, typer.Option(min=0, help="Games of each seed, in all.")] = 2000,
@@ -149,7 +149,7 @@ def _print(points: list[Point]) -> None:
         curve = band(series)
         for index, episode in enumerate(curve.episodes.tolist()):
             seeds = [point for point in series if point.episode == episode]
-            played, searched = (
+            states, searched = (
                 sum(getattr(point, kind) for point in seeds) // len(seeds)
                 for kind in ("played_states", "searched_states")
             )
@@ -159,7 +159,7 @@ def _print(points: list[Point]) -> None:
                 f"{100 * curve.mean[index]:.1f} % [{100 * curve.low[index]:.1f}, {100 * curve.high[index]:.1f}]",
                 str(len(seeds)),
                 str(sum(point.distinct_games for point in seeds)),
-                f"{played:,} | {searched:,}",
+                f"{states:,} | {searched:,}",
             )
     if table.row_count:
         print_table(table)

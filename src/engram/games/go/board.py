@@ -1,17 +1,15 @@
-"""The Go board: one record for every size, and the small inlined functions that change it.
+"""The Go board: one record for every size, and small inlined functions that change it.
 
-A point is a number: (row + 1)·stride + column + 1 with stride = width + 1, row 0 on top. One border
-point between rows serves both sides, so the four neighbours are ±1 and ±stride.
+A point is a number: (row + 1)·stride + column + 1 with stride = width + 1, row 0 on top. Two rows share the border
+point between them, so the four neighbours are ±1 and ±stride.
 
-`chain[p]` says all about a point: 0 empty, 3 border, else 4·head + 1 (Black) or 4·head + 2 (White),
-where `head` is one point of the chain, the same for all its stones. The border has the bits of both
-colours. `liberties[head]` counts pseudo-liberties: every (stone, empty neighbour) pair of the chain.
-`following` links the stones of a chain in a ring. Empty and border points belong to chain 0, whose
-count only absorbs updates that concern no chain.
+`chain[p]` is 0 for an empty point, 3 for the border, else 4·head + 1 (Black) or 4·head + 2 (White). `head` is one point
+of the chain, the same for all its stones. The border has the bits of both colours. `liberties[head]` counts
+pseudo-liberties: every (stone, empty neighbour) pair of the chain. `following` links the stones of a chain in a ring.
+Empty and border points belong to chain 0; its count absorbs the updates of points without a chain.
 
-Four neighbours are handled at once, as four 16-bit lanes of one word (up, left, right, down): a lane
-is zero or not without a branch, and one comparison decides a whole neighbourhood. Random positions
-make nearly every branch on one neighbour a coin flip for the processor; see docs/performance.md.
+The four neighbours (up, left, right, down) are four 16-bit lanes of one word. Bit operations test all lanes at once,
+without a branch. In random positions a processor guesses nearly every second branch wrong; see docs/performance.md.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ WORDS = (MAX_SIZE * MAX_SIZE + 63) // 64
 
 BORDER = 3
 NEUTRAL = 1 << 14
-"""Start of chain 0's count: no game drifts by more than 4 a move, so it stays above 0 and below 2¹⁵."""
+"""Initial count of chain 0. It drifts by at most 4 a move, so it stays above 0 and below 2¹⁵."""
 
 board_dtype = np.dtype(
     [
@@ -40,7 +38,7 @@ board_dtype = np.dtype(
         ("passes", np.uint64),  # passes in a row; 2 ends the game
         ("num_moves", np.uint64),
         ("move_limit", np.uint64),
-        ("ko", np.uint64),  # point that simple ko forbids to the side to move, else 0
+        ("ko", np.uint64),  # point that simple ko forbids to the player to move, else 0
         ("balance", np.int64),  # black stones minus white stones
         ("komi", np.float64),
         ("key", np.uint64),  # Zobrist key of the stones
@@ -50,10 +48,10 @@ board_dtype = np.dtype(
         ("chain", np.uint16, (MAX_POINTS,)),
         ("liberties", np.uint16, (MAX_POINTS,)),
         ("following", np.uint16, (MAX_POINTS,)),
-        ("listed", np.uint16, (MAX_POINTS,)),  # scratch: empty points in a rollout, taken stones in `play`
-        ("laid", np.uint64, (2, WORDS)),  # the stones of Black and White, a bit a cell
-        ("earlier", np.uint64, (MAX_HISTORY, 2, WORDS)),  # the same before move number n, at n modulo 8
-        ("past", np.uint64, (MAX_MOVES + 1,)),  # keys of all positions so far, this one included
+        ("listed", np.uint16, (MAX_POINTS,)),  # scratch: empty points in a rollout, captured stones in `play`
+        ("laid", np.uint64, (2, WORDS)),  # the stones of Black and White, one bit a cell
+        ("earlier", np.uint64, (MAX_HISTORY, 2, WORDS)),  # the stones before move n, at n modulo 8
+        ("past", np.uint64, (MAX_MOVES + 1,)),  # keys of all positions so far, the present one included
     ],
     align=True,
 )
@@ -84,14 +82,14 @@ ONES = np.uint64(0x0001000100010001)
 def zobrist(point, kind):
     """The random word of a point: kind 0 black stone, 1 white stone, 2 ko.
 
-    Computed where it is needed: splitmix64's output at an index costs less than a table in the cache.
+    Computing splitmix64's output at an index costs less than reading a table from the processor's cache.
     """
     return mix(_SEED + _GOLDEN * (point * _4 + kind + _1))
 
 
 @compiled(inline=True)
 def remember(board):
-    """Adds the present position to those that may not come again."""
+    """Adds the present position to those that must not be repeated."""
     key = board.key
     board.past[board.num_past] = key
     board.num_past += _1
@@ -101,7 +99,7 @@ def remember(board):
 
 @compiled(inline=True)
 def is_past(board, key):
-    """Whether the stones have lain so before."""
+    """Whether an earlier position had this key."""
     if (board.seen[(key >> np.uint64(6)) & _63] >> (key & _63)) & _1 == _0:
         return False
     index = board.num_past
@@ -117,7 +115,7 @@ def is_past(board, key):
 
 @compiled(inline=True)
 def around(board, point, stride):
-    """The chain words of the four neighbours, one a lane."""
+    """The chain words of the four neighbours, one in each lane."""
     return (
         np.uint64(board.chain[point - stride])
         | (np.uint64(board.chain[point - _1]) << _16)
@@ -128,7 +126,7 @@ def around(board, point, stride):
 
 @compiled(inline=True)
 def not_zero(lanes):
-    """The high bit of each lane that is not zero; lanes are below 2¹⁵ + 1."""
+    """The high bit of each lane that is not zero; lanes are at most 2¹⁵."""
     return (lanes + _REST) & _HIGH
 
 
@@ -139,10 +137,10 @@ def _chain_liberties(board, lanes, shift):
 
 @compiled(inline=True)
 def liberties_after(board, lanes):
-    """Pseudo-liberties that each neighbour's chain keeps when a stone fills the point between them.
+    """The pseudo-liberties of each neighbour's chain after a stone fills the point between them.
 
-    A chain loses one for each lane it stands in. That is 4 less the lanes that differ, and all six
-    comparisons are two rotations of the word.
+    A chain loses one for each lane that it is in: 4 minus the number of lanes that differ from it. Two rotations of
+    the word make all six comparisons.
     """
     left = (
         _chain_liberties(board, lanes, _0)
@@ -170,15 +168,15 @@ def bits_of(lanes, colour):
 
 @compiled(inline=True)
 def safe(left, theirs):
-    """Not zero where the move is no suicide: a neighbour is empty, an own chain that keeps a liberty,
-    or an enemy chain that loses its last."""
+    """Not zero if the move is no suicide: a neighbour is empty, a chain of the mover keeps a liberty, or an enemy
+    chain loses its last one."""
     return not_zero(left) ^ (theirs << _15)
 
 
 @compiled(inline=True)
 def is_eye(board, point, enemy, stride):
-    """Whether a point among own stones is an eye: the enemy has no more than one of its diagonals, at
-    the border none."""
+    """Whether a point among stones of one colour is an eye: the enemy has at most one of its diagonal neighbours,
+    and none at the border."""
     lanes = (
         np.uint64(board.chain[point - stride - _1])
         | (np.uint64(board.chain[point - stride + _1]) << _16)
@@ -194,26 +192,27 @@ def is_eye(board, point, enemy, stride):
 
 
 @compiled(inline=True)
-def _merge(board, one, other):
-    """Joins two chains given by their words; the one with fewer pseudo-liberties, as a rule the
-    smaller, is rewritten. Returns the word of the whole."""
-    ours = np.uint64(board.liberties[one >> _2])
-    theirs = np.uint64(board.liberties[other >> _2])
-    if theirs > ours:
-        one, other = other, one
-    kept = one >> _2
-    head = other >> _2
-    stone = head
+def _merge(board, word, other):
+    """Joins two chains by their words and returns the word of the whole.
+
+    The chain with fewer pseudo-liberties is rewritten: as a rule it is the smaller one."""
+    count = np.uint64(board.liberties[word >> _2])
+    other_count = np.uint64(board.liberties[other >> _2])
+    if other_count > count:
+        word, other = other, word
+    head = word >> _2
+    old_head = other >> _2
+    stone = old_head
     while True:
-        board.chain[stone] = one
+        board.chain[stone] = word
         stone = np.uint64(board.following[stone])
-        if stone == head:
+        if stone == old_head:
             break
-    board.liberties[kept] = ours + theirs
-    link = board.following[kept]
-    board.following[kept] = board.following[head]
-    board.following[head] = link
-    return one
+    board.liberties[head] = count + other_count
+    link = board.following[head]
+    board.following[head] = board.following[old_head]
+    board.following[old_head] = link
+    return word
 
 
 @compiled(inline=True)
@@ -241,10 +240,10 @@ def _remove(board, head, stride, num_listed):
 
 @compiled(inline=True)
 def put_stone(board, point, colour, stride, lanes, left, num_listed):
-    """Puts a stone where it may lie, joins chains and takes what has no liberty.
+    """Puts down a legal stone, joins chains and captures chains without a liberty.
 
-    `lanes` and `left` are `around` and `liberties_after` of the point. Taken stones are appended to
-    `listed` from `num_listed` on; returns its new length. Keys, ko and balance are the caller's.
+    `lanes` and `left` are `around` and `liberties_after` of the point. Captured stones are appended to `listed` from
+    `num_listed` on; returns its new length. The caller updates keys, ko and balance.
     """
     theirs = bits_of(lanes, _1 - colour)
     mine = bits_of(lanes, colour) & ~theirs
@@ -270,22 +269,22 @@ def put_stone(board, point, colour, stride, lanes, left, num_listed):
         word = _merge(board, word, other)
         others &= (not_zero(lanes ^ (other * ONES)) >> _15) * _LANE
 
-    taken = theirs & ~(not_zero(left) >> _15)
-    while taken != _0:
-        other = (lanes >> trailing_zeros(taken)) & _LANE
+    captured = theirs & ~(not_zero(left) >> _15)
+    while captured != _0:
+        other = (lanes >> trailing_zeros(captured)) & _LANE
         num_listed = _remove(board, other >> _2, stride, num_listed)
-        taken &= not_zero(lanes ^ (other * ONES)) >> _15
+        captured &= not_zero(lanes ^ (other * ONES)) >> _15
     return num_listed
 
 
 @compiled(inline=True)
 def key_after(board, point, colour, lanes, left):
-    """Key of the stones as they would lie after a move that is no suicide."""
+    """Key of the stones after a move that is no suicide."""
     key = board.key ^ zobrist(point, colour)
     enemy = _1 - colour
-    taken = bits_of(lanes, enemy) & ~(not_zero(left) >> _15)
-    while taken != _0:
-        other = (lanes >> trailing_zeros(taken)) & _LANE
+    captured = bits_of(lanes, enemy) & ~(not_zero(left) >> _15)
+    while captured != _0:
+        other = (lanes >> trailing_zeros(captured)) & _LANE
         head = other >> _2
         stone = head
         while True:
@@ -293,7 +292,7 @@ def key_after(board, point, colour, lanes, left):
             stone = np.uint64(board.following[stone])
             if stone == head:
                 break
-        taken &= not_zero(lanes ^ (other * ONES)) >> _15
+        captured &= not_zero(lanes ^ (other * ONES)) >> _15
     return key
 
 
@@ -302,53 +301,53 @@ def key_after(board, point, colour, lanes, left):
 
 @compiled(inline=True)
 def used_points(board):
-    """Entries of the point arrays that a board of this width uses."""
+    """Number of entries of the point arrays that a board of this width uses."""
     return (board.width + _1) * (board.width + _2) + _1
 
 
 @compiled(inline=True)
 def reset_neutral(board):
-    """Takes back what chain 0's count has drifted by."""
+    """Resets the count of chain 0, which has drifted."""
     board.liberties[0] = _NEUTRAL
 
 
 @compiled
 def area_balance(board):
-    """Black area minus White area: stones, and empty regions that touch one colour only."""
+    """Black area minus White area: stones, and empty regions that touch stones of one colour only."""
     width = board.width
     stride = width + _1
-    reached = np.zeros(MAX_POINTS, np.uint8)
+    visited = np.zeros(MAX_POINTS, np.uint8)
     region = np.empty(MAX_POINTS, np.uint16)
     total = board.balance
     for start in range(stride + _1, stride * stride):
-        if board.chain[start] != 0 or reached[start]:
+        if board.chain[start] != 0 or visited[start]:
             continue
-        reached[start] = 1
+        visited[start] = 1
         region[0] = start
         size = 1
-        done = 0
-        touched = _0
-        while done < size:
-            point = np.uint64(region[done])
-            done += 1
+        index = 0
+        colours = _0
+        while index < size:
+            point = np.uint64(region[index])
+            index += 1
             for neighbour in (point - stride, point - _1, point + _1, point + stride):
                 word = np.uint64(board.chain[neighbour])
                 if word == _0:
-                    if not reached[neighbour]:
-                        reached[neighbour] = 1
+                    if not visited[neighbour]:
+                        visited[neighbour] = 1
                         region[size] = neighbour
                         size += 1
                 elif word != np.uint64(BORDER):
-                    touched |= word & np.uint64(3)
-        if touched == _1:
+                    colours |= word & np.uint64(3)
+        if colours == _1:
             total += size
-        elif touched == _2:
+        elif colours == _2:
             total -= size
     return total
 
 
 def empty_board(width: int, komi: float, move_limit: int) -> np.ndarray:
-    """A board without stones, Black to move, as an array of one record; its position is remembered."""
+    """A board without stones, Black to move, as an array of one record; its past holds this position."""
     boards = np.zeros(1, board_dtype)
     board = boards[0]
     board["width"] = width
@@ -366,6 +365,6 @@ def empty_board(width: int, komi: float, move_limit: int) -> np.ndarray:
 
 
 def point_of(action: int, width: int) -> int:
-    """The board's number of the point that an action names."""
+    """The point of an action."""
     row, column = divmod(action, width)
     return (row + 1) * (width + 1) + column + 1

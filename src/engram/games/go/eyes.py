@@ -1,7 +1,7 @@
-"""Shapes that make one eye only: where to play inside an enemy's, and which own stones may be given up there.
+"""Shapes that make only one eye: the vital point of an enemy's eye, and stones worth sacrificing inside it.
 
-The same small shapes serve both: empty points that an enemy's chains surround, and own stones that would be taken and
-leave such points behind.
+The same small shapes serve both: empty points among an enemy's chains, and stones of the mover that leave such points
+behind after their capture.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ LARGEST_EYE = 6
 
 @compiled
 def most_touched(cells, size, stride):
-    """The cell that most others touch, how many these are, and the pairs that touch."""
+    """The cell with the most neighbours in the shape, their number, and the number of neighbouring pairs."""
     middle, most, pairs = _0, 0, 0
     for i in range(size):
-        touching = 0
+        neighbours = 0
         for k in range(4):
             beside = neighbour(cells[i], stride, k)
             for j in range(size):
-                touching += cells[j] == beside
-        pairs += touching
-        if touching > most:
-            middle, most = cells[i], touching
+                neighbours += cells[j] == beside
+        pairs += neighbours
+        if neighbours > most:
+            middle, most = cells[i], neighbours
     return middle, most, pairs // 2
 
 
 @compiled(inline=True)
 def has_middle(size, most, pairs):
-    """Whether a shape has one vital point: three cells, a T of four, a cross or bulky five, a rabbity six."""
+    """Whether a shape has one vital point: three cells, a pyramid four, a cross or bulky five, a rabbity six."""
     if size < 5:
         return size == 3 or (size == 4 and most == 3)
     if size == 5:
@@ -48,27 +48,27 @@ def has_middle(size, most, pairs):
 
 @compiled
 def _vital_point(board, start, colour, stride):
-    """The middle of the region of empty points around `start`, if it has one and no stone of `colour` is beside it."""
+    """The vital point of the empty region around `start`; 0 if it has none or touches a stone of `colour`."""
     cells = np.empty(LARGEST_EYE, np.uint64)
     cells[0] = start
     size = 1
-    done = 0
-    while done < size:
+    index = 0
+    while index < size:
         for k in range(4):
-            beside = neighbour(cells[done], stride, k)
+            beside = neighbour(cells[index], stride, k)
             kind = np.uint64(board.chain[beside]) & _3
             if kind == _1 + colour:
                 return _0
             if kind == _0:
-                known = False
+                is_listed = False
                 for i in range(size):
-                    known = known or cells[i] == beside
-                if not known:
+                    is_listed = is_listed or cells[i] == beside
+                if not is_listed:
                     if size == LARGEST_EYE:
                         return _0
                     cells[size] = beside
                     size += 1
-        done += 1
+        index += 1
     if size < 3:
         return _0
     vital, most, pairs = most_touched(cells, size, stride)
@@ -76,35 +76,35 @@ def _vital_point(board, start, colour, stride):
 
 
 @compiled(inline=True)
-def _has_own_beside(lanes, colour):
+def _touches(lanes, colour):
     return bits_of(lanes, colour) & ~bits_of(lanes, _1 - colour) != _0
 
 
 @compiled
 def _may_be_eye(board, start, colour, stride):
-    """Whether the points up to two steps away leave it open that `start` lies in an enemy eye of three to six points.
+    """Whether `start` may be in an enemy eye of three to six points, judged by the points up to two steps away.
 
-    Nearly always they do not, and that is seen without a list.
+    The answer is nearly always no, and this test needs no list of cells.
     """
     lanes = around(board, start, stride)
-    if _has_own_beside(lanes, colour) or not has_empty(lanes):
+    if _touches(lanes, colour) or not has_empty(lanes):
         return False
     beside, beyond = _0, _0
     for k in range(4):
         point = neighbour(start, stride, k)
         if board.chain[point] == 0:
             lanes = around(board, point, stride)
-            if _has_own_beside(lanes, colour):
+            if _touches(lanes, colour):
                 return False
             beside += _1
             beyond += _3 - popcount(not_zero(lanes))
-    # A point two steps away is met from two sides at the most.
+    # A point two steps away is counted from at most two sides.
     return beside + (beyond + _1) // _2 < np.uint64(LARGEST_EYE)
 
 
 @compiled
 def nakade(board, last, colour, stride, ko):
-    """The middle of an enemy eye of three to six points beside the last move, where a stone leaves it one eye."""
+    """The vital point of an enemy eye of three to six points beside the last move, else 0."""
     for k in range(4):
         start = neighbour(last, stride, k)
         if board.chain[start] == 0 and _may_be_eye(board, start, colour, stride):
@@ -116,9 +116,9 @@ def nakade(board, last, colour, stride, ko):
 
 @compiled
 def kills_when_taken(board, point, colour, stride):
-    """Whether a self-atari's chain, once taken, leaves points that make one eye only.
+    """Whether the chain of a self-atari leaves points that make only one eye after its capture.
 
-    One or two points do, a square of four, and shapes with a vital point, which is played next.
+    These are one or two points, a square of four, and shapes with a vital point, which is played next.
     """
     cells = np.empty(LARGEST_EYE, np.uint64)
     cells[0] = point
@@ -129,16 +129,16 @@ def kills_when_taken(board, point, colour, stride):
             continue
         head = word >> _2
         stone = head
-        known = False
+        is_listed = False
         for i in range(size):
-            known = known or np.uint64(board.chain[cells[i]]) == word
-        while not known:
+            is_listed = is_listed or np.uint64(board.chain[cells[i]]) == word
+        while not is_listed:
             if size == LARGEST_EYE:
                 return False
             cells[size] = stone
             size += 1
             stone = np.uint64(board.following[stone])
-            known = stone == head
+            is_listed = stone == head
     if size <= 2:
         return True
     _, most, pairs = most_touched(cells, size, stride)

@@ -1,10 +1,9 @@
-"""Heavy Go rollouts: each move answers the last one where a tactic knows how, and is drawn uniformly elsewhere.
+"""Heavy Go rollouts: a move answers the last one by a tactic, or is drawn uniformly.
 
-The first answers the move that led to the state.
-The order is escape, capture, nakade, race, pattern, capture anywhere, each tried with a probability of its own. Drawn
-moves are no self-atari, with a probability too, unless what they give up kills.
-`heavy(state, rng, moves, writes, …)` takes them as arguments, so that a rollout of one's own with other weights, or
-with another tactic in front, is a few lines (docs/methods/rollouts.md).
+The first move answers the move before the state. The tactics are escape, capture, nakade, race, pattern and capture
+anywhere, in this order; each is tried with its probability. A drawn self-atari is drawn again, also with a probability,
+unless the sacrifice kills. `heavy(state, rng, moves, writes, …)` has these probabilities as arguments, so a rollout
+with other weights, or with one more tactic, takes a few lines (docs/methods/rollouts.md).
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _3 = np.uint64(3)
 
 @compiled(inline=True)
 def answer(board, last, colour, stride, ko, rng, escapes, captures, nakades, races, patterns):
-    """The point of the first tactic that has an answer to the last move, else 0."""
+    """The answer of the first tactic that has one to the last move, else 0."""
     if random_float(rng) < escapes:
         point = escape(board, last, colour, stride, ko)
         if point != _0:
@@ -60,8 +59,8 @@ def answer(board, last, colour, stride, ko, rng, escapes, captures, nakades, rac
 
 
 @compiled(inline=True)
-def drawn(board, colour, stride, num_empty, ko, rng, cautious):
-    """Index in the list of a point drawn among those that are legal and no own eye, or `num_empty` for none."""
+def draw(board, colour, stride, num_empty, ko, rng, cautious):
+    """Draws a legal point that is no eye of the mover; returns its index in the list, or `num_empty` for none."""
     candidates = num_empty
     while candidates > _0:
         index = np.uint64(random_below(rng, np.int64(candidates)))
@@ -79,14 +78,37 @@ def drawn(board, colour, stride, num_empty, ko, rng, cautious):
     return num_empty
 
 
+@compiled(inline=True)
+def index_of(board, point):
+    """The index of an empty point in the list."""
+    index = _0
+    while board.listed[index] != point:
+        index += _1
+    return index
+
+
+@compiled(inline=True)
+def place(board, index, colour, stride, num_empty):
+    """Plays on the listed point at `index`; returns the new length of the list, the ko point (0: none) and the gain."""
+    point = np.uint64(board.listed[index])
+    lanes = around(board, point, stride)
+    theirs = bits_of(lanes, _1 - colour)
+    left = liberties_after(board, lanes)
+    rest = num_empty - _1
+    board.listed[index] = board.listed[rest]
+    num_empty = put_stone(board, point, colour, stride, lanes, left, rest)
+    ko = np.uint64(board.listed[rest]) if num_empty == rest + _1 and theirs == ONES else _0
+    return num_empty, ko, np.int64(num_empty - rest + _1)
+
+
 @compiled
 def heavy(board, rng, moves, writes, escapes, captures, nakades, races, patterns, anywhere, cautious):
     """Plays to the end in place and returns the value for Black.
 
     Args:
-      moves, writes: where moves are written down, and whether (`moves.py`).
-      escapes, captures, nakades, races, patterns, anywhere: probability that each tactic is tried, in [0, 1].
-      cautious: probability that a drawn self-atari which kills nothing is drawn anew.
+      moves, writes: the buffer for the moves (`engram.games.game.note`), and whether to write them.
+      escapes, captures, nakades, races, patterns, anywhere: probability of trying each tactic, in [0, 1].
+      cautious: probability of drawing again after a self-atari that kills nothing, in [0, 1].
     """
     room = np.int64(moves[0]) if writes else 0
     written = np.int64(0)
@@ -101,20 +123,17 @@ def heavy(board, rng, moves, writes, escapes, captures, nakades, races, patterns
     ko = board.ko
     colour = board.colour
     last = last_point(board)
-    played = _0
-    limit = _3 * board.width * board.width
-    for _ in range(limit):
+    num_moves = _0
+    for _ in range(_3 * board.width * board.width):
         point = _0
         if last != _0:
             point = answer(board, last, colour, stride, ko, rng, escapes, captures, nakades, races, patterns)
         if point == _0 and random_float(rng) < anywhere:
             point = capture_anywhere(board, colour, num_empty, stride, ko, rng)
         if point != _0:
-            index = _0
-            while board.listed[index] != point:
-                index += _1
+            index = index_of(board, point)
         else:
-            index = drawn(board, colour, stride, num_empty, ko, rng, cautious)
+            index = draw(board, colour, stride, num_empty, ko, rng, cautious)
         if index == num_empty:
             passes += _1
             last = _0
@@ -124,21 +143,14 @@ def heavy(board, rng, moves, writes, escapes, captures, nakades, races, patterns
         else:
             passes = _0
             last = np.uint64(board.listed[index])
-            lanes = around(board, last, stride)
-            theirs = bits_of(lanes, _1 - colour)
-            left = liberties_after(board, lanes)
-            rest = num_empty - _1
-            board.listed[index] = board.listed[rest]
-            num_empty = put_stone(board, last, colour, stride, lanes, left, rest)
-            ko = np.uint64(board.listed[rest]) if num_empty == rest + _1 and theirs == ONES else _0
-            gain = np.int64(num_empty - rest + _1)
+            num_empty, ko, gain = place(board, index, colour, stride, num_empty)
             board.balance += gain if colour == _0 else -gain
             if writes:
                 written = note(moves, written, room, np.int64(action_of(last, board.width)), np.int64(colour))
         colour = _1 - colour
-        played += _1
+        num_moves += _1
     board.colour = colour
-    board.num_moves += played
+    board.num_moves += num_moves
     board.passes = _2
     board.ko = _0
     if writes:
@@ -147,10 +159,10 @@ def heavy(board, rng, moves, writes, escapes, captures, nakades, races, patterns
 
 
 def heavy_rollout(state, rng):
-    """The usual weights."""
+    """A heavy rollout with the default weights."""
     return heavy(state, rng, nowhere(), False, 0.95, 0.95, 0.95, 0.7, 0.95, 0.3, 0.8)
 
 
 def heavy_rollout_moves(state, rng, moves):
-    """The same, written down."""
+    """`heavy_rollout`, which also writes its moves."""
     return heavy(state, rng, moves, True, 0.95, 0.95, 0.95, 0.7, 0.95, 0.3, 0.8)

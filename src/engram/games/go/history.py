@@ -1,7 +1,7 @@
 """The last boards of a Go game as words of bits, and the planes that a network sees of them.
 
-A board is two words' rows, Black's stones and White's; bit row·size + column, as actions are numbered.
-`play` keeps them, rollouts do not: they end where nobody looks back.
+A board has a row of words for the stones of Black and one for those of White; the bit of a cell is its action.
+`play` keeps the boards; rollouts do not, because their end needs no history.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _6 = np.uint64(6)
 _63 = np.uint64(63)
 _SLOT = np.uint64(MAX_HISTORY - 1)
 KOMI_SCALE = 1.0 / 15.0
-"""Times komi: between -1 and 1 for those in use."""
+"""Factor that brings the usual komi into [-1, 1]."""
 
 
 @compiled(inline=True)
@@ -28,7 +28,7 @@ def used_words(board):
 
 @compiled(inline=True)
 def keep_board(board):
-    """Before a move: the stones as they lie become the board before."""
+    """Stores the stones before a move."""
     slot = board.num_moves & _SLOT
     for word in range(used_words(board)):
         board.earlier[slot, 0, word] = board.laid[0, word]
@@ -37,7 +37,7 @@ def keep_board(board):
 
 @compiled(inline=True)
 def last_point(board):
-    """The point of the move that `play` made last, or 0: at the start, after a pass, or set up without a move."""
+    """The point of the last move of `play`; 0 at the start, after a pass, or on a board that was set up."""
     if board.num_moves == np.uint64(0) or board.passes != np.uint64(0):
         return np.uint64(0)
     slot = (board.num_moves - _1) & _SLOT
@@ -52,13 +52,13 @@ def last_point(board):
 
 @compiled(inline=True)
 def flip_stone(board, cell, colour):
-    """Lays or takes the stone of a cell."""
+    """Adds or removes the stone of a cell."""
     board.laid[colour, cell >> _6] ^= _1 << (cell & _63)
 
 
 @compiled(inline=True)
 def copy_boards(target, source):
-    """Copies what is used of the boards kept."""
+    """Copies the used part of the stored boards."""
     for word in range(used_words(source)):
         for colour in range(np.uint64(2)):
             target.laid[colour, word] = source.laid[colour, word]
@@ -73,8 +73,8 @@ def _spread(words, area, planes, first):
 
 
 def encode_history(state, planes, steps):
-    """The mover's and the other's stones now, one move ago … `steps` moves ago, then one plane of komi for
-    the mover; returns how many planes. Boards before the first are empty."""
+    """Stones of the mover and of the opponent now, one move ago … `steps` moves ago, then one plane of komi for the
+    mover; returns the number of planes. Boards before the first are empty."""
     area = state.width * state.width
     mine = state.colour
     _spread(state.laid[mine], area, planes, np.uint64(0))

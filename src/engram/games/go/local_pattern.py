@@ -1,4 +1,4 @@
-"""What lies around the last move in Go: the places of a search that are alike."""
+"""The surroundings of the last move in Go, by which positions of a search are alike."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _0 = np.uint64(0)
 _1 = np.uint64(1)
 _BORDER = 3
 _CELLS = 25
-_KO = 50  # cells 0 … 24 are what stands there, 25 … 49 stones in atari, from 50 on the ko
+_KO = 50  # words 0 … 24 are contents of cells, 25 … 49 stones in atari, from 50 on the ko
 
 
 def local_pattern(state, action):
-    """The 5×5 points around a move just made (empty, Black, White, border), which stones are in atari, and the ko.
+    """A hash of the 5×5 points around the last move (empty, Black, White, border), the stones in atari, and the ko.
 
-    After a pass the ko alone, which is none. Source: KataGo's buckets (docs/KataGoMethods.md).
-    Deviation: as it lies after the move, where KataGo looks before it.
+    After a pass it is 0. Source: KataGo's buckets (docs/KataGoMethods.md).
+    Deviation: the board after the move, where KataGo takes the board before it.
     """
     width = np.int64(state.width)
     stride = state.width + _1

@@ -1,7 +1,7 @@
-"""What a Go player sees at a glance: a weight for each move, as the prior of a search without a network.
+"""A weight for each move of Go by simple rules, as the prior of a search without a network.
 
-Weights are the wins that starting visits would hold: an ordinary move `EVEN`, more for taking and saving stones, for
-good shape and for being near the last move, next to nothing for filling an eye and for self-atari.
+A weight is the number of wins among starting visits: `EVEN` for an ordinary move; more for captures, rescues, good
+shape and points near the last move; almost nothing for filling an eye and for self-atari.
 
 Source: the priors of michi (P. Baudiš, 2015) and of Fuego; distance is Manhattan's, not along chains.
 """
@@ -19,17 +19,17 @@ from engram.native.jit import compiled
 EVEN = 6.0
 BAD = 0.5
 PASS = 1.0
-TACTIC = 15.0  # taking or saving one stone; twice that for several
+TACTIC = 15.0  # capturing or saving one stone; twice that for several
 SHAPE = 10.0
 NEAR = np.array([0.0, 24.0, 22.0, 8.0])
-"""By distance from the last move, 1 to 3."""
+"""Weight by distance from the last move, 1 to 3."""
 EDGE = 2.0
-"""An empty neighbourhood at the border."""
+"""Weight of a point at the border without a stone next to it."""
 
 
 @compiled
 def _stones_at_stake(board, point, stride):
-    """0, or 1 where this is the last liberty of a stone of either side, 2 where of several stones."""
+    """1 if the point is the last liberty of a single stone of either colour, 2 of several stones, else 0."""
     most = 0
     for k in range(4):
         beside = neighbour(point, stride, k)
@@ -61,9 +61,9 @@ def worth(board, point, last, colour, stride):
         distance = abs(rows) + abs(columns)
         if distance < len(NEAR):
             weight += NEAR[distance]
-    alone = bits_of(lanes, np.uint64(0)) ^ bits_of(lanes, np.uint64(1))
+    stones = bits_of(lanes, np.uint64(0)) ^ bits_of(lanes, np.uint64(1))
     border = bits_of(lanes, np.uint64(0)) & bits_of(lanes, np.uint64(1))
-    if border != np.uint64(0) and alone == np.uint64(0) and weight == EVEN:
+    if border != np.uint64(0) and stones == np.uint64(0) and weight == EVEN:
         weight = EDGE
     return weight
 

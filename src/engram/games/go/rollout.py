@@ -1,8 +1,8 @@
-"""Uniform Go rollouts: every point that is no own eye, no suicide and no ko is equally likely.
+"""Uniform Go rollouts: every point that is no eye of the mover, no suicide and no ko is equally likely.
 
-A try draws one of the empty points; a point that cannot be played is swapped out of the range of the
-draw, so what is left stays uniform, and an empty range means a pass. All numbers that change at every
-try live in local variables: Numba cannot know that a store to the board leaves them alone.
+Each try draws one of the empty points. An unplayable point is swapped out of the range of the draw, so the rest stays
+uniform; an empty range means a pass. All numbers that change at every try are local variables: Numba cannot know that
+a store to the board leaves them alone.
 """
 
 from __future__ import annotations
@@ -41,10 +41,9 @@ def _next_word(a, b):
 
 @compiled(inline=True)
 def _turn(board, colour, stride, num_empty, ko, draw, a, b):
-    """One move of `colour`; its gain is the stone and those taken, 0 where it has to pass. The point comes last.
+    """One move of `colour`; returns its gain (its stone and captured ones; 0: a pass) first and its point last.
 
-    The next draw is made before the outcome of this one is known: after a branch that the processor
-    guessed wrongly it is already there.
+    The next number is drawn before this try is decided, so that it is ready after a mispredicted branch.
     """
     enemy = _1 - colour
     candidates = num_empty
@@ -74,7 +73,7 @@ def _turn(board, colour, stride, num_empty, ko, draw, a, b):
 
 @compiled(inline=True)
 def list_empty(board, stride):
-    """Lists the empty points in the order of the board, so that rollouts depend on the position only."""
+    """Lists the empty points in the order of the board, so that rollouts depend on the position alone."""
     count = _0
     for point in range(stride + _1, stride * stride):
         board.listed[count] = point
@@ -84,7 +83,7 @@ def list_empty(board, stride):
 
 @compiled(inline=True)
 def _settled_balance(board, stride, num_empty):
-    """`area_balance` where no empty point has an empty neighbour."""
+    """`area_balance` of a board on which no empty point has an empty neighbour."""
     balance = board.balance
     for index in range(num_empty):
         lanes = around(board, np.uint64(board.listed[index]), stride)
@@ -94,7 +93,7 @@ def _settled_balance(board, stride, num_empty):
 
 @compiled(inline=True)
 def action_of(point, width):
-    """The action that plays on a point."""
+    """The action of a point."""
     row = point // (width + 1) - 1
     return point - (row + 1) * (width + 1) - 1 + row * width
 
@@ -125,16 +124,16 @@ def _uniform(board, rng, moves, writes):
     colour = board.colour
     balance = board.balance
     limit = _3 * board.width * board.width
-    played = _0
-    while passes < _2 and played < limit:
+    num_moves = _0
+    while passes < _2 and num_moves < limit:
         if colour == _0:
             gain, num_empty, ko, draw, a, b, point = _turn(board, _0, stride, num_empty, ko, draw, a, b)
             balance += np.int64(gain)
             if writes and gain:
                 written = note(moves, written, room, np.int64(point), 0)
             passes = _0 if gain else passes + _1
-            played += _1
-            if passes == _2 or played == limit:
+            num_moves += _1
+            if passes == _2 or num_moves == limit:
                 break
         colour = _0
         gain, num_empty, ko, draw, a, b, point = _turn(board, _1, stride, num_empty, ko, draw, a, b)
@@ -142,11 +141,11 @@ def _uniform(board, rng, moves, writes):
         if writes and gain:
             written = note(moves, written, room, np.int64(point), 1)
         passes = _0 if gain else passes + _1
-        played += _1
+        num_moves += _1
     rng.word[0] = a
     rng.word[1] = b
-    board.colour = (board.colour + played) & _1
-    board.num_moves += played
+    board.colour = (board.colour + num_moves) & _1
+    board.num_moves += num_moves
     board.balance = balance
     board.ko = _0
     board.passes = _2
@@ -161,12 +160,11 @@ def _uniform(board, rng, moves, writes):
 def rollout(board, rng):
     """Plays uniformly to two passes in a row or 3·width² moves; returns the value for Black.
 
-    Leaves a board that is over. Its stones, balance and number of moves are right; the key and the
-    past positions are not continued.
+    The board is then over. Its stones, balance and number of moves are right; its key and past positions are not.
     """
     return _uniform(board, rng, nowhere(), False)
 
 
 def rollout_moves(board, rng, moves):
-    """`rollout`, which writes its moves down, passes left out."""
+    """`rollout`, which also writes its moves, without passes."""
     return _uniform(board, rng, moves, True)

@@ -1,13 +1,13 @@
 """Go on boards of 2×2 to 25×25: area scoring with komi, suicide forbidden, positional superko.
 
-A game ends by two passes in a row or at a move limit, and is then scored as the stones lie. A move may
-not bring back any earlier arrangement of the stones, whoever is to move (the start counts, a pass
-repeats nothing). Black is player 0. Action row·size + column, row 0 on top; size² is the pass.
+A game ends by two passes in a row or at a move limit; every stone on the board then counts as alive. A move must not
+repeat any earlier arrangement of the stones, the start included, whichever player is to move; a pass repeats nothing.
+Black is player 0. An action is row·size + column, row 0 on top; size² is the pass.
 
-Rollouts know simple ko only, never fill an own eye, and pass only when nothing else is left.
+Rollouts apply simple ko only, never fill an eye of the mover, and pass only without another move.
 
-Source: the area scoring and positional superko of the Tromp-Taylor rules, with their permission of
-suicide taken away.
+Source: the area scoring and positional superko of the Tromp-Taylor rules.
+Deviation: suicide is forbidden.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def legal_actions(state, actions):
         return 0
     stride = state.width + _1
     colour = state.colour
-    # Until stones have been taken every move adds one to all that lay before, and repeats nothing.
+    # Before the first capture every move adds a stone, so no position repeats.
     fresh = state.captures == _0
     count = 0
     action = 0
@@ -114,19 +114,19 @@ def play(state, action):
     reset_neutral(state)
     lanes = around(state, point, stride)
     left = liberties_after(state, lanes)
-    taken = put_stone(state, point, colour, stride, lanes, left, _0)
+    captured = put_stone(state, point, colour, stride, lanes, left, _0)
     key = state.key ^ zobrist(point, colour)
     flip_stone(state, place, colour)
-    for index in range(taken):
-        lost = np.uint64(state.listed[index])
-        key ^= zobrist(lost, _1 - colour)
-        flip_stone(state, (lost // stride - _1) * width + lost % stride - _1, _1 - colour)
+    for index in range(captured):
+        stone = np.uint64(state.listed[index])
+        key ^= zobrist(stone, _1 - colour)
+        flip_stone(state, (stone // stride - _1) * width + stone % stride - _1, _1 - colour)
     state.key = key
-    if taken != _0:
+    if captured != _0:
         state.captures += _1
-        if taken == _1 and bits_of(lanes, _1 - colour) == ONES:
+        if captured == _1 and bits_of(lanes, _1 - colour) == ONES:
             state.ko = np.uint64(state.listed[0])
-    gain = np.int64(taken) + 1
+    gain = np.int64(captured) + 1
     state.balance += gain if colour == _0 else -gain
     remember(state)
     return 1 if _is_over(state) else 0
@@ -214,8 +214,8 @@ def encode(state, planes):
 
 
 @compiled
-def _lay(state, point, colour):
-    """Lays a stone of a diagram; whether it may lie there (it takes nothing and has a liberty)."""
+def _put_diagram_stone(state, point, colour):
+    """Puts down a stone of a diagram; returns whether it captures nothing and has a liberty."""
     stride = state.width + _1
     lanes = around(state, point, stride)
     left = liberties_after(state, lanes)
@@ -233,7 +233,7 @@ def _lay(state, point, colour):
 
 
 LARGEST_KOMI = 1e5
-"""Names of games hold six digits of komi."""
+"""Komi is less than this; a game's name has six digits of it."""
 
 
 def go(size: int, komi: float = 7.5, move_limit: int | None = None) -> Game:
@@ -241,34 +241,20 @@ def go(size: int, komi: float = 7.5, move_limit: int | None = None) -> Game:
 
     Args:
       size: points on a side, 2 to 25.
-      komi: points added to White's area; a whole number (draws are possible) or a half, less than 100,000 either way.
-      move_limit: moves, passes included, after which the game is scored as it stands; 1 to 1875,
-        default 3·size².
+      komi: points added to White's area; a whole number (draws are possible) or a half, between -100,000 and 100,000.
+      move_limit: moves, passes included, after which the game ends; 1 to 1875, default 3·size².
 
     Values are 1 where Black's area is more than White's with komi, -1 where it is less, else 0.
 
     Raises:
       InvalidSpecification: a number out of range.
 
-    Cost: one compiled code serves every size; a state takes 21 kB, of which `copy` moves what is used.
-    Deviation: the hash of a position leaves out its history, so superko can forbid different moves in
-      states of equal hash; passes in a row and simple ko are part of it. Rollouts end after 3·size²
-      moves whatever the move limit.
+    Cost: all sizes share their machine code; a state takes 21 kB, and `copy` moves the used part of it.
+    Deviation: the hash of a position leaves out its history, so superko can forbid different moves in states of
+      equal hash; passes in a row and simple ko are part of it. Rollouts end after 3·size² moves at any move limit.
     """
-    if isinstance(size, bool) or not isinstance(size, int | np.integer) or not 2 <= size <= MAX_SIZE:
-        raise InvalidSpecification(f"a Go board has 2 to {MAX_SIZE} points on a side, not {size}")
-    if isinstance(komi, bool) or not isinstance(komi, (int, float, np.number)):
-        raise InvalidSpecification(f"komi is a number, not {komi!r}")
-    if LARGEST_KOMI <= abs(komi) < math.inf:
-        raise InvalidSpecification(f"komi is less than {LARGEST_KOMI:,.0f} points either way")
-    if not (np.isfinite(komi) and float(2 * komi).is_integer()):
-        raise InvalidSpecification(f"komi is a whole number or a half, not {komi}")
-    komi = float(komi) + 0.0  # never -0, which would have a name of its own
-    limit = 3 * size * size if move_limit is None else move_limit
-    if not 1 <= limit <= MAX_MOVES:
-        raise InvalidSpecification(f"move_limit is {limit}, it must be 1 to {MAX_MOVES}")
-    size = int(size)
-    initial = empty_board(size, komi, int(limit))
+    size, komi, limit = _checked_options(size, komi, move_limit)
+    initial = empty_board(size, komi, limit)
     names = [f"{LETTERS[column]}{size - row}" for row in range(size) for column in range(size)]
     options = f",move_limit={limit}" if limit != 3 * size * size else ""
     return Game(
@@ -276,7 +262,7 @@ def go(size: int, komi: float = 7.5, move_limit: int | None = None) -> Game:
         state=initial,
         constants=("width", "komi", "move_limit"),
         num_actions=size * size + 1,
-        max_moves=int(limit),
+        max_moves=limit,
         legal_actions=legal_actions,
         play=play,
         outcome=outcome,
@@ -301,6 +287,27 @@ def go(size: int, komi: float = 7.5, move_limit: int | None = None) -> Game:
     )
 
 
+def _checked_options(size: int, komi: float, move_limit: int | None) -> tuple[int, float, int]:
+    """Size, komi and move limit of a game, its default filled in; see `go` for their ranges.
+
+    Raises:
+      InvalidSpecification: a number out of range.
+    """
+    if isinstance(size, bool) or not isinstance(size, int | np.integer) or not 2 <= size <= MAX_SIZE:
+        raise InvalidSpecification(f"a Go board has 2 to {MAX_SIZE} points on a side, not {size}")
+    if isinstance(komi, bool) or not isinstance(komi, (int, float, np.number)):
+        raise InvalidSpecification(f"komi is a number, not {komi!r}")
+    if LARGEST_KOMI <= abs(komi) < math.inf:
+        raise InvalidSpecification(f"komi is less than {LARGEST_KOMI:,.0f} points either way")
+    if not (np.isfinite(komi) and float(2 * komi).is_integer()):
+        raise InvalidSpecification(f"komi is a whole number or a half, not {komi}")
+    komi = float(komi) + 0.0  # -0 would give the same game a second name
+    limit = 3 * size * size if move_limit is None else move_limit
+    if not 1 <= limit <= MAX_MOVES:
+        raise InvalidSpecification(f"move_limit is {limit}, it must be 1 to {MAX_MOVES}")
+    return int(size), komi, int(limit)
+
+
 # ------------------------------------------------------------------------------------- diagrams
 
 
@@ -313,32 +320,32 @@ def stones(state: State) -> np.ndarray:
 
 def chains(state: State) -> list[list[int]]:
     """The points of every chain of stones, as actions."""
-    found: dict[int, list[int]] = {}
+    points: dict[int, list[int]] = {}
     width = int(state["width"])
     for action in range(width * width):
         word = int(state["chain"][int(point_of(action, width))])
         if word:
-            found.setdefault(word, []).append(action)
-    return list(found.values())
+            points.setdefault(word, []).append(action)
+    return list(points.values())
 
 
 def area(state: State) -> int:
-    """Black area minus White area as the stones lie, without komi; the game need not be over."""
+    """Black area minus White area, without komi; the game need not be over."""
     return int(area_balance(state.reshape(-1)[0]))
 
 
 def turn_to(state: State, player: int) -> State:
-    """The same stones with `player` to move: nobody has passed, no simple ko stands, superko as before."""
-    turned = state.copy()
-    turned["colour"], turned["passes"], turned["ko"] = player, 0, 0
-    return turned
+    """The same stones with `player` to move, no pass before and no simple ko; superko keeps its history."""
+    position = state.copy()
+    position["colour"], position["passes"], position["ko"] = player, 0, 0
+    return position
 
 
 def render(state: State) -> str:
-    """Diagram with coordinates, X for Black and O for White, and who is to play."""
+    """Diagram with coordinates, X for Black and O for White, and the player to move."""
     width = int(state["width"])
-    heads = "   " + " ".join(LETTERS[:width])
-    lines = [heads]
+    letters = "   " + " ".join(LETTERS[:width])
+    lines = [letters]
     for row, cells in enumerate(stones(state)):
         lines.append(f"{width - row:2d} {' '.join(_MARKS[cell] for cell in cells)} {width - row}")
     if state["passes"] >= 2 or state["num_moves"] >= state["move_limit"]:
@@ -347,15 +354,15 @@ def render(state: State) -> str:
         ending = f"{'O' if state['colour'] else 'X'} to play"
         if state["passes"]:
             ending += ", the other has passed"
-    return "\n".join([*lines, heads, ending])
+    return "\n".join([*lines, letters, ending])
 
 
 def parse(diagram: str, initial: np.ndarray) -> State:
-    """The state that a diagram shows, with nothing before it.
+    """The state that a diagram shows, without a history.
 
     Args:
       diagram: rows of X, O and dots, top row first; spaces, row numbers and column letters are ignored.
-        A line "O to play" or "White to play" says who moves, else it is Black.
+        A line "O to play" or "White to play" gives White the move, else Black moves.
       initial: the game's initial state, for size, komi and move limit.
 
     Raises:
@@ -364,12 +371,12 @@ def parse(diagram: str, initial: np.ndarray) -> State:
     state = initial.copy().reshape(-1)[0:1]
     board = state[0]
     width = int(board["width"])
-    rows = [found[1] for found in map(_ROW.match, diagram.splitlines()) if found]
+    rows = [row[1] for row in map(_ROW.match, diagram.splitlines()) if row]
     marks = ["".join(row.split()).upper() for row in rows]
     if len(marks) != width or any(len(line) != width for line in marks):
         raise InvalidState(f"the diagram must have {width} lines of {width} marks, each X, O or a dot")
     for action, mark in enumerate("".join(marks)):
-        if mark == "." or _lay(board, np.uint64(point_of(action, width)), np.uint64(mark == "O")):
+        if mark == "." or _put_diagram_stone(board, np.uint64(point_of(action, width)), np.uint64(mark == "O")):
             continue
         name = f"{LETTERS[action % width]}{width - action // width}"
         raise InvalidState(f"the diagram has a chain without liberty at or next to {name}")

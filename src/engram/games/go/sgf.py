@@ -1,7 +1,7 @@
-"""Games of Go as SGF files: the main line of a file as moves, a game as a file.
+"""Games of Go as SGF files: the main line of a file as moves, and a game as a file.
 
-What a file may say goes beyond what a game of ours can be, so every file is checked move by move as it
-is read: stones without a liberty, moves onto stones, suicide and repetitions are refused.
+A file may hold moves that our rules forbid, so reading checks every move: it refuses stones without a liberty, moves
+onto stones, suicide and repetitions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HUNDREDTHS = {275, 325, 375, 550, 650, 750}
 _COLOURS = ("b", "w")
 
 Move = tuple[int, int]
-"""Who moved (0 is Black) and the action."""
+"""The player (0 is Black) and the action."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class GameFile:
 
     Attributes:
       game: of the file's size and komi.
-      start: the position before the first move, set-up stones among it.
-      moves: who moved and where; the same side may move twice in a row.
+      start: the position before the first move, with set-up stones.
+      moves: player and action of each; one player may move twice in a row.
     """
 
     game: Game
@@ -44,7 +44,7 @@ class GameFile:
     moves: tuple[Move, ...]
 
     def position(self, number: int | None = None) -> State:
-        """The position after so many moves, default all.
+        """The position after `number` moves, default all.
 
         Raises:
           InvalidState: the file has fewer moves.
@@ -59,12 +59,12 @@ class GameFile:
 
 
 def is_go(game: Game) -> bool:
-    """Whether a game is one that `go` made."""
+    """Whether `go` made this game."""
     return game.compiled and game.state_dtype == board_dtype
 
 
 def play_as(game: Game, state: State, player: int, action: int) -> State:
-    """The state after a move by `player`, whoever is to move, also after two passes: people correct and resume games.
+    """The state after a move by `player`, out of turn or after two passes too: people correct and resume games.
 
     Raises:
       IllegalAction: the move is not legal for that player, or the game's move limit is reached.
@@ -73,9 +73,9 @@ def play_as(game: Game, state: State, player: int, action: int) -> State:
 
 
 def on_move(game: Game, state: State, player: int) -> State:
-    """The state with `player` to move; the same one where that is so and the game goes on."""
-    goes_on = game.to_play(state) == player and not game.is_over(state)
-    return state if goes_on else turn_to(state, player)
+    """The state with `player` to move; the argument itself if `player` is to move and the game is not over."""
+    is_turn = game.to_play(state) == player and not game.is_over(state)
+    return state if is_turn else turn_to(state, player)
 
 
 def read_sgf(source: str | bytes | Path, game: Game | None = None) -> GameFile:
@@ -83,12 +83,11 @@ def read_sgf(source: str | bytes | Path, game: Game | None = None) -> GameFile:
 
     Args:
       source: a path, or the file's bytes.
-      game: the game that the file must fit in size, and whose komi then holds; default: size and komi
-        as the file says (komi 0 if it says nothing; `KM[650]` and, where stones are counted, `KM[3.75]` and `KM[375]`
-        are what some servers write for 6.5 and 7.5 points).
+      game: must fit the file's size, and its komi replaces the file's; default: size and komi of the file, or komi 0.
+        Some servers write `KM[650]` for 6.5 points, or count stones: `KM[3.75]` and `KM[375]` are 7.5 points.
 
     Raises:
-      InvalidFile: it cannot be read, is no SGF of Go, is damaged, has another size than the game, places
+      InvalidFile: it cannot be read, is no SGF of Go, is damaged, has another size than the game, sets up
         stones after the first move, or holds an illegal move; the sentence says which.
     """
     name = "the SGF" if isinstance(source, bytes) else str(source)
@@ -111,8 +110,8 @@ def read_sgf(source: str | bytes | Path, game: Game | None = None) -> GameFile:
             raise InvalidFile(f"{name}: {error}") from None
     elif not is_go(game):
         raise InvalidFile(f"{name} is a game of Go, not of {game.name}")
-    elif (own := len(stones(game.initial_state()))) != size:
-        raise InvalidFile(f"{name} is on a board of {size}×{size}, not {own}×{own}")
+    elif (width := len(stones(game.initial_state()))) != size:
+        raise InvalidFile(f"{name} is on a board of {size}×{size}, not {width}×{width}")
     first = first or (plays[0][0] if plays else "w" if handicap else "b")
     try:
         start = turn_to(game.parse_state(_diagram(setup)), _COLOURS.index(first))
@@ -139,11 +138,11 @@ def write_sgf(
     """A game of Go as an SGF file.
 
     Args:
-      game: for its size and komi. start: the position before the first move.
-      moves: who moved and where.
+      game: of Go. start: the position before the first move.
+      moves: player and action of each.
       result: such as "B+3.5", "W+R" or "0"; None: unknown.
       players: names of Black and White.
-      comments: by the number of the move (from 1; 0: the start), such as a search's value.
+      comments: by the number of the move (from 1; 0: the start).
     """
     marks = stones(start)
     size = len(marks)
@@ -175,7 +174,7 @@ def write_sgf(
 
 
 def result_text(state: State) -> str:
-    """The score as the stones lie, as SGF and GTP write it: "B+3.5", "W+0.5", "0"."""
+    """The score of the board as SGF and GTP write it: "B+3.5", "W+0.5", "0"."""
     lead = area(state) - float(state["komi"])
     return f"{'B' if lead > 0 else 'W'}+{abs(lead):g}" if lead else "0"
 
@@ -195,20 +194,20 @@ def _number(root: Any, name: str, default: float) -> float:
     try:
         return root.get(name)
     except ValueError:
-        given = root.get_raw(name)[:20].decode("ascii", "backslashreplace")
-        raise ValueError(f"{name} is no number, but {given!r}") from None
+        text = root.get_raw(name)[:20].decode("ascii", "backslashreplace")
+        raise ValueError(f"{name} is no number, but {text!r}") from None
 
 
 def _points(komi: float) -> float:
-    """Points of a komi that may be in hundredths, or in stones, of which each is two points."""
+    """Points of a komi that may be written in hundredths, or in stones of two points each."""
     stones = komi / 100.0 if komi in _HUNDREDTHS else komi
     return 2.0 * stones if stones in _STONES else stones
 
 
 def _sentence(error: Exception) -> str:
-    said = " ".join(str(error).split())[:200] or "a value is malformed"
-    # A damaged file's own bytes can stand in it, and must not reach a terminal.
-    return "".join(mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}" for mark in said)
+    text = " ".join(str(error).split())[:200] or "a value is malformed"
+    # It can quote bytes of a damaged file, which must not reach a terminal.
+    return "".join(mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}" for mark in text)
 
 
 def _action(point: tuple[int, int] | None, size: int) -> int:

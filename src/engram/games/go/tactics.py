@@ -1,7 +1,7 @@
-"""Small answers to the last move in Go, each a point or 0: what heavy rollouts are made of.
+"""Small answers to the last move in Go, each a point or 0: the parts of heavy rollouts.
 
-All look at a board record (`go_board.py`) and change nothing. `colour` is to move, `last` the point of the move before.
-Liberties are counted by walking a chain until two or three are found, which is soon.
+They read a board record (`engram.games.go.board`) and do not change it. `colour` is to move, `last` is the point of the
+last move. Liberties are counted along a chain up to two or three, which takes few steps.
 """
 
 from __future__ import annotations
@@ -31,54 +31,57 @@ def neighbour(point, stride, k):
 
 
 @compiled(inline=True)
-def _noted(beside, count, one, other):
-    """One liberty more: their count and the first two."""
-    return count + 1, beside if count == 0 else one, beside if count == 1 else other
+def _with_liberty(point, count, first, second):
+    """One liberty more: the count and the first two."""
+    return count + 1, point if count == 0 else first, point if count == 1 else second
 
 
 @compiled
-def walk_liberties(board, head, stride, but, most, count, one, other):
-    """Goes on counting distinct liberties, `but` left out, over a chain: the count and, if it is below `most`, which.
+def walk_liberties(board, head, stride, but, most, count, first, second):
+    """Counts the distinct liberties of a chain on top of earlier ones; the point `but` does not count.
 
-    `count`, `one` and `other` are what was found before (0: nothing). Stops at `most`, at the most 3.
+    Stops at `most` ≤ 3. Returns the count and, below `most`, the first two liberties.
+
+    Args:
+      count, first, second: the earlier liberties: how many, and the first two of them (0: none).
     """
-    # A liberty has four neighbours, so that more pseudo-liberties than this are `most` liberties, `but` left out.
+    # A liberty has four neighbours, so a chain with more pseudo-liberties has at least `most` liberties without `but`.
     if np.int64(board.liberties[head]) > 4 * (most - (but == _0)):
-        return most, one, other
+        return most, first, second
     stone = head
     while True:
         for k in range(4):
             beside = neighbour(stone, stride, k)
-            if board.chain[beside] == 0 and beside != but and beside != one and beside != other:
-                count, one, other = _noted(beside, count, one, other)
+            if board.chain[beside] == 0 and beside != but and beside != first and beside != second:
+                count, first, second = _with_liberty(beside, count, first, second)
                 if count >= most:
-                    return count, one, other
+                    return count, first, second
         stone = np.uint64(board.following[stone])
         if stone == head:
-            return count, one, other
+            return count, first, second
 
 
 @compiled(inline=True)
 def only_liberty(board, head, stride):
     """The liberty of a chain in atari, else 0."""
-    count, one, _ = walk_liberties(board, head, stride, _0, 2, 0, _0, _0)
-    return one if count == 1 else _0
+    count, first, _ = walk_liberties(board, head, stride, _0, 2, 0, _0, _0)
+    return first if count == 1 else _0
 
 
 @compiled
 def liberties_of_move(board, point, colour, stride, most):
-    """Liberties of the chain that a stone at an empty point would join, what it takes left out; stops at `most` ≤ 3."""
-    count, one, other = 0, _0, _0
+    """Liberties of the chain of a new stone at an empty point, without captures; stops at `most` ≤ 3."""
+    count, first, second = 0, _0, _0
     for k in range(4):
         beside = neighbour(point, stride, k)
         if board.chain[beside] == 0:
-            count, one, other = _noted(beside, count, one, other)
+            count, first, second = _with_liberty(beside, count, first, second)
             if count >= most:
                 return count
     for k in range(4):
         word = np.uint64(board.chain[neighbour(point, stride, k)])
         if word & _3 == _1 + colour:
-            count, one, other = walk_liberties(board, word >> _2, stride, point, most, count, one, other)
+            count, first, second = walk_liberties(board, word >> _2, stride, point, most, count, first, second)
             if count >= most:
                 return count
     return count
@@ -86,13 +89,13 @@ def liberties_of_move(board, point, colour, stride, most):
 
 @compiled(inline=True)
 def takes(board, lanes, colour):
-    """Whether a stone among these neighbours takes a chain."""
+    """Whether a stone among these neighbours captures a chain."""
     return bits_of(lanes, _1 - colour) & ~(not_zero(liberties_after(board, lanes)) >> _15) != _0
 
 
 @compiled
 def is_self_atari(board, point, colour, stride):
-    """Whether a legal move there takes nothing and leaves its chain one liberty or none."""
+    """Whether a legal move at `point` captures nothing and leaves its chain at most one liberty."""
     if takes(board, around(board, point, stride), colour):
         return False
     return liberties_of_move(board, point, colour, stride, 2) < 2
@@ -100,13 +103,13 @@ def is_self_atari(board, point, colour, stride):
 
 @compiled(inline=True)
 def is_own_eye(board, point, lanes, colour, stride):
-    """Whether a point with these neighbours is an eye of `colour`, among own stones and the border alone."""
+    """Whether a point with these neighbours is an eye of `colour`: they are its stones or the border."""
     return bits_of(lanes, colour) == ONES and is_eye(board, point, _1 - colour, stride)
 
 
 @compiled
 def is_sound(board, point, colour, stride, ko):
-    """Whether a move there is legal in a rollout, fills no own eye and is no self-atari."""
+    """Whether a move at `point` is legal in a rollout, fills no eye of the mover and is no self-atari."""
     lanes = around(board, point, stride)
     if point == ko or is_own_eye(board, point, lanes, colour, stride):
         return False
@@ -117,7 +120,7 @@ def is_sound(board, point, colour, stride, ko):
 
 @compiled
 def is_way_out(board, point, colour, stride, ko):
-    """Whether a stone there gives its chain three liberties and fills no own eye."""
+    """Whether a stone at `point` gives its chain three liberties and fills no eye of the mover."""
     if point == ko or is_own_eye(board, point, around(board, point, stride), colour, stride):
         return False
     return liberties_of_move(board, point, colour, stride, 3) == 3
@@ -125,16 +128,16 @@ def is_way_out(board, point, colour, stride, ko):
 
 @compiled
 def capture(board, last, colour, stride, ko):
-    """Takes the chain of the last move, if it is in atari."""
+    """The point that captures the chain of the last move, if it is in atari."""
     point = only_liberty(board, np.uint64(board.chain[last]) >> _2, stride)
     return point if point != ko else _0
 
 
 @compiled
 def escape(board, last, colour, stride, ko):
-    """Answers for an own chain that the last move put into atari: takes a chain beside it, else runs.
+    """Saves a chain that the last move put into atari: captures a neighbouring chain, else extends.
 
-    It runs only to three liberties: with two it is put in atari again, most often in a ladder.
+    It extends only to three liberties; with two the next atari follows, most often in a ladder.
     """
     for k in range(4):
         word = np.uint64(board.chain[neighbour(last, stride, k)])
@@ -149,9 +152,9 @@ def escape(board, last, colour, stride, ko):
             for j in range(4):
                 other = np.uint64(board.chain[neighbour(stone, stride, j)])
                 if other & _3 == _2 - colour:
-                    taken = only_liberty(board, other >> _2, stride)
-                    if taken != _0 and taken != ko:
-                        return taken
+                    rescue = only_liberty(board, other >> _2, stride)
+                    if rescue != _0 and rescue != ko:
+                        return rescue
             stone = np.uint64(board.following[stone])
             if stone == head:
                 break
@@ -162,37 +165,37 @@ def escape(board, last, colour, stride, ko):
 
 @compiled
 def race(board, last, colour, stride, ko, rng):
-    """Chains of two liberties: puts the last stone's in atari or gives an own one beside it a third; one is drawn.
+    """Puts the chain of the last move into atari, or gives a neighbouring chain of the mover a third liberty.
 
-    A point that serves two ways, or from two sides, is drawn so much more often.
+    Both concern chains of two liberties. The point is drawn; one that serves twice counts twice.
     """
-    chosen = _0
+    answer = _0
     count = np.int64(0)
-    num, one, other = walk_liberties(board, np.uint64(board.chain[last]) >> _2, stride, _0, 3, 0, _0, _0)
+    num, first, second = walk_liberties(board, np.uint64(board.chain[last]) >> _2, stride, _0, 3, 0, _0, _0)
     if num == 2:
-        for point in (one, other):
+        for point in (first, second):
             if is_sound(board, point, colour, stride, ko):
                 count += 1
                 if count == 1 or random_below(rng, count) == 0:
-                    chosen = point
+                    answer = point
     for k in range(4):
         word = np.uint64(board.chain[neighbour(last, stride, k)])
         if word & _3 != _1 + colour:
             continue
-        num, one, other = walk_liberties(board, word >> _2, stride, _0, 3, 0, _0, _0)
+        num, first, second = walk_liberties(board, word >> _2, stride, _0, 3, 0, _0, _0)
         if num == 2:
-            for point in (one, other):
+            for point in (first, second):
                 if is_way_out(board, point, colour, stride, ko):
                     count += 1
                     if count == 1 or random_below(rng, count) == 0:
-                        chosen = point
-    return chosen
+                        answer = point
+    return answer
 
 
 @compiled
 def pattern(board, last, colour, stride, ko, rng):
-    """A point beside the last move whose surroundings fit a pattern, drawn among those that are sound."""
-    chosen = _0
+    """A sound point next to the last move whose surroundings fit a pattern; one of them is drawn."""
+    answer = _0
     count = np.int64(0)
     for row in range(3):
         for column in range(3):
@@ -200,13 +203,13 @@ def pattern(board, last, colour, stride, ko, rng):
             if board.chain[point] == 0 and matches(board, point, stride) and is_sound(board, point, colour, stride, ko):
                 count += 1
                 if count == 1 or random_below(rng, count) == 0:
-                    chosen = point
-    return chosen
+                    answer = point
+    return answer
 
 
 @compiled
 def capture_anywhere(board, colour, num_empty, stride, ko, rng):
-    """A point that takes an enemy chain anywhere: the first in the list of empty points from a drawn one on."""
+    """A point that captures any enemy chain: the first in the list of empty points from a drawn one on."""
     if num_empty == _0:
         return _0
     index = np.uint64(random_below(rng, np.int64(num_empty)))

@@ -1,14 +1,13 @@
-"""Heuristics of line games for search by depth: what an unfinished position seems to be worth.
+"""Heuristics of line games for search by depth: estimates of an unfinished position's value.
 
-A heuristic is a compiled function `(state) -> float64` in (-1, 1) for player 0, like a game's `outcome`.
-Both here are a difference d of the players' counts, brought into range as 0.99·d / (s + |d|): only the
-order matters to minimax.
+A heuristic is a compiled function `(state) -> float64` in (-1, 1) for player 0, like a game's `outcome`. Both take the
+difference d of the players' counts and scale it to 0.99·d / (s + |d|); minimax uses only the order.
 
-* naive, s = 8: "the amount of tokens in a row minus the opponent's amount in a row". The source says no
-  more. Read here as: every segment of 2 … run-1 adjacent stones in a line counts one, whether it can
-  still grow or not; three in a row hold two segments of 2 and one of 3.
-* potential, s = 4^(run-1): every window of `run` cells in a line that only one player can still fill counts
-  4^(n-1) for the n stones that he has in it. No source: it is the common count of open windows.
+* naive, s = 8: "the amount of tokens in a row minus the opponent's amount in a row"; the source says no more. Here
+  every segment of 2 … run-1 adjacent stones in a line counts one, open or blocked: three in a row are two segments of
+  2 and one of 3.
+* potential, s = 4^(run-1): every window of `run` cells in a line with n ≥ 1 stones of one player and none of the other
+  counts 4^(n-1). No source: open windows are commonly counted so.
 
 Source of `naive`: the thesis on temporal-difference search in Connect-4, §4 (Minimax).
 """
@@ -22,8 +21,7 @@ import numpy as np
 from numba import float64, from_dtype
 
 from engram.games.game import Game
-from engram.games.line import many_words as line_wide
-from engram.games.line import one_word as line
+from engram.games.line import many_words, one_word
 from engram.native.intrinsics import popcount
 from engram.native.jit import Callback, compiled
 
@@ -50,26 +48,26 @@ def _segments(board, height, run):
     count = np.int64(0)
     for direction in range(4):
         step = _step(direction, height)
-        found = board
+        segments = board
         shifted = board
         for _ in range(np.int64(run) - 2):
-            # Shifting step by step keeps every shift below 64 bits.
+            # Shifting step by step keeps each shift below 64 bits.
             shifted >>= step
-            found &= shifted
-            count += np.int64(popcount(found))
+            segments &= shifted
+            count += np.int64(popcount(segments))
     return count
 
 
 @compiled
-def _windows(own, other, cells, height, run):
-    """Sum of 4^(n-1) over the windows without a stone of `other` that hold n ≥ 1 of `own`."""
+def _windows(mine, theirs, cells, height, run):
+    """Sum of 4^(n-1) over the windows with n ≥ 1 stones of `mine` and none of `theirs`."""
     total = 0.0
     for direction in range(4):
         step = _step(direction, height)
-        free = cells & ~other
-        stones = own
-        start = cells & ~other
-        # The stones of all windows are counted at once: five words hold the binary digits of the counts.
+        free = cells & ~theirs
+        stones = mine
+        start = cells & ~theirs
+        # Five words hold the binary digits of the counts of all windows at once.
         ones = twos = fours = eights = sixteens = _0
         for _ in range(np.int64(run)):
             start &= free
@@ -113,7 +111,7 @@ def potential(state):
 
 @compiled(inline=True)
 def _owner(state, row, column):
-    """0 or 1 for the player of the stone there (row from below), -1 for an empty cell."""
+    """The player of the stone on a cell (row from below); -1 for an empty cell."""
     bit = row + column * (state.rows + 1)
     word = bit >> 6
     shift = np.uint64(bit & 63)
@@ -175,19 +173,19 @@ def potential_wide(state):
 # ------------------------------------------------------------------------------------------- by name
 
 LINE_HEURISTICS = ("naive", "potential")
-"""Names of the heuristics that line games have."""
+"""Names of the heuristics of line games."""
 
 _CODE: dict[tuple[str, np.dtype[Any]], Callable[..., Any]] = {
-    ("naive", line.state_dtype): naive,
-    ("potential", line.state_dtype): potential,
-    ("naive", line_wide.state_dtype): naive_wide,
-    ("potential", line_wide.state_dtype): potential_wide,
+    ("naive", one_word.state_dtype): naive,
+    ("potential", one_word.state_dtype): potential,
+    ("naive", many_words.state_dtype): naive_wide,
+    ("potential", many_words.state_dtype): potential_wide,
 }
 
 
 def is_line_game(game: Game) -> bool:
-    """Whether the heuristics of this file understand the game's states."""
-    return game.state_dtype in (line.state_dtype, line_wide.state_dtype)
+    """Whether the heuristics of this file can read the game's states."""
+    return game.state_dtype in (one_word.state_dtype, many_words.state_dtype)
 
 
 def line_heuristic(game: Game, name: str) -> Callable[..., Any]:

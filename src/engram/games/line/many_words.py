@@ -1,4 +1,4 @@
-"""Line games on several 64-bit words: the rules and layout of `line`, a win sought around the last stone."""
+"""Line games on several 64-bit words: rules and layout of `one_word`; only runs through the last stone are checked."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ CELLS = 24 * 24
 
 state_dtype = np.dtype(
     [
-        ("stones", np.uint64, (2, WORDS)),  # of player 0 and player 1; layout of `line`
+        ("stones", np.uint64, (2, WORDS)),  # of player 0 and player 1, in the layout of `one_word`
         ("rows", np.int64),
         ("columns", np.int64),
         ("run", np.int64),
         ("gravity", np.int64),
         ("num_moves", np.int64),
-        ("winner", np.int64),  # -1 while nobody has won
-        ("height", np.uint8, (24,)),  # stones in each column, kept with gravity only
-        ("free", np.uint16, (CELLS,)),  # scratch of a rollout: actions that can be played
+        ("winner", np.int64),  # -1 without a winner
+        ("height", np.uint8, (24,)),  # stones in each column, with gravity only
+        ("free", np.uint16, (CELLS,)),  # scratch of a rollout: playable actions
     ]
 )
 
@@ -60,7 +60,7 @@ def _wins_at(state, player, bit):
 
 @compiled(inline=True)
 def _put(state, action):
-    """Puts the mover's stone and reports whether it wins."""
+    """Puts down a stone of the mover; returns whether it wins."""
     player = state.num_moves & 1
     if state.gravity:
         bit = np.int64(state.height[action]) + action * (state.rows + 1)
@@ -86,8 +86,8 @@ def legal_actions(state, actions):
     for row in range(state.rows):
         for column in range(state.columns):
             bit = state.rows - 1 - row + column * (state.rows + 1)
-            taken = state.stones[0, bit >> 6] | state.stones[1, bit >> 6]
-            if not (taken >> np.uint64(bit & 63)) & _1:
+            occupied = state.stones[0, bit >> 6] | state.stones[1, bit >> 6]
+            if not (occupied >> np.uint64(bit & 63)) & _1:
                 actions[count] = row * state.columns + column
                 count += 1
     return count
@@ -147,15 +147,8 @@ def copy(target, source):
     return 0
 
 
-@compiled(inline=True)
-def _list_free(state):
-    return legal_actions_helper(state, state.free)
-
-
-legal_actions_helper = compiled(legal_actions)
-
-
-outcome_helper = compiled(outcome)
+_legal_actions = compiled(legal_actions)
+_outcome = compiled(outcome)
 
 
 @compiled(inline=True)
@@ -163,10 +156,10 @@ def _uniform(state, rng, moves, writes):
     room = np.int64(moves[0]) if writes else 0
     written = np.int64(0)
     free = state.free
-    count = _list_free(state)
+    count = _legal_actions(state, free)
     while count > 0:
-        chosen = np.int64(random_below(rng, count))
-        action = np.int64(free[chosen])
+        index = np.int64(random_below(rng, count))
+        action = np.int64(free[index])
         player = state.num_moves & 1
         if writes:
             written = note(moves, written, room, action, player)
@@ -175,10 +168,10 @@ def _uniform(state, rng, moves, writes):
             break
         if state.gravity == 0 or state.height[action] == state.rows:
             count -= 1
-            free[chosen] = free[count]
+            free[index] = free[count]
     if writes:
         moves[0] = written
-    return outcome_helper(state)
+    return _outcome(state)
 
 
 def rollout(state, rng):
@@ -211,7 +204,7 @@ def initial(rows: int, columns: int, run: int, gravity: bool) -> np.ndarray:
 
 
 def stones_of(state: np.ndarray) -> tuple[int, int]:
-    """Stones of player 0 and of player 1 as integers in the layout of `line`."""
+    """Stones of player 0 and of player 1 as integers in the layout of `one_word`."""
     first, second = (
         sum(int(word) << (64 * number) for number, word in enumerate(state["stones"][player])) for player in (0, 1)
     )
@@ -219,7 +212,7 @@ def stones_of(state: np.ndarray) -> tuple[int, int]:
 
 
 def with_stones(state: np.ndarray, first: int, second: int) -> None:
-    """Puts stones on an empty board and finds who has won."""
+    """Puts stones on an empty board and sets the winner."""
     for player, stones in enumerate((first, second)):
         for number in range(WORDS):
             state["stones"][player, number] = stones >> (64 * number) & 0xFFFFFFFFFFFFFFFF

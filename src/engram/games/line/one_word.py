@@ -1,12 +1,12 @@
-"""Line games (m,n,k): who first has `run` stones in a row wins; with or without gravity.
+"""Line games (m,n,k): the first player with `run` stones in a row wins; with or without gravity.
 
 `line(rows=6, columns=7, run=4, gravity=True)` is Connect-4, `line(3, 3, 3)` tic-tac-toe. A run longer
-than `run` wins too. Boards of (rows+1)·columns ≤ 64 bits take the one-word code of this file; larger
-ones take `line_wide`.
+than `run` wins too. Boards of (rows+1)·columns ≤ 64 bits use the one-word code of this file; larger
+ones use `many_words`.
 
-Bit of (row r from the top, column c): (rows-1-r) + c·(rows+1); the spare bit on top of each column
-stays empty, so that shifted words never join two columns. A run in direction d is a bit left after
-AND-ing the word with itself shifted by d, 2d, …; d ∈ {1, rows, rows+1, rows+2}.
+The bit of row r from the top and column c is (rows-1-r) + c·(rows+1). The spare bit on top of each column stays
+empty, so that shifted words never join two columns. A run in direction d is a bit that survives AND-ing the word with
+itself shifted by d, 2d, …; d ∈ {1, rows, rows+1, rows+2}.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from engram.errors import InvalidSpecification
 from engram.games.game import Game, note, nowhere
-from engram.games.line import many_words as line_wide
+from engram.games.line import many_words
 from engram.games.line.text import action_names, parser, renderer
 from engram.games.line.threats import winning_cells
 from engram.games.symmetry import HIGHEST, board_symmetries, cell_word, image, mirror_symmetries, num_images
@@ -29,7 +29,7 @@ _1 = np.uint64(1)
 state_dtype = np.dtype(
     [
         ("mine", np.uint64),  # stones of the player to move
-        ("stones", np.uint64),  # stones of both
+        ("stones", np.uint64),  # stones of both players
         ("bottom", np.uint64),  # lowest cell of each column; 0 without gravity
         ("flip", np.uint64),  # 0 with gravity, all ones without
         ("cells", np.uint64),  # all cells of the board
@@ -41,15 +41,15 @@ state_dtype = np.dtype(
 
 @compiled(inline=True)
 def _run_along(board, step, run):
-    found = board & (board >> step)
+    runs = board & (board >> step)
     if run == np.uint64(4):
-        return found & (found >> (step + step))
-    have = np.uint64(2)
-    while have < run:
-        more = min(have, run - have)
-        found &= found >> (more * step)
-        have += more
-    return found
+        return runs & (runs >> (step + step))
+    length = np.uint64(2)
+    while length < run:
+        more = min(length, run - length)
+        runs &= runs >> (more * step)
+        length += more
+    return runs
 
 
 @compiled(inline=True)
@@ -65,7 +65,7 @@ def has_run(board, height, run):
 
 @compiled(inline=True)
 def playable(stones, bottom, flip, cells):
-    """The cells where a stone can be put: one a column with gravity, all empty ones without."""
+    """The playable cells: one in each column with gravity, else all empty ones."""
     return ((stones + bottom) ^ flip) & cells
 
 
@@ -164,7 +164,7 @@ def canonical_hash(state):
 
 @compiled(inline=True)
 def _action_at(stone, state):
-    """The action that puts this stone, a word of one bit."""
+    """The action of a stone, a word of one bit."""
     rows, columns = _rows_columns(state)
     bit = np.int64(popcount(stone - _1))
     column = bit // (rows + 1)
@@ -247,7 +247,7 @@ def _heavy(state, rng, moves, writes):
 
 
 def heavy_rollout(state, rng):
-    """Takes a win, else stops a loss, else plays uniformly."""
+    """A rollout whose moves win at once if possible, else prevent a loss, else are uniform."""
     return _heavy(state, rng, nowhere(), False)
 
 
@@ -284,9 +284,9 @@ def line(rows: int, columns: int, run: int, gravity: bool = False, name: str | N
     Args:
       rows, columns: size of the board, 1 to 24 each.
       run: stones in a row that win, 2 to the longer side.
-      gravity: stones fall to the lowest empty cell of a column; then an action is a column (from 0,
-        written from 1). Without gravity an action is row·columns + column, row 0 on top.
-      name: shown in results; default says all parameters.
+      gravity: whether stones fall to the lowest empty cell of a column; an action is then a column, 0 … columns-1,
+        written 1 … columns. Without gravity an action is row·columns + column, row 0 on top.
+      name: in results; default has all parameters.
 
     Raises:
       InvalidSpecification: a size out of range.
@@ -298,11 +298,11 @@ def line(rows: int, columns: int, run: int, gravity: bool = False, name: str | N
     if not 2 <= run <= max(rows, columns):
         raise InvalidSpecification(f"a run of {run} does not fit a board of {rows} by {columns}")
     one_word = (rows + 1) * columns <= 64
-    code = globals() if one_word else vars(line_wide)
-    state = _initial(rows, columns, run, gravity) if one_word else line_wide.initial(rows, columns, run, gravity)
+    code = globals() if one_word else vars(many_words)
+    state = _initial(rows, columns, run, gravity) if one_word else many_words.initial(rows, columns, run, gravity)
     names, aliases = action_names(rows, columns, gravity)
-    stones_of = _stones_of if one_word else line_wide.stones_of
-    with_stones = _with_stones if one_word else line_wide.with_stones
+    stones_of = _stones_of if one_word else many_words.stones_of
+    with_stones = _with_stones if one_word else many_words.with_stones
     return Game(
         name or f"line:rows={rows},columns={columns},run={run},gravity={str(gravity).lower()}",
         state=state,

@@ -13,7 +13,7 @@ Stones = Callable[[np.ndarray], tuple[int, int]]
 
 
 def action_names(rows: int, columns: int, gravity: bool) -> tuple[list[str], dict[str, int]]:
-    """Names and aliases: columns from 1 with gravity; else a letter for the column and the row from below."""
+    """Names and aliases: with gravity the column from 1, else its letter and the row from below."""
     if gravity:
         return [str(column + 1) for column in range(columns)], {}
     names = [f"{LETTERS[column]}{rows - row}" for row in range(rows) for column in range(columns)]
@@ -30,8 +30,8 @@ def renderer(rows: int, columns: int, gravity: bool, stones_of: Stones) -> Calla
             bits = [rows - 1 - row + column * (rows + 1) for column in range(columns)]
             cells = ["X" if first >> bit & 1 else "O" if second >> bit & 1 else "." for bit in bits]
             lines.append(f"{'' if gravity else f'{rows - row:2d} '}{' '.join(cells)}")
-        heads = [str((column + 1) % 10) if gravity else LETTERS[column] for column in range(columns)]
-        return "\n".join([*lines, ("" if gravity else "   ") + " ".join(heads)])
+        letters = [str((column + 1) % 10) if gravity else LETTERS[column] for column in range(columns)]
+        return "\n".join([*lines, ("" if gravity else "   ") + " ".join(letters)])
 
     return render
 
@@ -39,7 +39,7 @@ def renderer(rows: int, columns: int, gravity: bool, stones_of: Stones) -> Calla
 def parser(
     rows: int, columns: int, gravity: bool, initial: np.ndarray, with_stones: Callable[[np.ndarray, int, int], None]
 ) -> Callable[[str], np.ndarray]:
-    """A function from a diagram of X, O and . (spaces, row numbers and column heads are ignored) to a state."""
+    """A function from a diagram to a state: rows of X, O and dots; spaces, row numbers and column names are ignored."""
 
     def parse(diagram: str) -> np.ndarray:
         lines = ["".join(mark for mark in line.upper() if mark in "XO.") for line in diagram.strip().splitlines()]
@@ -55,9 +55,9 @@ def parser(
                 below = lines[row + 1][column] if row + 1 < rows else "X"
                 if gravity and mark != "." and below == ".":
                     raise InvalidState(f"the stone in column {column + 1}, line {row + 1} has nothing under it")
-        more = first.bit_count() - second.bit_count()
-        if more not in (0, 1):
-            raise InvalidState(f"X moves first, so it has as many stones as O or one more, not {more:+d}")
+        surplus = first.bit_count() - second.bit_count()
+        if surplus not in (0, 1):
+            raise InvalidState(f"X moves first, so it has as many stones as O or one more, not {surplus:+d}")
         state = initial.copy().reshape(())
         with_stones(state, first, second)
         return state

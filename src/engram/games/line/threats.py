@@ -1,4 +1,4 @@
-"""Cells where one more stone makes a run, on one-word line boards: what heavy rollouts and the solver look at first."""
+"""Cells where one more stone makes a run, on one-word line boards, for heavy rollouts and the solver."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _1 = np.uint64(1)
 
 @compiled(inline=True)
 def completing(stones, step, run):
-    """Cells (and some bits beside the board) where one more stone makes a run in the direction of `step`."""
+    """Cells (and some bits outside the board) where one more stone makes a run in the direction of `step`."""
     if run == 4:
         a1 = stones << step
         a2 = (a1 & stones) << step
@@ -24,7 +24,7 @@ def completing(stones, step, run):
         b1 = stones >> step
         return ((a1 & stones) << step) | (a1 & b1) | ((b1 & stones) >> step)
     cells = _0
-    before = ~_0  # cells with i stones in a row just before them
+    before = ~_0  # cells behind i stones in a row
     for i in range(run):
         both = before
         after = stones >> step
@@ -38,9 +38,9 @@ def completing(stones, step, run):
 
 @compiled(inline=True)
 def winning_cells(stones, height, run):
-    """Cells, taken or not, and bits beside the board, where one more stone to `stones` makes a run.
+    """Cells, empty or not, and bits outside the board, where a stone added to `stones` makes a run.
 
-    `height` is the number of bits a column, rows + 1: the step to the next column.
+    `height` is the number of bits of a column, rows + 1, and so the step to the next column.
     """
     cells = completing(stones, height, run) | completing(stones, height - _1, run)
     return cells | completing(stones, height + _1, run) | completing(stones, _1, run)

@@ -1,7 +1,7 @@
 """OpenSpiel's games by name: `game("openspiel:breakthrough")`, `game("openspiel:hex(board_size=7)")`.
 
-A position is OpenSpiel's own state behind the protocol of `python_game.py`, so rules, names of moves and
-diagrams are OpenSpiel's. The search stays compiled, and a rollout is one call to OpenSpiel's C++.
+A position is a state of OpenSpiel behind the protocol of `python_game.py`, so rules, names of moves and diagrams are
+OpenSpiel's. The search stays compiled, and a rollout is one call of OpenSpiel's C++.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SEPARATORS = " ,\t\r\n"
 
 
 class OpenSpielState:
-    """A position: OpenSpiel's `state`, of `game`. Player 0 is who moves first there, whatever OpenSpiel calls them."""
+    """A position: OpenSpiel's `state` of a game. Player 0 is the first to move, however OpenSpiel numbers them."""
 
     __slots__ = ("game", "state")
 
@@ -41,7 +41,9 @@ class OpenSpielState:
         return self.state.is_terminal()
 
     def to_play(self) -> int:
-        return 0 if self.state.current_player() == self.game.first else 1  # OpenSpiel names nobody at the end of a game
+        return (
+            0 if self.state.current_player() == self.game.first else 1
+        )  # at the end of a game OpenSpiel has no player to move
 
     def outcome(self) -> float:
         return self.state.returns()[self.game.first] / self.game.scale
@@ -50,14 +52,14 @@ class OpenSpielState:
         return OpenSpielState(self.game, self.state.clone())
 
     def rollout(self, seed: int) -> float:
-        # A search of one simulation is a rollout from its root: the only one of OpenSpiel's that runs in C++.
+        # A search of one simulation is a rollout from its root, and OpenSpiel's only rollout in C++.
         game = self.game
         evaluator = game.new_evaluator(1, seed & 0x7FFFFFFF)
         root = game.new_bot(game.spiel, evaluator, 1.0, 1, 1, False, 0, False).mcts_search(self.state)
         return (root.total_reward if root.player == game.first else -root.total_reward) / game.scale
 
     def encode(self) -> np.ndarray:
-        # Many of OpenSpiel's tensors do not say who moves: one plane more does.
+        # Many of OpenSpiel's tensors lack the player to move: one more plane has it.
         assert self.game.planes_shape is not None
         _, height, width = self.game.planes_shape
         values = self.state.observation_tensor(self.state.current_player())
@@ -75,35 +77,34 @@ class OpenSpielGame(PythonGame):
 
     Args:
       spiel: from `pyspiel.load_game`.
-      name: what `engram.game(name)` makes it again by.
+      name: `engram.game(name)` makes the game again.
 
     Attributes:
-      spiel: the same.
-      first: OpenSpiel's number of the player who moves first, here player 0.
-      scale: what can be won at most.
+      spiel: the argument.
+      first: OpenSpiel's number of the first player, here player 0.
+      scale: the largest outcome, by which outcomes are divided.
 
-    Positions are equal in `hash` when they look alike and the same player moves; the tree goes on from move to move
-    only where their histories are equal too. Outcomes are divided by the game's largest. Moves are named by the
-    position, as OpenSpiel does, or by their number.
+    Positions with the same text and player to move have the same `hash`; a tree is reused only if their histories are
+    equal too. The names of moves are OpenSpiel's, which depend on the position, or their numbers.
 
     Raises:
-      InvalidSpecification: not a zero-sum game of two players in turn, without chance and with all in sight.
-      InvalidGame: more actions than a search can number, a start that is an end, or a board too large to draw.
+      InvalidSpecification: not a zero-sum game of two players in turn, without chance and hidden information.
+      InvalidGame: too many actions, an initial state that is over, or a board too large to draw.
 
-    Cost: about ten calls into Python a simulation, 1 µs each, beside OpenSpiel's own time.
+    Cost: about ten calls into Python a simulation, 1 µs each, besides OpenSpiel's own time.
     """
 
     def __init__(self, spiel: Any, name: str):
-        refused = refusal(spiel)
-        if refused:
+        reason = refusal(spiel)
+        if reason:
             raise InvalidSpecification(
-                f"{name} {refused}; engram plays zero-sum games of two players in turn, "
-                "without chance and with nothing hidden"
+                f"{name} {reason}; engram plays zero-sum games of two players in turn, "
+                "without chance and hidden information"
             )
         self.spiel = spiel
         self.scale = max(abs(spiel.min_utility()), abs(spiel.max_utility()))
         if not 0.0 < self.scale < math.inf:
-            raise InvalidSpecification(f"{name} does not say how much can be won in it")
+            raise InvalidSpecification(f"{name} has no finite largest outcome")
         module = package(name)
         self.new_evaluator, self.new_bot = module.RandomRolloutEvaluator, module.MCTSBot
         self.first = 0
@@ -111,7 +112,7 @@ class OpenSpielGame(PythonGame):
             name,
             lambda: OpenSpielState(self, spiel.new_initial_state()),
             num_actions=spiel.num_distinct_actions(),
-            max_moves=spiel.max_game_length() + 1,  # Hex with a swap is one longer than OpenSpiel says
+            max_moves=spiel.max_game_length() + 1,  # Hex with a swap has one move more than OpenSpiel declares
             is_over=OpenSpielState.is_over,
             rollout=OpenSpielState.rollout,
             encode=OpenSpielState.encode,
@@ -127,7 +128,7 @@ class OpenSpielGame(PythonGame):
             raise InvalidGame(f"{name}: OpenSpiel cannot draw a board so large") from None
 
     def state(self, spiel_state: Any) -> OpenSpielState:
-        """A position made of a `pyspiel.State` of this game, which is copied.
+        """A position from a `pyspiel.State` of this game, which is copied.
 
         Raises:
           InvalidState: a state of another game.
@@ -136,8 +137,8 @@ class OpenSpielGame(PythonGame):
             raise InvalidState(f"this is not a state of {self.name}, but of {spiel_state.get_game()}")
         return OpenSpielState(self, spiel_state.clone())
 
-    def same(self, one: Any, other: Any) -> bool:
-        return bool(one.state.serialize() == other.state.serialize())
+    def same(self, state: Any, other: Any) -> bool:
+        return bool(state.state.serialize() == other.state.serialize())
 
     def action_name(self, action: int, state: Any = None) -> str:
         if state is None or action not in state.legal_actions():
@@ -148,8 +149,8 @@ class OpenSpielGame(PythonGame):
         current = self.initial_state() if state is None else state.copy()
         names: list[str] = []
         for number, action in enumerate(actions):
-            if action not in current.legal_actions():  # another OpenSpiel had other rules, or numbers
-                return names + [str(rest) for rest in actions[number:]]
+            if action not in current.legal_actions():  # recorded by an OpenSpiel with other rules or numbers
+                return names + [str(later) for later in actions[number:]]
             names.append(_name(current, action))
             current.play(action)
         return names
@@ -157,10 +158,10 @@ class OpenSpielGame(PythonGame):
     def parse_action(self, text: str, state: Any = None) -> int:
         if state is None:
             return super().parse_action(text)
-        written = text.strip()
-        action, length = self._first_move(written, state)
-        if length < len(written):
-            raise IllegalAction(f"{self.name}: no legal move is written {written!r}")
+        name = text.strip()
+        action, length = self._first_move(name, state)
+        if length < len(name):
+            raise IllegalAction(f"{self.name}: no legal move is written {name!r}")
         return action
 
     def parse_moves(self, text: str, state: Any = None) -> list[int]:
@@ -178,18 +179,21 @@ class OpenSpielGame(PythonGame):
         return moves
 
     def parse_state(self, diagram: str) -> OpenSpielState:
-        """The position that OpenSpiel makes of a text (FEN in chess, say), where the game has such texts.
+        """The position of a text, such as FEN in chess, for games that have such texts.
 
         Raises:
-          InvalidState: OpenSpiel cannot read it, or reads something else in it.
+          InvalidState: OpenSpiel cannot read it, or reads another position in it.
         """
-        for text in (diagram.strip(), "/".join(diagram.split("\n")).strip()):  # a command line's '/' came as a new line
+        for text in (
+            diagram.strip(),
+            "/".join(diagram.split("\n")).strip(),
+        ):  # the command line turns '/' into line breaks
             try:
                 with quiet():
                     state = self.spiel.new_initial_state(text)
             except (RuntimeError, ValueError):
                 continue
-            # Some games make their usual start of whatever they are given.
+            # Some games take any text for their usual start.
             if str(state).strip() == text:
                 return OpenSpielState(self, state)
         raise InvalidState(f"{self.name}: OpenSpiel reads no position in this text; give the moves instead")
@@ -198,17 +202,17 @@ class OpenSpielGame(PythonGame):
         return f"OpenSpielGame({self.name!r}, {self.num_actions} actions)"
 
     def _first_move(self, text: str, state: OpenSpielState) -> tuple[int, int]:
-        """The legal move that a text begins with, and how many characters of it. Names may hold spaces and commas."""
+        """The legal move at the start of a text and the length of its name, which may have spaces and commas."""
         legal = state.legal_actions()
         names = {_name(state, action): action for action in legal}
         counts = Counter(map(str.lower, names))  # bxc5 is the pawn's, Bxc5 the bishop's
         lowered = {name.lower(): action for name, action in names.items() if counts[name.lower()] == 1}
         numbers = {str(action): action for action in legal}
-        for known, given in ((names, text), (lowered, text.lower()), (numbers, text)):
-            fits = [name for name in known if given.startswith(name) and given[len(name) :][:1] in ("", *_SEPARATORS)]
+        for actions, line in ((names, text), (lowered, text.lower()), (numbers, text)):
+            fits = [name for name in actions if line.startswith(name) and line[len(name) :][:1] in ("", *_SEPARATORS)]
             if fits:
                 longest = max(fits, key=len)
-                return known[longest], len(longest)
+                return actions[longest], len(longest)
         if state.is_over():
             raise IllegalAction(f"{self.name}: the game is over")
         word = text.partition(" ")[0].strip(_SEPARATORS)
@@ -221,11 +225,11 @@ class OpenSpielGame(PythonGame):
 
 
 def open_spiel(game: Specification | str | int | None) -> OpenSpielGame:
-    """The game that OpenSpiel calls so, such as `hex(board_size=7)`.
+    """The game of an OpenSpiel name, such as `hex(board_size=7)`.
 
     Raises:
       MissingPackage: OpenSpiel is not installed.
-      InvalidSpecification: no such game or parameter, or not a game that engram plays.
+      InvalidSpecification: no such game or parameter, or a game that engram does not play.
     """
     # OpenSpiel has a game called 2048, which reads as a number.
     specification = Specification(str(game)) if isinstance(game, str | int) else game
@@ -247,12 +251,12 @@ def open_spiel(game: Specification | str | int | None) -> OpenSpielGame:
 def _name(state: OpenSpielState, action: int) -> str:
     try:
         return state.state.action_to_string(state.state.current_player(), action)
-    except UnicodeDecodeError:  # as above, in games that draw no letters
+    except UnicodeDecodeError:  # columns behind the letter z
         return str(action)
 
 
 def _planes_shape(spiel: Any) -> tuple[int, int, int] | None:
-    """Shape of the observation tensor as planes, and one for who moves; None without such a tensor."""
+    """Shape of the observation tensor as planes, with one for the player to move; None without such a tensor."""
     if not spiel.get_type().provides_observation_tensor:
         return None
     shape = list(spiel.observation_tensor_shape())

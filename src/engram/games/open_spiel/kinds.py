@@ -1,4 +1,4 @@
-"""What OpenSpiel has: which of its games engram plays and why not the others, and how it is asked for one."""
+"""OpenSpiel's games: which ones engram plays, why it refuses the others, and how to load one."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ PREFIX = "openspiel"
 
 
 def package(what: str = PREFIX) -> ModuleType:
-    """`pyspiel`, for `what`.
+    """The module `pyspiel`, which `what` needs.
 
     Raises:
-      MissingPackage: it is not installed; the sentence says how to get it.
+      MissingPackage: it is not installed; the sentence says how to install it.
     """
     try:
         import pyspiel
@@ -31,7 +31,7 @@ def package(what: str = PREFIX) -> ModuleType:
 
 
 def playable() -> list[str]:
-    """OpenSpiel's games that engram plays, by name; those that others are made from, such as `misere`, left out.
+    """Names of OpenSpiel's games that engram plays, without transformations of games, such as `misere`.
 
     Raises:
       MissingPackage: OpenSpiel is not installed.
@@ -43,7 +43,7 @@ def playable() -> list[str]:
 
 
 def _reasons(kind: Any) -> list[str]:
-    """What keeps a kind of game from being searched."""
+    """The reasons to refuse a kind of game."""
     dynamics, chance, information = kind.Dynamics, kind.ChanceMode, kind.Information
     reasons = {
         "is not played in turns": kind.dynamics != dynamics.SEQUENTIAL,
@@ -55,21 +55,21 @@ def _reasons(kind: Any) -> list[str]:
 
 
 def refusal(spiel: Any) -> str:
-    """What keeps a game from being searched, as it goes on after the game's name; empty where nothing does."""
+    """The reasons to refuse a game, as words that follow its name; empty if there is none."""
     players = spiel.num_players()
     number = [] if players == 2 else [f"is for {players} player{'s' * (players > 1)}"]
-    *most, last = [*number, *_reasons(spiel.get_type())] or [""]
-    return f"{', '.join(most)} and {last}" if most else last
+    *others, last = [*number, *_reasons(spiel.get_type())] or [""]
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def parameters_of(specification: Specification) -> tuple[str, dict[str, Any]]:
-    """Name and parameters as `pyspiel.load_game` takes them; a game among them is a dictionary that holds its name too.
+    """Name and parameters for `pyspiel.load_game`; a game among the parameters is a dictionary with its name.
 
     Raises:
-      InvalidSpecification: no such game or parameter, or a value that it cannot have.
+      InvalidSpecification: no such game or parameter, or an invalid value.
     """
     if specification.name.startswith("python_"):
-        import open_spiel.python.games  # noqa: F401 - which registers them
+        import open_spiel.python.games  # noqa: F401 (registers them)
     kinds = {kind.short_name: kind for kind in package().registered_games()}
     if specification.name not in kinds:
         raise InvalidSpecification(
@@ -78,34 +78,34 @@ def parameters_of(specification: Specification) -> tuple[str, dict[str, Any]]:
         )
     defaults: Mapping[str, Any] = kinds[specification.name].parameter_specification
     bound = specification.bind({key: None if isinstance(value, dict) else value for key, value in defaults.items()})
-    # Only what was given: some of OpenSpiel's defaults follow from other parameters.
-    given = set(list(defaults)[: len(specification.positional)]) | set(specification.options)
-    parameters = {key: bound[key] for key in defaults if key in given}
+    # Defaults stay out: some of OpenSpiel's depend on other parameters.
+    named = set(list(defaults)[: len(specification.positional)]) | set(specification.options)
+    parameters = {key: bound[key] for key in defaults if key in named}
     for key, value in parameters.items():
         if isinstance(value, Specification):
-            inner, more = parameters_of(value)
-            parameters[key] = {"name": inner, **more}
+            inner, inner_parameters = parameters_of(value)
+            parameters[key] = {"name": inner, **inner_parameters}
         least = min(1, defaults[key]) if type(defaults[key]) is int else -math.inf
-        if type(value) is int and value < least:  # boards without points end the whole program there
+        if type(value) is int and value < least:  # a board without points ends the whole process in OpenSpiel
             raise InvalidSpecification(f"{specification.name}: {key} must be {least} or more, not {value}")
     return specification.name, parameters
 
 
 def sentence(error: Exception) -> str:
-    """What OpenSpiel's error says, without its place in the source."""
+    """The message of an OpenSpiel error without its place in the source."""
     return re.sub(r"^\S+\.cc:\d+ ", "", str(error).strip().splitlines()[0])
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keeps what OpenSpiel's C++ says of an error off the terminal, since the exception says it too."""
-    with tempfile.TemporaryFile() as heard:
-        kept = os.dup(2)
-        os.dup2(heard.fileno(), 2)
+    """Keeps error messages of OpenSpiel's C++ off the terminal, since the exception repeats them."""
+    with tempfile.TemporaryFile() as messages:
+        stderr = os.dup(2)
+        os.dup2(messages.fileno(), 2)
         try:
             yield
         finally:
-            os.dup2(kept, 2)
-            os.close(kept)
-        heard.seek(0)
-        os.write(2, heard.read())  # nothing failed: it is a warning
+            os.dup2(stderr, 2)
+            os.close(stderr)
+        messages.seek(0)
+        os.write(2, messages.read())  # without an error: warnings

@@ -1,13 +1,11 @@
 """The compiled search of the perfect solver: null-window negamax on bitboards, suspendable at any node.
 
-One kernel, `advance`, serves every board of `solver_board`. It keeps its whole state in arrays (`search`,
-`frames`, `moves`), never on the machine's stack: it stops after a given number of nodes, and the next
-call goes on at that very node. A search cut into slices therefore visits the same nodes as one that was
-not.
+One kernel, `advance`, serves every board of `stones`. Its whole state is in arrays (`search`, `frames`, `moves`), none
+of it on the machine's stack: it stops after some number of nodes, and the next call continues at the same node. So a
+search in slices visits the same nodes as a search in one piece.
 
-Words are uint64, scores int64; the two are never mixed. `remaining` is the number of empty cells. Scores
-are those of `engram.games.line.solver.solver`: a win with the next stone is worth (remaining + 1) // 2, and nothing
-can be worth more.
+Words are uint64, scores int64; the two are never mixed. `remaining` is the number of empty cells. Scores are those of
+`engram.games.line.solver.solver`: a win with the next stone scores (remaining + 1) // 2, the highest possible score.
 """
 
 from __future__ import annotations
@@ -19,26 +17,26 @@ from engram.native.intrinsics import popcount
 from engram.native.jit import compiled
 
 MAX_DEPTH = 64
-"""Frames that a search can need: one for each cell of the largest board."""
+"""Most frames of a search: one for each cell of the largest board."""
 
 POOL_SIZE = MAX_DEPTH * 32
-"""Moves that can wait at once: a board has at most 32 columns, or 25 free cells without gravity."""
+"""Most waiting moves: a board has at most 32 columns, or 25 free cells without gravity."""
 
 SEARCH = np.dtype(
     [
-        ("position", np.int64),  # index, in the batch, of the position being solved
-        ("started", np.int64),  # 1 while that position has a search under way
+        ("position", np.int64),  # index of the present position in the batch
+        ("started", np.int64),  # 1 during the search of that position
         ("low", np.int64),  # its score lies in low..high
         ("high", np.int64),
-        ("asking", np.int64),  # 1 while a question about it is under way
+        ("asking", np.int64),  # 1 during a question about it
         ("question", np.int64),  # is the score above this?
         ("result", np.int64),  # the answer: a bound of the score
         ("depth", np.int64),  # index of the deepest frame, -1 for none
-        ("me", np.uint64),  # the node to enter next
+        ("me", np.uint64),  # the next node to enter
         ("mask", np.uint64),
         ("threats", np.uint64),  # cells where one more stone of the opponent makes a run
-        ("alpha", np.int64),  # the question there: is the score above this?
-        ("num_nodes", np.int64),  # nodes entered for this batch, and one for each position begun
+        ("alpha", np.int64),  # its question: is the score above this?
+        ("num_nodes", np.int64),  # nodes entered for this batch, and one for each position started
     ]
 )
 
@@ -49,9 +47,9 @@ FRAME = np.dtype(
         ("key", np.uint64),
         ("alpha", np.int64),
         ("best", np.int64),
-        ("low", np.int64),  # known before the moves were searched
+        ("low", np.int64),  # bounds from before the search of its moves
         ("high", np.int64),
-        ("next", np.int64),  # moves[first:next] are still to be searched, the last one first
+        ("next", np.int64),  # moves[first:next] are not searched yet; the last one is next
         ("first", np.int64),
     ]
 )
@@ -60,7 +58,7 @@ MOVE = np.dtype([("bit", np.uint64), ("threats", np.uint64), ("score", np.uint64
 
 _0 = np.uint64(0)
 _1 = np.uint64(1)
-_SCRAMBLE = np.uint64(0x9E3779B97F4A7C15)  # odd, so multiplying by it loses nothing
+_SCRAMBLE = np.uint64(0x9E3779B97F4A7C15)  # odd, so multiplication by it is invertible
 _BYTE = np.uint64(255)
 _BOUNDS = np.uint64(16)  # bits of a table entry that hold the two bounds
 _OFFSET = 64  # bounds are kept as score + 64, so that no entry is 0
@@ -70,23 +68,23 @@ _SYMMETRIC_FROM = 24  # empty cells from which a position and its mirror image s
 
 # ------------------------------------------------------------------------------------- the table
 #
-# An entry is one word: the scrambled key without its top 16 bits, a lower and an upper bound. The place
-# in the table is given by at least those 16 top bits, so two positions are never taken for each other.
+# An entry is one word: the scrambled key without its top 16 bits, a lower and an upper bound. At least those 16 bits
+# determine its place in the table, so two positions are never confused.
 
 
 @compiled(inline=True)
 def _mirror(board, word):
-    turned = _0
+    mirrored = _0
     column = (_1 << board.step) - _1
     for _ in range(board.columns):
-        turned = (turned << board.step) | (word & column)
+        mirrored = (mirrored << board.step) | (word & column)
         word = word >> board.step
-    return turned
+    return mirrored
 
 
 @compiled(inline=True)
 def _key(board, me, mask, remaining):
-    """The scrambled key of a position: an exact, invertible code, shared with its mirror image early on."""
+    """The scrambled key of a position: an exact, invertible code; early positions share it with their mirror image."""
     if board.gravity:
         word = me + mask
         if remaining >= _SYMMETRIC_FROM:
@@ -100,8 +98,8 @@ def _key(board, me, mask, remaining):
 
 
 @compiled(inline=True)
-def _recalled(table, shift, key, low, high):
-    """Bounds kept for a position, or the given ones where there are none."""
+def _stored_bounds(table, shift, key, low, high):
+    """The bounds of a position in the table, or the arguments if it has no entry."""
     entry = table[key >> shift]
     if entry == _0 or (entry ^ (key << _BOUNDS)) >> _BOUNDS != _0:
         return low, high
@@ -109,7 +107,7 @@ def _recalled(table, shift, key, low, high):
 
 
 @compiled(inline=True)
-def _remember(table, shift, key, low, high):
+def _store_bounds(table, shift, key, low, high):
     table[key >> shift] = (key << _BOUNDS) | np.uint64(((low + _OFFSET) << 8) | (high + _OFFSET))
 
 
@@ -117,11 +115,10 @@ def _remember(table, shift, key, low, high):
 
 
 @compiled(inline=True)
-def _look(board, table, shift, me, mask, threats, alpha):
-    """What is known of a node before its moves are searched: (low, high, moves worth searching, key).
+def _bounds(board, table, shift, me, mask, threats, alpha):
+    """Bounds of a node before a search of its moves: (low, high, moves worth a search, key).
 
-    The mover cannot win at once: the move before did not allow it. The last two are set only where
-    low <= alpha < high.
+    The mover cannot win at once: the last move did not allow it. Moves and key are set only if low <= alpha < high.
     """
     empty = board.full ^ mask
     remaining = np.int64(popcount(empty))
@@ -132,16 +129,16 @@ def _look(board, table, shift, me, mask, threats, alpha):
         possible = _0 if forced & (forced - _1) else forced
     if board.gravity:
         possible &= ~(threats >> _1)
-    if possible == _0:  # every move loses to the next stone
+    if possible == _0:  # the opponent's next stone wins after every move
         return -(remaining // 2), -(remaining // 2), _0, _0
     if remaining <= 2:
         return 0, 0, _0, _0
-    low = -((remaining - 2) // 2)  # no move searched allows a win with the next stone
+    low = -((remaining - 2) // 2)  # no searched move allows a win with the next stone
     high = (remaining - 1) // 2
     if low > alpha or high <= alpha:
         return low, high, _0, _0
     key = _key(board, me, mask, remaining)
-    low, high = _recalled(table, shift, key, low, high)
+    low, high = _stored_bounds(table, shift, key, low, high)
     return low, high, possible, key
 
 
@@ -149,7 +146,7 @@ def _look(board, table, shift, me, mask, threats, alpha):
 def _push_moves(board, moves, first, me, mask, possible):
     """Writes the moves of `possible` from `moves[first]` on, the most promising last; returns their end.
 
-    Promising is a move that leaves many winning cells, then a central one.
+    A move with more winning cells is more promising; among equals, a more central one.
     """
     last = first
     for i in range(board.num_groups):
@@ -172,10 +169,10 @@ def _push_moves(board, moves, first, me, mask, possible):
 
 @compiled
 def _answer(board, search, frames, moves, table, shift, stop):
-    """Goes on with the question under way until it is answered (True) or `stop` nodes are reached (False).
+    """Continues with the present question; returns True at its answer, False at `stop` nodes.
 
-    The question is whether the score of the root is above `search.question`; the answer, `search.result`,
-    is a lower bound of the score if it is above the question and an upper bound if it is not.
+    The question is whether the score of the root is above `search.question`. The answer, `search.result`, is a lower
+    bound of the score if it is above the question, else an upper bound.
     """
     me, mask, threats, alpha = search.me, search.mask, search.threats, search.alpha
     depth = search.depth
@@ -183,9 +180,9 @@ def _answer(board, search, frames, moves, table, shift, stop):
     while num_nodes < stop:
         # ---- enter a node
         num_nodes += 1
-        low, high, possible, key = _look(board, table, shift, me, mask, threats, alpha)
+        low, high, possible, key = _bounds(board, table, shift, me, mask, threats, alpha)
         if low <= alpha < high:
-            first = frames[depth].next if depth >= 0 else 0  # the parent's current move is no longer needed
+            first = frames[depth].next if depth >= 0 else 0  # the slot of the parent's present move is free again
             depth += 1
             frame = frames[depth]
             frame.me = me
@@ -198,7 +195,7 @@ def _answer(board, search, frames, moves, table, shift, stop):
             frame.first = first
             frame.next = _push_moves(board, moves, first, me, mask, possible)
         else:
-            # ---- take its score up, through all nodes that are finished by it
+            # ---- pass its score up, through all nodes that it finishes
             score = low if low > alpha else high
             while depth >= 0:
                 frame = frames[depth]
@@ -208,17 +205,17 @@ def _answer(board, search, frames, moves, table, shift, stop):
                     break
                 if frame.best > frame.alpha:
                     score = min(max(frame.best, frame.low), frame.high)
-                    _remember(table, shift, frame.key, score, frame.high)
+                    _store_bounds(table, shift, frame.key, score, frame.high)
                 else:
                     score = max(min(frame.best, frame.high), frame.low)
-                    _remember(table, shift, frame.key, frame.low, score)
+                    _store_bounds(table, shift, frame.key, frame.low, score)
                 depth -= 1
             if depth < 0:
                 search.result = score
                 search.depth = -1
                 search.num_nodes = num_nodes
                 return True
-        # ---- on to the next move of the deepest node
+        # ---- go to the next move of the deepest node
         frame = frames[depth]
         frame.next -= 1
         move = moves[frame.next]
@@ -252,9 +249,9 @@ def _begin(board, search, me, mask):
 
 @compiled
 def _ask(board, search, me, mask):
-    """Chooses the next question about a position: the middle of its bounds, or half the outer bound if farther out.
+    """Sets the next question about a position: the middle of its bounds, or half the outer bound if farther out.
 
-    Questions about a quick end cut deep and are cheap, so they come first.
+    Questions about a quick end are cheap, because they prune much, so they come first.
     """
     low, high = search.low, search.high
     question = (low + high) >> 1
@@ -272,15 +269,15 @@ def _ask(board, search, me, mask):
 
 @compiled
 def advance(board, search, frames, moves, table, shift, weak, me_batch, mask_batch, scores, max_nodes):
-    """Goes on with a batch for about `max_nodes` nodes; returns whether every position is solved.
+    """Continues with a batch for about `max_nodes` nodes; returns whether every position is solved.
 
     Args:
-      board, search, frames, moves: records and arrays of the types above; `search` zeroed at the start.
+      board, search, frames, moves: records and arrays of the types above; `search` starts as zeros.
       table: uint64 words, a power of two of them, at least 2**16.
       shift: uint64, 64 minus the exponent of that power.
-      weak: stop as soon as it is known who wins: results are then -1, 0 or 1.
-      me_batch, mask_batch: the positions, without fault.
-      scores: where the results go.
+      weak: decide only the winner: results are then -1, 0 or 1.
+      me_batch, mask_batch: possible positions.
+      scores: receives the results.
     """
     stop = search.num_nodes + max_nodes
     while search.position < len(me_batch):

@@ -1,24 +1,22 @@
 """Perfect play on line boards: exact scores for Connect-4, tic-tac-toe and their relatives.
 
-A board has `rows` x `columns` cells; who first has `run` stones in a row, a column or a diagonal wins.
-With gravity a stone falls to the lowest free cell of its column (Connect-4); without, it may be put on
-any free cell (tic-tac-toe).
+A board has `rows` x `columns` cells; the first player with `run` stones in a row, a column or a diagonal wins.
+With gravity a stone falls to the lowest free cell of its column (Connect-4); without, every free cell is
+playable (tic-tac-toe).
 
 A position is two words: `me`, the stones of the player to move, and `mask`, all stones. The bit of the
 cell in row r from the top and column c is (rows - 1 - r) + c * (rows + 1): one spare bit on top of each
 column. An action is a column with gravity, and r * columns + c without.
 
-Scores are exact, for the player to move, as in Pascal Pons' Connect-4 solver. All cells of a full board
-are shared out in turn, so each player has a number of stones to put down, ceil(cells / 2) for the first
-player and floor(cells / 2) for the second. Then
+Scores are exact, for the player to move, as in Pascal Pons' Connect-4 solver. The first player has
+ceil(cells / 2) stones and the second floor(cells / 2), enough for a full board. Then
 
-    score = +(stones that the winner still has when he wins, the winning one counted)   if the mover wins
-    score = -(the same)                                                                 if he loses
-    score = 0                                                                           if it is a draw
+    score = +(stones that the winner has left, the winning one included)   if the mover wins
+    score = -(the same)                                                    if the mover loses
+    score = 0                                                              for a draw
 
-under best play, where the winner hurries and the loser delays. A winner whose k-th stone ends the game
-so scores ceil(cells / 2) + 1 - k as first player and floor(cells / 2) + 1 - k as second: on the 42 cells
-of Connect-4, 22 - k for both.
+under best play: the winner hurries and the loser delays. A win with the k-th stone scores ceil(cells / 2) + 1 - k
+for the first player and floor(cells / 2) + 1 - k for the second: on the 42 cells of Connect-4, 22 - k for both.
 """
 
 from __future__ import annotations
@@ -33,18 +31,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from engram.errors import IllegalAction, InvalidLimit, InvalidParameter, InvalidState, TooLarge
-from engram.games.line.solver import alpha_beta as solver_search
-from engram.games.line.solver import stones as solver_board
+from engram.games.line.solver import alpha_beta, stones
 
 ILLEGAL = -128
-"""Stands for the score of an illegal action; below every score."""
+"""The score of an illegal action, below every other score."""
 
 FAULTS = {
-    1: "there is a stone beside the board",
+    1: "there is a stone outside the board",
     2: "the mover has a stone that is not in the mask of all stones",
     3: "there is a free cell below a stone",
-    4: "the players' numbers of stones do not fit turns",
-    5: "the player to move already has a run, so it cannot be his turn",
+    4: "the numbers of stones do not fit players who take turns",
+    5: "the player to move already has a run, so the game is over",
     6: "the last stone cannot have made all the runs on the board",
 }
 
@@ -55,27 +52,26 @@ _CHECK_CHUNK = 1 << 18
 
 
 class LimitReached(TooLarge):
-    """A solver used up its nodes or its seconds before it knew the score."""
+    """A solver reached its limit of nodes or seconds before it had the score."""
 
 
 class Solver:
-    """A perfect solver for one board; it remembers what it has found from one call to the next.
+    """A perfect solver for one board; it keeps its results from one call to the next.
 
     Args:
       rows, columns: size of the board, in cells.
       run: stones in a row that win.
       gravity: whether stones fall to the bottom of their column.
-      table_bytes: memory for the transposition table, allocated at once; the largest power of two of
-        8-byte entries that fits, at least 512 KiB. It changes time and never results.
+      table_bytes: memory for the transposition table, at least 512 KiB, allocated at once; the number of its
+        8-byte entries is a power of two. It changes time, never results.
       max_nodes: most positions searched in one call, 0 for no limit.
-      max_seconds: most time one call may take, 0 for no limit. Compiling counts for nothing.
+      max_seconds: most seconds of one call, 0 for no limit. Compiling does not count.
 
-    Every method that solves may be interrupted from the keyboard within about 0.1 s, and raises
-    `LimitReached` at a limit. What was found until then stays in the table, so asking again takes less.
-    Several threads may use one solver; they take turns.
+    Ctrl-C interrupts every method that solves within about 0.1 s; at a limit it raises `LimitReached`. The table
+    keeps all results up to then, so the next call takes less time. Several threads may use one solver; they take turns.
 
-    Positions that cannot arise (a stone in the air, counts that do not fit turns, two winners) are
-    refused. Not every position that passes can be reached: stones may fit turns in no order.
+    Impossible positions (a stone in the air, wrong numbers of stones, two winners) are refused. Some positions
+    that pass these checks still cannot be reached by any order of moves.
 
     Raises:
       InvalidParameter: a size, run or limit that makes no board or no budget (a ValueError).
@@ -86,7 +82,7 @@ class Solver:
     positions grows as 3**cells: 4x5 takes well under a second, 5x5 seconds, more than 25 cells are refused.
     Source: P. Pons, "Solving Connect 4: how to build a perfect AI" (null windows, the order of moves by
       threats, moves that do not lose at once). Deviation: bounds are soft, each entry of the table
-      keeps both bounds and its exact key, and the search keeps its own stack, so that it can stop.
+      has both bounds and its exact key, and the search has its stack in arrays, so that it can stop.
     """
 
     def __init__(
@@ -126,16 +122,16 @@ class Solver:
         self._table = np.empty(1 << exponent, np.uint64)
         self._table.fill(0)
         self._shift = np.uint64(64 - exponent)
-        self._frames = np.zeros(solver_search.MAX_DEPTH, solver_search.FRAME)
-        self._moves = np.zeros(solver_search.POOL_SIZE, solver_search.MOVE)
+        self._frames = np.zeros(alpha_beta.MAX_DEPTH, alpha_beta.FRAME)
+        self._moves = np.zeros(alpha_beta.POOL_SIZE, alpha_beta.MOVE)
         self._slice = _FIRST_SLICE
         self._lock = threading.Lock()
         self.num_nodes = 0
-        """Positions searched since this solver was made."""
+        """Positions searched in all calls."""
 
     def _make_board(self) -> Any:
         rows, columns = self.rows, self.columns
-        board = np.zeros(1, solver_board.BOARD)[0]
+        board = np.zeros(1, stones.BOARD)[0]
         board["full"] = sum(1 << self._place(r, c) for r in range(rows) for c in range(columns))
         board["bottom"] = sum(1 << self._place(rows - 1, c) for c in range(columns))
         board["step"], board["up"], board["down"] = rows + 1, rows + 2, rows
@@ -157,17 +153,17 @@ class Solver:
     # ------------------------------------------------------------------------------- positions
 
     def legal_actions(self, me: int, mask: int) -> list[int]:
-        """Actions that the rules allow, in rising order; none where the game is over."""
+        """The legal actions in rising order; none if the game is over."""
         me, mask = self._checked_one(me, mask)
         if self._is_won(me, mask):
             return []
         return [action for action in range(self.num_actions) if self._stone(mask, action)]
 
     def play(self, me: int, mask: int, action: int) -> tuple[int, int]:
-        """The position after `action`, as seen by the other player.
+        """The position after `action`, for the other player.
 
         Raises:
-          IllegalAction: the game is over, or the action is not on the board or on a taken cell.
+          IllegalAction: the game is over, or the cell is taken or outside the board.
         """
         me, mask = self._checked_one(me, mask)
         stone = self._stone(mask, action) if 0 <= action < self.num_actions else 0
@@ -183,14 +179,14 @@ class Solver:
         return me, mask
 
     def _stone(self, mask: int, action: int) -> int:
-        """The bit that `action` sets, 0 where its cell or column is taken."""
+        """The bit that `action` sets; 0 if its cell is taken or its column full."""
         if not self.gravity:
             return ~mask & (1 << self._place(*divmod(action, self.columns)))
         column = ((1 << self.rows) - 1) << self._place(self.rows - 1, action)
         return (mask + (1 << self._place(self.rows - 1, action))) & column
 
     def _is_won(self, me: int, mask: int) -> bool:
-        return bool(solver_board.won(self._board, np.uint64(me ^ mask)))
+        return bool(stones.won(self._board, np.uint64(me ^ mask)))
 
     def _checked_one(self, me: int, mask: int) -> tuple[int, int]:
         words = self._checked([me], [mask])
@@ -200,18 +196,18 @@ class Solver:
         me, mask = _words(me), _words(mask)
         if me.ndim != 1 or me.shape != mask.shape:
             raise InvalidState("me and mask must be one-dimensional and of one length")
-        for begin in range(0, len(me), _CHECK_CHUNK):
-            chunk = slice(begin, begin + _CHECK_CHUNK)
-            index, code = solver_board.first_fault(self._board, me[chunk], mask[chunk])
+        for first in range(0, len(me), _CHECK_CHUNK):
+            chunk = slice(first, first + _CHECK_CHUNK)
+            index, code = stones.first_fault(self._board, me[chunk], mask[chunk])
             if code:
-                where = f" {begin + index}" if len(me) > 1 else ""
+                where = f" {first + index}" if len(me) > 1 else ""
                 raise InvalidState(f"position{where} is impossible: {FAULTS[code]}")
         return me, mask
 
     # --------------------------------------------------------------------------------- solving
 
     def score(self, me: int, mask: int) -> int:
-        """Exact score of a position for the player to move; of a finished game too."""
+        """Exact score of a position, a finished game included, for the player to move."""
         return int(self.scores([me], [mask])[0])
 
     def scores(self, me: ArrayLike, mask: ArrayLike) -> NDArray[np.int64]:
@@ -219,7 +215,7 @@ class Solver:
         return self._solve(*self._checked(me, mask), weak=False)
 
     def value(self, me: int, mask: int) -> int:
-        """Who wins: +1 the player to move, -1 the other, 0 nobody. Never takes more search than the score."""
+        """+1 if the player to move wins, -1 if the opponent wins, 0 for a draw. Never slower than the score."""
         return int(self.values([me], [mask])[0])
 
     def values(self, me: ArrayLike, mask: ArrayLike) -> NDArray[np.int64]:
@@ -227,61 +223,57 @@ class Solver:
         return self._solve(*self._checked(me, mask), weak=True)
 
     def action_scores(self, me: int, mask: int) -> NDArray[np.int64]:
-        """Exact score of every action for the player who moves; `ILLEGAL` for an illegal action.
+        """Exact score of every action for the player to move; `ILLEGAL` for an illegal action.
 
         An action's score is minus the score of the position after it. A finished game has no legal action.
         """
         me, mask = self._checked_one(me, mask)
         actions = self.legal_actions(me, mask)
-        stones = [self._stone(mask, action) for action in actions]
-        found = np.full(self.num_actions, ILLEGAL, np.int64)
+        scores = np.full(self.num_actions, ILLEGAL, np.int64)
         if actions:
             after_me = np.full(len(actions), me ^ mask, np.uint64)
-            after_mask = np.array([mask | stone for stone in stones], np.uint64)
-            found[actions] = -self._solve(after_me, after_mask, weak=False)
-        return found
+            after_mask = np.array([mask | self._stone(mask, action) for action in actions], np.uint64)
+            scores[actions] = -self._solve(after_me, after_mask, weak=False)
+        return scores
 
     def best_actions(self, me: int, mask: int) -> NDArray[np.int64]:
-        """All actions of the best exact score, in rising order; empty where the game is over."""
-        found = self.action_scores(me, mask)
-        return np.flatnonzero((found == found.max()) & (found != ILLEGAL))
+        """All actions of the best exact score, in rising order; none if the game is over."""
+        scores = self.action_scores(me, mask)
+        return np.flatnonzero((scores == scores.max()) & (scores != ILLEGAL))
 
     def clear(self) -> None:
-        """Forgets everything found so far."""
+        """Forgets all results."""
         with self._lock:
             self._table.fill(0)
 
     def _solve(self, me: NDArray[np.uint64], mask: NDArray[np.uint64], *, weak: bool) -> NDArray[np.int64]:
-        """Runs the kernel in slices of about `_SLICE_S` seconds, between which an interrupt takes effect."""
+        """Runs the kernel in slices of about `_SLICE_S` seconds; an interrupt takes effect between them."""
         with self._lock:
-            search = np.zeros(1, solver_search.SEARCH)[0]
+            search = np.zeros(1, alpha_beta.SEARCH)[0]
             scores = np.zeros(len(me), np.int64)
             if not self.num_nodes:
                 self._advance(search, me[:0], mask[:0], scores, weak, 1)  # compiles, off the clock
-            begin = time.perf_counter()
+            start = time.perf_counter()
             done = False
             try:
                 while not done:
-                    slice_begin = time.perf_counter()
-                    searched = int(search["num_nodes"])
-                    allowed = self._slice
-                    if self.max_nodes:
-                        allowed = min(allowed, self.max_nodes - searched)
-                    done = self._advance(search, me, mask, scores, weak, allowed)
+                    slice_start = time.perf_counter()
+                    before = int(search["num_nodes"])
+                    num_nodes = min(self._slice, self.max_nodes - before) if self.max_nodes else self._slice
+                    done = self._advance(search, me, mask, scores, weak, num_nodes)
                     now = time.perf_counter()
                     if done:
                         break
-                    searched_now = int(search["num_nodes"]) - searched
-                    wanted = searched_now * _SLICE_S / max(now - slice_begin, 1e-6)
-                    self._slice = int(min(max(wanted, self._slice / 2, 1024), self._slice * 2))
-                    self._stop_at_limit(int(search["num_nodes"]), now - begin)
+                    ideal = (int(search["num_nodes"]) - before) * _SLICE_S / max(now - slice_start, 1e-6)
+                    self._slice = int(min(max(ideal, self._slice / 2, 1024), self._slice * 2))
+                    self._stop_at_limit(int(search["num_nodes"]), now - start)
             finally:
                 self.num_nodes += int(search["num_nodes"])
         return scores
 
     def _advance(self, search: Any, me: Any, mask: Any, scores: Any, weak: bool, num_nodes: int) -> bool:
         return bool(
-            solver_search.advance(
+            alpha_beta.advance(
                 self._board, search, self._frames, self._moves, self._table, self._shift,
                 weak, me, mask, scores, num_nodes,
             )
@@ -289,15 +281,19 @@ class Solver:
 
     def _stop_at_limit(self, num_nodes: int, seconds: float) -> None:
         if self.max_nodes and num_nodes >= self.max_nodes:
-            raise LimitReached(f"not solved within max_nodes={self.max_nodes}; ask again to go on, or allow more")
+            raise LimitReached(
+                f"not solved within max_nodes={self.max_nodes}; call again to continue, or raise the limit"
+            )
         if self.max_seconds and seconds >= self.max_seconds:
-            raise LimitReached(f"not solved within max_seconds={self.max_seconds}; ask again to go on, or allow more")
+            raise LimitReached(
+                f"not solved within max_seconds={self.max_seconds}; call again to continue, or raise the limit"
+            )
 
 
-def _words(given: ArrayLike) -> NDArray[np.uint64]:
-    """`given` as unsigned words; floats and negative numbers are refused, not rounded."""
+def _words(numbers: ArrayLike) -> NDArray[np.uint64]:
+    """Numbers as unsigned words; floats and negative numbers are refused, not rounded."""
     try:
-        array = np.asarray(given)
+        array = np.asarray(numbers)
         if array.size and (array.dtype.kind not in "iu" or array.min() < 0):
             raise ValueError
         return np.ascontiguousarray(array, np.uint64)

@@ -1,8 +1,8 @@
 """Line boards of any size as one 64-bit word a player, compiled: runs, playable cells, possible positions.
 
-Cells are placed as in `engram.games.line.solver.solver`: columns one after the other from the bottom up, with one
-spare bit on top of each. A shift by `step` goes to the next column, by `up` and `down` along the
-diagonals, by 1 up the column; the spare bits stop runs from going around the edge.
+The layout is that of `engram.games.line.solver.solver`: columns one after the other from the bottom up, with one spare
+bit on top of each. A shift by `step` leads to the next column, by `up` and `down` along the diagonals, by 1 up the
+column; the spare bits keep runs from continuing around the edge.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BOARD = np.dtype(
     [
         ("full", np.uint64),  # every cell
         ("bottom", np.uint64),  # lowest cell of each column
-        ("step", np.uint64),  # distance of two neighbours in a row, = rows + 1
+        ("step", np.uint64),  # distance of neighbours in a row, = rows + 1
         ("up", np.uint64),  # ... on a rising diagonal, = rows + 2
         ("down", np.uint64),  # ... on a falling diagonal, = rows
         ("run", np.int64),
@@ -34,7 +34,7 @@ _1 = np.uint64(1)
 
 @compiled(inline=True)
 def winning_cells(board, stones):
-    """Cells, taken or not, where one more stone to `stones` makes a run."""
+    """Cells, empty or not, where a stone added to `stones` makes a run."""
     cells = completing(stones, board.step, board.run)
     cells |= completing(stones, board.up, board.run)
     cells |= completing(stones, board.down, board.run)
@@ -53,13 +53,13 @@ def has_run(board, stones):
 
 @compiled
 def won(board, stones):
-    """`has_run`, for callers in Python."""
+    """`has_run` for Python."""
     return has_run(board, stones)
 
 
 @compiled(inline=True)
 def playable(board, mask):
-    """Cells where a stone can be put."""
+    """The playable cells."""
     if board.gravity:
         return (mask + board.bottom) & board.full
     return board.full ^ mask
@@ -67,7 +67,7 @@ def playable(board, mask):
 
 @compiled
 def fault(board, me, mask):
-    """0 for a position that passes every check, else the number of the first it fails (see `solver.FAULTS`)."""
+    """0 for a position that passes every check, else the number of the first failed check (see `solver.FAULTS`)."""
     if mask & ~board.full:
         return 1
     if me & ~mask:
@@ -81,7 +81,7 @@ def fault(board, me, mask):
     other = me ^ mask
     if has_run(board, other):
         rest = other
-        while rest:  # some stone, taken back, must leave a game that was not over
+        while rest:  # without some stone, the last move, the game must not be over
             stone = rest & (~rest + _1)
             rest ^= stone
             if not (board.gravity and mask & (stone << _1)) and not has_run(board, other ^ stone):
