@@ -23,10 +23,11 @@ from engram.drivers.search import Search
 from engram.errors import InvalidParameter, InvalidSpecification
 from engram.games.catalogue import game as game_of
 from engram.games.line.solver.solver import Solver
+from engram.memory.similar_positions import position_memory
 from engram.presets.reading import preset
 from engram.rng import derive_seed
+from engram.search.extension import assemble
 from engram.search.limit import Limit
-from engram.search.preset import of_positions
 from engram.search.tree import TERMINAL
 
 CHUNK = 10
@@ -100,7 +101,8 @@ def memory_truth(
     """
     made = game_of(game)
     for text in searches:
-        if of_positions(preset(text).memory_for(made), text, "compare with").corrects:
+        advice = position_memory(assemble(made, preset(text)).extensions, text, "compare with").advice
+        if advice is not None and advice.corrects:
             raise InvalidSpecification(
                 f"{text} remembers how wrong values were, and not what positions are worth; add correct=false"
             )
@@ -154,8 +156,7 @@ def node_errors(
         signs = np.array([1.0 if made.to_play(state) == 0 else -1.0 for state in states])
         words = np.array([(int(state["mine"]), int(state["stones"])) for state in states], np.uint64).reshape(-1, 2)
         truth = signs * solver.values(words[:, 0], words[:, 1])
-        nodes, column = found.tree.nodes, found.tree.memory
-        assert column is not None
+        nodes, column = found.tree.nodes, found.tree.rows(found.tree.advice[0].column)
         others = np.array([_others(found, state) for state in states])
         errors = [np.abs(estimate - truth) for estimate in (nodes["value"][chosen], column["value"][chosen], others)]
         collected.append(np.column_stack([np.full(len(chosen), number), nodes["visit_count"][chosen], *errors]))
@@ -165,8 +166,7 @@ def node_errors(
 def _draw(search: Search, each: int, rng: np.random.Generator) -> np.ndarray:
     """Up to `each` nodes of every class of visits that are not over and that memory says something about."""
     count = search.tree.num_nodes
-    nodes, column = search.tree.nodes[:count], search.tree.memory
-    assert column is not None
+    nodes, column = search.tree.nodes[:count], search.tree.rows(search.tree.advice[0].column)
     wanted = (nodes["visit_count"] > 0) & ((nodes["flags"] & TERMINAL) == 0) & (column["count"][:count] > 0)
     classes = np.where(wanted, np.log2(np.maximum(nodes["visit_count"], 1)).astype(int), -1)
     drawn = [rng.permutation(np.flatnonzero(classes == one))[:each] for one in range(int(classes.max(initial=-1)) + 1)]
