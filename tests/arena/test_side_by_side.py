@@ -53,7 +53,7 @@ def remembers(num_leaves=1, own_value=True):
     made = remembering(
         capacity=40, equivalence=30.0, temperature=0.5, features=lambda game: Features(game, 64, embedding_size=3)
     )
-    return replace(knows(num_leaves), memory=made, rollout_share=0.0 if own_value else 1.0)
+    return replace(knows(num_leaves), extensions=(made,), rollout_share=0.0 if own_value else 1.0)
 
 def knows(num_leaves=1, solver=False):
     return puct(evaluator=Wins(), num_leaves=num_leaves, solver=solver)
@@ -203,15 +203,15 @@ def test_clocks_threads_and_a_shared_store_are_played_one_by_one():
     assert not pays(plain, plain)
     assert not pays(network, plain, B=Limit(seconds=0.1))
     assert not pays(network, uct(threads=2))
-    assert pays(network, replace(plain, memory=remembering(capacity=50)))
-    assert not pays(network, replace(plain, memory=remembering(store=Store(512, 50))))
+    assert pays(network, replace(plain, extensions=(remembering(capacity=50),)))
+    assert not pays(network, replace(plain, extensions=(remembering(store=Store(512, 50)),)))
     assert not pays(network, td_uct(table=Table(100), learn=True))
 
 
 def test_fewer_boards_where_stores_are_large(monkeypatch):
     monkeypatch.setattr("engram.arena.batched.BYTES", 1 << 20)
     flat = Flat()
-    chosen = replace(puct(evaluator=flat), memory=remembering(capacity=100, dimension=64, neighbours="exact"))
+    chosen = replace(puct(evaluator=flat), extensions=(remembering(capacity=100, dimension=64, neighbours="exact"),))
     each = SearchPlayer(TIC_TAC_TOE, chosen).memory.store_bytes
     assert 100 * 64 * 4 < each < 50_000
     match(TIC_TAC_TOE, chosen, uct(), games=100, simulations=8)

@@ -148,7 +148,7 @@ def test_a_memory_compares_by_them(trained):
     game = engram.game(GAME)
     search = engram.Search(game, f'memory_uct(network="{trained}", num_leaves=4, equivalence=50, dimension=256)')
     assert search.run(game.initial_state(), engram.Limit(simulations=200)).simulations == 200
-    store, named = search.memory.store, NamedNetwork(str(trained), embedding="features")
+    store, named = search.extensions[0].store, NamedNetwork(str(trained), embedding="features")
     assert named.layer(None) == ("features", 16)
     state = game.play(game.initial_state(), 2)
     row = store.features[store.find(game.hash(state))]

@@ -66,7 +66,7 @@ def test_a_loaded_search_begins_the_next_game_as_any_other(tmp_path):
 
 
 def made(**options):
-    return replace(uct(), memory=remembering(**{"capacity": 200, "dimension": 64, **options}))
+    return replace(uct(), extensions=(remembering(**{"capacity": 200, "dimension": 64, **options}),))
 
 
 def test_a_memory_that_does_not_fit_is_refused_and_nothing_changed(tmp_path):
@@ -74,7 +74,7 @@ def test_a_memory_that_does_not_fit_is_refused_and_nothing_changed(tmp_path):
     searched(made(), 300).save(path)
     about, arrays = durable.load(path, "tree")
     search = searched(made(), 100)
-    before = bytes_of(search.tree), store_bytes(search.memory.store)
+    before = bytes_of(search.tree), store_bytes(search.extensions[0].store)
 
     def refused(match, into=search, **changed):
         durable.save(tmp_path / "other", "tree", about, {**arrays, **changed})
@@ -94,8 +94,8 @@ def test_a_memory_that_does_not_fit_is_refused_and_nothing_changed(tmp_path):
     about, arrays = durable.load(path, "tree")
     about = {**about, "preset": search.preset.text}
     refused("another version.*its memory differ")
-    assert (bytes_of(search.tree), store_bytes(search.memory.store)) == before
-    shared = searched(replace(uct(), memory=remembering(store=Store(512, 100))), 10)
+    assert (bytes_of(search.tree), store_bytes(search.extensions[0].store)) == before
+    shared = searched(replace(uct(), extensions=(remembering(store=Store(512, 100)),)), 10)
     with pytest.raises(InvalidParameter, match="one that searches share"):
         shared.save(tmp_path / "tree")
     assert np.array_equal(SavedTree.read(path).nodes["visit_count"][:1], [50])

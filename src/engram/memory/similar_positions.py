@@ -30,8 +30,8 @@ link_dtype = np.dtype(
         ("generation", np.uint32),  # of that row when it was entered; another one means that it was replaced
     ]
 )
-ADVICE = Column("memory", advice_dtype)
-LINK = Column("memory_link", link_dtype)
+ADVICE = Column(advice_dtype, "memory")
+LINK = Column(link_dtype, "memory_link")
 
 
 @compiled

@@ -97,8 +97,8 @@ def remembering(
         "decay": decay,
         "every_node": int(every_node),
     }
-    advice = Advice(Column(ADVICE.name, ADVICE.dtype), float(equivalence), bias, correct)
-    columns = {"advice": advice.column, "link": Column(LINK.name, LINK.dtype)}
+    advice = Advice(Column(ADVICE.dtype, ADVICE.name), float(equivalence), bias, correct)
+    columns = {"advice": advice.column, "link": Column(LINK.dtype, LINK.name)}
     ask_about_leaf(**numbers)  # refuses what is out of range now, not when the first search is made
 
     def hand_made(game: Game) -> Features:

@@ -51,7 +51,7 @@ class Extension:
     """Something that a search carries beside selection and backup.
 
     Args:
-      name: for sentences about it.
+      name: for sentences about it; default those of its operators.
       on_expanded, on_entered, on_leaf, before_backup, after_backup: operators of these kinds, or None.
       backup: a backup rule that takes the place of the preset's; None: the preset's.
       advice: the column in which it advises selection, and how much of it selection takes; None: none.
@@ -67,7 +67,7 @@ class Extension:
       evaluator: it bears an evaluator of batches.
     """
 
-    name: str
+    name: str = ""
     on_expanded: Operator | None = None
     on_entered: Operator | None = None
     on_leaf: Operator | None = None
@@ -90,6 +90,9 @@ class Extension:
             operator = getattr(self, kind)
             if operator is not None and (not isinstance(operator, Operator) or operator.definition.kind != kind):
                 raise InvalidParameter(f"{self.name}: {kind} must be an operator of that kind, not {operator!r}")
+        if not self.name:
+            names = " and ".join(operator.definition.name for operator in self.operators.values())
+            object.__setattr__(self, "name", f"the extension {names or 'without hooks'}")
         if self.threads not in ("none", "root", "tree"):
             raise InvalidParameter(f"{self.name}: threads is 'none', 'root' or 'tree', not {self.threads!r}")
 

@@ -108,6 +108,8 @@ class Definition:
             if isinstance(value, Parameter):
                 fields.append((key, np.float64))
             elif isinstance(value, Column):
+                if not value.name:
+                    object.__setattr__(value, "name", key)
                 fields.append((key, np.int64))
             else:
                 fields += [(key, np.int64), (key + ("_parameters" if value is None else "_size"), np.int64)]

@@ -22,7 +22,7 @@ import numpy as np
 from numba import carray
 
 from engram.errors import InvalidParameter
-from engram.native.intrinsics import pointer_at
+from engram.native.intrinsics import dtype_holder, pointer_at
 from engram.native.jit import compiled
 
 MAX_COLUMNS = 16
@@ -265,13 +265,14 @@ def subtree_size(nodes, child):
     return count
 
 
+@dtype_holder
 @dataclass(frozen=True, eq=False)
 class Column:
     """A record for every node of a tree, which operators share by sharing this object.
 
     Args:
-      name: for files and pages.
       dtype: of one node's record, a multiple of 8 bytes. A new node has zeros.
+      name: for files and pages; default that of the first operator's parameter that declares it.
       follows_action: the record goes along when two unvisited children change places.
       new_nodes: zero the rows of new nodes; False: a table whose places have nothing to do with nodes.
       rebase: host function `(rows, moved)`, called with the rows in use before a subtree becomes the tree (False), and
@@ -283,8 +284,8 @@ class Column:
       fault: `(rows) -> sentence or None` for rows from a file: what compiled code would stumble over.
     """
 
-    name: str
     dtype: np.dtype
+    name: str = ""
     follows_action: bool = False
     new_nodes: bool = True
     rebase: Callable[[np.ndarray, bool], None] | None = None
@@ -295,13 +296,14 @@ class Column:
     fault: Callable[[np.ndarray], str | None] | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", np.dtype(self.dtype))
         if self.new_nodes and self.dtype.itemsize % 8:
             raise InvalidParameter(
                 f"column {self.name}: a record takes a multiple of 8 bytes, not {self.dtype.itemsize}; add a field"
             )
 
 
-OWN = Column("own", own_dtype, threads=True, header="own")
+OWN = Column(own_dtype, "own", threads=True, header="own")
 """Means before `mix`, kept by the backup for every search with a mix."""
 
 

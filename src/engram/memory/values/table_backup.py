@@ -29,7 +29,7 @@ link_dtype = np.dtype(
         ("half_key", np.uint32),  # tells whether another position has taken the slot since
     ]
 )
-LINK = Column("table_link", link_dtype)
+LINK = Column(link_dtype, "table_link")
 positions_dtype = np.dtype(
     [
         ("game", game_dtype),  # its `hash` is the canonical one where images share a key

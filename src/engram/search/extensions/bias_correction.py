@@ -59,8 +59,8 @@ def _rebuild(tree: Tree, moved: bool) -> None:
 
 
 ERRORS = Column(
-    "errors",
     error_dtype,
+    "errors",
     rebase=_rebase,
     rebuild=_rebuild,
     fault=fault,

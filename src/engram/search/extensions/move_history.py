@@ -44,7 +44,7 @@ move_dtype = np.dtype(
         ("count", np.float64),  # N: returns in it, at most the window
     ]
 )
-ADVICE = Column("move_advice", advice_dtype)
+ADVICE = Column(advice_dtype, "move_advice")
 
 
 @compiled(inline=True)
@@ -197,7 +197,7 @@ def move_history(
     Raises:
       InvalidParameter: a number out of range.
     """
-    advice = Advice(Column(ADVICE.name, ADVICE.dtype), float(equivalence))
+    advice = Advice(Column(ADVICE.dtype, ADVICE.name), float(equivalence))
     expanded = partial(advise_children, advice=advice.column, shrinkage=shrinkage)
     learned = partial(learn_moves, advice=advice.column, shrinkage=shrinkage, window=window)
     expanded(), learned()  # refuses numbers out of range now, not when the first search is made

@@ -16,7 +16,7 @@ PROBES = 64  # places looked at before a node is left alone in its pool
 
 def table_column(name: str) -> Column:
     """The column that holds the table of a kind of pool: node numbers, 0 for a free place."""
-    return Column(name, np.dtype(np.int32), new_nodes=False)
+    return Column(np.dtype(np.int32), name, new_nodes=False)
 
 
 @compiled

@@ -35,7 +35,7 @@ amaf_dtype = np.dtype(
         ("unused", np.uint32),
     ]
 )
-AMAF = Column("amaf", amaf_dtype, follows_action=True, keeper=lambda game: amaf(game))  # noqa: PLW0108 - defined below
+AMAF = Column(amaf_dtype, "amaf", follows_action=True, keeper=lambda game: amaf(game))  # noqa: PLW0108 - defined below
 
 
 @selection(

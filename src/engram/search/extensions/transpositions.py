@@ -43,7 +43,7 @@ def _rebuild(tree: Tree, moved: bool) -> None:
         relist(rows, table, tree.num_nodes)
 
 
-POOLED = Column("pooled", pooled_dtype, rebuild=_rebuild, fault=fault, header="pooled")
+POOLED = Column(pooled_dtype, "pooled", rebuild=_rebuild, fault=fault, header="pooled")
 _TABLE = table_column("pooled_table")
 
 
