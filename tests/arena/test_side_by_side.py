@@ -212,7 +212,7 @@ def test_fewer_boards_where_stores_are_large(monkeypatch):
     monkeypatch.setattr("engram.arena.batched.BYTES", 1 << 20)
     flat = Flat()
     chosen = replace(puct(evaluator=flat), extensions=(remembering(capacity=100, dimension=64, neighbours="exact"),))
-    each = SearchPlayer(TIC_TAC_TOE, chosen).memory.store_bytes
+    each = SearchPlayer(TIC_TAC_TOE, chosen).extensions[0].num_bytes
     assert 100 * 64 * 4 < each < 50_000
     match(TIC_TAC_TOE, chosen, uct(), games=100, simulations=8)
     trees = 2 * 8 * 9 * (32 + 56)  # of both sides, two searches each, in which every simulation expands

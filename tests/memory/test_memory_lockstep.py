@@ -98,7 +98,7 @@ def compare(chosen, moves=3, simulations=120):
 @pytest.mark.parametrize("name", PRESETS)
 def test_each_tree_is_that_of_its_search_alone(name):
     together, alone = compare(PRESETS[name])
-    stores = [memory.store for memory in together._workspace._memories]
+    stores = [extensions[0].store for extensions in together._workspace.extensions]
     assert len({id(store) for store in stores}) == 3
     for tree, search in zip((2, 1), alone, strict=True):
         assert len(stores[tree]) == len(search.extensions[0].store) > 50
@@ -116,10 +116,10 @@ def test_a_file_begins_every_tree_and_a_shared_store_serves_all(tmp_path):
     first = engram.Search(GAME, "memory_uct(capacity=300, equivalence=30)")
     first.run(GAME.initial_state(), engram.Limit(simulations=400))
     file = tmp_path / "c4.memory"
-    files.save(file, first.memory.store, files.identity(first.memory.features))
+    files.save(file, first.extensions[0].store, files.identity(first.extensions[0].features))
     together, _ = compare(memory_uct(memory=str(file), equivalence=30.0))
     together.clear(0)
-    fresh, used, _ = (len(memory.store) for memory in together._workspace._memories)
+    fresh, used, _ = (len(extensions[0].store) for extensions in together._workspace.extensions)
     assert fresh == 300 < used  # a full file leaves room for what a search adds
 
     store = Store(512, 1000)
@@ -161,9 +161,9 @@ def test_threads_with_a_tree_each_have_a_memory_each():
         total = sum(one["count"] for one in told)
         assert move.memory == pytest.approx(sum(one["count"] * one["value"] for one in told) / total, abs=1e-12)
     both.clear()
-    assert [len(memory.store) for memory in both._workspace._memories] == [0, 0]
-    with pytest.raises(InvalidParameter, match=r"one tree need no memory.*parallel='root'"):
+    assert [len(extensions[0].store) for extensions in both._workspace.extensions] == [0, 0]
+    with pytest.raises(InvalidParameter, match=r"one tree do not go with the memory.*parallel='root'"):
         engram.Search(GAME, chosen, threads=2)
     shares = replace(uct(), extensions=(remembering(store=Store(512, 100)),))
-    with pytest.raises(InvalidParameter, match="memory that searches share"):
+    with pytest.raises(InvalidParameter, match="memory of positions is written to by one thread"):
         engram.Search(GAME, shares, threads=2, parallel="root")

@@ -18,6 +18,7 @@ from engram.presets.memory import remembering
 from engram.presets.reading import preset
 from engram.search.preset import Preset
 from engram.search.tree import advice_dtype
+from tests.memory.test_memory_lockstep import bytes_of
 
 
 def searched(game, chosen, simulations=1500, seed=1, state=None):
@@ -58,7 +59,7 @@ def test_memory_changes_the_search_and_repeats_bit_for_bit():
     game = engram.game("connect_four")
     one, two = (searched(game, "memory_uct(capacity=200)") for _ in range(2))
     assert nodes(one) == nodes(two)
-    assert one.tree.memory[: one.tree.num_nodes].tobytes() == two.tree.memory[: two.tree.num_nodes].tobytes()
+    assert bytes_of(one.tree) == bytes_of(two.tree)
     assert nodes(one) != nodes(searched(game, "uct"))
     # A new game empties the store: the search is as it was the first time.
     one.clear()
@@ -71,17 +72,17 @@ def test_entries_hold_what_the_tree_holds():
     game = engram.game("connect_four")
     search = searched(game, "memory_uct(capacity=4000)", 800)
     store, tree = store_of(search), search.tree
-    used = [at for at in range(tree.num_nodes) if tree.arrays()["memory"]["entry"][at] > 0]
+    used = [at for at in range(tree.num_nodes) if tree.arrays()["memory_link"]["entry"][at] > 0]
     assert len(used) > 500
     visits, sums = np.zeros(len(store)), np.zeros(len(store))
     for at in used:
-        row = tree.arrays()["memory"]["entry"][at] - 1
+        row = tree.arrays()["memory_link"]["entry"][at] - 1
         visits[row] += tree.nodes["visit_count"][at]
         sums[row] += tree.nodes["visit_count"][at] * tree.nodes["value"][at]
     assert (store.entries["visit_count"][: len(store)] == visits).all()
     assert np.allclose(store.entries["value"][: len(store)], sums / visits)
     assert len(store) < len(used)  # transpositions met in one entry
-    assert store.find(game.hash(game.initial_state())) == tree.arrays()["memory"]["entry"][0] - 1
+    assert store.find(game.hash(game.initial_state())) == tree.arrays()["memory_link"]["entry"][0] - 1
     assert (np.abs(tree.arrays()["memory"]["value"][: tree.num_nodes]) <= 1.0).all()
 
 
@@ -93,7 +94,7 @@ def test_a_replaced_entry_gets_no_return_of_its_former_position():
     # What each row has seen since it was filled is at most what the nodes that own it have seen.
     owners = np.zeros(20)
     for at in range(search.tree.num_nodes):
-        entry = search.tree.arrays()["memory"][at]
+        entry = search.tree.arrays()["memory_link"][at]
         if entry["entry"] and entry["generation"] == store.entries["generation"][entry["entry"] - 1]:
             owners[entry["entry"] - 1] += search.tree.nodes["visit_count"][at]
     assert (store.entries["visit_count"][:20] <= owners).all()
@@ -241,7 +242,7 @@ def test_the_direct_variant_asks_every_node_about_itself():
     tree, store = search.tree, store_of(search)
     # The root was asked last before the last simulation's return: all that came since is that return.
     root = tree.arrays()["memory"][0]
-    row = int(root["entry"]) - 1
+    row = int(tree.arrays()["memory_link"][0]["entry"]) - 1
     asked = store.query(store.features[row])
     assert abs(asked.value - root["value"]) < 0.05 and asked.count == pytest.approx(root["count"], rel=0.05)
     assert nodes(search) != nodes(searched(game, "memory_uct(capacity=4000, neighbours=exact)", 300))
@@ -259,10 +260,10 @@ def test_a_memory_from_a_file_begins_every_game(tmp_path):
     game = engram.game("tic_tac_toe")
     first = searched(game, "memory_uct(capacity=300)", 500)
     file = tmp_path / "ttt.memory"
-    files.save(file, first.memory.store, files.identity(first.memory.features))
+    files.save(file, first.extensions[0].store, files.identity(first.extensions[0].features))
     again = engram.Search(game, f"memory_uct(memory='{file}')")
     held = len(store_of(again))
-    assert held == len(first.memory.store)
+    assert held == len(first.extensions[0].store)
     trees = []
     for _ in range(2):
         again.run(game.initial_state(), engram.Limit(simulations=300), seed=3)
@@ -292,11 +293,13 @@ def test_a_network_s_layer_is_what_positions_are_compared_by():
     store = store_of(search)
     assert len(store) > 60
     assert np.allclose(np.linalg.norm(store.features[: len(store)], axis=1), 1.0, atol=1e-4)
-    assert "go9" in search.memory.features.text and "block4" in search.memory.features.text
+    assert "go9" in search.extensions[0].features.text and "block4" in search.extensions[0].features.text
     weightless = searched(game, "memory_puct(network='go9', equivalence=0, capacity=50, num_leaves=4)", 120)
     assert nodes(weightless) == nodes(searched(game, "puct(network='go9', num_leaves=4)", 120))
-    assert search.memory.corrects and not preset("memory_puct()").memory(game).corrects
-    assert not engram.Search(game, "memory_puct(network='go9', capacity=50, correct=false)").memory.corrects
+    assert search.extensions[0].advice.corrects and not preset("memory_puct()").extensions[0](game).advice.corrects
+    assert (
+        not engram.Search(game, "memory_puct(network='go9', capacity=50, correct=false)").extensions[0].advice.corrects
+    )
     for wrong in ("memory_puct(layer=block4)", "memory_puct(network='go9', layer=block9)"):
         with pytest.raises(EngramError):
             preset(wrong)
@@ -316,7 +319,7 @@ def test_a_memory_that_corrects_with_no_weight_is_the_search_without_memory():
         or (plain.tree.nodes["visit_count"] != loud.tree.nodes["visit_count"]).any()
     )
     # With a network an entry's first return is the network's own value of the position.
-    store = loud.memory.store
+    store = loud.extensions[0].store
     row = store.find(game.hash(game.initial_state()))
     value = loud.evaluator.evaluate(np.asarray(game.initial_state()).reshape(1)).value[0]
     assert store.entries["first"][row] == pytest.approx(value, abs=0.02)

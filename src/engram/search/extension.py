@@ -169,7 +169,7 @@ def fork(extensions: Sequence[Extension]) -> tuple[Extension, ...]:
 
 
 def _made(maker: Maker, game: Game) -> Extension:
-    extension = maker if isinstance(maker, Extension) else maker(game)
+    extension = maker(game) if callable(maker) else maker
     if not isinstance(extension, Extension):
         raise InvalidParameter(f"an extension is an engram.Extension, not {extension!r}")
     return extension
