@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from engram.errors import InvalidParameter, InvalidState, OperatorError
-from engram.games.game import Game, State
+from engram.games.game import Game, State, copy_state, game_dtype
 from engram.native.intrinsics import call, call_float
 from engram.native.jit import compiled
 
@@ -27,12 +27,8 @@ _PLY_COST = 2.0**-20
 
 search_dtype = np.dtype(
     [
-        ("legal_actions", np.int64),  # addresses of the game's functions
-        ("play", np.int64),
-        ("outcome", np.int64),
-        ("to_play", np.int64),
-        ("copy", np.int64),  # 0: the words of the state are copied
-        ("heuristic", np.int64),  # 0: every unfinished leaf is worth 0
+        ("game", game_dtype),
+        ("heuristic", np.int64),  # address; 0: every unfinished leaf is worth 0
         ("states", np.int64),  # address of the stack of states
         ("state_bytes", np.int64),
         ("actions", np.int64),  # address of the stack of legal actions
@@ -62,8 +58,8 @@ def _open(search, frames, ply, alpha, beta):
     """Fills the frame of the state at `ply`; returns the number of its actions, -1 for a failure."""
     state = search.states + ply * search.state_bytes
     frame = frames[ply]
-    frame.count = call(search.legal_actions, (state, search.actions + ply * search.actions_bytes))
-    frame.player = call(search.to_play, (state,))
+    frame.count = call(search.game.legal_actions, (state, search.actions + ply * search.actions_bytes))
+    frame.player = call(search.game.to_play, (state,))
     frame.next = 0
     frame.best = -np.inf if frame.player == 0 else np.inf
     frame.alpha = alpha
@@ -106,11 +102,11 @@ def _settle(search, frames, ply, value, root_values, history):
 
 
 @compiled
-def advance(search, frames, states, actions, root_values, history, max_nodes):
+def advance(search, frames, actions, root_values, history, max_nodes):
     """Searches on until `nodes` reaches `max_nodes`; returns whether the search is done.
 
-    Shapes: frames [depth], states [depth + 1, words], actions [depth, num_actions + 1], root_values
-    [num_actions] for player 0 (nan: not an action), history [2, num_actions].
+    Shapes: frames [depth], actions [depth, num_actions + 1], root_values [num_actions] for player 0 (nan: not an
+    action), history [2, num_actions].
     """
     while search.ply >= 0:
         ply = search.ply
@@ -125,14 +121,10 @@ def advance(search, frames, states, actions, root_values, history, max_nodes):
         action = _take_next(actions[ply], frame, history)
         source = search.states + ply * search.state_bytes
         target = source + search.state_bytes
-        if search.copy:
-            if call(search.copy, (target, source)) < 0:
-                search.failed = 1
-                return True
-        else:
-            for word in range(states.shape[1]):
-                states[ply + 1, word] = states[ply, word]
-        over = call(search.play, (target, action))
+        if copy_state(search.game, target, source) < 0:
+            search.failed = 1
+            return True
+        over = call(search.game.play, (target, action))
         search.nodes += 1
         if over == 0 and ply + 1 < search.depth:
             count = _open(search, frames, ply + 1, frame.alpha, frame.beta)
@@ -142,7 +134,7 @@ def advance(search, frames, states, actions, root_values, history, max_nodes):
             over = np.int64(1) if count == 0 else np.int64(-1)
         value = 0.0
         if over > 0:
-            value = call_float(search.outcome, (target,)) * (1.0 - (ply + 1) * _PLY_COST)
+            value = call_float(search.game.outcome, (target,)) * (1.0 - (ply + 1) * _PLY_COST)
         elif over == 0 and search.heuristic:
             value = call_float(search.heuristic, (target,))
         if over < 0 or np.isnan(value):
@@ -205,8 +197,7 @@ class DepthSearch:
         self._actions = np.zeros((depth, game.num_actions + 1), np.int32)
         self._frames = np.zeros(depth, frame_dtype)
         search = np.zeros(1, search_dtype)
-        for function in ("legal_actions", "play", "outcome", "to_play", "copy"):
-            search[function] = game.address(function)
+        search["game"] = game.record()
         search["heuristic"] = self._heuristic()
         search["states"], search["state_bytes"] = self._states.ctypes.data, self._states.strides[0]
         search["actions"], search["actions_bytes"] = self._actions.ctypes.data, self._actions.strides[0]
@@ -260,11 +251,8 @@ class DepthSearch:
             self._slice = int(min(max(wanted, self._slice / 2, 16), self._slice * 2))
 
     def _advance(self, max_nodes: int) -> bool:
-        return bool(
-            advance(
-                self._search[0], self._frames, self._states, self._actions, self._values, self._history, max_nodes
-            )
-        )  # fmt: skip
+        search = self._search[0]
+        return bool(advance(search, self._frames, self._actions, self._values, self._history, max_nodes))
 
     def _release(self) -> None:
         """A Python game keeps an object for each address it has seen: these are no longer needed."""

@@ -23,7 +23,7 @@ from engram.specification import Specification
 TIES = ("random", "first")
 
 
-class Opponent:
+class StatelessPlayer:
     """A player that knows nothing of the game before the position on the board."""
 
     def __init__(self, game: Game, text: str):
@@ -48,7 +48,7 @@ class Opponent:
         """Nothing to give back."""
 
 
-class RandomPlayer(Opponent):
+class RandomPlayer(StatelessPlayer):
     """Plays uniformly among the legal actions."""
 
     def __init__(self, game: Game):
@@ -65,7 +65,7 @@ class RandomPlayer(Opponent):
         return Choice(action, 0, time.perf_counter() - begin)
 
 
-class DepthPlayer(Opponent):
+class DepthPlayer(StatelessPlayer):
     """Minimax or alpha-beta to a fixed depth.
 
     Args:
@@ -121,7 +121,7 @@ class DepthPlayer(Opponent):
         return Choice(action, result.nodes, result.seconds, result.value)
 
 
-class SolverPlayer(Opponent):
+class SolverPlayer(StatelessPlayer):
     """Perfect play on small line boards: the quickest win, else a draw, else the slowest loss.
 
     Args:

@@ -17,7 +17,22 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import ForeignKey, Text, UniqueConstraint, create_engine, event, func, select
+from sqlalchemy import (
+    Column,
+    Float,
+    ForeignKey,
+    Integer,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+    create_engine,
+    event,
+    func,
+    insert,
+    select,
+)
 from sqlalchemy.engine import URL, Engine, make_url
 from sqlalchemy.exc import (
     ArgumentError,
@@ -77,25 +92,29 @@ class _Match(_Base):
     version: Mapped[str]
 
 
-class _Game(_Base):
-    __tablename__ = "game"
-    __table_args__ = (UniqueConstraint("match_id", "number"),)
+class _Moves(TypeDecorator[tuple[int, ...]]):
+    """Actions as a text of numbers."""
 
-    id: Mapped[int] = mapped_column(primary_key=True)
-    match_id: Mapped[int] = mapped_column(ForeignKey("match.id"))
-    number: Mapped[int]
-    pair: Mapped[int]
-    opening: Mapped[int]
-    first: Mapped[str]
-    moves: Mapped[str] = mapped_column(Text)
-    outcome: Mapped[float]
-    reason: Mapped[str]
-    a_moves: Mapped[int]
-    a_simulations: Mapped[int]
-    a_seconds: Mapped[float]
-    b_moves: Mapped[int]
-    b_simulations: Mapped[int]
-    b_seconds: Mapped[float]
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Any) -> str:
+        return " ".join(map(str, value))
+
+    def process_result_value(self, value: Any, dialect: Any) -> tuple[int, ...]:
+        return tuple(map(int, value.split()))
+
+
+_KINDS: dict[Any, Any] = {"int": Integer, "float": Float, "str": String, "tuple[int, ...]": _Moves}
+_RECORD = [Column(field.name, _KINDS[field.type], nullable=False) for field in fields(GameRecord)]
+_GAME = Table(
+    "game",
+    _Base.metadata,
+    Column("id", Integer, primary_key=True),
+    Column("match_id", ForeignKey("match.id"), nullable=False),
+    *_RECORD,
+    UniqueConstraint("match_id", "number"),
+)
 
 
 class Results:
@@ -185,30 +204,28 @@ class Results:
 
     def add_game(self, match_id: int, record: GameRecord) -> None:
         """Records a finished game, in one transaction; a game that is there already stays as it is."""
-        values = {field.name: getattr(record, field.name) for field in fields(record)}
-        values["moves"] = " ".join(map(str, record.moves))
         with self._errors("written"):
             try:
-                with Session(self._engine) as session, session.begin():
-                    session.add(_Game(match_id=match_id, **values))
+                with self._engine.begin() as connection:
+                    connection.execute(insert(_GAME).values(match_id=match_id, **vars(record)))
             except IntegrityError:
-                with Session(self._engine) as session:
-                    there = select(_Game.id).where(_Game.match_id == match_id, _Game.number == record.number)
-                    if session.scalar(there) is None:
+                same = select(_GAME.c.id).where(_GAME.c.match_id == match_id, _GAME.c.number == record.number)
+                with self._engine.connect() as connection:
+                    if connection.scalar(same) is None:
                         raise
 
     def games(self, match_id: int, before: int | None = None) -> list[GameRecord]:
         """The recorded games of a match in their order; with `before`, those of lower number only."""
-        wanted = select(_Game).where(_Game.match_id == match_id).order_by(_Game.number)
+        wanted = select(*_RECORD).where(_GAME.c.match_id == match_id).order_by(_GAME.c.number)
         if before is not None:
-            wanted = wanted.where(_Game.number < before)
-        with self._errors("read"), Session(self._engine) as session:
-            return [_record(row) for row in session.scalars(wanted)]
+            wanted = wanted.where(_GAME.c.number < before)
+        with self._errors("read"), self._engine.connect() as connection:
+            return [GameRecord(*row) for row in connection.execute(wanted)]
 
     def matches(self) -> list[MatchRecord]:
         """All matches, the oldest first."""
         with self._errors("read"), Session(self._engine) as session:
-            numbers = session.execute(select(_Game.match_id, func.count()).group_by(_Game.match_id))
+            numbers = session.execute(select(_GAME.c.match_id, func.count()).group_by(_GAME.c.match_id))
             counts = {row[0]: row[1] for row in numbers}
             return [
                 _match_record(row, counts.get(row.id, 0)) for row in session.scalars(select(_Match).order_by(_Match.id))
@@ -223,7 +240,7 @@ class Results:
         with self._errors("read"), Session(self._engine) as session:
             row = session.get(_Match, match_id)
             if row is not None:
-                games = select(func.count()).select_from(_Game).where(_Game.match_id == match_id)
+                games = select(func.count()).select_from(_GAME).where(_GAME.c.match_id == match_id)
                 return _match_record(row, session.scalar(games) or 0)
         raise DatabaseError(f"{self.where} holds no match number {match_id}")
 
@@ -282,12 +299,6 @@ def _reason(error: BaseException) -> str:
         if part in text.lower():
             return reason
     return text[:300] or type(error).__name__
-
-
-def _record(row: _Game) -> GameRecord:
-    values: dict[str, Any] = {field.name: getattr(row, field.name) for field in fields(GameRecord)}
-    moves = tuple(int(word) for word in row.moves.split())
-    return GameRecord(**{**values, "moves": moves})
 
 
 def _match_record(row: _Match, recorded: int) -> MatchRecord:

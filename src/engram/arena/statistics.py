@@ -21,10 +21,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from engram.errors import InvalidParameter
+from engram.intervals import NORMAL_95
 from engram.specification import parse
-
-NORMAL_95 = 1.959963984540054
-"""97.5 % quantile of the normal distribution."""
 
 Pair = Sequence[float]
 """Outcomes for A of the games of a pair, in [-1, 1]: 1 won, 0 drawn, -1 lost; one or two of them."""

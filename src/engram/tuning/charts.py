@@ -53,16 +53,14 @@ def write_report(folder: Path, title: str, space: Space, found: Findings, confir
 
 
 def _data(title: str, space: Space, found: Findings, confirmation: MatchResult | None) -> dict[str, Any]:
-    band = found.band
+    function = found.function
     return {
         "title": title,
         "best": space.specification(found.values),
         "posterior": {"mean": found.best.mean, "deviation": found.best.deviation},
         "values": found.values,
         "importance": found.importance,
-        "function": None if band is None else {
-            "u": band.u.tolist(), "best": band.best.tolist(), "low": band.low.tolist(), "high": band.high.tolist(),
-        },
+        "function": None if function is None else {name: part.tolist() for name, part in vars(function).items()},
         "slices": {
             name: {"value": values.tolist(), "mean": means.tolist(), "deviation": deviations.tolist()}
             for name, (values, means, deviations) in found.slices.items()
@@ -94,15 +92,15 @@ def _plot(file: Path, title: str, space: Space, found: Findings) -> None:
 
 
 def _plot_function(axes: Any, space: Space, found: Findings) -> None:
-    if found.band is None:
+    if found.function is None:
         name, (values, means, deviations) = next(iter(found.slices.items()))
         _plot_slice(axes, name, values, means, deviations, space, found)
         return
-    band = found.band
-    axes.fill_between(band.u, band.low, band.high, alpha=0.25, color="C0", label="80 % of the optima drawn")
-    axes.plot(band.u, band.best, color="C0", linewidth=2, label="learned")
-    for number, (name, values) in enumerate(paper_profiles(space.rule or "", band.u).items()):
-        axes.plot(band.u, values, color=f"C{number + 1}", linestyle="--", label=f"paper's {name}")
+    function = found.function
+    axes.fill_between(function.u, function.low, function.high, alpha=0.25, color="C0", label="80 % of the optima drawn")
+    axes.plot(function.u, function.best, color="C0", linewidth=2, label="learned")
+    for number, (name, values) in enumerate(paper_profiles(space.rule or "", function.u).items()):
+        axes.plot(function.u, values, color=f"C{number + 1}", linestyle="--", label=f"paper's {name}")
     meaning = {"softmax": "temperature τ", "monotone": "weight w"}.get(space.rule or "", "∫ e^h")
     _function_axes(axes, f"learned function of {space.rule}", meaning)
 
@@ -141,7 +139,7 @@ def _plot_importance(axes: Any, found: Findings) -> None:
 def _plot_paper(row: Sequence[Any], space: Space, found: Findings) -> None:
     """The paper's figures 1 to 3 over u; scalars that were tuned take the place of figure 1."""
     u = np.linspace(0.0, 1.0, 201)
-    if found.band is not None and found.slices:
+    if found.function is not None and found.slices:
         name, (values, means, deviations) = next(iter(found.slices.items()))
         _plot_slice(row[0], name, values, means, deviations, space, found)
     else:
@@ -155,8 +153,8 @@ def _plot_paper(row: Sequence[Any], space: Space, found: Findings) -> None:
     ):
         for name, values in paper_profiles(rule, u).items():
             axes.plot(u, values, linestyle="--", label=f"paper's {name}")
-        if rule == space.rule and found.band is not None:
-            axes.plot(found.band.u, found.band.best, color="black", label="learned here")
+        if rule == space.rule and found.function is not None:
+            axes.plot(found.function.u, found.function.best, color="black", label="learned here")
         _function_axes(axes, title, meaning)
 
 

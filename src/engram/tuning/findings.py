@@ -19,7 +19,7 @@ _STEPS = 24
 
 
 @dataclass(frozen=True)
-class Band:
+class LearnedFunction:
     """A function of u = n/B, and where it may lie.
 
     Attributes:
@@ -38,7 +38,7 @@ class Findings:
 
     Attributes:
       best: the point recommended. values: of its numbers.
-      band: the learned function; None where no knots were tuned.
+      function: the learned function; None if no knots were tuned.
       progress: (games spent, highest posterior mean, its deviation), of the trials in their order.
       importance: by name: share of the variance of the posterior mean over the space that goes when a number is known
         (total effect; they may sum to more than 1).
@@ -48,7 +48,7 @@ class Findings:
 
     best: Best
     values: dict[str, float]
-    band: Band | None
+    function: LearnedFunction | None
     progress: list[tuple[int, float, float]]
     importance: dict[str, float]
     slices: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]
@@ -70,7 +70,7 @@ def findings(space: Space, seen: Sequence[Observation], seed: int = 0, best: Bes
     return Findings(
         best=best,
         values=space.values(best.point),
-        band=_band(space, surrogate, points, best, seed) if space.num_knots else None,
+        function=_learned_function(space, surrogate, points, best, seed) if space.num_knots else None,
         progress=_progress(space, seen, seed),
         importance=importance(space, surrogate.mean, seed),
         slices={name: _slice(space, surrogate, best, name) for name in names},
@@ -98,7 +98,7 @@ def importance(space: Space, mean: Callable[[np.ndarray], np.ndarray], seed: int
     return found
 
 
-def _band(space: Space, surrogate: Surrogate, points: np.ndarray, best: Best, seed: int) -> Band:
+def _learned_function(space: Space, surrogate: Surrogate, points: np.ndarray, best: Best, seed: int) -> LearnedFunction:
     """The functions of the places where functions drawn from the posterior are greatest."""
     scatter = qmc.Sobol(len(space.tunables), seed=seed % (1 << 31)).random(1 << _SCATTER)
     places = np.unique(np.concatenate([points, scatter]), axis=0)
@@ -106,7 +106,7 @@ def _band(space: Space, surrogate: Surrogate, points: np.ndarray, best: Best, se
     u = np.linspace(0.0, 1.0, 101)
     drawn = np.array([_profile_at(space, winner, u) for winner in winners])
     low, high = np.quantile(drawn, [0.1, 0.9], axis=0)
-    return Band(u, _profile_at(space, np.array(best.point), u), low, high)
+    return LearnedFunction(u, _profile_at(space, np.array(best.point), u), low, high)
 
 
 def _profile_at(space: Space, point: np.ndarray, u: np.ndarray) -> np.ndarray:

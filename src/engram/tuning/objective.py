@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from engram.arena.configuration import MatchConfiguration, configure
+from engram.arena.configuration import MatchConfiguration, MatchSetup, configure
 from engram.arena.game_record import configuration_key
-from engram.arena.match import match
+from engram.arena.match import play_match
 from engram.arena.report import MatchResult
-from engram.arena.statistics import NORMAL_95
 from engram.errors import InvalidParameter
+from engram.intervals import NORMAL_95
 from engram.rng import derive_seed
 from engram.tuning.space import Space
 
@@ -95,17 +95,18 @@ class MatchObjective:
           name: the trial's number, or `CONFIRMATION`: different names have different openings.
           games: in all, even.
         """
-        return match(
-            self.game, self.space.specification(values), self.against, games=games, simulations=self.simulations,
-            seconds=self.seconds, seed=self._seed(name), opening_moves=self.opening_moves, resign=self.resign,
-            workers=workers, database=self.database, progress=progress,
-        )  # fmt: skip
+        setup = self._setup(values, games, self._seed(name))
+        return play_match(setup, workers=workers, database=self.database, progress=progress)
 
     def _configuration(self, values: Mapping[str, float]) -> MatchConfiguration:
+        setup = self._setup(values, 2, self.seed)
+        setup.close()
+        return setup.configuration
+
+    def _setup(self, values: Mapping[str, float], games: int, seed: int) -> MatchSetup:
         return configure(
-            self.game, self.space.specification(values), self.against, games=2, simulations=self.simulations,
-            seconds=self.seconds, a_simulations=None, a_seconds=None, b_simulations=None, b_seconds=None,
-            seed=self.seed, opening_moves=self.opening_moves, max_moves=None, sprt=None, resign=self.resign,
+            self.game, self.space.specification(values), self.against, games=games, simulations=self.simulations,
+            seconds=self.seconds, seed=seed, opening_moves=self.opening_moves, resign=self.resign,
         )  # fmt: skip
 
     def _seed(self, name: int | str) -> int:
@@ -118,8 +119,7 @@ def score_and_variance(result: MatchResult) -> tuple[float, float]:
     The variance is the one behind the match's own 95 % interval; near 0 and 1, where an end is clipped, the longer half
     counts.
     """
-    standing = result.standing
-    if not standing.games:
+    if not result.games:
         raise InvalidParameter("a match without games has no score")
-    half = max(standing.score_high - standing.score, standing.score - standing.score_low)
-    return standing.score, (half / NORMAL_95) ** 2
+    half = max(result.score_high - result.score, result.score - result.score_low)
+    return result.score, (half / NORMAL_95) ** 2

@@ -24,6 +24,7 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from engram.arena.report import MatchResult
 from engram.errors import DatabaseError, InvalidParameter
+from engram.fleet import Link
 from engram.tuning.bayesian import (
     GAMES,
     Best,
@@ -46,7 +47,7 @@ _OWNER = uuid.uuid4().hex  # of this process: two containers may both be process
 
 
 @dataclass(frozen=True)
-class Progress:
+class StudyProgress:
     """Where a study stands after a slice.
 
     Attributes:
@@ -116,7 +117,7 @@ class Study:
         """What they have shown."""
         return observations(self.space, self.trials())
 
-    def search(self, progress: Callable[[Progress], None] | None = None) -> None:
+    def search(self, progress: Callable[[StudyProgress], None] | None = None) -> None:
         """Plays trials until their games are spent, together with whoever works on the same study.
 
         Every game is recorded as it ends; after an interruption the same call goes on. Several processes may overshoot
@@ -172,17 +173,17 @@ class Study:
             raise InvalidParameter("this study has played no games yet")
         return best_of(surrogate_of(self.space, seen, self.objective.seed))
 
-    def standing(self, best: Best | None = None) -> Progress:
+    def standing(self, best: Best | None = None) -> StudyProgress:
         """Where the study stands; with `best` instead of the posterior's present one."""
         seen = self.observations()
         trials = len(self.trials())
         if not seen:
-            return Progress(0, self.search_games, trials, None, 0.5, 0.5)
+            return StudyProgress(0, self.search_games, trials, None, 0.5, 0.5)
         best = best or self.best()
         text = self.space.specification(self.space.values(best.point))
-        return Progress(sum(one.games for one in seen), self.search_games, trials, text, best.mean, best.deviation)
+        return StudyProgress(sum(one.games for one in seen), self.search_games, trials, text, best.mean, best.deviation)
 
-    def _play(self, trial: Trial, adopted: bool, progress: Callable[[Progress], None] | None) -> None:
+    def _play(self, trial: Trial, adopted: bool, progress: Callable[[StudyProgress], None] | None) -> None:
         """Slices of one trial, until more of it does not pay."""
         played = trial.user_attrs.get(GAMES, 0)
         # A slice that was cut short by a kill is finished first: its games are recorded already.
@@ -264,6 +265,15 @@ class Study:
         except (SQLAlchemyError, optuna.exceptions.StorageInternalError, *more) as error:
             reason = str(error.__cause__ or error).split("\n", maxsplit=1)[0]
             raise DatabaseError(f"the study cannot be kept in {self.objective.database}: {reason}") from None
+
+
+def join(_: Link, objective: MatchObjective, budget: dict[str, Any]) -> None:
+    """The work of a process that helps with a study: the same search until the games are spent.
+
+    Args:
+      objective: what the study maximises. budget: further arguments of `Study`.
+    """
+    Study(objective, **budget).search()
 
 
 def _claim() -> dict[str, Any]:

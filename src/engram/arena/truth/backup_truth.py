@@ -7,12 +7,10 @@ searched by every rule at every budget with the same seeds.
 from __future__ import annotations
 
 import math
-import os
 import random
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
-from multiprocessing import get_context
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -20,10 +18,12 @@ import numpy as np
 from engram.arena.opponents import line_parameters
 from engram.drivers.search import Search
 from engram.errors import InvalidParameter, InvalidSpecification
+from engram.fleet import spread
 from engram.games.catalogue import game as game_of
-from engram.games.game import Game, State
+from engram.games.game import Game
 from engram.games.line.heuristics import is_line_game
 from engram.games.line.solver.solver import ILLEGAL, Solver
+from engram.intervals import NORMAL_95, wilson
 from engram.presets.reading import preset
 from engram.rng import derive_seed
 from engram.search.limit import Limit
@@ -127,22 +127,23 @@ def solved_positions(game: Game, count: int, seed: int = 0, min_moves: int | Non
 
 
 def measure(
-    game: Game, search: Preset | str, simulations: int, positions: Sequence[SolvedPosition], seed: int = 0
+    game: Game | str, search: Preset | str, simulations: int, positions: Sequence[SolvedPosition], seed: int = 0
 ) -> np.ndarray:
     """Searches every position: (P, 2), root value less truth for the player to move, and 1.0 for a mistake.
 
     Position k is searched with a seed of its own, the same for every rule and budget.
     """
-    found = Search(game, search)
-    result = np.zeros((len(positions), 2))
+    played = game_of(game)
+    searcher = Search(played, search)
+    figures = np.zeros((len(positions), 2))
     for number, position in enumerate(positions):
-        state: State = game.play_moves(position.moves)
-        found.clear()
-        one = found.run(state, Limit(simulations=simulations), seed=derive_seed(seed, *position.moves))
-        if one.stopped == "interrupted":
+        searcher.clear()
+        state = played.play_moves(position.moves)
+        result = searcher.run(state, Limit(simulations=simulations), seed=derive_seed(seed, *position.moves))
+        if result.stopped == "interrupted":
             raise KeyboardInterrupt
-        result[number] = one.value - position.value, one.action not in position.keeping
-    return result
+        figures[number] = result.value - position.value, result.action not in position.keeping
+    return figures
 
 
 def summarise(search: str, simulations: int, positions: Sequence[SolvedPosition], measured: np.ndarray) -> TruthRow:
@@ -152,9 +153,10 @@ def summarise(search: str, simulations: int, positions: Sequence[SolvedPosition]
     spoilable = int(sum(position.can_spoil for position in positions))
     square = error**2
     rmse = math.sqrt(square.mean())
-    spread = math.sqrt(square.var() / count)
+    square_error = math.sqrt(square.var() / count)
     wrong = int(mistake.sum())
-    low, high = _wilson(wrong, spoilable)
+    share = wrong / max(spoilable, 1)
+    low, high = map(float, wilson(share, spoilable))
     return TruthRow(
         search=search,
         simulations=simulations,
@@ -163,8 +165,8 @@ def summarise(search: str, simulations: int, positions: Sequence[SolvedPosition]
         bias=float(error.mean()),
         bias_error=float(error.std() / math.sqrt(count)),
         rmse=rmse,
-        rmse_error=spread / (2 * rmse) if rmse > 0 else 0.0,
-        mistakes=wrong / spoilable if spoilable else 0.0,
+        rmse_error=square_error / (2 * rmse) if rmse > 0 else 0.0,
+        mistakes=share,
         mistakes_low=low,
         mistakes_high=high,
         mistaken=f"{sum(1 << number for number in np.flatnonzero(mistake).tolist()):x}",
@@ -183,7 +185,7 @@ def difference(row: TruthRow, base: TruthRow) -> tuple[float, float, float]:
     more, fewer = (ours & ~theirs).bit_count(), (theirs & ~ours).bit_count()
     count = max(row.spoilable, 1)
     shift = (more - fewer) / count
-    half = 1.959963984540054 * math.sqrt(max(more + fewer + 2 - (more - fewer) ** 2 / count, 0.0)) / count
+    half = NORMAL_95 * math.sqrt(max(more + fewer + 2 - (more - fewer) ** 2 / count, 0.0)) / count
     return shift, shift - half, shift + half
 
 
@@ -205,7 +207,7 @@ def truth(
       game: a solved line game, or its name (its name, with more than one worker).
       searches: specifications. simulations: budgets.
       positions: how many. seed: of positions and searches.
-      workers: processes; more than one need a script's `if __name__ == "__main__"` guard.
+      workers: processes, ≥ 1.
       known: rows measured before with the same arguments; they are not measured again.
       row_done: called with each new row as soon as it is there, so that nothing is lost.
 
@@ -218,52 +220,20 @@ def truth(
         preset(text)
     for budget in simulations:
         Limit(simulations=budget)
-    made = game_of(game)
-    found = {(row.search, row.simulations): row for row in known}
+    played = game_of(game)
+    if workers > 1 and not isinstance(game, str):
+        raise InvalidParameter("several workers need the game's name, not a Game")
+    rows = {(row.search, row.simulations): row for row in known}
     wanted = [(text, budget) for text in searches for budget in simulations]
-    if all(key in found for key in wanted):
-        return [found[key] for key in wanted]
-    solved = solved_positions(made, positions, seed, min_moves)
-    chunks = [solved[start : start + CHUNK] for start in range(0, len(solved), CHUNK)]
-    pool = None
-    if workers > 1:
-        if not isinstance(game, str):
-            raise InvalidParameter("more than one worker needs the game's name, not a Game")
-        pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
-    try:
-        for text, budget in wanted:
-            if (text, budget) in found:
-                continue
-            if pool is None:
-                measured = [measure(made, text, budget, chunk, seed) for chunk in chunks]
-            else:
-                jobs = [pool.submit(_measure_by_name, str(game), text, budget, chunk, seed) for chunk in chunks]
-                measured = [job.result() for job in jobs]
-            row = summarise(text, budget, solved, np.concatenate(measured))
-            found[(text, budget)] = row
+    missing = [key for key in dict.fromkeys(wanted) if key not in rows]
+    if missing:
+        solved = solved_positions(played, positions, seed, min_moves)
+        chunks = [solved[start : start + CHUNK] for start in range(0, len(solved), CHUNK)]
+        tasks = [(game, text, budget, chunk, seed) for text, budget in missing for chunk in chunks]
+        figures = spread(measure, tasks, workers)
+        for text, budget in missing:
+            row = summarise(text, budget, solved, np.concatenate(list(islice(figures, len(chunks)))))
+            rows[text, budget] = row
             if row_done is not None:
                 row_done(row)
-    finally:
-        if pool is not None:
-            pool.shutdown(cancel_futures=True)
-    return [found[key] for key in wanted]
-
-
-def default_workers() -> int:
-    """One process a core that this one may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _measure_by_name(
-    game: str, search: str, simulations: int, positions: Sequence[SolvedPosition], seed: int
-) -> np.ndarray:
-    return measure(game_of(game), search, simulations, positions, seed)
-
-
-def _wilson(wrong: int, count: int, z: float = 1.959963984540054) -> tuple[float, float]:
-    if count == 0:
-        return 0.0, 1.0
-    share = wrong / count
-    centre = (share + z * z / (2 * count)) / (1 + z * z / count)
-    half = z / (1 + z * z / count) * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
-    return max(0.0, centre - half), min(1.0, centre + half)
+    return [rows[key] for key in wanted]

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
-from multiprocessing import get_context
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from engram.arena.truth.backup_truth import SolvedPosition, solved_positions
 from engram.drivers.recollection import recollect
 from engram.drivers.search import Search
 from engram.errors import InvalidParameter, InvalidSpecification
+from engram.fleet import spread
 from engram.games.catalogue import game as game_of
 from engram.games.line.solver.solver import Solver
 from engram.presets.reading import preset
@@ -98,9 +98,9 @@ def memory_truth(
     Raises:
       InvalidSpecification: a search without memory, or a game that is not solved.
     """
-    made = game_of(game)
+    played = game_of(game)
     for text in searches:
-        if of_positions(preset(text).memory_for(made), text, "compare with").corrects:
+        if of_positions(preset(text).memory_for(played), text, "compare with").corrects:
             raise InvalidSpecification(
                 f"{text} remembers how wrong values were, and not what positions are worth; add correct=false"
             )
@@ -108,28 +108,19 @@ def memory_truth(
         raise InvalidParameter(f"each must be 1 or more, not {each}")
     Limit(simulations=simulations)
     rows = {text: [row for row in known if (row.search, row.simulations) == (text, simulations)] for text in searches}
-    if all(rows.values()):
-        return [row for text in searches for row in rows[text]]
-    solved = solved_positions(made, positions, seed)
-    chunks = [solved[start : start + CHUNK] for start in range(0, len(solved), CHUNK)]
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn")) if workers > 1 else None
-    try:
-        for text in searches:
-            if rows[text]:
-                continue
-            jobs = [(game, text, simulations, chunk, each, seed) for chunk in chunks]
-            if pool is None:
-                measured = [node_errors(*job) for job in jobs]
-            else:
-                measured = [future.result() for future in [pool.submit(node_errors, *job) for job in jobs]]
-            for number, found in enumerate(measured):
-                found[:, 0] += number * CHUNK
-            rows[text] = _summarise(text, simulations, len(solved), np.concatenate(measured))
+    missing = [text for text in rows if not rows[text]]
+    if missing:
+        solved = solved_positions(played, positions, seed)
+        chunks = [solved[start : start + CHUNK] for start in range(0, len(solved), CHUNK)]
+        tasks = [(game, text, simulations, chunk, each, seed) for text in missing for chunk in chunks]
+        results = spread(node_errors, tasks, workers)
+        for text in missing:
+            errors = list(islice(results, len(chunks)))
+            for number, part in enumerate(errors):
+                part[:, 0] += number * CHUNK
+            rows[text] = _summarise(text, simulations, len(solved), np.concatenate(errors))
             if rows_done is not None:
                 rows_done(rows[text])
-    finally:
-        if pool is not None:
-            pool.shutdown(cancel_futures=True)
     return [row for text in searches for row in rows[text]]
 
 
