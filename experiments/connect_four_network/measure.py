@@ -97,7 +97,7 @@ def main() -> None:
         print(f"{name}: {len(chosen)} positions solved in {time.perf_counter() - begun:.0f} s", flush=True)
         for search in asked.searches:
             good, count = kept(search, asked.simulations, chosen, asked.seed), len(chosen)
-            low, high = map(float, wilson(good / count, count))
+            low, high = wilson(good / count, count)
             row = {"search": search, "simulations": asked.simulations, "set": name, "positions": count, "kept": good}
             rows.append({**row, "share": good / count, "low": low, "high": high})
             share = f"{100 * good / count:.1f} % [{100 * low:.1f}, {100 * high:.1f}]"

@@ -23,4 +23,4 @@ def wilson(share: Any, count: Any) -> tuple[Any, Any]:
     centre = (share + square / (2 * trials)) / (1 + square / trials)
     half = NORMAL_95 / (1 + square / trials) * np.sqrt(share * (1 - share) / trials + square / (4 * trials**2))
     low, high = np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
-    return np.where(count > 0, low, 0.0), np.where(count > 0, high, 1.0)
+    return np.where(count > 0, low, 0.0)[()], np.where(count > 0, high, 1.0)[()]

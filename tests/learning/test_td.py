@@ -231,7 +231,7 @@ drawn = Game("drawn", state=board, num_actions=3, max_moves=15, legal_actions=le
 TURNED = """
 import engram
 from engram.native.jit import compiled
-from engram.games import line
+from engram.games.line import one_word as line
 right = compiled(line.rollout)
 def rollout(state, rng):
     return -right(state, rng)

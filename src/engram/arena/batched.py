@@ -109,7 +109,7 @@ class BatchedMatch:
         return game
 
     def _seat(self, numbers: Iterator[int]) -> None:
-        """Begins a game at each free board."""
+        """Begins a game at each free board, as long as there are games."""
         for at, one in enumerate(self._boards):
             if one is not None:
                 continue

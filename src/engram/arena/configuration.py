@@ -246,7 +246,7 @@ def _player_is_named(chosen: Any) -> bool:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two presets, or two of their parts, do the same; operators are compared by their numbers."""
+    """Whether two presets, or two of their parts, are the same; operators are compared by their parameters."""
     if type(one) is not type(other):
         return False
     if isinstance(one, Preset):
@@ -294,7 +294,7 @@ def _data_files(specification: Specification) -> Iterator[Path]:
 
 
 def _is_shipped(network: str) -> bool:
-    """Whether a network's name means one that comes with the package, whatever file is called so."""
+    """Whether a name means a network of the package, which goes before a file of that name."""
     require("a network")
     from engram.networks.by_name import shipped
 

@@ -34,13 +34,13 @@ def paper_profiles(rule: str, u: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def write_report(folder: Path, title: str, space: Space, found: Findings, confirmation: MatchResult | None) -> None:
-    """Writes all three files, each whole or not at all.
+    """Writes the three files of a report, each whole or not at all.
 
     Raises:
       EngramError: the folder cannot be written, or Matplotlib is missing.
     """
     data = _data(title, space, found, confirmation)
-    if confirmation is not None:  # its name is enough: a report is shown to others, a path or a URL is not
+    if confirmation is not None:  # a report is published, so it shows the name and neither path nor URL
         data["confirmation"]["database"] = Path(confirmation.database or "").name
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -137,7 +137,7 @@ def _plot_importance(axes: Any, found: Findings) -> None:
 
 
 def _plot_paper(row: Sequence[Any], space: Space, found: Findings) -> None:
-    """The paper's figures 1 to 3 over u; scalars that were tuned take the place of figure 1."""
+    """The paper's figures 1 to 3 over u; a tuned scalar replaces figure 1."""
     u = np.linspace(0.0, 1.0, 201)
     if found.function is not None and found.slices:
         name, (values, means, deviations) = next(iter(found.slices.items()))
@@ -159,7 +159,7 @@ def _plot_paper(row: Sequence[Any], space: Space, found: Findings) -> None:
 
 
 def _function_axes(axes: Any, title: str, meaning: str) -> None:
-    # A temperature begins at 0, which a logarithm does not know.
+    # A temperature begins at 0, where a logarithm is undefined.
     axes.set_yscale("log") if meaning == "weight w" else axes.set_yscale("symlog", linthresh=0.1)
     axes.set(title=title, xlabel="u = visits / budget", ylabel=meaning)
     axes.legend(fontsize=8)
@@ -180,7 +180,7 @@ def _html(data: dict[str, Any]) -> str:
         f"<h1>{html.escape(data['title'])}</h1>",
         f"<p>Recommended: <code>{html.escape(data['best'])}</code>; its score by the posterior "
         f"{100 * posterior['mean']:.1f} % ± {196 * posterior['deviation']:.1f} (95 %). This is the maximum of noisy "
-        "figures and leans upwards; the confirmation does not.</p>",
+        "figures, so it is biased upwards; the confirmation is not.</p>",
         "<h2>Confirmation, fresh games</h2>",
         _confirmation(data["confirmation"]),
         '<p><img src="tuning.png" alt="learned function, progress, importance, the paper\'s profiles"></p>',

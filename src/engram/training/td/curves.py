@@ -49,7 +49,7 @@ def band(points: Sequence[Point]) -> Band:
             half = _student(len(found) - 1) * float(scores.std(ddof=1)) / math.sqrt(len(found))
             low, high = mean - half, mean + half
         else:
-            low, high = map(float, wilson(mean, found[0].games))
+            low, high = wilson(mean, found[0].games)
         rows.append((episode, mean, max(0.0, low), min(1.0, high), len(found)))
     columns = [np.array(column) for column in zip(*rows, strict=True)] if rows else [np.zeros(0)] * 5
     return Band(*columns)
