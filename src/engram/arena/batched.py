@@ -74,10 +74,10 @@ class BatchedMatch:
         presets = [one.preset for one in searches.values()]
         if all(one.evaluator is None for one in presets) or any(one.threads > 1 for one in presets):
             return False
-        memories = [one.memory for one in searches.values() if one.memory is not None]
+        stores = [part for one in searches.values() for part in one.extensions if part.store is not None]
         # There are at least two boards, each with a store for each side.
-        fits = 2 * sum(one.store_bytes for one in memories) <= max_bytes
-        return fits and all(one.another is not None for one in memories)
+        fits = 2 * sum(part.num_bytes for part in stores) <= max_bytes
+        return fits and all(part.fork is not None for part in stores)
 
     def play_all(self, numbers: Iterator[int]) -> Iterator[GameRecord]:
         """Plays games by their numbers and yields them as they end.
@@ -173,5 +173,5 @@ def _whole_batches(boards: int, presets: Iterable[Preset]) -> int:
 def _board_bytes(game: Game, one: SearchPlayer, limit: Limit) -> int:
     """Bytes of a side at a board: its store, and a tree of two searches in which every simulation expands."""
     assert limit.simulations is not None
-    store = one.memory.store_bytes if one.memory is not None else 0
+    store = sum(part.num_bytes for part in one.extensions)
     return store + 2 * limit.simulations * game.num_actions * one.bytes_a_node

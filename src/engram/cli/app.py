@@ -160,6 +160,7 @@ def move(
     from engram.drivers.recollection import explain as recall
     from engram.drivers.search import Search
     from engram.errors import InvalidState
+    from engram.memory.similar_positions import PositionMemory
 
     limit = _limit(simulations, seconds, 10_000)
     found, start = _opened(file, game, number)
@@ -177,7 +178,8 @@ def move(
     result = told.result if told else made.run(state, limit, seed=None if resume else seed)
     if save is not None:
         made.save(save)
-    recalled = recall(made, state) if why and made.memory is not None and made.memory.features is not None else None
+    remembers = any(isinstance(extension, PositionMemory) for extension in made.extensions)
+    recalled = recall(made, state) if why and remembers else None
     if as_json:
         remembered = {} if recalled is None else {"memory": asdict(recalled)}
         return print_json((told or result).to_json() | remembered)

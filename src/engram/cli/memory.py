@@ -102,8 +102,9 @@ def ask(
     from engram.errors import InvalidFile
     from engram.games.catalogue import game as game_of
     from engram.memory import files
+    from engram.memory.similar_positions import position_memory
     from engram.presets.reading import preset
-    from engram.search.preset import of_positions
+    from engram.search.extension import assemble
     from engram.specification import Specification, parse
 
     about = durable.about(file, files.KIND)
@@ -111,7 +112,7 @@ def ask(
         raise InvalidFile(f"{file} does not say of which game it is")
     game = game_of(about["game"])
     asked = parse(search)
-    of_positions(preset(asked.text).memory_for(game), asked.text, "ask")
+    position_memory(assemble(game, preset(asked.text)).extensions, asked.text, "ask")
     options = {"dimension": about["dimension"], **asked.options, "memory": str(file)}
     chosen = Specification(asked.name, asked.positional, options).text
     state = game.play_moves(moves)

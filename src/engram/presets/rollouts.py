@@ -18,6 +18,7 @@ from engram.search import backup as backups
 from engram.search import selection as selections
 from engram.search.evaluation import Evaluator
 from engram.search.expansion import Expansion
+from engram.search.extensions.rave import rave as rave_rule
 from engram.search.operators import Operator
 from engram.search.preset import Preset
 
@@ -224,7 +225,7 @@ def rave(
     """UCT with RAVE: moves are valued by all simulations in which they were played later, too.
 
     Args:
-      exploration, equivalence, bias, first_play_urgency: as in `engram.search.selection.rave`.
+      exploration, equivalence, bias, first_play_urgency: as in `engram.search.extensions.rave.rave`.
       evaluator, network, prior: priors as starting visits, as in `uct_prior`.
       strength: of those, ≥ 0; default 200 with an evaluator, 50 with a prior.
       first_nodes: nodes that get them; default 100 with an evaluator, all with a prior.
@@ -242,7 +243,7 @@ def rave(
     if first_nodes is None and evaluator is not None:
         first_nodes = PREDICTOR_NODES
     return Preset(
-        selection=selections.rave(
+        selection=rave_rule(
             exploration=exploration,
             equivalence=equivalence,
             bias=bias,

@@ -23,10 +23,11 @@ from engram.errors import InvalidParameter, InvalidSpecification
 from engram.fleet import spread
 from engram.games.catalogue import game as game_of
 from engram.games.line.solver.solver import Solver
+from engram.memory.similar_positions import position_memory
 from engram.presets.reading import preset
 from engram.rng import derive_seed
+from engram.search.extension import assemble
 from engram.search.limit import Limit
-from engram.search.preset import of_positions
 from engram.search.tree import TERMINAL
 
 CHUNK = 10
@@ -101,7 +102,8 @@ def memory_truth(
     """
     played = game_of(game)
     for text in searches:
-        if of_positions(preset(text).memory_for(played), text, "compare with").corrects:
+        advice = position_memory(assemble(played, preset(text)).extensions, text, "compare with").advice
+        if advice is not None and advice.corrects:
             raise InvalidSpecification(
                 f"{text} remembers errors of values and not the values of positions; add correct=false"
             )
@@ -146,8 +148,7 @@ def node_errors(
         signs = np.array([1.0 if played.to_play(state) == 0 else -1.0 for state in states])
         words = np.array([(int(state["mine"]), int(state["stones"])) for state in states], np.uint64).reshape(-1, 2)
         truth = signs * solver.values(words[:, 0], words[:, 1])
-        nodes, column = searcher.tree.nodes, searcher.tree.memory
-        assert column is not None
+        nodes, column = searcher.tree.nodes, searcher.tree.rows(searcher.tree.advice[0].column)
         others = np.array([_others(searcher, state) for state in states])
         errors = [np.abs(estimate - truth) for estimate in (nodes["value"][places], column["value"][places], others)]
         collected.append(np.column_stack([np.full(len(places), number), nodes["visit_count"][places], *errors]))
@@ -157,8 +158,7 @@ def node_errors(
 def _draw(search: Search, each: int, rng: np.random.Generator) -> np.ndarray:
     """Up to `each` nodes of each class of visits in which the game is not over and memory has a value."""
     count = search.tree.num_nodes
-    nodes, column = search.tree.nodes[:count], search.tree.memory
-    assert column is not None
+    nodes, column = search.tree.nodes[:count], search.tree.rows(search.tree.advice[0].column)
     wanted = (nodes["visit_count"] > 0) & ((nodes["flags"] & TERMINAL) == 0) & (column["count"][:count] > 0)
     classes = np.where(wanted, np.log2(np.maximum(nodes["visit_count"], 1)).astype(int), -1)
     drawn = [rng.permutation(np.flatnonzero(classes == one))[:each] for one in range(int(classes.max(initial=-1)) + 1)]
