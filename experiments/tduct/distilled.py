@@ -21,6 +21,7 @@ import engram
 from engram import storage as durable
 from engram.drivers.lockstep import Lockstep
 from engram.games.line.solver.solver import LimitReached, Solver
+from engram.intervals import wilson
 from engram.memory.values.positions import KnownPositions
 from engram.networks.architectures import Network, network
 from engram.networks.by_name import NamedNetwork
@@ -31,7 +32,6 @@ from engram.storage import whole
 from engram.training.distil import DistilPlan, held_out, taught
 from engram.training.learner import KIND
 from engram.training.run import CHECKPOINT
-from engram.training.td.curves import wilson
 
 SIDE_BY_SIDE = 64
 SIMULATIONS = 100

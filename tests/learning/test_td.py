@@ -16,8 +16,9 @@ from typer.testing import CliRunner
 import engram
 from engram.cli.app import app
 from engram.errors import EngramError, InvalidFile, InvalidParameter
+from engram.intervals import wilson
 from engram.memory.values import table_files
-from engram.training.td.curves import band, draw, draw_small_multiples, sparkline, wilson
+from engram.training.td.curves import band, draw, draw_small_multiples, sparkline
 from engram.training.td.diagnosis import diagnose
 from engram.training.td.episodes import Learner, episode_dtype
 from engram.training.td.history import Point, TrainingResults
@@ -230,7 +231,7 @@ drawn = Game("drawn", state=board, num_actions=3, max_moves=15, legal_actions=le
 TURNED = """
 import engram
 from engram.native.jit import compiled
-from engram.games import line
+from engram.games.line import one_word as line
 right = compiled(line.rollout)
 def rollout(state, rng):
     return -right(state, rng)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from typing import Any
 
-from engram.arena.match import MatchInterrupted, match
+from engram.arena.configuration import configure
+from engram.arena.match import MatchInterrupted, play_match
 from engram.arena.report import MatchResult
 from engram.arena.statistics import parse_sprt
 
@@ -52,30 +54,23 @@ def run_match(
     b: str,
     *,
     games: int,
-    simulations: int | None,
-    seconds: float | None,
-    a_simulations: int | None,
-    a_seconds: float | None,
-    b_simulations: int | None,
-    b_seconds: float | None,
-    seed: int,
-    opening_moves: int | None,
-    resign: float | None,
     sprt: str | None,
     workers: int | None,
     database: str,
     as_json: bool,
+    **options: Any,
 ) -> None:
-    """Plays (or resumes) the match and prints its table or JSON; Ctrl-C prints where it stands and exits 130."""
+    """Plays (or resumes) the match and prints its table or JSON; Ctrl-C prints the result so far and exits 130.
+
+    Args:
+      options: further ones of `configure`.
+    """
+    test = parse_sprt(sprt) if sprt is not None else None
+    setup = configure(game, a, b, games=games, sprt=test, **options)
     progress, stop = _live(games)
     interrupted = False
     try:
-        result = match(
-            game, a, b, games=games, simulations=simulations, seconds=seconds, a_simulations=a_simulations,
-            a_seconds=a_seconds, b_simulations=b_simulations, b_seconds=b_seconds, seed=seed,
-            opening_moves=opening_moves, resign=resign,
-            sprt=parse_sprt(sprt) if sprt is not None else None, workers=workers, database=database, progress=progress,
-        )  # fmt: skip
+        result = play_match(setup, workers=workers, database=database, progress=progress)
     except MatchInterrupted as stopped:
         result, interrupted = stopped.result, True
     finally:

@@ -6,10 +6,10 @@ import json
 import sys
 from pathlib import Path
 
-from engram.arena.truth.backup_truth import default_workers
 from engram.arena.truth.memory_truth import MemoryTruthRow, memory_truth
 from engram.cli.result_rows import figure_or_word, made_of, read_rows, write_rows
 from engram.errors import InvalidSpecification
+from engram.fleet import default_workers
 from engram.plotting import save
 from engram.specification import split_specifications
 

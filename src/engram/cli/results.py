@@ -60,7 +60,7 @@ def _readable(results: Results, numbers: list[int]) -> list[MatchResult]:
 def _difference(result: MatchResult, base: MatchResult) -> tuple[float, float, float]:
     """Score of A less that of the first match, with its 95 % interval, the two matches being independent."""
     difference = result.score - base.score
-    halves = [(row.standing.score_high - row.standing.score_low) / 2 for row in (result, base)]
+    halves = [(row.score_high - row.score_low) / 2 for row in (result, base)]
     half = math.hypot(*halves)
     return difference, difference - half, difference + half
 

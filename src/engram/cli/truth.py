@@ -6,9 +6,10 @@ import json
 import sys
 from pathlib import Path
 
-from engram.arena.truth.backup_truth import TruthRow, default_workers, difference, truth
+from engram.arena.truth.backup_truth import TruthRow, difference, truth
 from engram.cli.result_rows import figure_or_word, made_of, read_rows, write_rows
 from engram.errors import InvalidSpecification
+from engram.fleet import default_workers
 from engram.plotting import save
 from engram.specification import split_specifications
 

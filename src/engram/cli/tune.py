@@ -24,7 +24,7 @@ from engram.errors import EngramError, InvalidSpecification
 
 if TYPE_CHECKING:
     from engram.arena.report import MatchResult
-    from engram.tuning.study import Progress, Study
+    from engram.tuning.study import Study, StudyProgress
 
 _TELL_S = 10.0
 
@@ -63,10 +63,10 @@ def tune(
         import optuna  # noqa: F401
     except ImportError as error:
         raise EngramError(f"tuning needs Optuna and BoTorch ({error}): pip install 'engram[tune]'") from None
+    from engram.fleet import Fleet
     from engram.tuning.objective import MatchObjective
     from engram.tuning.space import space
-    from engram.tuning.study import Study
-    from engram.tuning.worker import Workers
+    from engram.tuning.study import Study, join
 
     if simulations is None and seconds is None:
         simulations = 1000
@@ -78,9 +78,10 @@ def tune(
     budget: dict[str, Any] = {"max_games": max_games, "confirm_games": confirm_games, "trial_games": trial_games}
     study = Study(objective, **budget)
     try:
-        with Workers(objective, budget, workers - 1) as others:
+        with Fleet(join, objective, budget, count=workers - 1) as fleet:
             study.search(_teller())
-            others.wait()
+            for failure in fleet.join():
+                print(f"engram: a worker stopped: {failure}", file=sys.stderr)
         best = study.standing(study.recommended())
         print(f"best: {best.best}; confirming in {study.confirm_games} fresh games", file=sys.stderr, flush=True)
         confirmation = study.confirm(workers=workers)
@@ -100,11 +101,11 @@ def _range(text: str) -> tuple[float, float]:
     return low, high
 
 
-def _teller() -> Callable[[Progress], None]:
+def _teller() -> Callable[[StudyProgress], None]:
     """One line on stderr at most every ten seconds, and none for a study that is complete already."""
     told = time.monotonic()
 
-    def tell(progress: Progress) -> None:
+    def tell(progress: StudyProgress) -> None:
         nonlocal told
         if time.monotonic() - told >= _TELL_S or progress.games >= progress.budget:
             told = time.monotonic()
@@ -130,7 +131,7 @@ def _report(folder: Path, study: Study, game: str, confirmation: MatchResult) ->
     write_report(folder, title, study.space, found, confirmation)
 
 
-def _show(study: Study, best: Progress, confirmation: MatchResult, as_json: bool) -> None:
+def _show(study: Study, best: StudyProgress, confirmation: MatchResult, as_json: bool) -> None:
     if as_json:
         data: dict[str, Any] = {
             "best": best.best,

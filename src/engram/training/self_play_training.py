@@ -209,7 +209,7 @@ class _Training:
                 self.game, *sides, simulations=plan.gate_simulations, games=2 * plan.gate_pairs, sprt=plan.gate,
                 seed=derive_seed(plan.seed, "gate", self.learner.done), workers=1,
             )  # fmt: skip
-            if found.standing.score < 0.5:
+            if found.score < 0.5:
                 self.counts["refused"] += 1
                 return
         self.playing = candidate

@@ -50,7 +50,7 @@ def td(
     """Learn a table of values by play, for td_uct(table=...); the same command again goes on."""
     from dataclasses import asdict
 
-    from engram.arena.truth.backup_truth import default_workers
+    from engram.fleet import default_workers
     from engram.memory.values.table import DEFAULT_CAPACITY
     from engram.training.td.curves import draw
     from engram.training.td.settings import EvaluationPlan, TdConfiguration, parse_opponents

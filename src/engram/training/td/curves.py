@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from engram.arena.statistics import NORMAL_95
 from engram.errors import InvalidFile
+from engram.intervals import wilson
 from engram.plotting import new_figure
 from engram.storage import whole
 from engram.training.td.history import Point
@@ -53,16 +53,6 @@ def band(points: Sequence[Point]) -> Band:
         rows.append((episode, mean, max(0.0, low), min(1.0, high), len(found)))
     columns = [np.array(column) for column in zip(*rows, strict=True)] if rows else [np.zeros(0)] * 5
     return Band(*columns)
-
-
-def wilson(share: float, count: int) -> tuple[float, float]:
-    """95 % interval of a share of `count` games."""
-    if count == 0:
-        return 0.0, 1.0
-    square = NORMAL_95**2
-    centre = (share + square / (2 * count)) / (1 + square / count)
-    half = NORMAL_95 / (1 + square / count) * math.sqrt(share * (1 - share) / count + square / (4 * count**2))
-    return centre - half, centre + half
 
 
 def draw(path: str | Path, title: str, points: Sequence[Point]) -> None:
