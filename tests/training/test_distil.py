@@ -23,7 +23,7 @@ from engram.networks.architectures import load_network, network  # noqa: E402
 from engram.networks.evaluator import NetworkEvaluator  # noqa: E402
 from engram.networks.policy_rollouts import PolicyRollouts  # noqa: E402
 from engram.training.distil import DistilPlan, Lessons, distil, held_out, taught  # noqa: E402
-from engram.training.td.episodes import Learner  # noqa: E402
+from engram.training.td.episodes import TdLearner  # noqa: E402
 from engram.training.td.settings import TdConfiguration  # noqa: E402
 
 GAME = "tic_tac_toe"
@@ -31,7 +31,7 @@ GAME = "tic_tac_toe"
 
 @pytest.fixture(scope="module")
 def table_file(tmp_path_factory):
-    learner = Learner(TdConfiguration(GAME, simulations=100, capacity=2000, discount=1.0, opening_moves=3))
+    learner = TdLearner(TdConfiguration(GAME, simulations=100, capacity=2000, discount=1.0, opening_moves=3))
     for _ in range(60):
         learner.episode()
     path = tmp_path_factory.mktemp("table") / "t.table"
