@@ -21,7 +21,7 @@ from engram.training.td.curves import band, draw, draw_small_multiples, sparklin
 from engram.training.td.diagnosis import diagnose
 from engram.training.td.episodes import TdLearner, episode_dtype
 from engram.training.td.history import Point, TrainingResults
-from engram.training.td.settings import EvaluationPlan, TdOpponent, TdConfiguration, parse_opponents
+from engram.training.td.settings import EvaluationPlan, TdConfiguration, TdOpponent, parse_opponents
 from engram.training.td.training import seed_file, train
 
 SMALL = TdConfiguration("tic_tac_toe", simulations=30, capacity=2000, epsilon=0.2, replay=0.3, opening_moves=2)
@@ -230,7 +230,7 @@ drawn = Game("drawn", state=board, num_actions=3, max_moves=15, legal_actions=le
 TURNED = """
 import engram
 from engram.native.jit import compiled
-from engram.games import line
+from engram.games.line import one_word as line
 right = compiled(line.rollout)
 def rollout(state, rng):
     return -right(state, rng)
