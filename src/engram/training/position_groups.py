@@ -31,7 +31,7 @@ from engram.search.result import SearchResult
 from engram.search.tree import TERMINAL
 from engram.training.records import replayed, words_of
 
-KIND = "families"
+KIND = "families"  # as files of positions have always said
 MEMBERS = 16
 """Positions of a group."""
 _SHARE = 0.25  # of a game's positions that are roots of a group; neighbouring ones are much alike
@@ -223,7 +223,7 @@ def _solver(game: Game) -> Any:
 
 
 def _whole(found: SearchResult) -> SearchResult:
-    """A search that nobody cut short: a part of one is no figure of its budget."""
+    """The search itself, unless it was cut short: a part of one is no figure of its budget."""
     if found.stopped == "interrupted":
         raise KeyboardInterrupt
     return found
