@@ -291,9 +291,6 @@ def bench(
     from engram.cli.bench import measure, table
 
     if network is not None:
-        from engram.networks import require
-
-        require("a network")
         from engram.cli.bench_network import measure_network
 
         records = measure_network(network, game[0] if game else None, seconds=seconds, tell=not as_json)

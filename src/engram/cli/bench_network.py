@@ -5,7 +5,9 @@ from __future__ import annotations
 import statistics
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,10 @@ from engram.drivers.lockstep import Lockstep
 from engram.drivers.search import Search
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
+from engram.networks.architectures import fit
+from engram.networks.backend import FixedBatches, installed, open_backend
 from engram.networks.by_name import NamedNetwork
+from engram.networks.encoding import Encoder
 from engram.networks.evaluator import NetworkEvaluator
 from engram.presets.rollouts import puct
 from engram.search.limit import Limit
@@ -48,64 +53,73 @@ def _timed(work: Callable[[], Any], done: Callable[[], int], seconds: float) -> 
 def measure_network(name: str, game: str | None, *, seconds: float, tell: bool = False) -> list[dict[str, Any]]:
     """Records as those of `bench.measure`, one thread, batches of 64, measured in turns.
 
-    `what` is `network` (the forward pass on planes that lie ready, evaluations), `lockstep` (64 searches side by
-    side, positions they asked about) and `search` (one search at the preset's own number of leaves, simulations);
-    `peer` is the network alone and `ratio` what is kept of it.
+    `what` is `network` (the network alone on planes that lie ready, evaluations; with the usual backend), `network,
+    onnx` and the like (the same with each other backend that is installed), `lockstep` (64 searches side by side,
+    positions they asked about) and `search` (one search at the preset's own number of leaves, simulations); the last
+    two with the usual backend. `peer` is the first row, and `ratio` what is kept of it.
 
     Raises:
-      InvalidFile: no such network. InvalidParameter: it does not fit the game.
+      InvalidFile: no such network. InvalidParameter: it does not fit the game. MissingPackage: there is no backend.
     """
-    named = NamedNetwork(name)
-    shape = named.network.configuration
-    chosen = game_of(game or (shape.game if ":" in shape.game else _usual(shape.game, shape.width)))
+    network = NamedNetwork(name).network
+    shape = network.configuration
+    rules = game_of(game or (shape.game if ":" in shape.game else _usual(shape.game, shape.width)))
+    fit(shape, rules, name)
     if tell:
-        print(f"measuring {name} on {chosen.name}...", file=sys.stderr, flush=True)
-    alone = named.evaluator(chosen, BATCH)
-    made: list[NetworkEvaluator] = []
+        print(f"measuring {name} on {rules.name}...", file=sys.stderr, flush=True)
+    states = _positions(rules, BATCH)
+    planes = Encoder(rules, shape.history)(np.array(states))
+    backends = {backend: open_backend(network, backend) for backend in installed()}
+    usual, *others = backends
+    evaluators: list[NetworkEvaluator] = []
 
-    def kept(chosen: Game, batch: int) -> NetworkEvaluator:
-        made.append(named.evaluator(chosen, batch))
-        return made[-1]
+    def evaluator(rules: Game, batch: int) -> NetworkEvaluator:
+        evaluators.append(NetworkEvaluator(FixedBatches(backends[usual], batch), rules))
+        return evaluators[-1]
 
-    together = Lockstep(chosen, puct(evaluator=kept), BATCH)
-    search = Search(chosen, puct(network=name))
-    states = _positions(chosen, BATCH)
-    counted = [0, 0]
+    together = Lockstep(rules, puct(evaluator=evaluator), BATCH)
+    search = Search(rules, puct(network=name))
+    counts = Counter[str]()
 
-    def forward() -> None:
-        alone.forward()
-        counted[0] += BATCH
+    def alone(backend: str) -> None:
+        backends[backend].forward(planes)
+        counts[backend] += BATCH
 
     def one() -> None:
         search.clear()
-        counted[1] += search.run(states[0], Limit(simulations=400)).simulations
+        counts["search"] += search.run(states[0], Limit(simulations=400)).simulations
 
     def side_by_side() -> None:
         for tree in range(BATCH):
             together.clear(tree)
         together.run(states, Limit(simulations=64), range(BATCH))
 
+    def alone_timer(backend: str) -> Callable[[float], float]:
+        return lambda share: _timed(partial(alone, backend), lambda: counts[backend], share)
+
     timers = {
-        "network": lambda share: _timed(forward, lambda: counted[0], share),
-        "lockstep": lambda share: _timed(side_by_side, lambda: made[0].asked, share),
-        "search": lambda share: _timed(one, lambda: counted[1], share),
+        "network": alone_timer(usual),
+        **{f"network, {other}": alone_timer(other) for other in others},
+        "lockstep": lambda share: _timed(side_by_side, lambda: evaluators[0].asked, share),
+        "search": lambda share: _timed(one, lambda: counts["search"], share),
     }
     figures: dict[str, list[float]] = {what: [] for what in timers}
     for _ in range(ROUNDS):
         for what, timer in timers.items():
             figures[what].append(timer(seconds / ROUNDS))
-    alone_per_second = statistics.median(figures["network"])
+    first = statistics.median(figures["network"])
+    peer = f"{name} alone, {usual}, {backends[usual].precision}, batch {BATCH}"
     return [
         {
-            "game": chosen.name,
+            "game": rules.name,
             "what": what,
-            "per_second": statistics.median(found),
-            "peer": None if what == "network" else f"{name} alone, {alone.precision}, batch {BATCH}",
-            "peer_per_second": None if what == "network" else alone_per_second,
-            "ratio": None if what == "network" else float(np.median(np.divide(found, figures["network"]))),
+            "per_second": statistics.median(rates),
+            "peer": None if what == "network" else peer,
+            "peer_per_second": None if what == "network" else first,
+            "ratio": None if what == "network" else float(np.median(np.divide(rates, figures["network"]))),
             "moves_per_second": None,
         }
-        for what, found in figures.items()
+        for what, rates in figures.items()
     ]
 
 

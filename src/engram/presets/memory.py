@@ -15,7 +15,7 @@ from engram.memory.files import StorePersistence, identity, like, load, take
 from engram.memory.neighbours import check_index
 from engram.memory.similar_positions import ADVICE, LINK, PositionMemory, ask_about_leaf, learn_return
 from engram.memory.store import MAX_CAPACITY, Store
-from engram.networks import named_network
+from engram.networks.by_name import NamedNetwork
 from engram.presets.catalogue import register
 from engram.presets.rollouts import NETWORK_LEAVES, puct, uct
 from engram.search.operators import Operator
@@ -166,7 +166,7 @@ def comparing(base: Preset, network: str, layer: str | None, remembered: dict[st
     Args:
       network, layer: as in `memory_puct`. remembered: options of `remembering`. changes: of the search, besides.
     """
-    named = named_network(network)
+    named = NamedNetwork(network)
     chosen, size = named.layer(layer)
 
     def features(game: Game) -> Features:

@@ -43,7 +43,7 @@ def features(
     as_json: JsonOption = False,
 ) -> None:
     """Learn features whose cosine says how far two positions' values are apart; the same command again goes on."""
-    from engram.networks import require
+    from engram.training import require
 
     require("training")
     from engram.training.feature_training import FeaturePlan, train_features

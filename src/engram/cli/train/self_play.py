@@ -38,7 +38,7 @@ def selfplay(
     as_json: JsonOption = False,
 ) -> None:
     """Learn a game from nothing but games against itself; the same command again goes on."""
-    from engram.networks import require
+    from engram.training import require
 
     require("training")
     from engram.training.self_play import SelfPlayOptions

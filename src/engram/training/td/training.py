@@ -15,7 +15,7 @@ from engram.fleet import Fleet, Link
 from engram.memory.values import table_files
 from engram.rng import derive_seed
 from engram.training.td.diagnosis import diagnose
-from engram.training.td.episodes import Learner, about_merged
+from engram.training.td.episodes import TdLearner, about_merged
 from engram.training.td.history import Point, TrainingResults
 from engram.training.td.settings import EvaluationPlan, TdConfiguration
 
@@ -26,7 +26,7 @@ _MEASURED = "measured"
 
 
 @dataclass(frozen=True)
-class Progress:
+class TdProgress:
     """Where one seed stands.
 
     Attributes:
@@ -54,7 +54,7 @@ def train(
     plan: EvaluationPlan | None = None,
     workers: int = 1,
     database: str | Path = MEMORY,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[TdProgress], None] | None = None,
 ) -> list[Point]:
     """Trains a table for each seed, measures them, and joins them in one file.
 
@@ -109,12 +109,12 @@ def train_seed(
     seed: int,
     plan: EvaluationPlan,
     results: TrainingResults,
-    tell: Callable[[Progress], None],
+    tell: Callable[[TdProgress], None],
     stopped: Callable[[], bool] = lambda: False,
 ) -> None:
     """Trains one seed from where its file stands; `stopped` is asked after every episode."""
     path = seed_file(output, seed)
-    learner = Learner(configuration, seed)
+    learner = TdLearner(configuration, seed)
     if path.exists():
         learner.load(path)
     learner.warm_up()
@@ -126,18 +126,18 @@ def train_seed(
             if saved_at != number:
                 saved_at, due = number, _save(learner, path)
             for point in _evaluate(learner, plan, results):
-                tell(Progress(seed, number, point))
+                tell(TdProgress(seed, number, point))
         if number >= episodes or stopped():
             break
         if time.monotonic() > due:
             saved_at, due = number, _save(learner, path)
         learner.episode()
-        tell(Progress(seed, learner.num_episodes))
+        tell(TdProgress(seed, learner.num_episodes))
     if saved_at != learner.num_episodes:
         learner.save(path)
 
 
-def _save(learner: Learner, path: Path) -> float:
+def _save(learner: TdLearner, path: Path) -> float:
     """Saves, and says when it is time again."""
     begun = time.monotonic()
     learner.save(path)
@@ -145,7 +145,7 @@ def _save(learner: Learner, path: Path) -> float:
     return now + max(SAVE_EVERY_S, (now - begun) / _SAVING_SHARE)
 
 
-def _evaluate(learner: Learner, plan: EvaluationPlan, results: TrainingResults) -> list[Point]:
+def _evaluate(learner: TdLearner, plan: EvaluationPlan, results: TrainingResults) -> list[Point]:
     """Measures a table as the plan says; what the database holds already is not measured again."""
     configuration, key = learner.configuration, plan.key(learner.configuration)
     known = {(point.seed, point.episode, point.opponent) for point in results.points(key)}
