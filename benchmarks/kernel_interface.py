@@ -20,22 +20,26 @@ import engram
 from engram.games.line import one_word as line_module
 from engram.presets import puct, uct
 from engram.search.evaluation import Evaluation
-from engram.search.operators import recall, remember
-from engram.search.preset import Memory
-from engram.search.tree import memory_of
+from engram.search.extension import Extension
+from engram.search.operators import after_backup, on_leaf
+from engram.search.preset import Preset
+from engram.search.tree import Advice, Column, advice_dtype, column_of
 
 ROUNDS = 9
 SIMULATIONS = 100_000
 
 
-@recall()
+ADVICE = Column(advice_dtype, "memory")
+
+
+@on_leaf(advice=ADVICE)
 def nothing_known(tree, path, depth, state, embedding, parameters):
-    memory_of(tree)[path[depth]].count = 0.0
+    column_of(tree, parameters.advice, advice_dtype)[path[depth]].count = 0.0
     return 0
 
 
-@remember()
-def nothing_kept(tree, path, depth, value, parameters):
+@after_backup()
+def nothing_kept(tree, path, depth, value, moves, parameters):
     return 0
 
 
@@ -83,8 +87,8 @@ def main() -> None:
         copy = Path(folder) / "my_line.py"
         shutil.copy(line_module.__file__, copy)
         users = engram.game(f"{copy}:line(rows=6, columns=7, run=4, gravity=true)")
-        memory = Memory(nothing_known(), nothing_kept(), equivalence=100.0)
-        with_memory = engram.presets.rollouts.Preset(selection=uct().selection, memory=memory)
+        memory = Extension("silent", on_leaf=nothing_known(), after_backup=nothing_kept(), advice=Advice(ADVICE, 100.0))
+        with_memory = Preset(selection=uct().selection, extensions=(memory,))
         zero = ZeroEvaluator(game.num_actions)
         cases = {
             "built-in game": one_game(game, uct()),

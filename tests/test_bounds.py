@@ -21,11 +21,13 @@ from engram.search.evaluation import Evaluation
 from engram.search.expansion import Expansion
 from engram.search.limit import Limit
 from engram.drivers.lockstep import Lockstep
-from engram.search.preset import Memory, Preset
+from engram.search.extension import Extension
+from engram.search.preset import Preset
+from engram.search.tree import Advice
 from engram.presets import puct, uct
 from engram.drivers.search import Search
 from tests.games_for_tests import arms, pick
-from tests.search.test_search import note_leaf, note_value
+from tests.search.test_search import ADVICE, note_leaf, note_value
 from tests.search.test_reference import halfway
 
 
@@ -115,9 +117,10 @@ for bound in (10, 11, 64):
 play(games["connect_four"], uct(), simulations=6000, moves=2)
 
 stores = np.zeros(4), np.zeros(4)
-memory = Memory(recall=note_leaf(store=stores[0]), remember=note_value(store=stores[1]), equivalence=20.0)
-play(games["pick"], Preset(selection=selections.ucb1(), memory=memory), moves=5)
-play(games["pick"], Preset(selection=selections.puct(), memory=memory, evaluator=Evaluator(9), num_leaves=4), moves=5)
+hooks = {"on_leaf": note_leaf(store=stores[0]), "after_backup": note_value(store=stores[1])}
+memory = Extension("noted", **hooks, advice=Advice(ADVICE, 20.0))
+play(games["pick"], Preset(selection=selections.ucb1(), extensions=(memory,)), moves=5)
+play(games["pick"], Preset(selection=selections.puct(), extensions=[memory], evaluator=Evaluator(9), num_leaves=4), 5)
 
 for leaves in (1, 8):
     for name in ("tic_tac_toe", "connect_four", "wide", "arms"):

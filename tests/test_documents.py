@@ -71,8 +71,8 @@ def test_examples_are_short_and_play(name, tmp_path):
 
 def test_the_front_door_has_the_names_it_promises():
     assert set(engram.__all__) == {
-        "EngramError", "Evaluation", "Game", "Limit", "Lockstep", "PythonGame", "Search", "check_game", "game", "match",
-        "presets",
+        "EngramError", "Evaluation", "Extension", "Game", "Limit", "Lockstep", "PythonGame", "Search", "check_game",
+        "game", "match", "presets",
     }  # fmt: skip
     for name in engram.__all__:
         assert getattr(engram, name).__doc__

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from engram.arena.truth.backup_truth import _wilson
 from engram.drivers.lockstep import Lockstep
 from engram.games.catalogue import game as game_of
 from engram.games.line.solver.solver import Solver
+from engram.intervals import wilson
 from engram.rng import derive_seed
 from engram.search.limit import Limit
 from engram.storage import whole
@@ -97,7 +97,7 @@ def main() -> None:
         print(f"{name}: {len(chosen)} positions solved in {time.perf_counter() - begun:.0f} s", flush=True)
         for search in asked.searches:
             good, count = kept(search, asked.simulations, chosen, asked.seed), len(chosen)
-            low, high = _wilson(good, count)
+            low, high = wilson(good / count, count)
             row = {"search": search, "simulations": asked.simulations, "set": name, "positions": count, "kept": good}
             rows.append({**row, "share": good / count, "low": low, "high": high})
             share = f"{100 * good / count:.1f} % [{100 * low:.1f}, {100 * high:.1f}]"

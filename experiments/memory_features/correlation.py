@@ -23,13 +23,13 @@ from engram.memory.features import Features
 from engram.networks.by_name import NamedNetwork
 from engram.storage import whole
 from engram.training.feature_learner import correlation
-from engram.training.position_groups import MEMBERS, Families, Sampler, Sampling
+from engram.training.position_groups import MEMBERS, GroupSampler, PositionGroups, Sampling
 
 LAYERS = ("stem", "block2", "block4", "policy_head", "value_head")
 TEMPERATURES = (0.02, 0.1, 0.5)
 
 
-def states_of(families: Families) -> list[np.ndarray]:
+def states_of(families: PositionGroups) -> list[np.ndarray]:
     """Every position of some families."""
     game, found = families.game, []
     for first, end in zip(families.offset[:-1], families.offset[1:], strict=True):
@@ -40,7 +40,7 @@ def states_of(families: Families) -> list[np.ndarray]:
     return found
 
 
-def embedded(families: Families, states: list[np.ndarray], name: str, layer: str | None) -> np.ndarray:
+def embedded(families: PositionGroups, states: list[np.ndarray], name: str, layer: str | None) -> np.ndarray:
     """φ of every position by a layer of a network, as a memory has it."""
     game = families.game
     chosen, size = NamedNetwork(name).layer(layer)
@@ -50,7 +50,7 @@ def embedded(families: Families, states: list[np.ndarray], name: str, layer: str
     return np.array([features(state, row) for state, row in zip(states, inner, strict=True)])
 
 
-def own_values(families: Families, states: list[np.ndarray], name: str) -> np.ndarray:
+def own_values(families: PositionGroups, states: list[np.ndarray], name: str) -> np.ndarray:
     """A network's values as positions on a half circle, (cos πv/2, sin πv/2): what a learned value alone would say."""
     angle = NamedNetwork(name, precision="float32")(families.game, 64).evaluate(np.array(states)).value * np.pi / 2
     movers = np.array([families.game.to_play(state) for state in states])[:, None]
@@ -100,12 +100,12 @@ def main() -> None:
     parser.add_argument("--learned", nargs="*", default=[], help="folders or names of networks with learned features")
     parser.add_argument("--output", type=Path)
     asked = parser.parse_args()
-    sampler = Sampler(
+    sampler = GroupSampler(
         Sampling(asked.game, search=asked.search, label_simulations=asked.label_simulations, seed=asked.seed)
     )
     while sampler.games < asked.games:
         sampler.play()
-    families = sampler.families()
+    families = sampler.groups()
     states, game = states_of(families), families.game
     side = np.array([1.0 if game.to_play(state) == 0 else -1.0 for state in states]).reshape(-1, MEMBERS)
     kinds: dict[str, Callable[[], np.ndarray]] = {}

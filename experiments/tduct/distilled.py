@@ -21,17 +21,20 @@ import engram
 from engram import storage as durable
 from engram.drivers.lockstep import Lockstep
 from engram.games.line.solver.solver import LimitReached, Solver
+from engram.intervals import wilson
 from engram.memory.values.positions import KnownPositions
-from engram.networks.architectures import Network, network
+from engram.networks.architectures import architecture
+from engram.networks.backend import FixedBatches, open_backend
 from engram.networks.by_name import NamedNetwork
 from engram.networks.evaluator import NetworkEvaluator
+from engram.networks.network import Network
+from engram.networks.torch_backend import NetworkModule
 from engram.rng import derive_seed
 from engram.search.limit import Limit
 from engram.storage import whole
 from engram.training.distil import DistilPlan, held_out, taught
 from engram.training.learner import KIND
 from engram.training.run import CHECKPOINT
-from engram.training.td.curves import wilson
 
 SIDE_BY_SIDE = 64
 SIMULATIONS = 100
@@ -67,7 +70,7 @@ def exact(known: KnownPositions, most: int) -> tuple[np.ndarray, np.ndarray, lis
 
 def answers(net: Network, known: KnownPositions) -> tuple[np.ndarray, np.ndarray]:
     """Values, and each position's legal move of the highest probability."""
-    found = NetworkEvaluator(net, known.game, batch=256).evaluate(known.states)
+    found = NetworkEvaluator(FixedBatches(open_backend(net), 256), known.game).evaluate(known.states)
     assert found.value is not None and found.policy is not None
     return found.value, np.where(known.action_visits < 0, -1.0, found.policy).argmax(1)
 
@@ -130,7 +133,10 @@ def main() -> None:
     known = taught(plan)
     known = known.part(held_out(known.keys, plan.validation))
     torch.manual_seed(plan.seed)
-    nets = {"untrained": network(plan.network, known.game), "distilled": NamedNetwork(str(given.net)).network}
+    nets = {
+        "untrained": NetworkModule(architecture(plan.network, known.game)).network,
+        "distilled": NamedNetwork(str(given.net)).network,
+    }
     rows = on_held_out(known, nets, given.most)
     for row in rows:
         print(row, flush=True)

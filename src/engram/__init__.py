@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from engram.games.game import Game as Game
     from engram.games.python_game import PythonGame as PythonGame
     from engram.search.evaluation import Evaluation as Evaluation
+    from engram.search.extension import Extension as Extension
     from engram.search.limit import Limit as Limit
 
 __version__ = "0.2.0"
@@ -32,6 +33,7 @@ __version__ = "0.2.0"
 _HOMES = {
     "EngramError": "engram.errors",
     "Evaluation": "engram.search.evaluation",
+    "Extension": "engram.search.extension",
     "Game": "engram.games.game",
     "Limit": "engram.search.limit",
     "Lockstep": "engram.drivers.lockstep",

@@ -12,8 +12,9 @@ import numpy as np
 from engram.drivers.search import Search
 from engram.errors import EngramError
 from engram.games.game import Game, State
+from engram.search.extension import Extension
 from engram.search.limit import Limit
-from engram.search.preset import Memory, Preset
+from engram.search.preset import Preset
 
 
 @dataclass(frozen=True)
@@ -91,9 +92,9 @@ class SearchPlayer:
         return self._text
 
     @property
-    def memory(self) -> Memory | None:
-        """What its search remembers by; None without one."""
-        return self._search.memory
+    def extensions(self) -> tuple[Extension, ...]:
+        """The extensions of its search."""
+        return self._search.extensions
 
     @property
     def bytes_a_node(self) -> int:

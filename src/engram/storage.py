@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -24,20 +24,6 @@ from engram.errors import InvalidFile
 FORMAT = 1
 _PLAIN = {"bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))}
 _PLAIN |= {"float16", "float32", "float64"}
-
-
-class Kept(Protocol):
-    """An object that a file can hold, alone or as a part of another."""
-
-    def contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Its description as plain data, and its arrays; if nodes refer to entries, `features` has a row for each."""
-
-    def refill(self, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray], path: str | Path) -> None:
-        """Restores the result of `contents` from a file.
-
-        Raises:
-          InvalidFile: it belongs to another object, or is damaged; then nothing has changed.
-        """
 
 
 @contextmanager

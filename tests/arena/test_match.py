@@ -17,17 +17,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engram.arena.configuration import MatchConfiguration, is_named
+from engram.arena.configuration import MatchConfiguration, MatchSetup, configure, digest_of
 from engram.arena.game_record import GameRecord
 from engram.arena.match import MatchInterrupted, match
-from engram.arena.ongoing_game import GameUnderWay, PlayerError, opening
+from engram.arena.ongoing_game import OngoingGame, PlayerError, opening
 from engram.arena.report import recorded_result, report
 from engram.arena.results import Results
 from engram.arena.roster import player
-from engram.arena.runner import Table
+from engram.arena.runner import MatchRunner
 from engram.arena.statistics import Sprt
-from engram.arena.worker import WorkerError
 from engram.errors import DatabaseError, InvalidLimit, InvalidParameter, InvalidSpecification
+from engram.fleet import WorkerError
 from engram.games.catalogue import game as named_game
 from engram.games.line.one_word import line
 from engram.player import Choice
@@ -240,15 +240,47 @@ def test_an_edited_player_makes_another_match(tmp_path, players):
     assert run() == "2\n"
 
 
+@pytest.mark.parametrize(
+    ("option", "counts"),
+    [
+        ("uct(rollout='heavy')", False),
+        ("puct(network='go9')", False),
+        ("td_uct(table='heavy')", True),
+        ("memory_uct(memory='heavy')", True),
+        ("puct(network='heavy')", True),
+    ],
+)
+def test_only_options_that_are_files_make_another_match(tmp_path, monkeypatch, option, counts):
+    monkeypatch.chdir(tmp_path)
+    if "network" in option:
+        pytest.importorskip("torch")
+    before = digest_of([option])
+    for name in ("heavy", "go9"):
+        (tmp_path / name).write_text("a file of the user's")
+    assert (digest_of([option]) != before) == counts
+
+
+def test_a_match_is_found_again_beside_a_file_that_is_called_like_an_option(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    call = {"game": "go:5", "a": "uct(rollout='heavy')", "b": "random", "games": 2, "simulations": 5, "workers": 1}
+    recorded_first = match(**call, database="r.sqlite")
+    (tmp_path / "heavy").write_text("a file of the user's")
+    assert match(**call, database="r.sqlite") == recorded_first
+
+
 def test_a_preset_is_recorded_only_where_its_text_makes_it_again():
     narrow = preset("uct(exploration=0.5, backup=td(trace_decay=0.8))")
-    assert is_named("connect_four", (narrow, preset("puct"), "random"))
-    assert not is_named("connect_four", (replace(narrow, backup=preset("uct").backup),))
-    assert not is_named("connect_four", (replace(narrow, selection=preset("uct").selection),))
-    assert not is_named("connect_four", (replace(narrow, decision="max"),))
-    assert not is_named(line(6, 7, 4, True, name="my board"), ("random",))
-    assert not is_named(line(6, 7, 5, True, name="connect_four"), ("random",))
-    assert is_named(line(6, 7, 4, True, name="connect_four"), ("random",))
+
+    def is_named(game, a, b="random"):
+        return configure(game, a, b).is_named
+
+    assert is_named("connect_four", narrow, preset("puct"))
+    assert not is_named("connect_four", replace(narrow, backup=preset("uct").backup))
+    assert not is_named("connect_four", replace(narrow, selection=preset("uct").selection))
+    assert not is_named("connect_four", replace(narrow, decision="max"))
+    assert not is_named(line(6, 7, 4, True, name="my board"), "random")
+    assert not is_named(line(6, 7, 5, True, name="connect_four"), "random")
+    assert is_named(line(6, 7, 4, True, name="connect_four"), "random")
 
 
 def test_objects_that_no_text_names_play_here_and_are_not_recorded(tmp_path, monkeypatch):
@@ -332,7 +364,7 @@ def test_a_result_as_data_and_as_a_table():
     assert len({len(row) for row in table.splitlines()[1:4]}) == 1
     nothing = report(made_configuration(8, None), [])
     assert nothing.to_json()["elo_low"] is None
-    assert "nothing was played" in str(nothing)
+    assert "no games were played" in str(nothing)
     same = report(made_configuration(8, None), [replace(one, moves=(1,)) for one in records])
     assert "equal games say nothing new" in str(same)
 
@@ -566,7 +598,7 @@ def test_a_configuration_survives_json(tmp_path):
         assert configuration.sprt == TEST
         assert configuration.key == record.key
         assert configuration.with_games(50).key == record.key
-        assert essence(Table(configuration).play_all(iter([1]))) == essence(results.games(1))[1:]
+        assert essence(MatchRunner(MatchSetup.of(configuration)).play_all(iter([1]))) == essence(results.games(1))[1:]
 
 
 def test_search_loses_no_game_of_tic_tac_toe_to_full_depth():
@@ -655,7 +687,7 @@ def test_a_game_goes_on_where_sides_differ_or_say_nothing():
 
 def test_one_side_alone_does_not_end_a_game():
     configuration = configure_match(resign=0.9)
-    game = GameUnderWay(configuration, TwiceInARow(), 0)
+    game = OngoingGame(configuration, TwiceInARow(), 0)
     for _ in range(6):
         game.play(Choice(0, value=0.95))
     assert not game.ended
@@ -690,5 +722,5 @@ def test_a_match_that_resigns_is_another_match_and_is_refused_out_of_range():
 
     assert len({key(None), key(0.9), key(1.0)}) == 3
     for wrong in (0.0, -0.5, 1.5, math.nan, "0.9", True):
-        with pytest.raises(InvalidParameter, match="resign is a value above 0 and up to 1"):
+        with pytest.raises(InvalidParameter, match="resign must be above 0 and at most 1"):
             key(wrong)

@@ -339,7 +339,7 @@ def test_ties_fall_to_the_seed_or_to_the_first():
     by_seed = {player(game, "minimax(depth=2)").choose(state, LIMIT, seed).action for seed in range(40)}
     first = {player(game, "minimax(depth=2, ties=first)").choose(state, LIMIT, seed).action for seed in range(5)}
     assert len(by_seed) > 1 and first == {min(by_seed)}
-    with pytest.raises(InvalidSpecification, match="ties is random or first"):
+    with pytest.raises(InvalidSpecification, match="ties must be random or first"):
         player(game, "minimax(ties=last)")
 
 

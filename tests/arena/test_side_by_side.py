@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from engram.arena.batched import SideBySide
+from engram.arena.batched import BatchedMatch
 from engram.arena.match import match
 from engram.arena.ongoing_game import PlayerError
 from engram.arena.statistics import Sprt
@@ -53,7 +53,7 @@ def remembers(num_leaves=1, own_value=True):
     made = remembering(
         capacity=40, equivalence=30.0, temperature=0.5, features=lambda game: Features(game, 64, embedding_size=3)
     )
-    return replace(knows(num_leaves), memory=made, rollout_share=0.0 if own_value else 1.0)
+    return replace(knows(num_leaves), extensions=(made,), rollout_share=0.0 if own_value else 1.0)
 
 def knows(num_leaves=1, solver=False):
     return puct(evaluator=Wins(), num_leaves=num_leaves, solver=solver)
@@ -99,7 +99,7 @@ def records(monkeypatch, together, *arguments, **options):
     with monkeypatch.context() as patch:
         patch.setattr(module.Results, "add_game", add)
         if not together:
-            patch.setattr(SideBySide, "pays", staticmethod(lambda searches, limits: False))
+            patch.setattr(BatchedMatch, "pays", staticmethod(lambda *_: False))
         match(*arguments, **options, workers=1, database=":memory:")
     return games(kept)
 
@@ -133,7 +133,7 @@ def test_batches_are_full_until_the_games_run_out():
 
 def test_sides_of_one_network_share_its_answers_and_play_as_if_they_did_not(monkeypatch):
     pytest.importorskip("torch")
-    from engram.arena import batched as side_by_side
+    from engram.arena import batched
     from engram.networks import by_name as named
 
     made = []
@@ -147,9 +147,9 @@ def test_sides_of_one_network_share_its_answers_and_play_as_if_they_did_not(monk
     sides = [f"puct(network='connect_four', num_leaves=8, backup={rule})" for rule in ("average", "softmax")]
     options = {"games": 150, "simulations": 40, "seed": 3}
     shared = records(monkeypatch, True, "connect_four", *sides, **options)
-    counts = [(one.asked, one.computed) for one in made if one.asked]
-    assert len(counts) == 2 and sum(few for _, few in counts) < 0.7 * sum(all_of_them for all_of_them, _ in counts)
-    monkeypatch.setattr(side_by_side, "sharing", lambda game, presets: presets)
+    asked = [one.asked for one in made if one.asked]
+    assert len(asked) == 2 and made[-1].backend.computed < 0.7 * sum(asked) == 0.7 * made[-1].backend.asked
+    monkeypatch.setattr(batched, "sharing", lambda game, presets: presets)
     assert records(monkeypatch, True, "connect_four", *sides, **options) == shared
 
 
@@ -169,7 +169,7 @@ def test_a_worker_takes_no_more_than_its_share_of_the_games_and_seats_whole_batc
         configuration = match("tic_tac_toe", "uct", "uct", games=120, simulations=5, database=":memory:").configuration
         players = {side: SearchPlayer(TIC_TAC_TOE, puct(evaluator=Flat(), num_leaves=1)) for side in "AB"}
         numbers = iter(range(120))
-        next(SideBySide(configuration, TIC_TAC_TOE, players, share).play_all(numbers))
+        next(BatchedMatch(configuration, TIC_TAC_TOE, players, share).play_all(numbers))
         seats.append(120 - len(list(numbers)))
     assert seats == [64, 64, 63, 40, 20, 5, 1]
 
@@ -194,7 +194,7 @@ def test_a_failure_names_the_side_and_the_games(searches, tmp_path):
 
 def pays(a, b, **limits):
     sides = {"A": SearchPlayer(TIC_TAC_TOE, a), "B": SearchPlayer(TIC_TAC_TOE, b)}
-    return SideBySide.pays(sides, {"A": COUNT, "B": COUNT, **limits})
+    return BatchedMatch.pays(sides, {"A": COUNT, "B": COUNT, **limits})
 
 
 def test_clocks_threads_and_a_shared_store_are_played_one_by_one():
@@ -203,25 +203,26 @@ def test_clocks_threads_and_a_shared_store_are_played_one_by_one():
     assert not pays(plain, plain)
     assert not pays(network, plain, B=Limit(seconds=0.1))
     assert not pays(network, uct(threads=2))
-    assert pays(network, replace(plain, memory=remembering(capacity=50)))
-    assert not pays(network, replace(plain, memory=remembering(store=Store(512, 50))))
+    assert pays(network, replace(plain, extensions=(remembering(capacity=50),)))
+    assert not pays(network, replace(plain, extensions=(remembering(store=Store(512, 50)),)))
     assert not pays(network, td_uct(table=Table(100), learn=True))
 
 
-def test_fewer_boards_where_stores_are_large(monkeypatch):
-    monkeypatch.setattr("engram.arena.batched.BYTES", 1 << 20)
+def test_fewer_boards_where_stores_are_large():
     flat = Flat()
-    chosen = replace(puct(evaluator=flat), memory=remembering(capacity=100, dimension=64, neighbours="exact"))
-    each = SearchPlayer(TIC_TAC_TOE, chosen).memory.store_bytes
+    chosen = replace(puct(evaluator=flat), extensions=(remembering(capacity=100, dimension=64, neighbours="exact"),))
+    each = SearchPlayer(TIC_TAC_TOE, chosen).extensions[0].num_bytes
     assert 100 * 64 * 4 < each < 50_000
-    match(TIC_TAC_TOE, chosen, uct(), games=100, simulations=8)
+    match(TIC_TAC_TOE, chosen, uct(), games=100, simulations=8, max_bytes=1 << 20)
     trees = 2 * 8 * 9 * (32 + 56)  # of both sides, two searches each, in which every simulation expands
     assert max(flat.batches) <= (1 << 20) // (each + trees) < 64
 
 
 def test_a_network_trained_further_makes_another_match(tmp_path):
     torch = pytest.importorskip("torch")
-    from engram.networks.architectures import network, save_network
+    from engram.networks.architectures import architecture
+    from engram.networks.network import save_network
+    from engram.networks.torch_backend import NetworkModule
 
     def sources(a):
         return match("tic_tac_toe", a, "random", games=2, simulations=1, database=":memory:").configuration.sources
@@ -231,7 +232,7 @@ def test_a_network_trained_further_makes_another_match(tmp_path):
     found = []
     for seed in (1, 2):
         torch.manual_seed(seed)
-        save_network(file, network("residual(blocks=1,filters=4)", TIC_TAC_TOE))
+        save_network(file, NetworkModule(architecture("residual(blocks=1,filters=4)", TIC_TAC_TOE)).network)
         found += [[sources(name) for name in names] for _ in range(2)]
     first, again, other, _ = found
     assert first == again and first[0] != other[0] and first[1] != other[1]

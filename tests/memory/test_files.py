@@ -81,7 +81,7 @@ def test_an_order_of_use_that_is_no_ring_is_refused(tmp_path, broken):
     store = Store(3, 4)
     for key in range(4):
         store.add(key + 1, np.eye(3, dtype=np.float32)[key % 3])
-    about, arrays = files.KeptStore(store).contents()
+    about, arrays = files.StorePersistence(store).state_dict()
     entries = arrays["entries"].copy()
     newer, older = entries["newer"], entries["older"]
     if broken == "each its own":
@@ -94,15 +94,15 @@ def test_an_order_of_use_that_is_no_ring_is_refused(tmp_path, broken):
         newer[0] = 10**6
     before = store.entries.tobytes()
     with pytest.raises(InvalidFile, match="order of use"):
-        files.KeptStore(store).refill(about, {**arrays, "entries": entries}, "it")
+        files.StorePersistence(store).load_state_dict(about, {**arrays, "entries": entries}, "it")
     for wrong in ({"num_replaced": 10**30}, {"num_replaced": True}, {"num_replaced": -1}):
         with pytest.raises(InvalidFile, match="replaced"):
-            files.KeptStore(store).refill({**about, **wrong}, arrays, "it")
+            files.StorePersistence(store).load_state_dict({**about, **wrong}, arrays, "it")
     for wrong in ({"entries": np.zeros((), store.entries.dtype)}, {"features": np.full((4, 3), np.nan, np.float32)}):
         with pytest.raises(InvalidFile):
-            files.KeptStore(store).refill(about, {**arrays, **wrong}, "it")
+            files.StorePersistence(store).load_state_dict(about, {**arrays, **wrong}, "it")
     assert store.entries.tobytes() == before
-    files.KeptStore(store).refill(about, arrays, "it")
+    files.StorePersistence(store).load_state_dict(about, arrays, "it")
     assert len(store) == 4
 
 
@@ -173,22 +173,22 @@ def _kept(tmp_path, **options):
     search = engram.Search("connect_four", memory_uct(capacity=50, **options))
     search.run(search.game.initial_state(), engram.Limit(simulations=100), seed=1)
     file = tmp_path / "m"
-    files.save(file, search.memory.store, files.identity(search.memory.features))
-    return str(file), search.memory.store
+    files.save(file, search.extensions[0].store, files.identity(search.extensions[0].features))
+    return str(file), search.extensions[0].store
 
 
 def test_a_file_has_room_for_what_a_search_adds_and_heeds_what_is_asked(tmp_path):
     file, kept = _kept(tmp_path)
     game = engram.game("connect_four")
-    default = memory_uct(memory=file).memory(game).store
+    default = memory_uct(memory=file).extensions[0](game).store
     assert (len(default), default.capacity, default.neighbours) == (50, 10_050, "sketch")
-    asked = memory_uct(memory=file, capacity=77, neighbours="exact").memory(game).store
+    asked = memory_uct(memory=file, capacity=77, neighbours="exact").extensions[0](game).store
     assert (len(asked), asked.capacity, asked.neighbours) == (50, 77, "exact")
     assert contents(asked) == contents(default) == contents(kept)
     with pytest.raises(InvalidParameter, match="built without positions"):
-        memory_uct(memory=file, keep_states=True).memory(game)
+        memory_uct(memory=file, keep_states=True).extensions[0](game)
     with pytest.raises(InvalidSpecification, match="exact has no option 'num_candidates'"):
-        memory_uct(neighbours="exact", num_candidates=5).memory_for(game)
+        memory_uct(neighbours="exact", num_candidates=5).extensions[0](game)
 
 
 def test_only_rows_that_are_there_are_taken_and_only_memories_that_are_given_merged(tmp_path):
@@ -210,7 +210,7 @@ def test_positions_of_another_size_are_refused(tmp_path):
     arrays["states"] = np.zeros((50, 4096), np.uint8)
     durable.save(file, files.KIND, {**about, "state_bytes": 4096}, arrays)
     with pytest.raises(InvalidFile, match="another version"):
-        memory_uct(memory=file).memory(engram.game("connect_four"))
+        memory_uct(memory=file).extensions[0](engram.game("connect_four"))
 
 
 def test_a_store_of_another_kind_of_answer_is_refused():

@@ -18,7 +18,7 @@ from engram.presets import memory_uct, puct, td_uct, uct
 from engram.presets.memory import remembering
 from engram.presets.reading import preset
 from engram.search.preset import Preset
-from engram.search.tree import memory_dtype
+from engram.search.tree import advice_dtype
 
 GAME = engram.game("connect_four")
 
@@ -40,7 +40,7 @@ def with_embedding(num_leaves, rollout_share=0.0):
         capacity=150, equivalence=30.0, temperature=0.5, features=lambda game: Features(game, 64, embedding_size=3)
     )
     base = puct(evaluator=Embeds(), num_leaves=num_leaves)
-    return replace(base, memory=made, rollout_share=rollout_share)
+    return replace(base, extensions=(made,), rollout_share=rollout_share)
 
 
 PRESETS = {
@@ -60,13 +60,13 @@ def told(array):
     array = array.copy()
     if "generation" in (array.dtype.names or ()):
         array["generation"] = 0  # how often a row was filled, in all games
-    if array.dtype == memory_dtype:
+    if array.dtype == advice_dtype:
         array["value"][array["count"] == 0.0] = 0.0
     return array.tobytes()
 
 
 def bytes_of(tree):
-    return [told(column[: tree.num_nodes]) for column in tree.columns().values()]
+    return [told(column[: tree.num_nodes]) for column in tree.arrays().values()]
 
 
 def store_bytes(store):
@@ -98,11 +98,11 @@ def compare(chosen, moves=3, simulations=120):
 @pytest.mark.parametrize("name", PRESETS)
 def test_each_tree_is_that_of_its_search_alone(name):
     together, alone = compare(PRESETS[name])
-    stores = [memory.store for memory in together._workspace._memories]
+    stores = [extensions[0].store for extensions in together._workspace.extensions]
     assert len({id(store) for store in stores}) == 3
     for tree, search in zip((2, 1), alone, strict=True):
-        assert len(stores[tree]) == len(search.memory.store) > 50
-        assert store_bytes(stores[tree]) == store_bytes(search.memory.store)
+        assert len(stores[tree]) == len(search.extensions[0].store) > 50
+        assert store_bytes(stores[tree]) == store_bytes(search.extensions[0].store)
 
 
 def test_a_batch_is_the_leaves_of_all_trees():
@@ -116,14 +116,14 @@ def test_a_file_begins_every_tree_and_a_shared_store_serves_all(tmp_path):
     first = engram.Search(GAME, "memory_uct(capacity=300, equivalence=30)")
     first.run(GAME.initial_state(), engram.Limit(simulations=400))
     file = tmp_path / "c4.memory"
-    files.save(file, first.memory.store, files.identity(first.memory.features))
+    files.save(file, first.extensions[0].store, files.identity(first.extensions[0].features))
     together, _ = compare(memory_uct(memory=str(file), equivalence=30.0))
     together.clear(0)
-    fresh, used, _ = (len(memory.store) for memory in together._workspace._memories)
+    fresh, used, _ = (len(extensions[0].store) for extensions in together._workspace.extensions)
     assert fresh == 300 < used  # a full file leaves room for what a search adds
 
     store = Store(512, 1000)
-    shares = Preset(selection=preset("uct").selection, memory=remembering(store=store))
+    shares = Preset(selection=preset("uct").selection, extensions=(remembering(store=store),))
     together = engram.Lockstep(GAME, shares, 3)
     together.run([GAME.initial_state()] * 3, engram.Limit(simulations=50), range(3))
     together.clear(1)
@@ -153,7 +153,7 @@ def test_threads_with_a_tree_each_have_a_memory_each():
     assert bytes_of(first) == bytes_of(alone.tree) != bytes_of(second)
     for move in result.moves:
         told = [
-            tree.memory[
+            tree.arrays()["memory"][
                 int(tree.nodes[0]["first_child"]) + int(np.flatnonzero(tree.children()["action"] == move.action)[0])
             ]
             for tree in (first, second)
@@ -161,9 +161,9 @@ def test_threads_with_a_tree_each_have_a_memory_each():
         total = sum(one["count"] for one in told)
         assert move.memory == pytest.approx(sum(one["count"] * one["value"] for one in told) / total, abs=1e-12)
     both.clear()
-    assert [len(memory.store) for memory in both._workspace._memories] == [0, 0]
-    with pytest.raises(InvalidParameter, match=r"one tree need no memory.*parallel='root'"):
+    assert [len(extensions[0].store) for extensions in both._workspace.extensions] == [0, 0]
+    with pytest.raises(InvalidParameter, match=r"one tree do not go with the memory.*parallel='root'"):
         engram.Search(GAME, chosen, threads=2)
-    shares = replace(uct(), memory=remembering(store=Store(512, 100)))
-    with pytest.raises(InvalidParameter, match="memory that searches share"):
+    shares = replace(uct(), extensions=(remembering(store=Store(512, 100)),))
+    with pytest.raises(InvalidParameter, match="memory of positions is written to by one thread"):
         engram.Search(GAME, shares, threads=2, parallel="root")

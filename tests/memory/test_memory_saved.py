@@ -43,8 +43,8 @@ def test_search_and_store_go_on_as_the_undisturbed_ones(chosen, tmp_path):
     second.run(second.root, engram.Limit(simulations=400), seed=None)
     for move in range(2):
         assert bytes_of(second.tree) == bytes_of(whole.tree)
-        assert store_bytes(second.memory.store) == store_bytes(whole.memory.store)
-        assert second.memory.store.states.tobytes() == whole.memory.store.states.tobytes()
+        assert store_bytes(second.extensions[0].store) == store_bytes(whole.extensions[0].store)
+        assert second.extensions[0].store.states.tobytes() == whole.extensions[0].store.states.tobytes()
         for search in (second, whole):
             search.advance(move)
             search.run(search.root, engram.Limit(simulations=200), seed=move)
@@ -54,7 +54,7 @@ def test_search_and_store_go_on_as_the_undisturbed_ones(chosen, tmp_path):
 def test_a_loaded_search_begins_the_next_game_as_any_other(tmp_path):
     built = searched("memory_uct(capacity=300)", 400)
     file = tmp_path / "c4.memory"
-    files.save(file, built.memory.store, files.identity(built.memory.features))
+    files.save(file, built.extensions[0].store, files.identity(built.extensions[0].features))
     chosen = f"memory_uct(memory='{file}')"
     searched(chosen, 100).save(tmp_path / "tree")
     loaded, fresh = engram.Search(GAME, chosen), engram.Search(GAME, chosen)
@@ -66,7 +66,7 @@ def test_a_loaded_search_begins_the_next_game_as_any_other(tmp_path):
 
 
 def made(**options):
-    return replace(uct(), memory=remembering(**{"capacity": 200, "dimension": 64, **options}))
+    return replace(uct(), extensions=(remembering(**{"capacity": 200, "dimension": 64, **options}),))
 
 
 def test_a_memory_that_does_not_fit_is_refused_and_nothing_changed(tmp_path):
@@ -74,7 +74,7 @@ def test_a_memory_that_does_not_fit_is_refused_and_nothing_changed(tmp_path):
     searched(made(), 300).save(path)
     about, arrays = durable.load(path, "tree")
     search = searched(made(), 100)
-    before = bytes_of(search.tree), store_bytes(search.memory.store)
+    before = bytes_of(search.tree), store_bytes(search.extensions[0].store)
 
     def refused(match, into=search, **changed):
         durable.save(tmp_path / "other", "tree", about, {**arrays, **changed})
@@ -83,19 +83,25 @@ def test_a_memory_that_does_not_fit_is_refused_and_nothing_changed(tmp_path):
 
     refused("capacity 200, not 150", searched(made(capacity=150), 10))
     refused("features planes=1, patterns=1, no whole planes, seed=0, not", searched(made(pattern_weight=0.5), 10))
-    entries, column = arrays["store_entries"].copy(), arrays["memory"].copy()
+    entries, column = arrays["extension_0_entries"].copy(), arrays["column_memory"].copy()
+    links = arrays["column_memory_link"].copy()
     entries["newer"][3] = 5
-    refused("order of use", store_entries=entries)
-    refused("do not fit together", store_features=arrays["store_features"][:, :10])
-    column["entry"][2] = 201
-    refused("entry in memory is not there", memory=column)
+    refused("order of use", extension_0_entries=entries)
+    refused("do not fit together", extension_0_features=arrays["extension_0_features"][:, :10])
+    column["value"][2], column["count"][2] = 1.5, 1.0
+    refused("advice on a node", column_memory=column)
+    links["entry"][:] = 10**9  # a link beyond the store leads nowhere
+    durable.save(tmp_path / "other", "tree", about, {**arrays, "column_memory_link": links})
+    linked = searched(made(), 10)
+    linked.load(tmp_path / "other")
+    assert linked.run(linked.root, engram.Limit(simulations=50)).simulations == 50
     # A tree of another kind of search under the same name: no store, or no column.
     searched(uct(), 50).save(path)
     about, arrays = durable.load(path, "tree")
     about = {**about, "preset": search.preset.text}
-    refused("another version.*its memory differ")
-    assert (bytes_of(search.tree), store_bytes(search.memory.store)) == before
-    shared = searched(replace(uct(), memory=remembering(store=Store(512, 100))), 10)
-    with pytest.raises(InvalidParameter, match="one that searches share"):
+    refused("another version.*its column_memory")
+    assert (bytes_of(search.tree), store_bytes(search.extensions[0].store)) == before
+    shared = searched(replace(uct(), extensions=(remembering(store=Store(512, 100)),)), 10)
+    with pytest.raises(InvalidParameter, match="memory of positions of this search is shared"):
         shared.save(tmp_path / "tree")
     assert np.array_equal(SavedTree.read(path).nodes["visit_count"][:1], [50])

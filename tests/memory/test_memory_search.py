@@ -17,7 +17,8 @@ from engram.memory.store import Store
 from engram.presets.memory import remembering
 from engram.presets.reading import preset
 from engram.search.preset import Preset
-from engram.search.tree import memory_dtype
+from engram.search.tree import advice_dtype
+from tests.memory.test_memory_lockstep import bytes_of
 
 
 def searched(game, chosen, simulations=1500, seed=1, state=None):
@@ -27,7 +28,7 @@ def searched(game, chosen, simulations=1500, seed=1, state=None):
 
 
 def store_of(search):
-    return search.memory.store
+    return search.extensions[0].store
 
 
 def nodes(search):
@@ -35,7 +36,7 @@ def nodes(search):
 
 
 def test_numbers_of_equation_9():
-    column = np.zeros(6, memory_dtype)
+    column = np.zeros(6, advice_dtype)
     column["count"][4], column["value"][4] = 10.0, -0.1
     before = column["count"].copy()
     back_up_memory(column, np.arange(6, dtype=np.int32), 5, 0.2, 16.0, 2.0)
@@ -58,7 +59,7 @@ def test_memory_changes_the_search_and_repeats_bit_for_bit():
     game = engram.game("connect_four")
     one, two = (searched(game, "memory_uct(capacity=200)") for _ in range(2))
     assert nodes(one) == nodes(two)
-    assert one.tree.memory[: one.tree.num_nodes].tobytes() == two.tree.memory[: two.tree.num_nodes].tobytes()
+    assert bytes_of(one.tree) == bytes_of(two.tree)
     assert nodes(one) != nodes(searched(game, "uct"))
     # A new game empties the store: the search is as it was the first time.
     one.clear()
@@ -71,18 +72,18 @@ def test_entries_hold_what_the_tree_holds():
     game = engram.game("connect_four")
     search = searched(game, "memory_uct(capacity=4000)", 800)
     store, tree = store_of(search), search.tree
-    used = [at for at in range(tree.num_nodes) if tree.memory["entry"][at] > 0]
+    used = [at for at in range(tree.num_nodes) if tree.arrays()["memory_link"]["entry"][at] > 0]
     assert len(used) > 500
     visits, sums = np.zeros(len(store)), np.zeros(len(store))
     for at in used:
-        row = tree.memory["entry"][at] - 1
+        row = tree.arrays()["memory_link"]["entry"][at] - 1
         visits[row] += tree.nodes["visit_count"][at]
         sums[row] += tree.nodes["visit_count"][at] * tree.nodes["value"][at]
     assert (store.entries["visit_count"][: len(store)] == visits).all()
     assert np.allclose(store.entries["value"][: len(store)], sums / visits)
     assert len(store) < len(used)  # transpositions met in one entry
-    assert store.find(game.hash(game.initial_state())) == tree.memory["entry"][0] - 1
-    assert (np.abs(tree.memory["value"][: tree.num_nodes]) <= 1.0).all()
+    assert store.find(game.hash(game.initial_state())) == tree.arrays()["memory_link"]["entry"][0] - 1
+    assert (np.abs(tree.arrays()["memory"]["value"][: tree.num_nodes]) <= 1.0).all()
 
 
 def test_a_replaced_entry_gets_no_return_of_its_former_position():
@@ -93,7 +94,7 @@ def test_a_replaced_entry_gets_no_return_of_its_former_position():
     # What each row has seen since it was filled is at most what the nodes that own it have seen.
     owners = np.zeros(20)
     for at in range(search.tree.num_nodes):
-        entry = search.tree.memory[at]
+        entry = search.tree.arrays()["memory_link"][at]
         if entry["entry"] and entry["generation"] == store.entries["generation"][entry["entry"] - 1]:
             owners[entry["entry"] - 1] += search.tree.nodes["visit_count"][at]
     assert (store.entries["visit_count"][:20] <= owners).all()
@@ -115,7 +116,7 @@ def test_memory_goes_on_after_a_move():
 def test_a_store_from_outside_outlives_the_search():
     game = engram.game("tic_tac_toe")
     store = Store(512, 1000)
-    chosen = Preset(selection=preset("uct").selection, memory=remembering(store=store))
+    chosen = Preset(selection=preset("uct").selection, extensions=(remembering(store=store),))
     searched(game, chosen, 200).clear()
     held = len(store)
     assert held > 100
@@ -133,7 +134,7 @@ def own_numbers(state, numbers):
 def test_own_features_reach_the_store():
     game = engram.game("connect_four")
     made = remembering(features=lambda game: Features(game, 64, own=own_numbers, num_own=2))
-    search = searched(game, Preset(selection=preset("uct").selection, memory=made), 100)
+    search = searched(game, Preset(selection=preset("uct").selection, extensions=(made,)), 100)
     rows = store_of(search).features[: len(store_of(search))]
     assert np.allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-5)
     assert (np.count_nonzero(rows, axis=1) <= 2).all()
@@ -173,7 +174,7 @@ def test_a_memory_of_a_network_s_embedding():
 
     game = engram.game("connect_four")
     made = remembering(features=lambda game: Features(game, 32, embedding_size=3))
-    chosen = Preset(selection=preset("puct").selection, evaluator=Embeds(), num_leaves=2, memory=made)
+    chosen = Preset(selection=preset("puct").selection, evaluator=Embeds(), num_leaves=2, extensions=(made,))
     store = store_of(searched(game, chosen, 200))
     row = store.features[store.find(game.hash(game.initial_state()))]
     assert row @ Features(game, 32, embedding_size=3)(game.initial_state(), [0.0, 0.0, 1.0]) == pytest.approx(1.0)
@@ -199,7 +200,7 @@ def test_an_embedding_of_another_width_is_refused(width):
             return engram.Evaluation(np.zeros(len(states)), embedding=numbers)
 
     made = remembering(features=lambda game: Features(game, 32, embedding_size=16))
-    base = Preset(selection=preset("puct").selection, memory=made)
+    base = Preset(selection=preset("puct").selection, extensions=(made,))
     with pytest.raises(OperatorError, match=f"16 numbers; the evaluator gave {'none' if width is None else width}"):
         searched(engram.game("connect_four"), replace(base, evaluator=Embeds()), 20)
     with pytest.raises(InvalidParameter, match="no evaluator"):
@@ -208,23 +209,23 @@ def test_an_embedding_of_another_width_is_refused(width):
 
 def test_a_store_that_is_given_belongs_to_one_game_and_its_features():
     store = Store(512, 100)
-    given = replace(preset("uct"), memory=remembering(store=store))
+    given = replace(preset("uct"), extensions=(remembering(store=store),))
     searched(engram.game("connect_four"), given, 20)
     held = len(store)
     with pytest.raises(InvalidParameter, match="has game connect_four, not go:5"):
         engram.Search("go:5", given)
     with pytest.raises(InvalidParameter, match="has features"):
-        engram.Search("connect_four", replace(given, memory=remembering(store=store, plane_weight=2.0)))
+        engram.Search("connect_four", replace(given, extensions=(remembering(store=store, plane_weight=2.0),)))
     searched(engram.game("connect_four"), given, 20)
     assert len(store) > held
 
 
 def test_options_that_nothing_takes_are_refused():
     with pytest.raises(InvalidSpecification, match="'num_candidate'; did you mean 'num_candidates'"):
-        engram.Search("connect_four", replace(preset("uct"), memory=remembering(num_candidate=3)))
+        engram.Search("connect_four", replace(preset("uct"), extensions=(remembering(num_candidate=3),)))
     for wrong in ({"plane_weight": float("nan")}, {"pattern_weight": 1e39}):
         with pytest.raises(InvalidParameter, match=next(iter(wrong))):
-            engram.Search("connect_four", replace(preset("uct"), memory=remembering(**wrong)))
+            engram.Search("connect_four", replace(preset("uct"), extensions=(remembering(**wrong),)))
 
 
 def test_go_has_features_and_remembers():
@@ -240,8 +241,8 @@ def test_the_direct_variant_asks_every_node_about_itself():
     search = searched(game, "memory_uct(every_node=true, capacity=4000, neighbours=exact)", 300)
     tree, store = search.tree, store_of(search)
     # The root was asked last before the last simulation's return: all that came since is that return.
-    root = tree.memory[0]
-    row = int(root["entry"]) - 1
+    root = tree.arrays()["memory"][0]
+    row = int(tree.arrays()["memory_link"][0]["entry"]) - 1
     asked = store.query(store.features[row])
     assert abs(asked.value - root["value"]) < 0.05 and asked.count == pytest.approx(root["count"], rel=0.05)
     assert nodes(search) != nodes(searched(game, "memory_uct(capacity=4000, neighbours=exact)", 300))
@@ -259,10 +260,10 @@ def test_a_memory_from_a_file_begins_every_game(tmp_path):
     game = engram.game("tic_tac_toe")
     first = searched(game, "memory_uct(capacity=300)", 500)
     file = tmp_path / "ttt.memory"
-    files.save(file, first.memory.store, files.identity(first.memory.features))
+    files.save(file, first.extensions[0].store, files.identity(first.extensions[0].features))
     again = engram.Search(game, f"memory_uct(memory='{file}')")
     held = len(store_of(again))
-    assert held == len(first.memory.store)
+    assert held == len(first.extensions[0].store)
     trees = []
     for _ in range(2):
         again.run(game.initial_state(), engram.Limit(simulations=300), seed=3)
@@ -292,11 +293,13 @@ def test_a_network_s_layer_is_what_positions_are_compared_by():
     store = store_of(search)
     assert len(store) > 60
     assert np.allclose(np.linalg.norm(store.features[: len(store)], axis=1), 1.0, atol=1e-4)
-    assert "go9" in search.memory.features.text and "block4" in search.memory.features.text
+    assert "go9" in search.extensions[0].features.text and "block4" in search.extensions[0].features.text
     weightless = searched(game, "memory_puct(network='go9', equivalence=0, capacity=50, num_leaves=4)", 120)
     assert nodes(weightless) == nodes(searched(game, "puct(network='go9', num_leaves=4)", 120))
-    assert search.memory.corrects and not preset("memory_puct()").memory(game).corrects
-    assert not engram.Search(game, "memory_puct(network='go9', capacity=50, correct=false)").memory.corrects
+    assert search.extensions[0].advice.corrects and not preset("memory_puct()").extensions[0](game).advice.corrects
+    assert (
+        not engram.Search(game, "memory_puct(network='go9', capacity=50, correct=false)").extensions[0].advice.corrects
+    )
     for wrong in ("memory_puct(layer=block4)", "memory_puct(network='go9', layer=block9)"):
         with pytest.raises(EngramError):
             preset(wrong)
@@ -316,7 +319,7 @@ def test_a_memory_that_corrects_with_no_weight_is_the_search_without_memory():
         or (plain.tree.nodes["visit_count"] != loud.tree.nodes["visit_count"]).any()
     )
     # With a network an entry's first return is the network's own value of the position.
-    store = loud.memory.store
+    store = loud.extensions[0].store
     row = store.find(game.hash(game.initial_state()))
     value = loud.evaluator.evaluate(np.asarray(game.initial_state()).reshape(1)).value[0]
     assert store.entries["first"][row] == pytest.approx(value, abs=0.02)

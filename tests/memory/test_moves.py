@@ -16,9 +16,8 @@ from engram.errors import EngramError, InvalidFile, InvalidParameter, InvalidSpe
 from engram.presets import uct
 from engram.presets.reading import preset
 from engram.rng import new_rng
-from engram.search import selection as selections
 from engram.search.expansion import Expansion
-from engram.search.extensions.move_history import MoveStore, remember_moves, remembering_moves
+from engram.search.extensions.move_history import ADVICE, learn_moves, move_dtype, move_history, ucb1_memory
 from engram.search.limit import Limit
 from engram.search.preset import Preset
 from engram.search.tree import EXPAND, entering
@@ -67,7 +66,7 @@ class History:
 
 
 def assert_same_moves(search, history):
-    entries = search.memory.store.entries
+    entries = search.extensions[0].store
     assert np.count_nonzero(entries["count"]) == len(history.known)
     for (player, action), (advantage, count) in history.known.items():
         assert entries["count"][2 * action + player] == count
@@ -86,10 +85,10 @@ def test_a_search_that_remembers_moves_is_the_oracles(game_name, numbers):
         search = Search(
             game,
             Preset(
-                selection=selections.ucb1_memory(exploration=exploration),
+                selection=ucb1_memory(exploration=exploration),
                 backup=BACKUPS[backup][0],
                 expansion=Expansion(after=after, all_children=all_children),
-                memory=remembering_moves(equivalence=equivalence, **numbers),
+                extensions=(move_history(equivalence=equivalence, **numbers),),
                 solver=solver,
             ),
         )
@@ -118,7 +117,7 @@ def test_what_moves_were_worth_goes_on_after_a_move_and_not_to_the_next_game():
         search.advance(action)
         oracle.advance(action)
     search.clear()
-    assert not search.memory.store.entries["count"].any()
+    assert not search.extensions[0].store["count"].any()
     search.run(game.initial_state(), Limit(simulations=300), seed=0)
     fresh = Search(game, "history_uct")
     fresh.run(game.initial_state(), Limit(simulations=300), seed=0)
@@ -131,52 +130,52 @@ def test_what_moves_were_worth_goes_on_after_a_move_and_not_to_the_next_game():
 @pytest.mark.parametrize(("unvisited", "expected"), [(-0.84, entering(2)), (-0.86, 1)])
 def test_memory_speaks_for_children_that_nobody_has_visited(player, unvisited, expected):
     sign = -1 if player else 1
-    tree = bandit((15,), (0.6,), unvisited=1, player=player, memory=True, equivalence=15.0)
+    tree = bandit((15,), (0.6,), unvisited=1, player=player, equivalence=15.0)
     tree.nodes["visit_count"][0] = 16
-    tree.memory["value"][1:3] = sign * np.array([0.2, unvisited])
-    tree.memory["count"][1:3] = 1.0
-    assert choose(selections.ucb1_memory(exploration=1.0), tree) == expected
-    tree.memory["count"][2] = 0.0  # of a child of which memory says nothing
-    assert choose(selections.ucb1_memory(exploration=1.0), tree) == entering(2)
-    assert choose(selections.ucb1_memory(), bandit((15,), (0.6,), unvisited=1)) == EXPAND
+    tree.arrays()["memory"]["value"][1:3] = sign * np.array([0.2, unvisited])
+    tree.arrays()["memory"]["count"][1:3] = 1.0
+    assert choose(ucb1_memory(exploration=1.0), tree) == expected
+    tree.arrays()["memory"]["count"][2] = 0.0  # of a child of which memory says nothing
+    assert choose(ucb1_memory(exploration=1.0), tree) == entering(2)
+    assert choose(ucb1_memory(), bandit((15,), (0.6,), unvisited=1)) == EXPAND
 
 
 def test_of_children_that_are_worth_the_same_one_is_drawn():
-    tree = bandit((15,), (0.6,), unvisited=4, memory=True)
-    tree.memory["value"][2:6], tree.memory["count"][2:6] = (0.5, 0.9, 0.5, 0.9), 1.0
+    tree = bandit((15,), (0.6,), unvisited=4, equivalence=3.0)
+    tree.arrays()["memory"]["value"][2:6], tree.arrays()["memory"]["count"][2:6] = (0.5, 0.9, 0.5, 0.9), 1.0
     rng = new_rng(3)
-    drawn = [choose(selections.ucb1_memory(), tree, rng) for _ in range(400)]
+    drawn = [choose(ucb1_memory(), tree, rng) for _ in range(400)]
     assert set(drawn) == {entering(3), entering(5)} and 150 < drawn.count(entering(3)) < 250
-    tree.memory["count"][[2, 4]] = 0.0
-    drawn = [choose(selections.ucb1_memory(), tree, rng) for _ in range(400)]
+    tree.arrays()["memory"]["count"][[2, 4]] = 0.0
+    drawn = [choose(ucb1_memory(), tree, rng) for _ in range(400)]
     assert set(drawn) == {entering(2), entering(4)} and 150 < drawn.count(entering(2)) < 250
 
 
 def test_numbers_of_a_move():
     # Two returns in a position worth 0.5 to 0.6: A = 0.5, then (0.5 - 1.6)/2 = -0.55; of 2 and κ = 2 half is left.
-    store = MoveStore(3)
-    tree = bandit((4, 2), (0.2, 0.8), unvisited=1, memory=True)
+    entries = np.zeros(6, move_dtype)
+    tree = bandit((4, 2), (0.2, 0.8), unvisited=1, columns=(ADVICE,))
     tree.nodes["action"][1:4] = 2, 0, 1
     tree.nodes["value"][0] = 0.5
-    operator = remember_moves(store=store.handle, shrinkage=2.0, window=2.0)
+    operator = learn_moves(entries=entries, shrinkage=2.0, window=2.0)
     assert operator.address
-    numbers, path = operator.bind(), np.array([0, 2], np.int32)
+    numbers, path = operator.bind(columns=tree.columns), np.array([0, 2], np.int32)
 
     def remember(value):
         rule = operator.definition.callback.from_python
-        assert rule(tree.header.ctypes.data, path.ctypes.data, 1, value, numbers.address) == 0
+        assert rule(tree.header.ctypes.data, path.ctypes.data, 1, value, 0, numbers.address) == 0
 
     remember(1.0)
-    assert store.entries[0].tolist() == (0.5, 1.0)
+    assert entries[0].tolist() == (0.5, 1.0)
     tree.nodes["value"][0] = 0.6
     remember(-1.0)
-    assert store.entries["advantage"][0] == pytest.approx(-0.55)
-    assert tree.memory["value"][1:4] == pytest.approx([0.6, 0.6 - 0.275, 0.6])
-    assert tree.memory["count"][1:4].tolist() == [2.0, 4.0, 2.0]
+    assert entries["advantage"][0] == pytest.approx(-0.55)
+    assert tree.arrays()["move_advice"]["value"][1:4] == pytest.approx([0.6, 0.6 - 0.275, 0.6])
+    assert tree.arrays()["move_advice"]["count"][1:4].tolist() == [2.0, 4.0, 2.0]
     # The window: a third return counts as the second of two.
     remember(0.6)
-    assert store.entries["advantage"][0] == pytest.approx(-0.275)
-    assert store.entries["count"][0] == 2.0
+    assert entries["advantage"][0] == pytest.approx(-0.275)
+    assert entries["count"][0] == 2.0
 
 
 def test_a_result_says_what_the_moves_were_worth_elsewhere():
@@ -184,7 +183,7 @@ def test_a_result_says_what_the_moves_were_worth_elsewhere():
     search = Search(game, "history_uct(shrinkage=20)")
     for state, sign in ((game.play(game.initial_state(), 3), -1.0), (game.initial_state(), 1.0)):
         result = search.run(state, Limit(simulations=200), seed=1)
-        known = search.memory.store.entries
+        known = search.extensions[0].store
         for move in result.moves:
             advantage, count = known[2 * move.action + (sign < 0)].tolist()
             worth = sign * search.tree.nodes[0]["value"] + sign * advantage * count / (count + 20)
@@ -204,20 +203,20 @@ def test_saved_with_its_tree_and_gone_on_with_bit_for_bit(tmp_path):
     first.save(tmp_path / "tree")
     second.load(tmp_path / "tree")
     second.run(second.root, Limit(simulations=500), seed=None)
-    for one, other in zip(whole.tree.columns().values(), second.tree.columns().values(), strict=True):
+    for one, other in zip(whole.tree.arrays().values(), second.tree.arrays().values(), strict=True):
         assert one[: whole.tree.num_nodes].tobytes() == other[: whole.tree.num_nodes].tobytes()
-    assert whole.memory.store.entries.tobytes() == second.memory.store.entries.tobytes()
+    assert whole.extensions[0].store.tobytes() == second.extensions[0].store.tobytes()
     with pytest.raises(InvalidFile):
         Search(game, "memory_uct").load(tmp_path / "tree")
-    kept = whole.memory.kept
-    about, arrays = kept.contents()
+    kept = whole.extensions[0].persistence
+    about, arrays = kept.state_dict()
     spoilt = [np.array([entry] * 14, arrays["moves"].dtype) for entry in ((3.0, 1.0), (0.0, math.nan), (0.0, -1.0))]
     for changed in ({"moves": moves} for moves in (*spoilt, arrays["moves"][:4], np.zeros(14), None)):
         with pytest.raises(InvalidFile):
-            kept.refill(about, changed, "a file")
+            kept.load_state_dict(about, changed, "a file")
     with pytest.raises(InvalidFile, match="no memory of moves"):
-        kept.refill({}, arrays, "a file")
-    assert whole.memory.store.entries.tobytes() == second.memory.store.entries.tobytes()
+        kept.load_state_dict({}, arrays, "a file")
+    assert whole.extensions[0].store.tobytes() == second.extensions[0].store.tobytes()
 
 
 def test_trees_side_by_side_are_those_of_a_search_alone():
@@ -248,7 +247,7 @@ def test_what_it_cannot_do_is_said():
             return engram.Evaluation(np.zeros(len(states)))
 
     with pytest.raises(InvalidParameter, match="evaluator"):
-        Search(game, Preset(selection=uct().selection, memory=remembering_moves(), evaluator=Values()))
+        Search(game, Preset(selection=uct().selection, extensions=(move_history(),), evaluator=Values()))
     with pytest.raises(InvalidSpecification, match="no memory of positions"):
         explain(Search(game, "history_uct"), game.initial_state())
     with pytest.raises(InvalidSpecification, match="no memory of positions"):

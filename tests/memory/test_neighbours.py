@@ -42,7 +42,7 @@ def positions():
     for dimension in (512, 4096):
         search = engram.Search(game, f"memory_uct(capacity=4000, dimension={dimension}, neighbours=simhash)")
         search.run(game.initial_state(), engram.Limit(simulations=2400), seed=4)
-        store = search._workspace.memory.store
+        store = search.extensions[0].store
         rows.append(store.features[: len(store)].copy())
     return rows
 
@@ -138,7 +138,7 @@ def test_an_index_that_goes_astray_is_stopped(candidates):
                 ask()
         for every_node in ("false", "true"):
             search = engram.Search("connect_four", f"memory_uct(neighbours=astray, every_node={every_node})")
-            with pytest.raises(OperatorError, match="recall_leaf"):
+            with pytest.raises(OperatorError, match="ask_about_leaf"):
                 search.run(search.game.initial_state(), engram.Limit(simulations=50), seed=0)
     finally:
         del INDICES["astray"]

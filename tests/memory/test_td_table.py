@@ -260,7 +260,7 @@ def test_a_table_does_not_go_with_an_evaluator():
             return engram.Evaluation(np.zeros(len(states)))
 
     rule = backups.td()
-    chosen = Preset(selection=preset("puct").selection, evaluator=Flat(), memory=with_table(Table(10), rule))
+    chosen = Preset(selection=preset("puct").selection, evaluator=Flat(), extensions=(with_table(Table(10), rule),))
     with pytest.raises(InvalidParameter, match="evaluator"):
         engram.Search("tic_tac_toe", chosen)
 

@@ -16,10 +16,11 @@ from engram.errors import InvalidGame, InvalidParameter
 from engram.games.game import Game
 from engram.presets import puct, rave, uct
 from engram.presets.reading import preset
-from engram.search import backup as backups
 from engram.search.expansion import Expansion
+from engram.search.extensions.bias_correction import bias_correction
 from engram.search.limit import Limit
 from engram.search.preset import Preset
+from engram.search.tree import OWN
 from tests import reference
 from tests.reference import Backup, BiasCorrection, Node, ReferenceSearch
 from tests.search.test_reference import (
@@ -35,7 +36,7 @@ from tests.search.test_reference import (
 
 def assert_same_buckets(tree, oracle: ReferenceSearch) -> int:
     """Nodes share a bucket here exactly if they do there, and its sums agree; returns how many nodes share one."""
-    column, homes, sizes = tree.errors, {}, defaultdict(int)
+    column, homes, sizes = tree.arrays()["errors"], {}, defaultdict(int)
     waiting = [(0, oracle.root)]
     while waiting:
         index, node = waiting.pop()
@@ -56,7 +57,7 @@ def assert_same_buckets(tree, oracle: ReferenceSearch) -> int:
 
 def corrected(strength: float = 0.35, exponent: float = 0.85):
     return (
-        backups.bias_correction(strength=strength, exponent=exponent),
+        bias_correction(strength=strength, exponent=exponent),
         Backup(mix=BiasCorrection(strength, exponent)),
     )
 
@@ -129,7 +130,7 @@ def test_buckets_survive_moves_and_growth(game_name, simulations):
         state = game.play(state, action)
         search.advance(action)
         oracle.advance(action)
-    assert len(search.tree.errors) == len(search.tree.nodes)
+    assert len(search.tree.arrays()["errors"]) == len(search.tree.nodes)
     assert shared > 100
     search.clear()
     oracle.reset(twin_game())
@@ -231,11 +232,11 @@ def test_it_is_a_switch_in_any_preset_and_game(search):
         game = engram.game(name)
         one = Search(game, search)
         one.run(game.initial_state(), Limit(simulations=1500))
-        sizes = np.bincount(one.tree.errors["home"][: one.tree.num_nodes])[1:]
+        sizes = np.bincount(one.tree.arrays()["errors"]["home"][: one.tree.num_nodes])[1:]
         assert sizes.max() > 1
         together = Lockstep(game, search, 2)
         together.run([game.initial_state()] * 2, Limit(simulations=300), [1, 2])
-    assert check_backup(backups.bias_correction()).highest <= 1.0
+    assert check_backup(bias_correction()).highest <= 1.0
 
 
 def test_a_saved_search_goes_on_bit_for_bit(tmp_path):
@@ -256,7 +257,7 @@ def test_a_saved_search_goes_on_bit_for_bit(tmp_path):
 
 def test_threads_on_one_tree_are_refused_and_root_parallel_ones_are_not():
     game = engram.game("connect_four")
-    with pytest.raises(InvalidParameter, match="no bias correction"):
+    with pytest.raises(InvalidParameter, match="do not go with bias correction"):
         Search(game, "uct(backup=bias_correction, threads=2)")
     Search(game, "uct(backup=bias_correction, threads=2, parallel=root)").run(
         game.initial_state(), Limit(simulations=500)
@@ -265,5 +266,5 @@ def test_threads_on_one_tree_are_refused_and_root_parallel_ones_are_not():
 
 def test_without_it_there_is_no_column():
     game = engram.game("go:5")
-    assert Search(game, preset("uct")).tree.errors is None
-    assert Search(game, preset("uct(backup=softmax(temperature=1))")).tree.errors is None
+    assert Search(game, preset("uct")).tree.columns == ()
+    assert Search(game, preset("uct(backup=softmax(temperature=1))")).tree.columns == (OWN,)

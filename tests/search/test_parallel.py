@@ -201,7 +201,7 @@ def test_what_cannot_have_threads_says_so():
         (plain, "uct(threads=2)", "plain Python game"),
         (CONNECT_FOUR, "uct(threads=2, all_children=true)", "all_children"),
         (CONNECT_FOUR, "uct(threads=2, solver=true)", "solver"),
-        (CONNECT_FOUR, one_tree, "not lonely"),
+        (CONNECT_FOUR, one_tree, "rule lonely"),
         (CONNECT_FOUR, Preset(selection=ucb1(), backup=average(), evaluator=Silent(), threads=2), "one thread"),
     ):
         with pytest.raises(InvalidParameter, match=match):

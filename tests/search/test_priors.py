@@ -12,18 +12,17 @@ from engram.presets import puct, uct, uct_prior
 from engram.search import selection as selections
 from engram.search.evaluation import Evaluation
 from engram.search.limit import Limit
-from engram.search.preset import Memory, Preset
+from engram.search.preset import Preset
 from engram.search.tree import EXPAND, PRIORS, entering
 from tests import reference
 from tests.reference import ReferenceSearch
 from tests.search.test_reference import (
     GAMES,
     StubEvaluator,
+    advising,
     assert_same_tree,
-    by_depth,
     by_depth_reference,
     compare,
-    nothing,
     position_after,
     stub_of,
 )
@@ -121,8 +120,8 @@ def test_a_compiled_prior_guides_puct_too():
 
 def test_starting_visits_do_not_count_for_memory():
     game, state, position = position_after("tic_tac_toe", 1, seed=1)
-    memory = Memory(recall=by_depth(), remember=nothing(), equivalence=20.0)
-    preset = Preset(selection=selections.ucb1_prior(strength=30.0), prior=middle, memory=memory)
+    memory = advising(20.0)
+    preset = Preset(selection=selections.ucb1_prior(strength=30.0), prior=middle, extensions=(memory,))
     oracle = ReferenceSearch(
         position, reference.ucb1_prior(1.0, 30.0), prior=middle_of, recall=by_depth_reference, equivalence=20.0
     )

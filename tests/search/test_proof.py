@@ -16,7 +16,7 @@ from engram.search.decision import final_move
 from engram.search.evaluation import Evaluation
 from engram.search.expansion import Expansion
 from engram.search.limit import Limit
-from engram.search.preset import Memory, Preset
+from engram.search.preset import Preset
 from engram.search.tree import PROVEN
 from tests import reference
 from tests.games_for_tests import arms
@@ -25,10 +25,9 @@ from tests.search.test_reference import (
     BACKUPS,
     EXPANSIONS,
     SELECTIONS,
+    advising,
     assert_same_tree,
-    by_depth,
     by_depth_reference,
-    nothing,
     position_after,
 )
 
@@ -167,8 +166,8 @@ def test_final_move_by_hand():
 
 def test_memory_does_not_touch_a_proof():
     game, state, position = position_after("tic_tac_toe", 3, seed=2)
-    memory = Memory(recall=by_depth(), remember=nothing(), equivalence=1000.0)
-    search = Search(game, Preset(selection=selections.ucb1(), memory=memory, solver=True))
+    memory = advising(1000.0)
+    search = Search(game, Preset(selection=selections.ucb1(), extensions=(memory,), solver=True))
     oracle = ReferenceSearch(position, reference.ucb1(), recall=by_depth_reference, equivalence=1000.0, solver=True)
     search.run(state, Limit(simulations=300), seed=1)
     oracle.run(300, 1)

@@ -18,12 +18,13 @@ from engram.native.jit import compiled
 from engram.presets import rave, uct
 from engram.presets.reading import preset
 from engram.rng import new_rng
-from engram.search import selection as selections
 from engram.search.expansion import Expansion
+from engram.search.extensions.rave import AMAF
+from engram.search.extensions.rave import rave as rave_rule
 from engram.search.limit import Limit
 from engram.search.operators import selection
-from engram.search.preset import Memory, Preset
-from engram.search.tree import EXPAND, amaf_of, entering, nodes_of
+from engram.search.preset import Preset
+from engram.search.tree import EXPAND, column_of, entering, nodes_of
 from tests import reference
 from tests.games_for_tests import arms, pick
 from tests.reference import LinePosition, Position, ReferenceSearch
@@ -33,10 +34,9 @@ from tests.search.test_reference import (
     EXPANSIONS,
     GAMES,
     StubEvaluator,
+    advising,
     assert_same_tree,
-    by_depth,
     by_depth_reference,
-    nothing,
     position_after,
     stub_of,
 )
@@ -53,8 +53,8 @@ RULES = {
 
 def with_amaf(tree, counts, means):
     sign = -1 if tree.nodes["flags"][0] & 1 else 1
-    tree.amaf["count"][1 : 1 + len(counts)] = counts
-    tree.amaf["mean"][1 : 1 + len(means)] = sign * np.array(means)
+    tree.arrays()["amaf"]["count"][1 : 1 + len(counts)] = counts
+    tree.arrays()["amaf"]["mean"][1 : 1 + len(means)] = sign * np.array(means)
     return tree
 
 
@@ -66,21 +66,21 @@ def with_amaf(tree, counts, means):
     [({}, 0.15, 2), ({}, 0.21, entering(3)), ({"bias": 0.5}, 0.15, 1), ({"bias": 0.5}, 0.19, entering(3))],
 )
 def test_rave_by_hand(player, rule, third, expected):
-    tree = bandit((9, 9), (0.2, -0.4), unvisited=1, player=player, amaf=True)
+    tree = bandit((9, 9), (0.2, -0.4), unvisited=1, player=player, columns=(AMAF,))
     tree = with_amaf(tree, (9, 9, 9), (0.0, 0.8, third))
-    assert choose(selections.rave(equivalence=9.0, **rule), tree) == expected
+    assert choose(rave_rule(equivalence=9.0, **rule), tree) == expected
 
 
 def test_what_nobody_knows_is_drawn():
-    tree = with_amaf(bandit((4,), (0.9,), unvisited=4, amaf=True), (4, 0, 7, 0, 0), (0.9, 0, -1.0, 0, 0))
+    tree = with_amaf(bandit((4,), (0.9,), unvisited=4, columns=(AMAF,)), (4, 0, 7, 0, 0), (0.9, 0, -1.0, 0, 0))
     rng = new_rng(3)
-    drawn = [choose(selections.rave(), tree, rng) for _ in range(600)]
+    drawn = [choose(rave_rule(), tree, rng) for _ in range(600)]
     for child in (2, 4, 5):
         assert 150 < drawn.count(entering(child)) < 250
     assert drawn.count(EXPAND) == 0
-    assert choose(selections.rave(first_play_urgency=0.5), tree, rng) == 1
+    assert choose(rave_rule(first_play_urgency=0.5), tree, rng) == 1
     # An estimate of 1 is certain and no reason to leave the unknown untried.
-    assert choose(selections.rave(first_play_urgency=0.95), tree, rng) in {entering(2), entering(4), entering(5)}
+    assert choose(rave_rule(first_play_urgency=0.95), tree, rng) in {entering(2), entering(4), entering(5)}
 
 
 def compare(game, state, search_preset, oracle, simulations, seed):
@@ -96,9 +96,9 @@ def assert_same_amaf(tree, oracle):
     waiting = [(0, oracle.root)]
     while waiting:
         index, node = waiting.pop()
-        assert tree.amaf[index]["count"] == len(node.amaf_returns)
+        assert tree.arrays()["amaf"][index]["count"] == len(node.amaf_returns)
         if node.amaf_returns:
-            assert tree.amaf[index]["mean"] == pytest.approx(np.mean(node.amaf_returns), abs=1e-12)
+            assert tree.arrays()["amaf"][index]["mean"] == pytest.approx(np.mean(node.amaf_returns), abs=1e-12)
         first = int(tree.nodes[index]["first_child"])
         waiting += [(first + k, child) for k, child in enumerate(node.children)]
 
@@ -111,7 +111,7 @@ def test_rave_is_the_oracles(game_name, rule):
         game, state, position = position_after(game_name, (0, 3, 2)[number % 3], seed=number)
         backup = list(BACKUPS)[2 * number]
         search_preset = Preset(
-            selection=selections.rave(**RULES[rule]),
+            selection=rave_rule(**RULES[rule]),
             backup=BACKUPS[backup][0],
             expansion=Expansion(after=after, all_children=all_children),
             solver=number % 2 == 1,
@@ -131,8 +131,8 @@ def test_rave_is_the_oracles(game_name, rule):
 def test_rave_with_memory_and_compiled_priors_is_the_oracles():
     game, state, position = position_after("tic_tac_toe", 1, seed=1)
     rule = {"equivalence": 40.0, "strength": 15.0}
-    memory = Memory(recall=by_depth(), remember=nothing(), equivalence=20.0)
-    search_preset = Preset(selection=selections.rave(**rule), prior=middle, first_nodes=25, memory=memory)
+    memory = advising(20.0)
+    search_preset = Preset(selection=rave_rule(**rule), prior=middle, first_nodes=25, extensions=(memory,))
     oracle = ReferenceSearch(
         position,
         reference.rave(**rule),
@@ -171,7 +171,7 @@ def test_rave_plays_any_game(game_name, specification):
     search = Search(game, preset(specification))
     result = search.run(game.initial_state(), Limit(simulations=300))
     assert result.simulations == 300
-    counts = search.tree.amaf["count"][1 : 1 + len(result.moves)]
+    counts = search.tree.arrays()["amaf"]["count"][1 : 1 + len(result.moves)]
     visits = search.tree.children()["visit_count"]
     # What was played at the root counts too, and most moves are played again later.
     assert (counts >= visits).all()
@@ -182,7 +182,7 @@ def test_heavy_rollouts_are_learnt_from_or_refused():
     game = line(5, 5, 4)
     search = Search(game, rave(rollout="heavy"))
     search.run(game.initial_state(), Limit(simulations=300))
-    assert search.tree.amaf["count"][1:26].sum() > 1000
+    assert search.tree.arrays()["amaf"]["count"][1:26].sum() > 1000
     silent = pick()
     silent.callbacks["heavy_rollout"] = game.callbacks["heavy_rollout"]
     with pytest.raises(InvalidParameter, match="moves of rollouts"):
@@ -285,10 +285,10 @@ def test_check_game_compares_both_rollouts():
         check_game(wrong, games=2)
 
 
-@selection(needs=("amaf",))
+@selection(amaf=AMAF)
 def most_played(tree, node, rng, parameters):
     """A user's rule on AMAF: the child whose action is played most often."""
-    column = amaf_of(tree)
+    column = column_of(tree, parameters.amaf, AMAF.dtype)
     parent = nodes_of(tree)[node]
     best = EXPAND
     most = -1
@@ -305,5 +305,4 @@ def test_a_users_rule_may_need_amaf():
     game = arms(0.1, 0.3)
     search = Search(game, uct(selection=most_played()))
     search.run(game.initial_state(), Limit(simulations=20))
-    assert search.tree.amaf is not None
-    assert math.isclose(search.tree.amaf["count"][1:3].sum(), 19)
+    assert math.isclose(search.tree.arrays()["amaf"]["count"][1:3].sum(), 19)

@@ -17,11 +17,12 @@ from engram.search import backup as backups
 from engram.search import selection as selections
 from engram.search.evaluation import Evaluation
 from engram.search.expansion import Expansion
+from engram.search.extension import Extension
 from engram.search.limit import Limit
-from engram.search.operators import Parameter, mix, recall, remember
-from engram.search.preset import Memory, Preset
+from engram.search.operators import Parameter, after_backup, mix, on_leaf
+from engram.search.preset import Preset
 from engram.search.schedules import ExpIntegral, StepsOf
-from engram.search.tree import PLAYER_1, TERMINAL, memory_of, nodes_of, sign_of
+from engram.search.tree import PLAYER_1, TERMINAL, Advice, Column, advice_dtype, column_of, nodes_of, sign_of
 from tests import reference
 from tests.games_for_tests import PickPosition, pick
 from tests.reference import Backup, LinePosition, Node, ReferenceSearch, Rng
@@ -152,9 +153,10 @@ def assert_same_tree(tree, oracle: ReferenceSearch) -> None:
         assert bool(found["flags"] & TERMINAL) == node.terminal, line_to
         if line_to:
             assert found["prior"] == np.float32(node.prior), line_to
-        if tree.memory is not None and node.memory_count:
-            assert tree.memory[index]["value"] == pytest.approx(node.memory_value, rel=0, abs=1e-12), line_to
-        assert tree.memory is None or tree.memory[index]["count"] == node.memory_count, line_to
+        memory = tree.arrays().get("memory")
+        if memory is not None and node.memory_count:
+            assert memory[index]["value"] == pytest.approx(node.memory_value, rel=0, abs=1e-12), line_to
+        assert memory is None or memory[index]["count"] == node.memory_count, line_to
         children = tree.children(index)
         assert children["action"].tolist() == [child.action for child in node.children], line_to
         first = int(found["first_child"])
@@ -542,11 +544,14 @@ def test_lockstep_of_one_simulation_names_a_move():
 
 
 # ------------------------------------------------------------------------------------------- memory
-@recall(value=Parameter(0.4), count=Parameter(8.0))
+ADVICE = Column(advice_dtype, "memory")
+
+
+@on_leaf(advice=ADVICE, value=Parameter(0.4), count=Parameter(8.0))
 def by_depth(tree, path, depth, state, embedding, parameters):
     """A leaf and its ancestors learn a value that depends on the leaf's depth and mover."""
     said = parameters.value * sign_of(nodes_of(tree)[path[depth]]) / (1.0 + depth)
-    column = memory_of(tree)
+    column = column_of(tree, parameters.advice, advice_dtype)
     for at in range(depth + 1):
         entry = column[path[at]]
         if entry.count == 0.0:
@@ -556,9 +561,14 @@ def by_depth(tree, path, depth, state, embedding, parameters):
     return 0
 
 
-@remember()
-def nothing(tree, path, depth, value, parameters):
+@after_backup()
+def nothing(tree, path, depth, value, moves, parameters):
     return 0
+
+
+def advising(equivalence, bias=None):
+    """An extension that advises by depth."""
+    return Extension("noted", on_leaf=by_depth(), after_backup=nothing(), advice=Advice(ADVICE, equivalence, bias))
 
 
 def by_depth_reference(path: list[Node], position) -> None:
@@ -572,8 +582,8 @@ def by_depth_reference(path: list[Node], position) -> None:
 @pytest.mark.parametrize(("equivalence", "bias"), [(0.0, None), (5.0, None), (1000.0, None), (0.0, 0.0), (9.0, 0.3)])
 def test_memory_is_blended_into_selection(selection, equivalence, bias):
     game, state, position = position_after("tic_tac_toe", 1, seed=1)
-    memory = Memory(recall=by_depth(), remember=nothing(), equivalence=equivalence, bias=bias)
-    preset = Preset(selection=SELECTIONS[selection][0], backup=backups.td(), memory=memory)
+    memory = advising(equivalence, bias)
+    preset = Preset(selection=SELECTIONS[selection][0], backup=backups.td(), extensions=(memory,))
     oracle = ReferenceSearch(
         position,
         SELECTIONS[selection][1],
@@ -591,8 +601,8 @@ def test_memory_is_blended_into_selection(selection, equivalence, bias):
 
 def test_memory_survives_from_move_to_move():
     game, twin = GAMES["pick"]
-    memory = Memory(recall=by_depth(), remember=nothing(), equivalence=50.0)
-    search = Search(game, Preset(selection=selections.ucb1(), memory=memory))
+    memory = advising(50.0)
+    search = Search(game, Preset(selection=selections.ucb1(), extensions=(memory,)))
     oracle = ReferenceSearch(twin(), reference.ucb1(), recall=by_depth_reference, equivalence=50.0)
     state = game.initial_state()
     for move, action in enumerate([3, 1, 5, 2]):

@@ -12,20 +12,20 @@ from hypothesis import strategies as st
 
 import engram
 from engram.conformance.backup_contract import check_backup
-from engram.errors import InvalidParameter, InvalidSpecification
+from engram.errors import InvalidParameter
 from engram.presets import uct
 from engram.presets.reading import preset
 from engram.search import backup as backups
 from engram.search.backup import RULES
 from engram.search.operators import backup
 from engram.search.schedules import DebiasedSteps, ExpIntegral, OfVisits, Staircase, StepsOf
-from engram.search.tree import PLAYER_1, Tree, nodes_of
+from engram.search.tree import OWN, PLAYER_1, Column, Tree, column_of, nodes_of
 
 
 def one_node(own: float, children: list[tuple[float, int]], player: int = 0) -> Tree:
     """A root with one own evaluation and visited children (Q for its mover, n)."""
     sign = -1.0 if player else 1.0
-    tree = Tree(len(children), 64, own=True)
+    tree = Tree(len(children), 64, [OWN])
     tree.header["num_nodes"] = 1 + len(children)
     root = tree.nodes[0]
     root["flags"] = PLAYER_1 if player else 0
@@ -34,8 +34,8 @@ def one_node(own: float, children: list[tuple[float, int]], player: int = 0) -> 
     for number, (value, visits) in enumerate(children, 1):
         tree.nodes[number]["value"], tree.nodes[number]["visit_count"] = sign * value, visits
         tree.nodes[number]["flags"] = 0 if player else PLAYER_1
-        tree.own[number] = sign * value, sign * value
-    tree.own[0] = sign * own, sign * own
+        tree.arrays()["own"][number] = sign * value, sign * value
+    tree.arrays()["own"][0] = sign * own, sign * own
     return tree
 
 
@@ -139,18 +139,24 @@ def test_a_rule_reaches_past_a_great_budget():
     assert steps[-1] * len(steps) == pytest.approx(2.0, abs=0.1)
 
 
-def test_columns_are_kept_for_who_needs_them():
-    with pytest.raises(InvalidSpecification, match="amaf, errors, own"):
-        backup(needs=("mine",))(runaway.function)
+def test_a_tree_has_the_columns_that_its_operators_name():
+    mine = Column(np.dtype([("visits", np.int64)]), "mine")
 
-    @backup(needs=("own",))
-    def with_means(tree, path, depth, value, parameters):
+    @backup(mine=mine)
+    def with_column(tree, path, depth, value, parameters):
+        column = column_of(tree, parameters.mine, mine.dtype)
         for at in range(depth + 1):
             nodes_of(tree)[path[at]].visit_count += 1
-        return 0 if tree.own != 0 else -1
+            column[path[at]].visits += 1
+        return 0
 
     game = engram.game("tic_tac_toe")
-    engram.Search(game, uct(backup=with_means())).run(game.initial_state(), engram.Limit(simulations=20))
+    search = engram.Search(game, uct(backup=with_column()))
+    search.run(game.initial_state(), engram.Limit(simulations=20))
+    used = slice(search.tree.num_nodes)
+    assert (search.tree.rows(mine)["visits"][used] == search.tree.nodes["visit_count"][used]).all()
+    with pytest.raises(InvalidParameter, match="multiple of 8 bytes"):
+        Column(np.dtype([("visits", np.int32)]), "narrow")
 
 
 def test_trees_side_by_side_have_rules_of_their_own_budgets():
@@ -239,7 +245,10 @@ def test_a_temperature_of_zero_is_the_average_up_to_rounding():
         search.run(game.initial_state(), engram.Limit(simulations=3000), seed=4)
         used = slice(0, search.tree.num_nodes)
         visited = search.tree.nodes["visit_count"][used] > 0
-        mixed_values, means = search.tree.nodes["value"][used][visited], search.tree.own["mean"][used][visited]
+        mixed_values, means = (
+            search.tree.nodes["value"][used][visited],
+            search.tree.arrays()["own"]["mean"][used][visited],
+        )
         assert np.abs(mixed_values - means).max() < 1e-12
 
 

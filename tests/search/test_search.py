@@ -33,10 +33,11 @@ from engram.search import backup as backups
 from engram.search import selection as selections
 from engram.search.decision import decision_rule, interval
 from engram.search.evaluation import Evaluation
+from engram.search.extension import Extension
 from engram.search.limit import Limit
-from engram.search.operators import recall, remember, table_at
-from engram.search.preset import Memory, Preset
-from engram.search.tree import TERMINAL, memory_of, nodes_of
+from engram.search.operators import after_backup, on_leaf, table_at
+from engram.search.preset import Preset
+from engram.search.tree import TERMINAL, Advice, Column, advice_dtype, column_of, nodes_of
 from tests.games_for_tests import arms, pick, pick_dtype
 
 TIC_TAC_TOE = line(3, 3, 3, name="tic_tac_toe")
@@ -503,7 +504,10 @@ def test_an_exception_in_a_python_game_arrives_as_it_is():
 
 
 # --------------------------------------------------------------------------------------------- memory
-@recall(store=np.empty(0))
+ADVICE = Column(advice_dtype, "memory")
+
+
+@on_leaf(advice=ADVICE, store=np.empty(0))
 def note_leaf(tree, path, depth, state, embedding, parameters):
     """store[0]: leaves asked for, [1]: stones on them, [2]: their depths, [3]: visits they had before."""
     store = table_at(parameters.store, parameters.store_size)
@@ -513,14 +517,14 @@ def note_leaf(tree, path, depth, state, embedding, parameters):
         store[1] += position.taken[cell]
     store[2] += depth
     store[3] += nodes_of(tree)[path[depth]].visit_count
-    entry = memory_of(tree)[path[depth]]
+    entry = column_of(tree, parameters.advice, advice_dtype)[path[depth]]
     entry.value = 0.25
     entry.count = 2.0
     return 0
 
 
-@remember(store=np.empty(0))
-def note_value(tree, path, depth, value, parameters):
+@after_backup(store=np.empty(0))
+def note_value(tree, path, depth, value, moves, parameters):
     """store[0]: simulations, [1]: sum of their values, [2]: those from the root, [3]: visits of it now."""
     store = table_at(parameters.store, parameters.store_size)
     store[0] += 1
@@ -530,7 +534,7 @@ def note_value(tree, path, depth, value, parameters):
     return 0
 
 
-@recall()
+@on_leaf()
 def fail(tree, path, depth, state, embedding, parameters):
     return -1
 
@@ -538,8 +542,10 @@ def fail(tree, path, depth, state, embedding, parameters):
 def test_a_memory_sees_every_leaf_and_every_value():
     game = pick()
     leaves, values = np.zeros(4), np.zeros(4)
-    memory = Memory(recall=note_leaf(store=leaves), remember=note_value(store=values), equivalence=10.0)
-    search, result = run(game, Preset(selection=selections.ucb1(), memory=memory), (5, 0), 600)
+    memory = Extension(
+        "noted", on_leaf=note_leaf(store=leaves), after_backup=note_value(store=values), advice=Advice(ADVICE, 10.0)
+    )
+    search, result = run(game, Preset(selection=selections.ucb1(), extensions=(memory,)), (5, 0), 600)
     nodes = used(search)
     ends = int(nodes["visit_count"][(nodes["flags"] & TERMINAL) != 0].sum())
     assert leaves[0] == 600 - ends
@@ -547,9 +553,9 @@ def test_a_memory_sees_every_leaf_and_every_value():
     assert leaves[3] == 0  # asked before the leaf's first value is backed up
     assert values.tolist() == [600, pytest.approx(600 * nodes[0]["value"], abs=1e-9), 600, 600]
     asked = (nodes["visit_count"] > 0) & ((nodes["flags"] & TERMINAL) == 0)
-    assert (search.tree.memory["count"][: len(nodes)] == np.where(asked, 2.0, 0.0)).all()
-    assert (search.tree.memory["value"][: len(nodes)][asked] == 0.25).all()
-    assert result.node_bytes == 56 * result.nodes
+    assert (search.tree.arrays()["memory"]["count"][: len(nodes)] == np.where(asked, 2.0, 0.0)).all()
+    assert (search.tree.arrays()["memory"]["value"][: len(nodes)][asked] == 0.25).all()
+    assert result.node_bytes == 48 * result.nodes
 
 
 def test_memory_of_weight_zero_is_no_memory_bit_for_bit():
@@ -557,21 +563,20 @@ def test_memory_of_weight_zero_is_no_memory_bit_for_bit():
     game = pick()
     trees = {}
     for equivalence in (None, 0.0, 30.0):
-        memory = None
+        extensions = ()
         if equivalence is not None:
-            memory = Memory(
-                recall=note_leaf(store=stores[0]), remember=note_value(store=stores[1]), equivalence=equivalence
-            )
-        search, _ = run(game, Preset(selection=selections.ucb1(), memory=memory), (), 1000, seed=2)
+            hooks = {"on_leaf": note_leaf(store=stores[0]), "after_backup": note_value(store=stores[1])}
+            extensions = (Extension("noted", **hooks, advice=Advice(ADVICE, equivalence)),)
+        search, _ = run(game, Preset(selection=selections.ucb1(), extensions=extensions), (), 1000, seed=2)
         trees[equivalence] = used(search).tobytes()
     assert trees[0.0] == trees[None]
     assert trees[30.0] != trees[None]
 
 
 def test_a_memory_that_fails_stops_the_search():
-    memory = Memory(recall=fail(), remember=note_value(store=np.zeros(4)))
+    memory = Extension("noted", on_leaf=fail(), after_backup=note_value(store=np.zeros(4)))
     with pytest.raises(OperatorError):
-        run(TIC_TAC_TOE, Preset(selection=selections.ucb1(), memory=memory), (), 10)
+        run(TIC_TAC_TOE, Preset(selection=selections.ucb1(), extensions=(memory,)), (), 10)
 
 
 def test_a_state_played_on_in_place_is_another_state():

@@ -14,15 +14,20 @@ from engram.rng import new_rng
 from engram.search import selection as selections
 from engram.search.limit import Limit
 from engram.search.operators import Operator
-from engram.search.tree import EXPAND, PLAYER_1, Tree
+from engram.search.tree import EXPAND, PLAYER_1, Advice, Column, Tree, advice_dtype
 from tests.games_for_tests import arms
 
+MEMORY = Column(advice_dtype, "memory")
 
-def bandit(visits, values, *, priors=None, unvisited=0, player=0, parent_visits=None, parent_value=0.0, **column):
+
+def bandit(
+    visits, values, *, priors=None, unvisited=0, player=0, parent_visits=None, parent_value=0.0, columns=(), **advice
+):
     """A root with children at 1, 2, …; values are for the player to move at the root."""
     number = len(visits) + unvisited
     sign = -1 if player else 1
-    tree = Tree(number, 64, **column)
+    advising = [Advice(MEMORY, **advice)] if advice else []
+    tree = Tree(number, 64, [*columns, *(rule.column for rule in advising)], advising)
     tree.header["num_nodes"] = 1 + number
     root = tree.nodes[0]
     root["visit_count"] = sum(visits) + 1 if parent_visits is None else parent_visits
@@ -40,7 +45,7 @@ def choose(operator: Operator, tree: Tree, rng: np.ndarray | None = None) -> int
     rng = new_rng(0) if rng is None else rng
     assert operator.address
     rule = operator.definition.callback.from_python
-    numbers = operator.bind()
+    numbers = operator.bind(columns=tree.columns)
     return rule(tree.header.ctypes.data, 0, rng.ctypes.data, numbers.address)
 
 
@@ -120,15 +125,15 @@ def test_memory_blend_by_hand(player):
     # k = 1, N = 1: λ = sqrt(1/4) = 1/2, so Q = 0 with a memory of 0.5 counts as 0.25.
     rule = selections.ucb1(exploration=0.0)
     for other, expected in ((0.24, 1), (0.26, 2)):
-        tree = bandit((1, 1), (0.0, other), player=player, memory=True, equivalence=1.0)
-        tree.memory["value"][1] = -0.5 if player else 0.5
+        tree = bandit((1, 1), (0.0, other), player=player, equivalence=1.0)
+        tree.arrays()["memory"]["value"][1] = -0.5 if player else 0.5
         assert choose(rule, tree) == 2  # count 0: nothing is known
-        tree.memory["count"][1] = 3.0
+        tree.arrays()["memory"]["count"][1] = 3.0
         assert choose(rule, tree) == expected
     # N = 5: λ = sqrt(1/16) = 1/4.
     for other, expected in ((0.12, 1), (0.13, 2)):
-        tree = bandit((5, 5), (0.0, other), memory=True, equivalence=1.0)
-        tree.memory["value"][1], tree.memory["count"][1] = 0.5, 3.0
+        tree = bandit((5, 5), (0.0, other), equivalence=1.0)
+        tree.arrays()["memory"]["value"][1], tree.arrays()["memory"]["count"][1] = 0.5, 3.0
         assert choose(rule, tree) == expected
 
 
@@ -196,6 +201,6 @@ def test_a_memory_that_corrects_adds_its_share_and_stays_in_range(player):
     sign = -1 if player else 1
     for value, corrected in ((0.2, 0.2 + math.sqrt(0.5) * 0.3), (0.9, 1.0)):
         for other, expected in ((corrected - 0.01, 1), (corrected + 0.01, 2)):
-            tree = bandit((1, 1), (value, other), player=player, memory=True, equivalence=3.0, corrects=True)
-            tree.memory["value"][1], tree.memory["count"][1] = sign * 0.3, 5.0
+            tree = bandit((1, 1), (value, other), player=player, equivalence=3.0, corrects=True)
+            tree.arrays()["memory"]["value"][1], tree.arrays()["memory"]["count"][1] = sign * 0.3, 5.0
             assert choose(selections.ucb1(exploration=0.0), tree) == expected

@@ -15,7 +15,7 @@ from engram.search import backup as backups
 from engram.search.evaluation import Evaluation
 from engram.search.expansion import Expansion
 from engram.search.limit import Limit
-from engram.search.preset import Memory, Preset
+from engram.search.preset import Preset
 from engram.search.tree import PROVEN
 from tests import reference
 from tests.reference import Backup, ReferenceSearch
@@ -24,17 +24,16 @@ from tests.search.test_reference import (
     EXPANSIONS,
     GAMES,
     SELECTIONS,
+    advising,
     assert_same_tree,
-    by_depth,
     by_depth_reference,
-    nothing,
     position_after,
 )
 
 
 def assert_sums(tree) -> int:
     """Each position's sums are those of its nodes; returns how many nodes share with another."""
-    column, nodes = tree.pooled[: tree.num_nodes], tree.nodes[: tree.num_nodes]
+    column, nodes = tree.arrays()["pooled"][: tree.num_nodes], tree.nodes[: tree.num_nodes]
     assert column["home"][0] == 0
     by_key = defaultdict(list)
     for index in np.flatnonzero(column["home"]):
@@ -84,9 +83,9 @@ def test_transpositions_are_the_oracles(game_name, backup, selection):
 def test_transpositions_with_rave_memory_and_the_solver():
     game, state, position = position_after("tic_tac_toe", 1, seed=1)
     rule = {"equivalence": 40.0}
-    memory = Memory(recall=by_depth(), remember=nothing(), equivalence=20.0)
+    memory = advising(20.0)
     rave = preset("rave(equivalence=40)").selection
-    search_preset = Preset(selection=rave, memory=memory, transpositions=True, solver=True)
+    search_preset = Preset(selection=rave, extensions=(memory,), transpositions=True, solver=True)
     oracle = ReferenceSearch(
         position, reference.rave(**rule), recall=by_depth_reference, equivalence=20.0, amaf=True, transpositions=True,
         solver=True,
@@ -114,7 +113,7 @@ def test_shared_values_survive_moves_and_growth(game_name):
         state = game.play(state, action)
         search.advance(action)
         oracle.advance(action)
-    assert len(search.tree.pooled) == len(search.tree.nodes)
+    assert len(search.tree.arrays()["pooled"]) == len(search.tree.nodes)
     search.clear()
     search.run(game.initial_state(), Limit(simulations=100))
     assert_sums(search.tree)
@@ -156,8 +155,7 @@ def test_memory_uct_takes_transpositions_in_a_specification():
     game = GAMES["tic_tac_toe"][0]
     search = Search(game, preset("memory_uct(transpositions=true, solver=true, capacity=300)"))
     search.run(game.initial_state(), Limit(simulations=400))
-    assert search.tree.pooled is not None
-    assert search.tree.memory is not None
+    assert {"pooled", "memory"} <= set(search.tree.arrays())
     assert_sums(search.tree)
 
 

@@ -24,7 +24,7 @@ PRESETS += ["memory_uct(capacity=300, dimension=64, equivalence=30)", "memory_uc
 
 def bytes_of(search):
     count = search.tree.num_nodes
-    return count, [column[:count].tobytes() for column in search.tree.columns().values()]
+    return count, [column[:count].tobytes() for column in search.tree.arrays().values()]
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -114,7 +114,7 @@ def test_other_games_presets_sizes_and_damage_are_refused_and_change_nothing(tmp
 def test_a_whole_file_that_is_no_tree_is_refused(field, value, tmp_path):
     path = tmp_path / "tree"
     about, arrays = written(path)
-    arrays["nodes"][3][field] = value
+    arrays["column_nodes"][3][field] = value
     durable.save(path, "tree", about, arrays)
     refused(path, "not sound")
 
@@ -123,7 +123,7 @@ def test_actions_that_the_game_has_not_are_refused_though_the_file_names_them(tm
     # RAVE and memories of moves look actions up in arrays as long as the game's own.
     path = tmp_path / "tree"
     about, arrays = written(path)
-    arrays["nodes"][3]["action"] = 5000
+    arrays["column_nodes"][3]["action"] = 5000
     durable.save(path, "tree", about | {"action_names": [str(action) for action in range(5001)]}, arrays)
     refused(path, "names 5,001 actions")
 

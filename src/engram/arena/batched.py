@@ -1,4 +1,4 @@
-"""Many games of a match at once, between searches that ask networks: each batch is full."""
+"""Many games of a match at once, between searches that ask networks, so that batches are full."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from engram.arena.configuration import MatchConfiguration
 from engram.arena.game_record import GameRecord
-from engram.arena.ongoing_game import GameUnderWay, PlayerError, sentence
+from engram.arena.ongoing_game import OngoingGame, PlayerError, sentence
 from engram.drivers.lockstep import Lockstep
 from engram.games.game import Game
 from engram.player import Choice, SearchPlayer
@@ -17,58 +17,67 @@ from engram.search.limit import Limit
 from engram.search.preset import Preset
 
 BATCH = 64
-"""Leaves that a network answers together: where one of the size of `go9` is as fast as it can be."""
+"""Leaves in a batch: enough for a network of the size of `go9` to reach its full speed."""
 BATCHES = 8
-"""That wait together where answers are shared, so that the leaves which nobody knows fill some."""
-BYTES = 1 << 31
-"""For the trees and memories of both sides at all boards of a process, about."""
+"""Batches in flight per side where a cache is shared: enough that cache misses alone fill a batch."""
+MAX_BYTES = 1 << 31
+"""Default bound on the memory for the trees and stores of both sides, in one process."""
 
 
-class SideBySide:
-    """A board for each of many games, and one search of a side for all of them.
+class BatchedMatch:
+    """Many boards with a game each, and one search of each side for all of them.
 
-    The side for whom most games wait thinks in as many of them as fill a batch (or several, where it shares answers),
-    the lowest numbers first. There are twice as many games as that takes, so that one side always has enough until the
-    last games run out; or as many as `BYTES` allow.
+    The side that is to move in most games moves in as many of them as fill a batch, or several batches where it shares
+    a cache; the lowest numbers go first. There are twice as many boards as that takes, so that one side always has
+    enough games until the last ones run out, or as many as fit into `max_bytes`.
 
     Args:
-      configuration: of the match, its budgets in simulations.
+      configuration: of the match, with budgets in simulations.
       game: compiled or plain Python.
-      searches: the players of sides `A` and `B`. share: games to expect here, so that other processes have some too.
+      searches: players of sides `A` and `B`.
+      share: games to expect here, so that other processes get some, too.
+      max_bytes: approximate bound on the memory for all trees and stores here.
     """
 
-    def __init__(self, configuration: MatchConfiguration, game: Game, searches: Mapping[str, SearchPlayer], share: int):
+    def __init__(
+        self,
+        configuration: MatchConfiguration,
+        game: Game,
+        searches: Mapping[str, SearchPlayer],
+        share: int,
+        max_bytes: int = MAX_BYTES,
+    ):
         self._configuration, self._game = configuration, game
         self._limits = configuration.limits
-        given = {side: one.preset for side, one in searches.items()}
-        presets = sharing(game, given)
-        board = sum(_board_bytes(game, one, self._limits[side]) for side, one in searches.items())
-        boards = _whole_batches(max(1, min(BYTES // board, share)), presets.values())
+        originals = {side: one.preset for side, one in searches.items()}
+        presets = sharing(game, originals)
+        board_bytes = sum(_board_bytes(game, one, self._limits[side]) for side, one in searches.items())
+        boards = _whole_batches(max(1, min(max_bytes // board_bytes, share)), presets.values())
         self._at_once = {
-            side: min(boards, _at_once(one, shares=one is not given[side])) for side, one in presets.items()
+            side: min(boards, _at_once(one, shares=one is not originals[side])) for side, one in presets.items()
         }
         num_boards = min(boards, 2 * max(self._at_once.values()))
         self._searches = {
             side: Lockstep(game, one, num_boards, at_once=self._at_once[side]) for side, one in presets.items()
         }
-        self._boards: list[GameUnderWay | None] = [None] * num_boards
+        self._boards: list[OngoingGame | None] = [None] * num_boards
 
     @staticmethod
-    def pays(searches: Mapping[str, SearchPlayer], limits: Mapping[str, Limit]) -> bool:
-        """Whether these players may and should play side by side.
+    def pays(searches: Mapping[str, SearchPlayer], limits: Mapping[str, Limit], max_bytes: int = MAX_BYTES) -> bool:
+        """Whether these players can play many games at once, and gain by it.
 
-        A clock belongs to one game, and a memory that goes on from game to game makes them depend on their order;
-        without an evaluator nothing is gained.
+        A clock belongs to one game; a memory that lasts from game to game makes games depend on their order. Without an
+        evaluator there are no batches to fill.
         """
         if any(one.simulations is None or one.seconds is not None for one in limits.values()):
             return False
         presets = [one.preset for one in searches.values()]
         if all(one.evaluator is None for one in presets) or any(one.threads > 1 for one in presets):
             return False
-        memories = [one.memory for one in searches.values() if one.memory is not None]
-        # Two boards are the least, and each has a store of either side's.
-        fits = 2 * sum(one.store_bytes for one in memories) <= BYTES
-        return fits and all(one.another is not None for one in memories)
+        stores = [part for one in searches.values() for part in one.extensions if part.store is not None]
+        # There are at least two boards, each with a store for each side.
+        fits = 2 * sum(part.num_bytes for part in stores) <= max_bytes
+        return fits and all(part.fork is not None for part in stores)
 
     def play_all(self, numbers: Iterator[int]) -> Iterator[GameRecord]:
         """Plays games by their numbers and yields them as they end.
@@ -85,39 +94,39 @@ class SideBySide:
                 waiting.sort(key=lambda at: self._board(at).number)
                 turns = {side: [at for at in waiting if self._board(at).side == side] for side in "AB"}
                 side = max(turns, key=lambda side: len(turns[side]))
-                chosen = turns[side][: self._at_once[side]]
-                self._move(side, chosen)
-                for at in chosen:
+                places = turns[side][: self._at_once[side]]
+                self._move(side, places)
+                for at in places:
                     if self._board(at).ended:
                         yield self._board(at).record(self._board(at).verdict())
                         self._boards[at] = None
         finally:
             self._boards = [None] * len(self._boards)
 
-    def _board(self, at: int) -> GameUnderWay:
-        found = self._boards[at]
-        assert found is not None
-        return found
+    def _board(self, at: int) -> OngoingGame:
+        game = self._boards[at]
+        assert game is not None
+        return game
 
     def _seat(self, numbers: Iterator[int]) -> None:
-        """Begins a game at each free board."""
+        """Begins a game at each free board, as long as there are games."""
         for at, one in enumerate(self._boards):
             if one is not None:
                 continue
             number = next(numbers, None)
             if number is None:
                 return
-            self._boards[at] = GameUnderWay(self._configuration, self._game, number)
+            self._boards[at] = OngoingGame(self._configuration, self._game, number)
             for search in self._searches.values():
                 search.clear(at)
 
-    def _move(self, side: str, chosen: list[int]) -> None:
-        """One move of a side in each of some games."""
-        boards = [self._board(at) for at in chosen]
+    def _move(self, side: str, places: list[int]) -> None:
+        """Plays one move of a side at each of some boards."""
+        boards = [self._board(at) for at in places]
         begun = time.perf_counter()
         try:
-            found = self._searches[side].run(
-                [one.state for one in boards], self._limits[side], [one.move_seed for one in boards], trees=chosen
+            results = self._searches[side].run(
+                [one.state for one in boards], self._limits[side], [one.move_seed for one in boards], trees=places
             )
         except Exception as error:
             text = self._configuration.a if side == "A" else self._configuration.b
@@ -128,41 +137,41 @@ class SideBySide:
                 f"{self._configuration.seed}: {sentence(error)}"
             ) from error
         seconds = (time.perf_counter() - begun) / len(boards)
-        for at, one, best in zip(chosen, boards, found, strict=True):
+        for at, one, best in zip(places, boards, results, strict=True):
             one.play(Choice(best.action, best.simulations, seconds, best.root_value))
             for search in self._searches.values():
                 search.advance(at, best.action)
 
 
 def sharing(game: Game, presets: Mapping[str, Preset]) -> dict[str, Preset]:
-    """The presets, with evaluators that share their answers: from game to game, and between sides that are equal here.
+    """The presets with evaluators that share a cache from game to game, and between sides of equal evaluators.
 
-    An evaluator that can says so by a method `shared(game, batch)`. What a search finds does not change.
+    An evaluator with a method `shared(game, batch)` can share. The results of searches do not change.
     """
-    made: dict[Any, Any] = {}
-    found = {}
+    evaluators: dict[Any, Any] = {}
+    sharers = {}
     for side, one in presets.items():
         share = getattr(one.evaluator, "shared", None)
-        if share is not None and one.evaluator not in made:
-            made[one.evaluator] = share(game, BATCH)
-        found[side] = one if share is None else replace(one, evaluator=made[one.evaluator])
-    return found
+        if share is not None and one.evaluator not in evaluators:
+            evaluators[one.evaluator] = share(game, BATCH)
+        sharers[side] = one if share is None else replace(one, evaluator=evaluators[one.evaluator])
+    return sharers
 
 
 def _at_once(preset: Preset, *, shares: bool) -> int:
-    """Trees of a side that should think at once."""
+    """Number of trees of a side that fill its batches."""
     leaves = BATCHES * BATCH if shares else BATCH
     return max(1, leaves // preset.num_leaves)
 
 
 def _whole_batches(boards: int, presets: Iterable[Preset]) -> int:
-    """As many boards, or some fewer: a batch takes its time however many of its places are empty."""
+    """As many boards, or a few less: a batch takes its time even if some of its places are empty."""
     whole = max(_at_once(one, shares=False) for one in presets)
     return boards if boards < whole else boards - boards % whole
 
 
 def _board_bytes(game: Game, one: SearchPlayer, limit: Limit) -> int:
-    """What a side holds at a board: its memory, and a tree of two searches in which every simulation expands."""
+    """Bytes of a side at a board: its store, and a tree of two searches in which every simulation expands."""
     assert limit.simulations is not None
-    store = one.memory.store_bytes if one.memory is not None else 0
+    store = sum(part.num_bytes for part in one.extensions)
     return store + 2 * limit.simulations * game.num_actions * one.bytes_a_node

@@ -1,10 +1,11 @@
-"""What a match is: everything that decides the course of its games, in one frozen record."""
+"""A match as one frozen record of everything that decides the course of its games, and as a setup to play it."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from itertools import compress
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from engram.errors import EngramError, InvalidLimit, InvalidParameter, InvalidSp
 from engram.games.catalogue import game as named_game
 from engram.games.game import Game
 from engram.native.cache import sources
+from engram.networks import require
+from engram.player import Player
 from engram.presets.catalogue import registered
 from engram.presets.reading import preset
 from engram.search.limit import Limit
@@ -40,14 +43,14 @@ class MatchConfiguration:
       games: how many, even.
       a_simulations, a_seconds, b_simulations, b_seconds: budget a move of each side.
       opening_moves: random moves at the start, the same in both games of a pair.
-      max_moves: a game that goes on after so many moves (the opening counts) is a draw.
-      resign: in (0, 1], the value at which a game ends that both sides call decided; None: games are played out.
+      max_moves: moves, the opening included, after which an unfinished game is a draw.
       seed: of the whole match.
       sprt: test that ends the match early, or None.
-      sources: digest of the files that the specifications name; empty without any.
+      sources: digest of the files that the specifications name; empty without files.
       version: of engram.
+      resign: value in (0, 1] at which a game ends once both sides agree on its winner; None: games are played out.
 
-    With a budget in simulations the games follow from this record alone.
+    With budgets in simulations the games follow from this record alone.
     """
 
     game: str
@@ -68,16 +71,16 @@ class MatchConfiguration:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """All of it but the number of games: a longer match begins with the games of a shorter one."""
+        """Everything but the number of games: a longer match begins with the games of a shorter one."""
         values = asdict(self)
         del values["games"]
         if self.resign is None:
-            del values["resign"]  # as in matches that were recorded before there was any
+            del values["resign"]  # as in matches recorded before the option existed
         return values
 
     @property
     def key(self) -> str:
-        """Hash of the identity, by which the database finds the match again."""
+        """Hash of the identity; the database finds the match by it."""
         return configuration_key(self.identity)
 
     @property
@@ -89,15 +92,15 @@ class MatchConfiguration:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data; `from_json` reads it."""
+        """Plain data for `from_json`."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> MatchConfiguration:
-        """The configuration that `to_json` wrote, or a database holds (where `games` is added).
+        """The configuration that `to_json` wrote, or that a database holds once `games` is added.
 
         Raises:
-          InvalidParameter: another version of engram wrote it, with other fields.
+          InvalidParameter: another version of engram wrote it with other fields.
         """
         try:
             test = data["sprt"]
@@ -111,28 +114,60 @@ class MatchConfiguration:
         return replace(self, games=games)
 
 
+@dataclass(frozen=True)
+class MatchSetup:
+    """A match that can be played: its configuration, with the game and the players made.
+
+    Attributes:
+      configuration: everything that decides the course of the games.
+      game: the game.
+      players: the players of sides `A` and `B`.
+      is_named: whether texts alone make the same game and players again, in another process or on another day.
+    """
+
+    configuration: MatchConfiguration
+    game: Game
+    players: Mapping[str, Player]
+    is_named: bool = True
+
+    @classmethod
+    def of(cls, configuration: MatchConfiguration) -> MatchSetup:
+        """Makes the game and the players that a configuration names.
+
+        Raises:
+          InvalidSpecification: there is no such game or player.
+        """
+        game = named_game(configuration.game)
+        return cls(configuration, game, {"A": player(game, configuration.a), "B": player(game, configuration.b)})
+
+    def close(self) -> None:
+        """Closes the players."""
+        for one in self.players.values():
+            one.close()
+
+
 def configure(
     game: str | Game,
     a: Any,
     b: Any,
     *,
-    games: int,
-    simulations: int | None,
-    seconds: float | None,
-    a_simulations: int | None,
-    a_seconds: float | None,
-    b_simulations: int | None,
-    b_seconds: float | None,
-    seed: int,
-    opening_moves: int | None,
-    max_moves: int | None,
-    sprt: Sprt | None,
-    resign: float | None,
-) -> MatchConfiguration:
-    """Checks what was asked for and fills in what was not; see `match` for the arguments.
+    games: int = 100,
+    simulations: int | None = None,
+    seconds: float | None = None,
+    a_simulations: int | None = None,
+    a_seconds: float | None = None,
+    b_simulations: int | None = None,
+    b_seconds: float | None = None,
+    seed: int = 0,
+    opening_moves: int | None = None,
+    max_moves: int | None = None,
+    resign: float | None = None,
+    sprt: Sprt | None = None,
+) -> MatchSetup:
+    """Checks the arguments of a match, fills in defaults, and makes the game and the players; see `match`.
 
     Raises:
-      InvalidSpecification, InvalidLimit, InvalidParameter: something is not valid; one sentence says what.
+      InvalidSpecification, InvalidLimit, InvalidParameter: an argument is not valid.
     """
     whole = {"games": games, "seed": seed, "opening_moves": opening_moves, "max_moves": max_moves}
     for name, number in whole.items():
@@ -141,53 +176,51 @@ def configure(
     if not 2 <= games <= MAX_GAMES or games % 2:
         raise InvalidParameter(f"games must be even (each opening is played twice), from 2 to {MAX_GAMES}, not {games}")
     if resign is not None and (isinstance(resign, bool) or not isinstance(resign, Real) or not 0.0 < resign <= 1.0):
-        raise InvalidParameter(f"resign is a value above 0 and up to 1, not {resign!r}")
-    made = named_game(game)
+        raise InvalidParameter(f"resign must be above 0 and at most 1, not {resign!r}")
+    played = named_game(game)
     if simulations is None and seconds is None:
         simulations = DEFAULT_SIMULATIONS
-    own = {"A": (a_simulations, a_seconds), "B": (b_simulations, b_seconds)}
-    limits = {side: (simulations, seconds) if given == (None, None) else given for side, given in own.items()}
-    checked = {}
-    for side, (most_simulations, most_seconds) in limits.items():
-        try:
-            checked[side] = Limit(simulations=most_simulations, seconds=most_seconds)
-        except InvalidLimit as error:
-            raise InvalidLimit(f"budget of {side}: {error}") from None
+    a_limit = _limit("A", (a_simulations, a_seconds), (simulations, seconds))
+    b_limit = _limit("B", (b_simulations, b_seconds), (simulations, seconds))
     if opening_moves is None:
-        # Four moves tell games apart; on a small board fewer, or the opening itself would often decide the game.
-        opening_moves = min(4, made.max_moves // 6)
-    if not 0 <= opening_moves < made.max_moves:
-        raise InvalidParameter(f"opening_moves must be 0 to {made.max_moves - 1} in {made.name}, not {opening_moves}")
+        # Four moves make games differ; on a small board fewer, or the opening itself would often decide the game.
+        opening_moves = min(4, played.max_moves // 6)
+    if not 0 <= opening_moves < played.max_moves:
+        raise InvalidParameter(
+            f"opening_moves must be 0 to {played.max_moves - 1} in {played.name}, not {opening_moves}"
+        )
     if max_moves is not None and max_moves <= opening_moves:
         raise InvalidParameter(f"max_moves must be more than the {opening_moves} opening moves, not {max_moves}")
-    texts = []
-    for chosen in (a, b):
-        one = player(made, chosen)
-        texts.append(one.text)
-        one.close()
-    name = load(game)[2] if isinstance(game, str) and is_in_file(game) else made.name
-    return MatchConfiguration(
-        game=name,
-        a=texts[0],
-        b=texts[1],
+    players = {"A": player(played, a), "B": player(played, b)}
+    name = load(game)[2] if isinstance(game, str) and is_in_file(game) else played.name
+    texts = name, players["A"].text, players["B"].text
+    named = [_game_is_named(game), _player_is_named(a), _player_is_named(b)]
+    configuration = MatchConfiguration(
+        game=texts[0],
+        a=texts[1],
+        b=texts[2],
         games=int(games),
-        a_simulations=checked["A"].simulations,
-        a_seconds=checked["A"].seconds,
-        b_simulations=checked["B"].simulations,
-        b_seconds=checked["B"].seconds,
+        a_simulations=a_limit.simulations,
+        a_seconds=a_limit.seconds,
+        b_simulations=b_limit.simulations,
+        b_seconds=b_limit.seconds,
         opening_moves=int(opening_moves),
-        max_moves=int(min(max_moves or made.max_moves, made.max_moves)),
+        max_moves=int(min(max_moves or played.max_moves, played.max_moves)),
         seed=int(seed),
         sprt=sprt,
-        sources=digest_of([name] * _game_is_named(game) + [texts[at] for at in (0, 1) if _player_is_named((a, b)[at])]),
+        sources=digest_of(list(compress(texts, named))),
         version=engram.__version__,
         resign=float(resign) if resign is not None else None,
     )
+    return MatchSetup(configuration, played, players, all(named))
 
 
-def is_named(game: str | Game, players: tuple[Any, ...]) -> bool:
-    """Whether texts alone make this game and these players again, in another process or on another day."""
-    return _game_is_named(game) and all(map(_player_is_named, players))
+def _limit(side: str, own: tuple[int | None, float | None], shared: tuple[int | None, float | None]) -> Limit:
+    simulations, seconds = shared if own == (None, None) else own
+    try:
+        return Limit(simulations=simulations, seconds=seconds)
+    except InvalidLimit as error:
+        raise InvalidLimit(f"budget of {side}: {error}") from None
 
 
 def _game_is_named(game: str | Game) -> bool:
@@ -213,30 +246,34 @@ def _player_is_named(chosen: Any) -> bool:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two presets, or two of their parts, do the same; operators are compared by their numbers."""
+    """Whether two presets, or two of their parts, are the same; operators are compared by their parameters."""
     if type(one) is not type(other):
         return False
     if isinstance(one, Preset):
         return all(_same(getattr(one, part.name), getattr(other, part.name)) for part in fields(one))
     if isinstance(one, Operator):
-        known = one.definition is other.definition and one.values.keys() == other.values.keys()
-        return known and all(_same(one.values[key], other.values[key]) for key in one.values)
+        alike = one.definition is other.definition and one.values.keys() == other.values.keys()
+        return alike and all(_same(one.values[key], other.values[key]) for key in one.values)
     if isinstance(one, (float, np.ndarray)):
         return np.array_equal(one, other, equal_nan=True)
     return bool(one == other)
 
 
-def digest_of(texts: list[str]) -> str:
-    """Digest of the files that specifications name: an edit, or a network trained further, makes another match.
+FILE_OPTIONS = ("network", "memory", "table")
+"""Options of players that name files."""
 
-    These are users' files and what they import, and networks, tables and memories.
+
+def digest_of(texts: Sequence[str]) -> str:
+    """Digest of the files that specifications name, so that an edited file makes another match; empty without files.
+
+    These are users' source files with their imports, and the networks, memories and tables of players.
     """
     code: set[str] = set()
     for text in filter(is_in_file, texts):
         path = Path(text[: text.index(".py:") + 3]).expanduser().resolve()
         code.update(sources(str(path)))
-    own = str(Path(engram.__file__).resolve().parent)
-    files = [Path(file) for file in sorted(code) if not str(Path(file).resolve()).startswith(own)]
+    package = str(Path(engram.__file__).resolve().parent)
+    files = [Path(file) for file in sorted(code) if not str(Path(file).resolve()).startswith(package)]
     files += [file for text in texts for file in _data_files(load(text)[1] if is_in_file(text) else parse(text))]
     digest = hashlib.sha256()
     for file in files:
@@ -245,11 +282,20 @@ def digest_of(texts: list[str]) -> str:
     return digest.hexdigest()[:16] if files else ""
 
 
-def _data_files(value: Any) -> Iterator[Path]:
-    """Files that the options of a specification name, and what a named folder holds of a training."""
-    if isinstance(value, Specification):
-        for inner in value.options.values():
-            yield from _data_files(inner)
-    elif isinstance(value, str):
-        path = Path(value).expanduser()
-        yield from sorted(path.glob("*.safetensors")) if path.is_dir() else [path] if path.is_file() else []
+def _data_files(specification: Specification) -> Iterator[Path]:
+    """Files of the file options in a specification and in its parts; of a folder, the files that a training wrote."""
+    for name, value in specification.options.items():
+        if isinstance(value, Specification):
+            yield from _data_files(value)
+        elif isinstance(value, str) and name in FILE_OPTIONS:
+            path = Path(value).expanduser()
+            if path.exists() and not (name == "network" and _is_shipped(value)):
+                yield from sorted(path.glob("*.safetensors")) if path.is_dir() else [path]
+
+
+def _is_shipped(network: str) -> bool:
+    """Whether a name means a network of the package, which goes before a file of that name."""
+    require("a network")
+    from engram.networks.by_name import shipped
+
+    return network in shipped()

@@ -1,10 +1,10 @@
 """Minimax and alpha-beta by depth over any game: one compiled loop that can stop and go on.
 
-The loop keeps its own stack, one frame a ply, so that it runs in slices and Ctrl-C comes through. It
-calls the game and the heuristic by their addresses, so one compile serves every game.
+The loop keeps its own stack, one frame a ply, so that it runs in slices between which Ctrl-C is handled. It
+calls the game and the heuristic by their addresses, so it is compiled once for all games.
 
-All values are for player 0: player 0 maximises, player 1 minimises, whoever moves when. An outcome p plies
-below the root counts (1 - p/2²⁰) of itself, so that a win is taken soon and a loss put off.
+All values are for player 0: player 0 maximises, player 1 minimises, in any order of moves. An outcome p plies
+below the root counts (1 - p/2²⁰) of its value, so that the search prefers early wins and late losses.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from engram.errors import InvalidParameter, InvalidState, OperatorError
-from engram.games.game import Game, State
+from engram.games.game import Game, State, copy_state, game_dtype
 from engram.native.intrinsics import call, call_float
 from engram.native.jit import compiled
 
@@ -27,12 +27,8 @@ _PLY_COST = 2.0**-20
 
 search_dtype = np.dtype(
     [
-        ("legal_actions", np.int64),  # addresses of the game's functions
-        ("play", np.int64),
-        ("outcome", np.int64),
-        ("to_play", np.int64),
-        ("copy", np.int64),  # 0: the words of the state are copied
-        ("heuristic", np.int64),  # 0: every unfinished leaf is worth 0
+        ("game", game_dtype),
+        ("heuristic", np.int64),  # address; 0: every unfinished leaf is worth 0
         ("states", np.int64),  # address of the stack of states
         ("state_bytes", np.int64),
         ("actions", np.int64),  # address of the stack of legal actions
@@ -40,15 +36,15 @@ search_dtype = np.dtype(
         ("depth", np.int64),
         ("prune", np.int64),  # 1: alpha-beta
         ("ply", np.int64),  # of the frame on top; -1 when done
-        ("nodes", np.int64),  # positions made by a move so far
-        ("failed", np.int64),  # 1: a Python game left an exception behind
+        ("nodes", np.int64),  # positions visited so far, without the root
+        ("failed", np.int64),  # 1: a Python game or heuristic raised an exception
     ]
 )
 frame_dtype = np.dtype(
     [
         ("count", np.int64),  # legal actions
-        ("next", np.int64),  # of these have been taken
-        ("action", np.int64),  # the one being searched
+        ("next", np.int64),  # number of them that have been taken
+        ("action", np.int64),  # that is being searched
         ("player", np.int64),
         ("best", np.float64),
         ("alpha", np.float64),
@@ -62,8 +58,8 @@ def _open(search, frames, ply, alpha, beta):
     """Fills the frame of the state at `ply`; returns the number of its actions, -1 for a failure."""
     state = search.states + ply * search.state_bytes
     frame = frames[ply]
-    frame.count = call(search.legal_actions, (state, search.actions + ply * search.actions_bytes))
-    frame.player = call(search.to_play, (state,))
+    frame.count = call(search.game.legal_actions, (state, search.actions + ply * search.actions_bytes))
+    frame.player = call(search.game.to_play, (state,))
     frame.next = 0
     frame.best = -np.inf if frame.player == 0 else np.inf
     frame.alpha = alpha
@@ -73,13 +69,13 @@ def _open(search, frames, ply, alpha, beta):
 
 @compiled
 def _take_next(actions, frame, history):
-    """The untried action with most cutoffs to its name; the first of equals."""
-    chosen = frame.next
+    """Takes the untried action with the most cutoffs so far, or the first of equals."""
+    best = frame.next
     for index in range(frame.next + 1, frame.count):
-        if history[frame.player, actions[index]] > history[frame.player, actions[chosen]]:
-            chosen = index
-    action = actions[chosen]
-    actions[chosen] = actions[frame.next]
+        if history[frame.player, actions[index]] > history[frame.player, actions[best]]:
+            best = index
+    action = actions[best]
+    actions[best] = actions[frame.next]
     actions[frame.next] = action
     frame.next += 1
     frame.action = action
@@ -88,11 +84,11 @@ def _take_next(actions, frame, history):
 
 @compiled
 def _settle(search, frames, ply, value, root_values, history):
-    """Gives a frame the value of the action that it was searching."""
+    """Enters the value of the action that a frame has searched."""
     frame = frames[ply]
     if frame.player == 0:
         frame.best = max(frame.best, value)
-        # At the root the window stays open by one step, so that actions of equal value show as equal.
+        # At the root the window stays open by one step, so that actions of equal value are found equal.
         frame.alpha = max(frame.alpha, np.nextafter(frame.best, -np.inf) if ply == 0 else frame.best)
     else:
         frame.best = min(frame.best, value)
@@ -106,11 +102,11 @@ def _settle(search, frames, ply, value, root_values, history):
 
 
 @compiled
-def advance(search, frames, states, actions, root_values, history, max_nodes):
+def advance(search, frames, actions, root_values, history, max_nodes):
     """Searches on until `nodes` reaches `max_nodes`; returns whether the search is done.
 
-    Shapes: frames [depth], states [depth + 1, words], actions [depth, num_actions + 1], root_values
-    [num_actions] for player 0 (nan: not an action), history [2, num_actions].
+    Shapes: frames [depth], actions [depth, num_actions + 1], root_values [num_actions] for player 0 (nan: not an
+    action), history [2, num_actions].
     """
     while search.ply >= 0:
         ply = search.ply
@@ -125,14 +121,10 @@ def advance(search, frames, states, actions, root_values, history, max_nodes):
         action = _take_next(actions[ply], frame, history)
         source = search.states + ply * search.state_bytes
         target = source + search.state_bytes
-        if search.copy:
-            if call(search.copy, (target, source)) < 0:
-                search.failed = 1
-                return True
-        else:
-            for word in range(states.shape[1]):
-                states[ply + 1, word] = states[ply, word]
-        over = call(search.play, (target, action))
+        if copy_state(search.game, target, source) < 0:
+            search.failed = 1
+            return True
+        over = call(search.game.play, (target, action))
         search.nodes += 1
         if over == 0 and ply + 1 < search.depth:
             count = _open(search, frames, ply + 1, frame.alpha, frame.beta)
@@ -142,7 +134,7 @@ def advance(search, frames, states, actions, root_values, history, max_nodes):
             over = np.int64(1) if count == 0 else np.int64(-1)
         value = 0.0
         if over > 0:
-            value = call_float(search.outcome, (target,)) * (1.0 - (ply + 1) * _PLY_COST)
+            value = call_float(search.game.outcome, (target,)) * (1.0 - (ply + 1) * _PLY_COST)
         elif over == 0 and search.heuristic:
             value = call_float(search.heuristic, (target,))
         if over < 0 or np.isnan(value):
@@ -154,7 +146,7 @@ def advance(search, frames, states, actions, root_values, history, max_nodes):
 
 @dataclass(frozen=True)
 class DepthResult:
-    """What a search by depth found.
+    """The result of a search by depth.
 
     Attributes:
       value: in [-1, 1] for the player to move.
@@ -174,16 +166,16 @@ class DepthSearch:
 
     Args:
       game: any game.
-      depth: plies, 1 to 100. The time grows as (number of actions)^depth, alpha-beta's at best as its root.
-      prune: alpha-beta instead of minimax; moves that cut off elsewhere are tried first.
+      depth: plies, 1 to 100. Time grows as (number of actions)^depth, with alpha-beta at best as its square root.
+      prune: alpha-beta instead of minimax; moves that caused cutoffs elsewhere are tried first.
       heuristic: address of a C function `(state) -> float64` for player 0, strictly within (-1, 1); 0: all leaves 0.
 
-    The search can be interrupted from the keyboard within about 0.05 s (one call of a Python game's own).
+    Ctrl-C interrupts the search within about 0.05 s, or after the running call of a Python game.
 
     Raises:
       InvalidParameter: a depth out of range.
 
-    Cost: memory for depth + 1 states, no more.
+    Cost: memory for depth + 1 states.
     """
 
     def __init__(self, game: Game, depth: int, *, prune: bool, heuristic: Callable[[], int] = lambda: 0):
@@ -197,7 +189,7 @@ class DepthSearch:
         self._search: Any = None
 
     def warm_up(self) -> None:
-        """Compiles everything, so that it never counts against a clock."""
+        """Compiles everything, so that compiling never counts against a clock."""
         if self._search is not None:
             return
         game, depth = self.game, self.depth
@@ -205,8 +197,7 @@ class DepthSearch:
         self._actions = np.zeros((depth, game.num_actions + 1), np.int32)
         self._frames = np.zeros(depth, frame_dtype)
         search = np.zeros(1, search_dtype)
-        for function in ("legal_actions", "play", "outcome", "to_play", "copy"):
-            search[function] = game.address(function)
+        search["game"] = game.record()
         search["heuristic"] = self._heuristic()
         search["states"], search["state_bytes"] = self._states.ctypes.data, self._states.strides[0]
         search["actions"], search["actions_bytes"] = self._actions.ctypes.data, self._actions.strides[0]
@@ -220,7 +211,7 @@ class DepthSearch:
         self._release()
 
     def run(self, state: State) -> DepthResult:
-        """Searches a state that is not over.
+        """Searches a state in which the game is not over.
 
         Raises:
           InvalidState: the game is over.
@@ -260,14 +251,11 @@ class DepthSearch:
             self._slice = int(min(max(wanted, self._slice / 2, 16), self._slice * 2))
 
     def _advance(self, max_nodes: int) -> bool:
-        return bool(
-            advance(
-                self._search[0], self._frames, self._states, self._actions, self._values, self._history, max_nodes
-            )
-        )  # fmt: skip
+        search = self._search[0]
+        return bool(advance(search, self._frames, self._actions, self._values, self._history, max_nodes))
 
     def _release(self) -> None:
-        """A Python game keeps an object for each address it has seen: these are no longer needed."""
+        """Frees the objects that a Python game keeps for the addresses of these states."""
         release = getattr(self.game, "release", None)
         if release is not None:
             for row in self._states:

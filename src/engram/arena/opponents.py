@@ -1,4 +1,4 @@
-"""Opponents that are no tree search: random, minimax and alpha-beta by depth, and the perfect solver."""
+"""Opponents without a Monte-Carlo search: random, minimax and alpha-beta by depth, and the perfect solver."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from engram.specification import Specification
 TIES = ("random", "first")
 
 
-class Opponent:
-    """A player that knows nothing of the game before the position on the board."""
+class StatelessPlayer:
+    """A player that remembers nothing of the game before the present position."""
 
     def __init__(self, game: Game, text: str):
         self.game = game
@@ -36,19 +36,19 @@ class Opponent:
         return self._text
 
     def warm_up(self) -> None:
-        """Nothing to compile."""
+        """Compiles nothing."""
 
     def new_game(self, game_seed: int) -> None:
-        """Nothing to forget."""
+        """Forgets nothing."""
 
     def played(self, action: int) -> None:
-        """Nothing to keep."""
+        """Keeps nothing."""
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Frees nothing."""
 
 
-class RandomPlayer(Opponent):
+class RandomPlayer(StatelessPlayer):
     """Plays uniformly among the legal actions."""
 
     def __init__(self, game: Game):
@@ -59,27 +59,27 @@ class RandomPlayer(Opponent):
         self.game.legal_actions(self.game.initial_state())
 
     def choose(self, state: State, limit: Limit, seed: int) -> Choice:
-        """A legal action drawn by the seed; the limit means nothing to it."""
+        """A legal action drawn by the seed; ignores the limit."""
         begin = time.perf_counter()
         action = random.Random(seed).choice(self.game.legal_actions(state))
         return Choice(action, 0, time.perf_counter() - begin)
 
 
-class DepthPlayer(Opponent):
+class DepthPlayer(StatelessPlayer):
     """Minimax or alpha-beta to a fixed depth.
 
     Args:
       game: any game.
-      depth: plies, 1 to 100; 9 plays tic-tac-toe perfectly. The limit of a match means nothing to it.
-      prune: alpha-beta instead of minimax: the same moves, sooner.
+      depth: plies, 1 to 100; 9 plays tic-tac-toe perfectly. The limit of a match is ignored.
+      prune: alpha-beta instead of minimax: the same moves in less time.
       heuristic: of unfinished leaves: `naive` or `potential` (line games), `zero` (every leaf 0), `auto` (`naive`
-        for line games, else `zero`), or a function over the game's states, for player 0, within (-1, 1): over
-        the record, compiled, for a compiled game, over the object for a Python game.
-      ties: between moves of equal value the seed decides (`random`), or the least action does (`first`: the same
-        answer to the same position every time).
+        for line games, else `zero`), or a function of a state with values within (-1, 1) for player 0. For a
+        compiled game it is compiled and gets the record; for a Python game it gets the object.
+      ties: among moves of equal value the seed decides (`random`), or the lowest action is played (`first`), so that
+        a position always has the same answer.
 
     Raises:
-      InvalidSpecification: a heuristic that the game does not have, or another word for ties.
+      InvalidSpecification: the game has no such heuristic, or `ties` is another word.
       InvalidParameter: a depth out of range.
     """
 
@@ -93,15 +93,15 @@ class DepthPlayer(Opponent):
         ties: str = "random",
     ):
         if ties not in TIES:
-            raise InvalidSpecification(f"ties is {' or '.join(TIES)}, not {ties!r}")
+            raise InvalidSpecification(f"ties must be {' or '.join(TIES)}, not {ties!r}")
         if heuristic == "auto":
             heuristic = "naive" if is_line_game(game) else "zero"
         word = heuristic if isinstance(heuristic, str) else getattr(heuristic, "__name__", "custom")
         name = "alpha_beta" if prune else "minimax"
-        told: dict[str, Any] = {"depth": depth, "heuristic": Specification(word)}
+        options: dict[str, Any] = {"depth": depth, "heuristic": Specification(word)}
         if ties != "random":
-            told["ties"] = Specification(ties)
-        super().__init__(game, Specification(name, (), told).text)
+            options["ties"] = Specification(ties)
+        super().__init__(game, Specification(name, (), options).text)
         self._ties = ties
         self._leaf = _leaf_operator(game, heuristic)
         self.search = DepthSearch(game, depth, prune=prune, heuristic=lambda: self._leaf.address)
@@ -121,17 +121,17 @@ class DepthPlayer(Opponent):
         return Choice(action, result.nodes, result.seconds, result.value)
 
 
-class SolverPlayer(Opponent):
+class SolverPlayer(StatelessPlayer):
     """Perfect play on small line boards: the quickest win, else a draw, else the slowest loss.
 
     Args:
-      game: a line game within the solver's bounds.
+      game: a line game that is small enough for the solver.
 
     Raises:
       InvalidSpecification: another game.
-      TooLarge: a board beyond the solver.
+      TooLarge: the board is too large for the solver.
 
-    Cost: early positions of Connect-4 can take minutes a move; from about the 8th stone on mostly below a second.
+    Cost: early positions of Connect-4 can take minutes a move; from about the 8th stone on, mostly less than a second.
     """
 
     def __init__(self, game: Game):
@@ -139,7 +139,9 @@ class SolverPlayer(Opponent):
         if not is_line_game(game):
             raise InvalidSpecification(f"the solver plays line games such as connect_four, not {game.name}")
         rows, columns, run, gravity = line_parameters(game)
-        Solver(rows, columns, run, gravity, table_bytes=1 << 20)  # refuses a board that is too large, and takes no room
+        Solver(
+            rows, columns, run, gravity, table_bytes=1 << 20
+        )  # refuses a board that is too large, with a small table
         self._make = lambda: Solver(rows, columns, run, gravity)
         self._made: Solver | None = None
 
@@ -154,11 +156,11 @@ class SolverPlayer(Opponent):
         self._solver.scores([], [])
 
     def close(self) -> None:
-        """Gives the table's memory back."""
+        """Frees the table."""
         self._made = None
 
     def choose(self, state: State, limit: Limit, seed: int) -> Choice:
-        """A move of the best exact score; the seed decides between equals."""
+        """A move of the best exact score; the seed decides among equals."""
         begin, before = time.perf_counter(), self._solver.num_nodes
         mine, stones = int(state["mine"]), int(state["stones"])
         scores = self._solver.action_scores(mine, stones)
@@ -181,7 +183,7 @@ def line_parameters(game: Game) -> tuple[int, int, int, bool]:
 
 
 class _Leaf:
-    """Address of a heuristic; a Python one leads back into Python and keeps its exception for later."""
+    """Address of a heuristic; an exception of a Python one is kept until `raise_pending`."""
 
     def __init__(self, address: Callable[[], int]):
         self._find = address

@@ -1,10 +1,10 @@
-"""What a match has shown, as data and as a table."""
+"""The result of a match, as data and as a table."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from engram.arena.configuration import MatchConfiguration
@@ -15,12 +15,12 @@ from engram.arena.statistics import SprtState, Standing, sprt_state, standing
 
 @dataclass(frozen=True)
 class SideFigures:
-    """What one side spent.
+    """Figures of one side.
 
     Attributes:
       player: its specification.
-      moves: made by it, those of the opening left out.
-      simulations: mean a move (positions visited, for a search by depth).
+      moves: number of its moves, without those of the opening.
+      simulations: mean a move; positions visited for a search by depth.
       seconds: mean a move.
     """
 
@@ -31,25 +31,24 @@ class SideFigures:
 
 
 @dataclass(frozen=True)
-class MatchResult:
-    """Where a match stands or how it ended; `print(result)` shows it as a table. All figures are for A.
+class MatchResult(Standing):
+    """A match so far, or at its end: its `Standing` and more; `print(result)` shows a table. All figures are for A.
 
     Attributes:
-      configuration: what was played.
-      standing: wins, draws, losses, score and Elo with their intervals.
+      configuration: of the match.
       distinct_games: number of different move sequences.
-      first_wins, first_draws, first_losses: for whoever moved first.
-      a, b: what the sides spent.
-      sprt: the sequential test, or None.
-      complete: all games that the configuration asks for are played, or the test has ended the match.
-      forfeits: games that a side lost by resigning or failing. disputed: numbers of the games whose board as it lay
-        and whose program's own count named different winners, so that a judge decided.
-      match_id: in the database; None where nothing is recorded.
-      database: where it is recorded.
+      first_wins, first_draws, first_losses: games of the side that moved first.
+      a, b: figures of the sides.
+      sprt: state of the sequential test, or None.
+      complete: whether all games are played, or the test has ended the match.
+      forfeits: number of games that a side lost by resigning or failing.
+      disputed: numbers of the games that a judge decided, because the board and a program's own count named different
+        winners.
+      match_id: in the database; None if nothing is recorded.
+      database: its file or URL; None if nothing is recorded.
     """
 
     configuration: MatchConfiguration
-    standing: Standing
     distinct_games: int
     first_wins: int
     first_draws: int
@@ -64,69 +63,25 @@ class MatchResult:
     database: str | None
 
     @property
-    def wins(self) -> int:
-        """Games that A won."""
-        return self.standing.wins
-
-    @property
-    def draws(self) -> int:
-        """Games that were drawn."""
-        return self.standing.draws
-
-    @property
-    def losses(self) -> int:
-        """Games that A lost."""
-        return self.standing.losses
-
-    @property
-    def games(self) -> int:
-        """Games counted."""
-        return self.standing.games
-
-    @property
-    def score(self) -> float:
-        """A's share of the points, 0 to 1."""
-        return self.standing.score
-
-    @property
-    def elo(self) -> float:
-        """Difference of Elo, A minus B."""
-        return self.standing.elo
-
-    @property
-    def elo_low(self) -> float:
-        """Lower end of its 95 % interval."""
-        return self.standing.elo_low
-
-    @property
-    def elo_high(self) -> float:
-        """Upper end of its 95 % interval."""
-        return self.standing.elo_high
+    def standing(self) -> Standing:
+        """Wins, draws, losses, score and Elo alone."""
+        return Standing(**{one.name: getattr(self, one.name) for one in fields(Standing)})
 
     @property
     def verdict(self) -> str:
-        """One sentence: who is stronger, or that no difference was seen."""
+        """One sentence: which side is stronger, or that no difference was seen."""
         if self.games == 0:
-            return "nothing was played yet"
-        if not self.standing.decided:
+            return "no games were played yet"
+        if not self.decided:
             return "no difference seen: the 95 % interval contains 50 %"
         return f"{'A' if self.score > 0.5 else 'B'} is stronger (95 % interval)"
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data for programs; what is not finite becomes None."""
-        figures = asdict(self.standing)
+        """Plain data for programs; numbers that are not finite become None."""
         return {
-            "wins": self.wins,
-            "draws": self.draws,
-            "losses": self.losses,
-            "score": self.score,
-            "elo": _finite(self.elo),
-            "elo_low": _finite(self.elo_low),
-            "elo_high": _finite(self.elo_high),
+            **{name: _finite(number) for name, number in asdict(self.standing).items()},
             "games": self.games,
             "distinct_games": self.distinct_games,
-            "score_low": figures["score_low"],
-            "score_high": figures["score_high"],
             "verdict": self.verdict,
             "complete": self.complete,
             "forfeits": self.forfeits,
@@ -141,7 +96,7 @@ class MatchResult:
         }
 
     def __str__(self) -> str:
-        configuration, figures = self.configuration, self.standing
+        configuration = self.configuration
         budgets = set(map(_budget, configuration.limits.values()))
         budget = budgets.pop() if len(budgets) == 1 else " / ".join(map(_budget, configuration.limits.values()))
         ended = f", resigned at {configuration.resign:g}" if configuration.resign is not None else ""
@@ -164,10 +119,10 @@ class MatchResult:
             )  # fmt: skip
         lines += _aligned(rows)
         lines.append(
-            f"score of A {100 * self.score:.1f} % [{100 * figures.score_low:.1f}, {100 * figures.score_high:.1f}], "
+            f"score of A {100 * self.score:.1f} % [{100 * self.score_low:.1f}, {100 * self.score_high:.1f}], "
             f"Elo {self.elo:+.0f} [{self.elo_low:+.0f}, {self.elo_high:+.0f}] (95 %, by pairs)"
         )
-        lines.append(f"who moved first: {self.first_wins} won, {self.first_draws} drawn, {self.first_losses} lost")
+        lines.append(f"first movers: {self.first_wins} won, {self.first_draws} drawn, {self.first_losses} lost")
         if self.forfeits:
             lines.append(f"{self.forfeits} games were lost by resigning or failing: `engram results --games` says why")
         if self.disputed:
@@ -186,8 +141,8 @@ class MatchResult:
         where = f"LLR {state.llr:+.2f} in [{state.lower:.2f}, {state.upper:.2f}] after {state.pairs} pairs"
         if state.decision is None:
             return f"{asked}: undecided, {where}"
-        chosen = test.elo1 if state.decision == "elo1" else test.elo0
-        return f"{asked}: accepts Elo {chosen:g}, {where}; stopped early, so the Elo above leans away from 0"
+        accepted = test.elo1 if state.decision == "elo1" else test.elo0
+        return f"{asked}: accepts Elo {accepted:g}, {where}; stopped early, so the Elo above leans away from 0"
 
 
 def report(
@@ -197,22 +152,22 @@ def report(
     match_id: int | None = None,
     database: str | None = None,
 ) -> MatchResult:
-    """The result that the recorded games of a match give.
+    """The result of the recorded games of a match.
 
-    Games at or beyond `configuration.games`, and those beyond the pair that ended a sequential test, do not
-    count: whatever order games finished in, and whatever else is recorded, the result is the same.
+    Games from `configuration.games` on, and those after the pair that ended a sequential test, do not count. So the
+    result does not depend on the order in which games end, or on further games in the database.
     """
     games, state = counted_games(configuration, records)
     first = [one.outcome if one.first == "A" else -one.outcome for one in games]
     return MatchResult(
+        **vars(standing(_pairs(games))),
         configuration=configuration,
-        standing=standing(_pairs(games)),
         distinct_games=len({one.moves for one in games}),
         first_wins=sum(outcome > 0 for outcome in first),
         first_draws=sum(outcome == 0 for outcome in first),
         first_losses=sum(outcome < 0 for outcome in first),
-        a=_side(configuration.a, [(one.a_moves, one.a_simulations, one.a_seconds) for one in games]),
-        b=_side(configuration.b, [(one.b_moves, one.b_simulations, one.b_seconds) for one in games]),
+        a=_side(configuration.a, [one.spent("A") for one in games]),
+        b=_side(configuration.b, [one.spent("B") for one in games]),
         sprt=state,
         complete=len(games) == configuration.games or (state is not None and state.decision is not None),
         forfeits=sum(one.reason[:2] in ("A:", "B:") for one in games),
@@ -225,7 +180,7 @@ def report(
 def counted_games(
     configuration: MatchConfiguration, records: Iterable[GameRecord]
 ) -> tuple[list[GameRecord], SprtState | None]:
-    """The games that count, in their order, and the sequential test over them; see `report`."""
+    """The games that count, in order, and the state of the sequential test over them; see `report`."""
     games = sorted((one for one in records if one.number < configuration.games), key=lambda one: one.number)
     if configuration.sprt is None:
         return games, None
@@ -234,10 +189,10 @@ def counted_games(
 
 
 def recorded_result(results: Results, match_id: int) -> MatchResult:
-    """The result of a match that a database holds, by its number there.
+    """The result of a recorded match, by its number in the database.
 
     Raises:
-      DatabaseError: there is none of this number.
+      DatabaseError: there is no such match.
     """
     record = results.match(match_id)
     configuration = MatchConfiguration.from_json({**record.configuration, "games": record.games})
@@ -246,14 +201,14 @@ def recorded_result(results: Results, match_id: int) -> MatchResult:
 
 def _pairs(games: Sequence[GameRecord]) -> list[list[float]]:
     """Outcomes for A by pair, in the order of pairs."""
-    found: dict[int, list[float]] = {}
+    pairs: dict[int, list[float]] = {}
     for one in games:
-        found.setdefault(one.pair, []).append(one.outcome)
-    return list(found.values())
+        pairs.setdefault(one.pair, []).append(one.outcome)
+    return list(pairs.values())
 
 
 def _pairs_in_order(games: Sequence[GameRecord]) -> list[list[float]]:
-    """The same up to the first pair of which nothing is recorded: a test must not jump over it."""
+    """The pairs before the first one without a recorded game: a test must not skip it."""
     numbers = list(dict.fromkeys(one.pair for one in games))
     count = next((index for index, pair in enumerate(numbers) if pair != index), len(numbers))
     return _pairs(games)[:count]

@@ -1,8 +1,8 @@
 """Results of matches in a database: written game by game as they end, read back as text.
 
-The default is a file `engram.sqlite` in the working directory; any SQLAlchemy URL will do. A match is
-found again by the hash of its whole configuration, so the same match goes on where it stopped. Each game
-is one transaction: whatever kills the program, a game is recorded whole or not at all.
+The default is a file `engram.sqlite` in the working directory; any SQLAlchemy URL works. A match is found by
+the hash of its whole configuration, so the same match goes on where it stopped. Each game is one
+transaction: however the program ends, a game is recorded as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -17,7 +17,22 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import ForeignKey, Text, UniqueConstraint, create_engine, event, func, select
+from sqlalchemy import (
+    Column,
+    Float,
+    ForeignKey,
+    Integer,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+    create_engine,
+    event,
+    func,
+    insert,
+    select,
+)
 from sqlalchemy.engine import URL, Engine, make_url
 from sqlalchemy.exc import (
     ArgumentError,
@@ -35,20 +50,20 @@ from engram.errors import DatabaseError
 
 DEFAULT_DATABASE = "engram.sqlite"
 MEMORY = ":memory:"
-"""A database that keeps nothing beyond the process."""
+"""A database that ends with the process."""
 _BUSY_S = 30.0
 
 
 @dataclass(frozen=True)
 class MatchRecord:
-    """One match as the database knows it.
+    """One match in the database.
 
     Attributes:
       id: its number in this database.
       key: hash of the configuration.
-      configuration: all that decides the course of its games.
-      games: most games that were asked for so far.
-      recorded: games that are recorded.
+      configuration: everything that decides the course of its games.
+      games: largest number of games that was asked for.
+      recorded: number of recorded games.
       created: when it was first played, UTC, ISO 8601.
       version: of engram then.
     """
@@ -77,25 +92,29 @@ class _Match(_Base):
     version: Mapped[str]
 
 
-class _Game(_Base):
-    __tablename__ = "game"
-    __table_args__ = (UniqueConstraint("match_id", "number"),)
+class _Moves(TypeDecorator[tuple[int, ...]]):
+    """Actions as a text of numbers."""
 
-    id: Mapped[int] = mapped_column(primary_key=True)
-    match_id: Mapped[int] = mapped_column(ForeignKey("match.id"))
-    number: Mapped[int]
-    pair: Mapped[int]
-    opening: Mapped[int]
-    first: Mapped[str]
-    moves: Mapped[str] = mapped_column(Text)
-    outcome: Mapped[float]
-    reason: Mapped[str]
-    a_moves: Mapped[int]
-    a_simulations: Mapped[int]
-    a_seconds: Mapped[float]
-    b_moves: Mapped[int]
-    b_simulations: Mapped[int]
-    b_seconds: Mapped[float]
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Any) -> str:
+        return " ".join(map(str, value))
+
+    def process_result_value(self, value: Any, dialect: Any) -> tuple[int, ...]:
+        return tuple(map(int, value.split()))
+
+
+_KINDS: dict[Any, Any] = {"int": Integer, "float": Float, "str": String, "tuple[int, ...]": _Moves}
+_RECORD = [Column(field.name, _KINDS[field.type], nullable=False) for field in fields(GameRecord)]
+_GAME = Table(
+    "game",
+    _Base.metadata,
+    Column("id", Integer, primary_key=True),
+    Column("match_id", ForeignKey("match.id"), nullable=False),
+    *_RECORD,
+    UniqueConstraint("match_id", "number"),
+)
 
 
 class Results:
@@ -103,22 +122,22 @@ class Results:
 
     Args:
       database: a file, a SQLAlchemy URL (it holds `://`), or `:memory:`.
-      must_exist: do not make a new file (for reading).
+      must_exist: open for reading only, and never make a new file.
 
-    Every method raises `DatabaseError` with one sentence where the database cannot be opened, read or written;
-    what was recorded before stays recorded.
+    Every method raises `DatabaseError` with one sentence if the database cannot be opened, read or written;
+    earlier records stay.
     """
 
     def __init__(self, database: str | Path = DEFAULT_DATABASE, *, must_exist: bool = False):
         self.where = str(database)
         if not self.where:
-            raise DatabaseError("a results database needs a name")
+            raise DatabaseError("a results database needs a file name or a URL")
         url = _url(self.where)
         is_file = url.get_backend_name() == "sqlite" and url.database not in (None, "", MEMORY)
         if must_exist and is_file and not Path(str(url.database)).is_file():
             raise DatabaseError(f"there is no results database {self.where}")
         if must_exist and is_file and not os.access(Path(str(url.database)).resolve().parent, os.W_OK):
-            # On a medium that cannot be written nobody else writes either, and SQLite needs no file beside it.
+            # A folder that cannot be written has no other writer either; so SQLite needs no lock file in it.
             frozen = f"file:{quote(str(Path(str(url.database)).resolve()))}?immutable=1"
             url = URL.create("sqlite", database=frozen, query={"uri": "true"})
         with self._errors("opened"):
@@ -126,12 +145,12 @@ class Results:
             if url.get_backend_name() == "sqlite":
                 options["connect_args"] = {"timeout": _BUSY_S, "check_same_thread": False}
                 if not is_file:
-                    options["poolclass"] = StaticPool  # one connection: each would have its own empty database
+                    options["poolclass"] = StaticPool  # each connection would have an empty database of its own
             self._engine = create_engine(url, **options)
             if url.get_backend_name() == "sqlite":
                 event.listen(self._engine, "connect", _configure_reader if must_exist else _configure_writer)
             if must_exist:
-                return  # nothing is made, so that a database on a medium that cannot be written can be read
+                return  # no tables are made, so that a read-only file can be read
             try:
                 self._make_tables()
             except BaseException:
@@ -148,7 +167,7 @@ class Results:
 
     @property
     def engine(self) -> Engine:
-        """The SQLAlchemy engine, for queries of one's own."""
+        """The SQLAlchemy engine, for other queries."""
         return self._engine
 
     def __enter__(self) -> Results:
@@ -162,7 +181,7 @@ class Results:
         self._engine.dispose()
 
     def open_match(self, configuration: Mapping[str, Any], games: int, version: str) -> int:
-        """Number of the match with this configuration, made if it is new; `games` are wanted of it."""
+        """Number of the match with this configuration, which is added if it is new; `games` are asked for."""
         key = configuration_key(configuration)
         text = json.dumps(configuration, sort_keys=True)
         created = datetime.now(UTC).isoformat(timespec="seconds")
@@ -179,36 +198,34 @@ class Results:
                             match.games = games
                         return match.id
                 except IntegrityError:
-                    if attempt:  # another process made it in between: the second look finds it
+                    if attempt:  # another process added it meanwhile, so the second attempt finds it
                         raise
         raise AssertionError("unreachable")
 
     def add_game(self, match_id: int, record: GameRecord) -> None:
-        """Records a finished game, in one transaction; a game that is there already stays as it is."""
-        values = {field.name: getattr(record, field.name) for field in fields(record)}
-        values["moves"] = " ".join(map(str, record.moves))
+        """Records a finished game in one transaction; a game that is recorded already stays as it is."""
         with self._errors("written"):
             try:
-                with Session(self._engine) as session, session.begin():
-                    session.add(_Game(match_id=match_id, **values))
+                with self._engine.begin() as connection:
+                    connection.execute(insert(_GAME).values(match_id=match_id, **vars(record)))
             except IntegrityError:
-                with Session(self._engine) as session:
-                    there = select(_Game.id).where(_Game.match_id == match_id, _Game.number == record.number)
-                    if session.scalar(there) is None:
+                same = select(_GAME.c.id).where(_GAME.c.match_id == match_id, _GAME.c.number == record.number)
+                with self._engine.connect() as connection:
+                    if connection.scalar(same) is None:
                         raise
 
     def games(self, match_id: int, before: int | None = None) -> list[GameRecord]:
-        """The recorded games of a match in their order; with `before`, those of lower number only."""
-        wanted = select(_Game).where(_Game.match_id == match_id).order_by(_Game.number)
+        """The recorded games of a match in order; with `before`, only those with lower numbers."""
+        wanted = select(*_RECORD).where(_GAME.c.match_id == match_id).order_by(_GAME.c.number)
         if before is not None:
-            wanted = wanted.where(_Game.number < before)
-        with self._errors("read"), Session(self._engine) as session:
-            return [_record(row) for row in session.scalars(wanted)]
+            wanted = wanted.where(_GAME.c.number < before)
+        with self._errors("read"), self._engine.connect() as connection:
+            return [GameRecord(*row) for row in connection.execute(wanted)]
 
     def matches(self) -> list[MatchRecord]:
-        """All matches, the oldest first."""
+        """All matches, oldest first."""
         with self._errors("read"), Session(self._engine) as session:
-            numbers = session.execute(select(_Game.match_id, func.count()).group_by(_Game.match_id))
+            numbers = session.execute(select(_GAME.c.match_id, func.count()).group_by(_GAME.c.match_id))
             counts = {row[0]: row[1] for row in numbers}
             return [
                 _match_record(row, counts.get(row.id, 0)) for row in session.scalars(select(_Match).order_by(_Match.id))
@@ -218,12 +235,12 @@ class Results:
         """One match by its number.
 
         Raises:
-          DatabaseError: there is none of this number.
+          DatabaseError: there is no such match.
         """
         with self._errors("read"), Session(self._engine) as session:
             row = session.get(_Match, match_id)
             if row is not None:
-                games = select(func.count()).select_from(_Game).where(_Game.match_id == match_id)
+                games = select(func.count()).select_from(_GAME).where(_GAME.c.match_id == match_id)
                 return _match_record(row, session.scalar(games) or 0)
         raise DatabaseError(f"{self.where} holds no match number {match_id}")
 
@@ -254,7 +271,7 @@ def _configure_reader(connection: Any, _: Any) -> None:
 def _configure_writer(connection: Any, _: Any) -> None:
     cursor = connection.cursor()
     try:
-        # With a write-ahead log readers do not stop the writer, and a killed process leaves nothing half written.
+        # With a write-ahead log readers do not block the writer, and a killed process leaves nothing half written.
         cursor.execute("PRAGMA journal_mode=WAL")
         cursor.execute("PRAGMA synchronous=NORMAL")
         cursor.execute("PRAGMA foreign_keys=ON")
@@ -267,9 +284,9 @@ _REASONS: tuple[tuple[str, str], ...] = (
     ("malformed", "the file is damaged"),
     ("disk is full", "the disk is full"),
     ("disk i/o error", "the disk failed or is full"),
-    ("unable to open database file", "the file cannot be opened (does its folder exist, and may it be written?)"),
-    ("readonly database", "it may not be written"),
-    ("database is locked", f"another program has held it for more than {_BUSY_S:.0f} seconds"),
+    ("unable to open database file", "the file cannot be opened (does its folder exist, and is it writable?)"),
+    ("readonly database", "it is read-only"),
+    ("database is locked", f"another program has locked it for more than {_BUSY_S:.0f} seconds"),
     ("no such table", "it holds no matches"),
     ("no such column", "it was made by another version of engram; choose another file"),
     ("has no column", "it was made by another version of engram; choose another file"),
@@ -282,12 +299,6 @@ def _reason(error: BaseException) -> str:
         if part in text.lower():
             return reason
     return text[:300] or type(error).__name__
-
-
-def _record(row: _Game) -> GameRecord:
-    values: dict[str, Any] = {field.name: getattr(row, field.name) for field in fields(GameRecord)}
-    moves = tuple(int(word) for word in row.moves.split())
-    return GameRecord(**{**values, "moves": moves})
 
 
 def _match_record(row: _Match, recorded: int) -> MatchRecord:

@@ -1,17 +1,17 @@
-"""What a match says about strength: score, Elo, their intervals, and a test that may stop early.
+"""Strength as shown by a match: score, Elo, their intervals, and a test that may stop the match early.
 
 The two games of a pair share an opening, so they are not independent, and pairs are the unit of every
-figure here. A unit's score s is what A took, in points (win 1, draw ½), of its n games; n is 2, or 1
-where a pair was left half played.
+figure here. A unit's score s is A's points (win 1, draw ½) in its n games; n is 2, or 1 if a pair is
+half played.
 
-Interval: 'plus-four' at the level of pairs (Agresti and Coull's adjusted interval): one pair wholly won
-and one wholly lost are added, then with p̃ the mean of all units by games
+Interval: 'plus-four' at the level of pairs (Agresti and Coull's adjusted interval). One pair of two wins
+and one of two losses are added; then, with p̃ the mean of all units by games,
 
     p̃ ± 1.96 · sqrt( Σ_u (s_u − n_u·p̃)² ) / Σ_u n_u,        clipped to [0, 1].
 
 Elo: 400·log10(p / (1 − p)), with p held half a game away from 0 and from 1, so that it is finite: after
-N games nobody is shown further ahead than the score (N − ½) / N. After a stop by the SPRT the score
-and its interval are biased away from 50 %, as after every test that may stop early.
+N games the score counts as at most (N − ½) / N. After a stop by the SPRT the score and its interval are
+biased away from 50 %, as after every test that may stop early.
 """
 
 from __future__ import annotations
@@ -21,10 +21,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from engram.errors import InvalidParameter
+from engram.intervals import NORMAL_95
 from engram.specification import parse
-
-NORMAL_95 = 1.959963984540054
-"""97.5 % quantile of the normal distribution."""
 
 Pair = Sequence[float]
 """Outcomes for A of the games of a pair, in [-1, 1]: 1 won, 0 drawn, -1 lost; one or two of them."""
@@ -32,7 +30,7 @@ Pair = Sequence[float]
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a match stands, for A.
+    """Score and Elo of A in a match so far.
 
     Attributes:
       wins, draws, losses: games.
@@ -53,17 +51,17 @@ class Standing:
 
     @property
     def games(self) -> int:
-        """Games counted."""
+        """Number of games that count."""
         return self.wins + self.draws + self.losses
 
     @property
     def decided(self) -> bool:
-        """Whether the interval leaves 50 % out; if not, no difference was seen."""
+        """Whether the interval excludes 50 %; if not, no difference was seen."""
         return not self.score_low <= 0.5 <= self.score_high
 
 
 def points(outcome: float) -> float:
-    """Points of a game's outcome in [-1, 1]: above 0 counts as won, below as lost, 0 as drawn."""
+    """Points for an outcome in [-1, 1]: 1 above 0, ½ at 0, 0 below."""
     return 1.0 if outcome > 0 else 0.0 if outcome < 0 else 0.5
 
 
@@ -94,7 +92,7 @@ def standing(pairs: Iterable[Pair]) -> Standing:
     spread = math.sqrt(sum((points - number * middle) ** 2 for points, number in sums)) / total
     low = max(0.0, middle - NORMAL_95 * spread)
     high = min(1.0, middle + NORMAL_95 * spread)
-    # With few, one-sided games p̃ lies nearer to ½ than the score: an interval always holds its score.
+    # In few, one-sided games p̃ lies nearer to ½ than the score, but an interval contains its score.
     low, high = min(low, score), max(high, score)
     return Standing(
         wins=wins,
@@ -111,23 +109,23 @@ def standing(pairs: Iterable[Pair]) -> Standing:
 
 @dataclass(frozen=True)
 class Sprt:
-    """A sequential test that ends a match as soon as the pairs speak for one of two hypotheses.
+    """A sequential test that ends a match as soon as its pairs support one of two hypotheses.
 
     Generalised sequential probability ratio test on pairs (each of the five results of a pair counts as
     such): after n pairs of mean score m and variance v,
 
         LLR = n · (s1 − s0) · (2m − s0 − s1) / (2v),        s0, s1 the scores at elo0, elo1,
 
-    accepts elo1 at log((1 − beta)/alpha) and elo0 at log(beta/(1 − alpha)). v is taken with one pair
-    wholly won and one wholly lost added, so that a few equal pairs at the start do not decide.
+    accepts elo1 at log((1 − beta)/alpha) and elo0 at log(beta/(1 − alpha)). v includes one pair of two wins
+    and one of two losses, so that a few equal pairs at the start do not decide.
 
     Args:
       elo0, elo1: difference of Elo (A minus B) under H0 and H1, elo0 < elo1.
-      alpha: chance of accepting elo1 where elo0 holds, below 0.5.
-      beta: chance of accepting elo0 where elo1 holds, below 0.5.
+      alpha: probability of accepting elo1 if elo0 holds, below 0.5.
+      beta: probability of accepting elo0 if elo1 holds, below 0.5.
 
     Raises:
-      InvalidParameter: not finite, not in order, or a chance out of range.
+      InvalidParameter: not finite, not in order, or a probability out of range.
 
     Pairs are counted in their order, not in the order in which they end.
     Source: Van den Bergh, "The generalized sequential probability ratio test", as in Fishtest; deviation:
@@ -160,12 +158,12 @@ class Sprt:
 
 @dataclass(frozen=True)
 class SprtState:
-    """How far a sequential test has come.
+    """State of a sequential test.
 
     Attributes:
       llr: log-likelihood ratio; lower, upper: the bounds that decide.
       decision: `elo1`, `elo0`, or None while undecided.
-      pairs: complete pairs counted; after the decision no more are.
+      pairs: number of complete pairs up to the decision.
     """
 
     llr: float
@@ -176,7 +174,7 @@ class SprtState:
 
 
 class SprtRun:
-    """A sequential test under way: give it the pairs in their order."""
+    """A running sequential test; pairs are added in their order."""
 
     def __init__(self, test: Sprt):
         self._test = test
@@ -186,7 +184,7 @@ class SprtRun:
         self._decision: str | None = None
 
     def add(self, pair: Pair) -> bool:
-        """Counts a complete pair, unless the test has ended; returns whether it has ended now."""
+        """Counts a complete pair unless the test has ended; returns whether it has ended now."""
         if self._decision is not None:
             return True
         score = 0.5 * (points(pair[0]) + points(pair[1]))
@@ -205,12 +203,12 @@ class SprtRun:
 
     @property
     def state(self) -> SprtState:
-        """How far the test has come."""
+        """The present state."""
         return SprtState(self._llr, self._test.lower, self._test.upper, self._decision, self._count)
 
 
 def sprt_state(test: Sprt, pairs: Iterable[Pair]) -> SprtState:
-    """Runs the test over pairs in the given order; ends at the deciding pair or before the first incomplete one."""
+    """State of a test over pairs in this order, up to the deciding pair or the first incomplete one."""
     run = SprtRun(test)
     for pair in pairs:
         if len(pair) != 2 or run.add(pair):
@@ -219,10 +217,10 @@ def sprt_state(test: Sprt, pairs: Iterable[Pair]) -> SprtState:
 
 
 def parse_sprt(text: str) -> Sprt:
-    """A test from `elo0=0,elo1=20` (also `alpha=`, `beta=`; what is not given has its default).
+    """A test from `elo0=0,elo1=20` (also `alpha=`, `beta=`); the rest has its default.
 
     Raises:
-      InvalidSpecification, InvalidParameter: the text says no such test.
+      InvalidSpecification, InvalidParameter: the text is not such a test.
     """
     test = Sprt()
     defaults = {"elo0": test.elo0, "elo1": test.elo1, "alpha": test.alpha, "beta": test.beta}

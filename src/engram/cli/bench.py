@@ -37,9 +37,6 @@ def bench(
 ) -> None:
     """Measure rollouts, uniform and heavy, and simulations a second, with OpenSpiel's C++ MCTS in the same run."""
     if network is not None:
-        from engram.networks import require
-
-        require("a network")
         from engram.cli.bench_network import measure_network
 
         rows = measure_network(network, game[0] if game else None, seconds=seconds, announce=not as_json)

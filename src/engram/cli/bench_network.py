@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from engram.cli.bench import announce_game, figures, in_turns
+from engram.cli.bench import Work, announce_game, figures, in_turns
 from engram.drivers.lockstep import Lockstep
 from engram.drivers.search import Search
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
+from engram.networks.architectures import fit
+from engram.networks.backend import FixedBatches, installed, open_backend
 from engram.networks.by_name import NamedNetwork
+from engram.networks.encoding import Encoder
 from engram.networks.evaluator import NetworkEvaluator
 from engram.presets.rollouts import puct
 from engram.search.limit import Limit
@@ -36,31 +40,34 @@ def _positions(game: Game, count: int) -> list[State]:
 def measure_network(name: str, game: str | None, *, seconds: float, announce: bool = False) -> list[dict[str, Any]]:
     """The rows (`engram.cli.bench.figures`) of a network; one thread, batches of 64, measured in turns.
 
-    `what` is `network` (evaluations of the forward pass alone), `lockstep` (evaluations for 64 searches in parallel) or
-    `search` (simulations of one search at the preset's own number of leaves). The peer of the searches is the network
-    alone, and `ratio` the share of it that they reach.
+    `what` is `network` (evaluations of the network alone, with the usual backend), `network, onnx` and the like (with
+    each other installed backend), `lockstep` (evaluations for 64 searches in parallel) or `search` (simulations of one
+    search at the preset's own number of leaves). The peer of all others is the first row.
 
     Raises:
-      InvalidFile: no such network. InvalidParameter: it does not fit the game.
+      InvalidFile: no such network. InvalidParameter: it does not fit the game. MissingPackage: there is no backend.
     """
-    network = NamedNetwork(name)
-    shape = network.network.configuration
+    network = NamedNetwork(name).network
+    shape = network.configuration
     rules = game_of(game or (shape.game if ":" in shape.game else _usual_game(shape.game, shape.width)))
+    fit(shape, rules, name)
     if announce:
         announce_game(f"{name} on {rules.name}")
-    alone = network.evaluator(rules, BATCH)
+    states = _positions(rules, BATCH)
+    planes = Encoder(rules, shape.history)(np.array(states))
+    backends = {backend: open_backend(network, backend) for backend in installed()}
+    usual, *others = backends
     evaluators: list[NetworkEvaluator] = []
 
     def evaluator(rules: Game, batch: int) -> NetworkEvaluator:
-        evaluators.append(network.evaluator(rules, batch))
+        evaluators.append(NetworkEvaluator(FixedBatches(backends[usual], batch), rules))
         return evaluators[-1]
 
     lockstep = Lockstep(rules, puct(evaluator=evaluator), BATCH)
     search = Search(rules, puct(network=name))
-    states = _positions(rules, BATCH)
 
-    def forward() -> int:
-        alone.forward()
+    def forward(backend: str) -> int:
+        backends[backend].forward(planes)
         return BATCH
 
     def side_by_side() -> int:
@@ -74,8 +81,14 @@ def measure_network(name: str, game: str | None, *, seconds: float, announce: bo
         search.clear()
         return search.run(states[0], Limit(simulations=400)).simulations
 
-    rates = in_turns({"network": forward, "lockstep": side_by_side, "search": one_search}, seconds)
-    peer = f"{name} alone, {alone.precision}, batch {BATCH}"
+    works: dict[str, Work] = {
+        "network": partial(forward, usual),
+        **{f"network, {other}": partial(forward, other) for other in others},
+        "lockstep": side_by_side,
+        "search": one_search,
+    }
+    rates = in_turns(works, seconds)
+    peer = f"{name} alone, {usual}, {backends[usual].precision}, batch {BATCH}"
     return [
         figures(rules.name, what, rate, peer=peer, peer_rates=None if what == "network" else rates["network"])
         for what, rate in rates.items()

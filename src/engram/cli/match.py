@@ -47,28 +47,31 @@ def match(
     as_json: JsonOption = False,
 ) -> None:
     """Is A stronger than B? Paired games with an interval; the same command again resumes."""
-    from engram.arena.match import MatchInterrupted
-    from engram.arena.match import match as play_match
+    from engram.arena.configuration import configure
+    from engram.arena.match import MatchInterrupted, play_match
     from engram.arena.statistics import parse_sprt
 
+    setup = configure(
+        game,
+        a,
+        b,
+        games=games,
+        simulations=simulations,
+        seconds=seconds,
+        a_simulations=a_simulations,
+        a_seconds=a_seconds,
+        b_simulations=b_simulations,
+        b_seconds=b_seconds,
+        seed=seed,
+        opening_moves=opening_moves,
+        resign=resign,
+        sprt=parse_sprt(sprt) if sprt is not None else None,
+    )
     interrupted = False
     try:
         with Live("games", games) as live:
             result = play_match(
-                game,
-                a,
-                b,
-                games=games,
-                simulations=simulations,
-                seconds=seconds,
-                a_simulations=a_simulations,
-                a_seconds=a_seconds,
-                b_simulations=b_simulations,
-                b_seconds=b_seconds,
-                seed=seed,
-                opening_moves=opening_moves,
-                resign=resign,
-                sprt=parse_sprt(sprt) if sprt is not None else None,
+                setup,
                 workers=workers,
                 database=database,
                 progress=lambda result: live.update(result.games, _line(result)),

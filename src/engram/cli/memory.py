@@ -95,8 +95,9 @@ def ask(
     from engram.errors import InvalidFile
     from engram.games.catalogue import game as game_of
     from engram.memory import files
+    from engram.memory.similar_positions import position_memory
     from engram.presets.reading import preset
-    from engram.search.preset import of_positions
+    from engram.search.extension import assemble
     from engram.specification import Specification, parse
 
     header = storage.about(file, files.KIND)
@@ -104,7 +105,7 @@ def ask(
         raise InvalidFile(f"{file} does not name its game")
     game = game_of(header["game"])
     specification = parse(search)
-    of_positions(preset(specification.text).memory_for(game), specification.text, "ask")
+    position_memory(assemble(game, preset(specification.text)).extensions, specification.text, "ask")
     options = {"dimension": header["dimension"], **specification.options, "memory": str(file)}
     text = Specification(specification.name, specification.positional, options).text
     state = game.play_moves(moves)

@@ -58,6 +58,7 @@ def move(
     from engram.drivers.recollection import explain as explain_memory
     from engram.drivers.search import Search
     from engram.errors import InvalidState
+    from engram.memory.similar_positions import PositionMemory
 
     limit = move_limit(simulations, seconds)
     rules, start = _game_and_start(file, game, number)
@@ -75,8 +76,8 @@ def move(
     result = explanation.result if explanation else tree.run(state, limit, seed=next_seed)
     if save is not None:
         tree.save(save)
-    has_features = tree.memory is not None and tree.memory.features is not None
-    recollection = explain_memory(tree, state) if why and has_features else None
+    has_memory = any(isinstance(extension, PositionMemory) for extension in tree.extensions)
+    recollection = explain_memory(tree, state) if why and has_memory else None
     if as_json:
         memory = {} if recollection is None else {"memory": asdict(recollection)}
         return print_json((explanation or result).to_json() | memory)

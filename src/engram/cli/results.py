@@ -74,7 +74,7 @@ def _readable(recorded: Results, numbers: list[int]) -> list[MatchResult]:
 def _difference(result: MatchResult, base: MatchResult) -> Difference:
     """Score of A less that of another match, with its 95 % interval; the matches are independent."""
     difference = result.score - base.score
-    halves = [(row.standing.score_high - row.standing.score_low) / 2 for row in (result, base)]
+    halves = [(row.score_high - row.score_low) / 2 for row in (result, base)]
     half = math.hypot(*halves)
     return difference, difference - half, difference + half
 

@@ -37,7 +37,7 @@ def truth(
     as_json: JsonOption = False,
 ) -> None:
     """Measure backup rules, or memories, against the exact values of a solved game."""
-    from engram.arena.truth.backup_truth import default_workers
+    from engram.fleet import default_workers
 
     options = {"positions": positions, "seed": seed, "workers": workers or default_workers()}
     setting = {"game": game, "positions": positions, "seed": seed}

@@ -21,7 +21,7 @@ from engram.cli.options import (
 
 if TYPE_CHECKING:
     from engram.arena.report import MatchResult
-    from engram.tuning.study import Progress, Study
+    from engram.tuning.study import Study, StudyProgress
 
 
 @command()
@@ -54,10 +54,10 @@ def tune(
 ) -> None:
     """Tune a backup function and other numbers by noisy matches, then confirm on fresh games."""
     _require_tuning()
+    from engram.fleet import Fleet
     from engram.tuning.objective import MatchObjective
     from engram.tuning.space import space
-    from engram.tuning.study import Study
-    from engram.tuning.worker import Workers
+    from engram.tuning.study import Study, join
 
     if simulations is None and seconds is None:
         simulations = 1000
@@ -75,9 +75,10 @@ def tune(
     budget: dict[str, Any] = {"max_games": max_games, "confirm_games": confirm_games, "trial_games": trial_games}
     study = Study(objective, **budget)
     try:
-        with Workers(objective, budget, workers - 1) as others, Live("games", study.search_games) as live:
+        with Fleet(join, objective, budget, count=workers - 1) as fleet, Live("games", study.search_games) as live:
             study.search(lambda progress: live.update(progress.games, _line(progress)))
-            others.wait()
+            for failure in fleet.join():
+                live.line(f"engram: a worker stopped: {failure}")
         best = study.standing(study.recommended())
         print(f"best: {best.best}; confirming in {study.confirm_games} fresh games", file=sys.stderr, flush=True)
         confirmation = study.confirm(workers=workers)
@@ -109,7 +110,7 @@ def _range(text: str) -> tuple[float, float]:
     return low, high
 
 
-def _line(progress: Progress) -> str:
+def _line(progress: StudyProgress) -> str:
     return (
         f"{progress.games:,} of {progress.budget:,} games, {progress.trials} trials; best "
         f"{100 * progress.mean:.1f} % ± {196 * progress.deviation:.1f}: {progress.best}"
@@ -128,7 +129,7 @@ def _write_report(folder: Path, study: Study, game: str, confirmation: MatchResu
     write_report(folder, title, study.space, results, confirmation)
 
 
-def _show(study: Study, best: Progress, confirmation: MatchResult, as_json: bool) -> None:
+def _show(study: Study, best: StudyProgress, confirmation: MatchResult, as_json: bool) -> None:
     if as_json:
         return print_json(
             {

@@ -11,7 +11,7 @@ from engram.errors import InvalidParameter, OperatorError
 from engram.games.line.one_word import line
 from engram.presets.rollouts import uct
 from engram.search.limit import Limit
-from engram.search.operators import COLUMNS, Operator
+from engram.search.operators import Operator
 from engram.search.tree import Tree
 
 
@@ -66,9 +66,9 @@ def check_backup(rule: Operator, simulations: int = 1000, seed: int = 0) -> Back
 def _check_leaf(rule: Operator, budget: int) -> None:
     """A tree of one node gets one return."""
     path = np.zeros(1, np.int32)
-    numbers = rule.bind(budget)
     for value in (-0.75, 0.5):
-        tree = Tree(1, 4, **{column: column in rule.needs for column in COLUMNS})
+        tree = Tree(1, 4, rule.columns)
+        numbers = rule.bind(budget, tree.columns)
         status = rule.definition.callback.from_python(
             tree.header.ctypes.data, path.ctypes.data, 0, value, numbers.address
         )

@@ -68,7 +68,7 @@ class Lockstep:
 
     Each tree is, bit for bit, the tree that `Search` would grow, as long as the evaluator's answer to a position
     does not depend on what else is in the batch, and a memory is the tree's own: one that its searches share
-    (`Memory.another` is None) serves all trees.
+    (`Extension.fork` is None) serves all trees.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Lockstep:
     def clear(self, tree: int) -> None:
         """Forgets what a tree holds, and its own memory."""
         self._roots[tree] = None
-        self._workspace.forget(tree)
+        self._workspace.new_game(tree)
 
     def advance(self, tree: int, action: int) -> None:
         """Tells a tree that a move was played: its root moves there and what is below it is kept; see `Search`."""

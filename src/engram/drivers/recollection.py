@@ -10,8 +10,8 @@ import numpy as np
 from engram.drivers.search import Search
 from engram.errors import check_whole
 from engram.games.game import State
+from engram.memory.similar_positions import position_memory
 from engram.memory.store import Neighbour, Recollection
-from engram.search.preset import of_positions
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ class Explanation:
 
 def features_of(search: Search, state: State) -> np.ndarray:
     """φ of a state as the search's memory is asked about it: (D,) of length 1; an embedding is the evaluator's."""
-    assert search.memory is not None
-    made = search.memory.features
+    made = position_memory(search.extensions, search.preset.text, "ask").features
+    assert made is not None
     if not made.embedding_size or search.evaluator is None:
         return np.asarray(made(state))
     states = np.asarray(state).reshape(1) if search.game.compiled else [state]
@@ -79,9 +79,9 @@ def recollect(search: Search, state: State) -> Recollection | None:
     Raises:
       InvalidSpecification: a search without a memory of positions.
     """
-    memory = of_positions(search.memory, search.preset.text, "ask")
-    assert memory.recall is not None
-    asked: dict[str, Any] = dict(memory.recall.values)
+    memory = position_memory(search.extensions, search.preset.text, "ask")
+    assert memory.on_leaf is not None
+    asked: dict[str, Any] = dict(memory.on_leaf.values)
     found: Recollection | None = memory.store.query(
         features_of(search, state), num_neighbours=int(asked["num_neighbours"]), temperature=asked["temperature"]
     )
@@ -103,8 +103,8 @@ def explain(search: Search, state: State, most: int = 5) -> Explanation | None:
     found = recollect(search, state)
     if found is None:
         return None
-    game, memory = search.game, search.memory
-    assert memory is not None
+    game, memory = search.game, position_memory(search.extensions, search.preset.text, "ask")
+    assert memory.advice is not None
     sign = 1.0 if game.to_play(state) == 0 else -1.0
     boards = memory.store.states
     witnesses = []
@@ -112,4 +112,4 @@ def explain(search: Search, state: State, most: int = 5) -> Explanation | None:
         # Rows that came from a memory without positions are empty.
         kept = boards[one.row].view(game.state_dtype).reshape(()) if boards[one.row].any() else None
         witnesses.append(Witness(one, sign * one.value, sign * one.first, None if kept is None else game.render(kept)))
-    return Explanation(sign * found.value, found.count, tuple(witnesses), memory.corrects)
+    return Explanation(sign * found.value, found.count, tuple(witnesses), memory.advice.corrects)

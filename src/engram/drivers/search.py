@@ -21,12 +21,12 @@ from engram.rng import derive_seed
 from engram.search import persistence as tree_file
 from engram.search.decision import final_move, highest_value, interval, most_visited
 from engram.search.evaluation import Evaluator
+from engram.search.extension import Extension
 from engram.search.limit import Limit
-from engram.search.parallel import merged
-from engram.search.preset import Memory, Preset
-from engram.search.result import MoveStatistics, SearchResult
+from engram.search.preset import Preset
+from engram.search.result import MoveStatistics, RootMoves, SearchResult, merged
 from engram.search.tree import PLAYER_1, Tree
-from engram.search.workspace import DEFAULT_BYTES, UNBOUNDED, RootMoves, Workspace
+from engram.search.workspace import DEFAULT_BYTES, UNBOUNDED, Workspace
 
 SLICE_S = 0.01
 SHORTEST_SLICE_S = 2e-4
@@ -83,12 +83,9 @@ class Search:
         return self._workspace.trees[0]
 
     @property
-    def memory(self) -> Memory | None:
-        """What the preset's memory became for this game, its `store` among it; None without one.
-
-        With `parallel="root"` that of the first tree.
-        """
-        return self._workspace.memory
+    def extensions(self) -> tuple[Extension, ...]:
+        """The extensions of the search, with their stores; with `parallel="root"` those of the first tree."""
+        return self._workspace.extensions[0]
 
     @property
     def evaluator(self) -> Evaluator | None:
@@ -108,7 +105,7 @@ class Search:
         """Forgets the tree, and what a memory of this search's own holds."""
         self._root = None
         for number in range(len(self._workspace.trees)):
-            self._workspace.forget(number)
+            self._workspace.new_game(number)
 
     def advance(self, action: int) -> None:
         """Tells the search that a move was played: the root moves there and what is below it is kept.
@@ -316,7 +313,7 @@ class Search:
         work = self._workspace
         found = self.moves()
         actions, visits, value, prior = found.action, found.visits, found.value, found.prior
-        memory = np.full(len(actions), np.nan) if found.memory is None else found.memory
+        memory = np.full(len(actions), np.nan) if found.advice is None else found.advice
         low, high = interval(value, visits)
         low, high = np.where(found.proven, value, low), np.where(found.proven, value, high)
         chosen = final_move(self.preset.decision, value, visits, found.proven)

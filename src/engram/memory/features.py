@@ -256,11 +256,6 @@ class Features:
         """How positions become numbers, in words that differ where the numbers would."""
         return self._text
 
-    @property
-    def handle(self) -> np.ndarray:
-        """The record as bytes called float64, for an operator's table parameter."""
-        return self.header.view(np.float64)
-
     def __call__(self, state: State, embedding: np.ndarray | None = None) -> np.ndarray:
         """φ of a state: (D,) float32 of length 1; features of an evaluator's embedding need that embedding.
 

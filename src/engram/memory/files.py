@@ -89,7 +89,7 @@ def identity(features: Features) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class KeptStore:
+class StorePersistence:
     """A store as a file holds it, with all it needs to go on exactly: rows, order of use, generations.
 
     Args:
@@ -100,7 +100,7 @@ class KeptStore:
     store: Store
     belongs_to: dict[str, Any] = field(default_factory=dict)
 
-    def contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def state_dict(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """What the entries belong to and the store's kind, and its rows."""
         store, size = self.store, len(self.store)
         about = {**self.belongs_to, **store.kind, "num_replaced": int(store.header["num_replaced"][0])}
@@ -109,7 +109,7 @@ class KeptStore:
             arrays["states"] = store.states[:size]
         return about, arrays
 
-    def refill(self, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray], path: str | Path) -> None:
+    def load_state_dict(self, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray], path: str | Path) -> None:
         """Makes the store hold the rows of a file.
 
         Raises:
@@ -190,7 +190,7 @@ def save(path: str | Path, store: Store, belongs_to: dict[str, Any]) -> None:
     Raises:
       InvalidFile: it cannot be written.
     """
-    durable.save(path, KIND, *KeptStore(store, belongs_to).contents())
+    durable.save(path, KIND, *StorePersistence(store, belongs_to).state_dict())
 
 
 def load(path: str | Path, belongs_to: dict[str, Any] | None = None) -> Store:
@@ -220,7 +220,7 @@ def restore(store: Store, path: str | Path, belongs_to: dict[str, Any] | None = 
       InvalidFile: as `load`; or the store is of another capacity or kind.
     """
     about, arrays = durable.load(path, KIND)
-    KeptStore(store, belongs_to or {}).refill(about, arrays, path)
+    StorePersistence(store, belongs_to or {}).load_state_dict(about, arrays, path)
     return about
 
 

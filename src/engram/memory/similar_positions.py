@@ -1,24 +1,37 @@
-"""The memory in the search's loop: `recall` at a leaf, `remember` after a backup.
+"""The memory of positions in a search: similar positions are asked about each leaf, and learn each return.
 
-Every value is for player 0, in the store and in the tree's column; selection turns it. A node remembers
-its entry (`entry`, 1 + row, and the row's `generation`), so that `remember` costs O(1) a node.
+Every value is for player 0, in the store and in the column of advice; selection turns it. A second column links a
+node to its entry, so that learning a return costs O(1) a node.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 from numba import carray
 
+from engram.errors import InvalidSpecification
+from engram.games.game import game_dtype
 from engram.memory.arithmetic import floats_at
-from engram.memory.features import features_dtype, write_features
+from engram.memory.features import Features, features_dtype, write_features
 from engram.memory.layout import entries_of, keep_state, row_of, store_dtype
 from engram.memory.store import add, query, update
 from engram.native.intrinsics import call, record_at
 from engram.native.jit import compiled
-from engram.search.operators import NO_RECORD, Parameter, recall, remember
-from engram.search.tree import memory_of
+from engram.search.extension import Extension
+from engram.search.operators import Parameter, Record, after_backup, column_of, on_leaf
+from engram.search.tree import Column, advice_dtype
 
-game_dtype = np.dtype([("hash", np.int64)])
+link_dtype = np.dtype(
+    [
+        ("entry", np.int32),  # 1 + the memory's row for the node's position; 0: none
+        ("generation", np.uint32),  # of that row when it was entered; another one means that it was replaced
+    ]
+)
+ADVICE = Column(advice_dtype, "memory")
+LINK = Column(link_dtype, "memory_link")
 
 
 @compiled
@@ -41,39 +54,41 @@ def back_up_memory(column, path, depth, value, count, decay):
 
 
 @compiled(inline=True)
-def known_row(entries, node):
+def linked_row(store, link):
     """The row of the entry that a node's position still has, or -1."""
-    row = np.int64(node.entry) - 1
-    return row if row >= 0 and entries[row].generation == node.generation else -1
+    row = np.int64(link.entry) - 1
+    return row if 0 <= row < store.size and entries_of(store)[row].generation == link.generation else -1
 
 
 @compiled(inline=True)
-def _ask_again(store, node, num_neighbours, temperature):
+def _ask_again(store, link, advice, num_neighbours, temperature):
     """The memory's answer about a node that was added before, by the features that its entry keeps; as `query`."""
-    row = known_row(entries_of(store), node)
+    row = linked_row(store, link)
     if row < 0:
         return 0
     known = query(store, row_of(store, row), num_neighbours, temperature)
     if known > 0:
-        node.value = store.value
-        node.count = store.count
+        advice.value = store.value
+        advice.count = store.count
     return known
 
 
-@recall(
-    store=NO_RECORD,
-    features=NO_RECORD,
-    game=NO_RECORD,
+@on_leaf(
+    advice=ADVICE,
+    link=LINK,
+    store=Record(store_dtype),
+    features=Record(features_dtype),
+    game=Record(game_dtype),
     num_neighbours=Parameter(50.0, 1.0, 1e9),
     temperature=Parameter(0.1, 1e-12, 1e12),
     decay=Parameter(2.0, 1.0, 1e12),
     every_node=Parameter(0, 0, 1),
 )
-def recall_leaf(tree, path, depth, state, embedding, parameters):
+def ask_about_leaf(tree, path, depth, state, embedding, parameters):
     """Asks the memory about the leaf, takes the answer up the path, and only then adds the leaf.
 
     Args:
-      store, features, game: handles of the records. num_neighbours: M. temperature: τ > 0. decay: η ≥ 1 a ply.
+      store, features, game: records. num_neighbours: M. temperature: τ > 0. decay: η ≥ 1 a ply.
       every_node: 1 for the direct variant: each node of the path is asked about itself on every visit, and nothing
         is taken up the path. The paper names it as too slow; it is what the leaf-only form is measured by.
 
@@ -84,7 +99,8 @@ def recall_leaf(tree, path, depth, state, embedding, parameters):
     features = record_at(parameters.features, features_dtype)
     game = record_at(parameters.game, game_dtype)
     nodes_on_path = carray(path, (depth + 1,))
-    column = memory_of(tree)
+    column = column_of(tree, parameters.advice, advice_dtype)
+    links = column_of(tree, parameters.link, link_dtype)
     key = np.uint64(call(game.hash, (state,)))
     asked = floats_at(store.query_features, store.dimension)
     if write_features(features, state, embedding, asked) < 0:
@@ -93,42 +109,58 @@ def recall_leaf(tree, path, depth, state, embedding, parameters):
     directly = parameters.every_node != 0.0
     if directly:
         for at in range(depth):
-            if _ask_again(store, column[np.int64(nodes_on_path[at])], num_neighbours, parameters.temperature) < 0:
+            node = np.int64(nodes_on_path[at])
+            if _ask_again(store, links[node], column[node], num_neighbours, parameters.temperature) < 0:
                 return -1
-    leaf = column[np.int64(nodes_on_path[depth])]
+    node = np.int64(nodes_on_path[depth])
     known = query(store, asked, num_neighbours, parameters.temperature)
     if known < 0:
         return -1
     if known > 0:
         if directly:
-            leaf.value = store.value
-            leaf.count = store.count
+            column[node].value = store.value
+            column[node].count = store.count
         else:
             back_up_memory(column, nodes_on_path, depth, store.value, store.count, parameters.decay)
     row = add(store, key, asked)
     if store.state_bytes != 0:
         keep_state(store, row, state)
-    leaf.entry = np.int32(row + 1)
-    leaf.generation = entries_of(store)[row].generation
+    links[node].entry = np.int32(row + 1)
+    links[node].generation = entries_of(store)[row].generation
     return 0
 
 
-@remember(store=NO_RECORD)
-def remember_path(tree, path, depth, value, parameters):
+@after_backup(link=LINK, store=Record(store_dtype))
+def learn_return(tree, path, depth, value, moves, parameters):
     """Gives every entry that a node of the path still has this simulation's return."""
     store = record_at(parameters.store, store_dtype)
     nodes_on_path = carray(path, (depth + 1,))
-    column = memory_of(tree)
-    entries = entries_of(store)
+    links = column_of(tree, parameters.link, link_dtype)
     for at in range(depth + 1):
-        row = known_row(entries, column[np.int64(nodes_on_path[at])])
+        row = linked_row(store, links[np.int64(nodes_on_path[at])])
         if row >= 0:
             update(store, row, value)
     return 0
 
 
-def as_table(address: int) -> np.ndarray:
-    """A record of one address, as an operator's table parameter takes it."""
-    record = np.zeros(1, game_dtype)
-    record["hash"] = address
-    return record.view(np.float64)
+@dataclass(frozen=True)
+class PositionMemory(Extension):
+    """A memory of positions: its `store` is a `Store`.
+
+    Args:
+      features: how positions become numbers that can be compared.
+    """
+
+    features: Features | None = None
+
+
+def position_memory(extensions: Sequence[Extension], text: str, purpose: str) -> PositionMemory:
+    """The first memory of positions among the extensions of the search `text`.
+
+    Raises:
+      InvalidSpecification: there is none; the sentence says the purpose that it was wanted for.
+    """
+    for extension in extensions:
+        if isinstance(extension, PositionMemory):
+            return extension
+    raise InvalidSpecification(f"{text} has no memory of positions to {purpose}; take memory_uct")

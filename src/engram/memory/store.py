@@ -377,14 +377,6 @@ class Store:
         """Address of the record that compiled functions take."""
         return int(self.header.ctypes.data)
 
-    @property
-    def handle(self) -> np.ndarray:
-        """The record as an operator's table parameter takes it: the same bytes, called float64.
-
-        `record_at(parameters.store, store_dtype)` turns it back. The store must outlive the operator.
-        """
-        return self.header.view(np.float64)
-
     def find(self, key: int) -> int:
         """The row of a key, 0 to 2⁶⁴ - 1, or -1."""
         return int(find(self.header[0], _key(key)))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 import numpy as np
 from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
+from numba.core.imputils import lower_constant, lower_getattr
+from numba.core.typing.templates import AttributeTemplate, infer_getattr
+from numba.extending import intrinsic, models, register_model, typeof_impl
 
 from engram.native.jit import compiled
 
@@ -20,6 +23,41 @@ def _call_address(builder: Any, signature: Any, arguments: Any, result: Any) -> 
     values = cgutils.unpack_tuple(builder, packed, len(signature.args[1]))
     function = ir.FunctionType(result, [value.type for value in values])
     return builder.call(builder.inttoptr(address, function.as_pointer()), values)
+
+
+class _DtypeHolder(types.Opaque):  # type: ignore[misc]
+    """Numba's type of a host object of which compiled code may read `dtype`, and nothing else."""
+
+    def __init__(self, dtype: np.dtype):
+        self.held = types.DType(numba.from_dtype(dtype))
+        super().__init__(f"DtypeHolder({dtype})")
+
+
+register_model(_DtypeHolder)(models.OpaqueModel)
+
+
+@infer_getattr
+class _DtypeOfHolder(AttributeTemplate):  # type: ignore[misc]
+    key = _DtypeHolder
+
+    def resolve_dtype(self, holder: _DtypeHolder) -> Any:
+        return holder.held
+
+
+@lower_getattr(_DtypeHolder, "dtype")
+def _lower_dtype(context: Any, builder: Any, holder: Any, value: Any) -> Any:
+    return context.get_dummy_value()
+
+
+@lower_constant(_DtypeHolder)
+def _lower_holder(context: Any, builder: Any, holder: Any, value: Any) -> Any:
+    return context.get_dummy_value()
+
+
+def dtype_holder(holder: type) -> type:
+    """Class decorator: compiled code may name an object of this class and read its `dtype`."""
+    typeof_impl.register(holder)(lambda value, context: _DtypeHolder(value.dtype))
+    return holder
 
 
 @intrinsic

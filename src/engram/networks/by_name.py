@@ -1,24 +1,26 @@
-"""Networks by name: those shipped with the package, and files of one's own."""
+"""Networks by name: those shipped with the package, and a user's files."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from engram.errors import InvalidFile, nearest
 from engram.games.game import Game
-from engram.networks.architectures import Network, fit, load_network, network
-from engram.networks.evaluation_cache import Answers
+from engram.networks.backend import Backend, FixedBatches, choose, open_backend
+from engram.networks.evaluation_cache import EvaluationCache
 from engram.networks.evaluator import NetworkEvaluator
+from engram.networks.network import Network, load_network
 from engram.networks.policy_rollouts import PolicyRollouts
+from engram.networks.symmetry import RandomSymmetry
 
 WEIGHTS = Path(__file__).parent / "weights"
 MOST_AT_ONCE = 256
 SHARED_BYTES = 1 << 27
-"""For the answers of one network that searches side by side share."""
+"""Of the cache that searches side by side share for one network."""
 
 
 def shipped() -> list[str]:
@@ -42,19 +44,6 @@ def find(name: str) -> Path:
     return path
 
 
-def starting_network(text: str, game: Game) -> Network:
-    """A network to train: a new one as `network` makes it, or a known one by name or file, to go on from.
-
-    Raises:
-      InvalidSpecification, InvalidParameter, InvalidFile: there is none, or it is another game's.
-    """
-    if text not in shipped() and not Path(text).expanduser().exists():
-        return network(text, game)
-    found = load_network(find(text))
-    fit(found.configuration, game, text)
-    return found
-
-
 @lru_cache(maxsize=8)
 def _load(path: Path, changed_ns: int) -> Network:
     return load_network(path)
@@ -65,11 +54,20 @@ class NamedNetwork:
     """A network for whatever game it fits: call it with a game and a batch, and it makes an evaluator.
 
     Args:
-      name: of a shipped network, or a file. embedding, symmetry, cache, precision: as in `NetworkEvaluator`.
+      name: of a shipped network, or a file.
+      backend: `torch` or `onnx`; None: PyTorch where it is installed, else ONNX Runtime.
+      embedding: the layer whose output is answered too, or None. precision: as in `open_backend`.
+      symmetry: see each position turned at random (`RandomSymmetry`); not with an embedding.
+      cache: answers kept (`EvaluationCache`); 0: none.
       rollouts: values are outcomes of games that its policy plays out (`PolicyRollouts`).
+
+    Raises:
+      InvalidFile: there is no such network. InvalidParameter: there is no such backend.
+      MissingPackage: no backend is installed, or not this one.
     """
 
     name: str
+    backend: str | None = None
     embedding: str | None = None
     symmetry: bool = False
     cache: int = 0
@@ -77,6 +75,7 @@ class NamedNetwork:
     rollouts: bool = False
 
     def __post_init__(self) -> None:
+        choose(self.backend)
         _ = self.network
 
     @property
@@ -92,36 +91,31 @@ class NamedNetwork:
         return f"{Path(self.name).name}, {digest}"
 
     def layer(self, name: str | None) -> tuple[str, int]:
-        """A layer to compare positions by, default `Network.usual_layer`, and how many numbers it gives.
+        """A layer to compare positions by, default `Architecture.usual_layer`, and how many numbers it gives.
 
         Raises:
           InvalidParameter: there is no such layer.
         """
-        net = self.network
-        chosen = name if name is not None else net.usual_layer
-        return chosen, net.size_of(chosen)
+        architecture = self.network.architecture
+        layer = architecture.usual_layer if name is None else name
+        return layer, architecture.size_of(layer)
 
     def __call__(self, game: Game, batch: int) -> NetworkEvaluator | PolicyRollouts:
-        return self._of(self.evaluator(game, batch), game)
-
-    def evaluator(self, game: Game, batch: int, answers: Answers | None = None) -> NetworkEvaluator:
-        """What answers with the network's own values; `answers` are shared with others of this network."""
-        return NetworkEvaluator(
-            self.network,
-            game,
-            batch=min(batch, MOST_AT_ONCE),
-            embedding=self.embedding,
-            symmetry=self.symmetry,
-            cache=self.cache if answers is None else answers,
-            precision=self.precision,
-        )
+        return self._evaluator(game, self._open(game, batch, self.cache))
 
     def shared(self, game: Game, batch: int) -> Callable[[Game, int], NetworkEvaluator | PolicyRollouts]:
-        """Makes evaluators in its place that know what any of them has answered, in batches of `batch`."""
-        embedding = self.network.size_of(self.embedding) if self.embedding is not None else 0
-        size = max(self.cache, SHARED_BYTES // (4 * (game.num_actions + 1 + embedding)))
-        answers = replace(self, cache=size).evaluator(game, batch).answers
-        return lambda game, _: self._of(self.evaluator(game, batch, answers), game)
+        """Makes evaluators in its place that ask one cache, in batches of `batch`."""
+        embedding = self.layer(self.embedding)[1] if self.embedding is not None else 0
+        backend = self._open(game, batch, max(self.cache, SHARED_BYTES // (4 * (game.num_actions + 1 + embedding))))
+        return lambda game, _: self._evaluator(game, backend)
 
-    def _of(self, made: NetworkEvaluator, game: Game) -> NetworkEvaluator | PolicyRollouts:
-        return PolicyRollouts(made, game) if self.rollouts else made
+    def _open(self, game: Game, batch: int, cache: int) -> Backend:
+        backend: Backend = open_backend(self.network, self.backend, layer=self.embedding, precision=self.precision)
+        backend = FixedBatches(backend, min(batch, MOST_AT_ONCE))
+        if cache:
+            backend = EvaluationCache(backend, cache)
+        return RandomSymmetry(backend, game) if self.symmetry else backend
+
+    def _evaluator(self, game: Game, backend: Backend) -> NetworkEvaluator | PolicyRollouts:
+        evaluator = NetworkEvaluator(backend, game)
+        return PolicyRollouts(evaluator, game) if self.rollouts else evaluator

@@ -2,92 +2,82 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from engram.errors import InvalidParameter, OperatorError
 from engram.games.game import Game
 from engram.native.intrinsics import call
 from engram.native.jit import compiled
-from engram.networks.evaluation_cache import key_of, place_of
 
 
 @compiled
-def encode_state(encode, history, state, planes):
+def encode_state(game, history, state, planes):
     """Planes of a state (both addresses); `history` < 0: those of the game's `encode`. Negative on failure."""
-    return call(encode, (state, planes)) if history < 0 else call(encode, (state, planes, history))
-
-
-@compiled(inline=True)
-def turn(source, target, cells):
-    """Writes planes (C·cells) with every cell where a symmetry takes it."""
-    area = np.uint64(len(cells))
-    for first in range(np.uint64(0), np.uint64(len(source)), area):
-        for cell in range(area):
-            target[first + np.uint64(cells[cell])] = source[first + cell]
+    return call(game.encode, (state, planes)) if history < 0 else call(game.encode_history, (state, planes, history))
 
 
 @compiled
-def encode_turned(encode, history, state, number, cells, scratch, planes):
-    """Planes of a state as symmetry `number` shows it (0: as it is). Negative on failure."""
-    if number == 0:
-        return encode_state(encode, history, state, planes.ctypes.data)
-    status = encode_state(encode, history, state, scratch.ctypes.data)
-    turn(scratch, planes, cells[number])
-    return status
-
-
-@compiled
-def encode_batch(encode, history, states, stride, rows, turns, cells, scratch, planes):
-    """Encodes the states `rows` of an array at the address `states`, one every `stride` bytes.
-
-    Args:
-      turns: (B,) which symmetry each is seen in. cells: (S, cells) of each. scratch: (C·cells,) float32.
-      planes: (≥ B, C·cells) float32, filled from row 0.
-    """
-    for row in range(len(rows)):
-        state = states + rows[row] * stride
-        status = encode_turned(encode, history, state, turns[row], cells, scratch, planes[row])
+def _encode_batch(games, history, states, planes):
+    """Planes (B, …) of states (B, bytes); negative on failure."""
+    for row in range(len(states)):
+        status = encode_state(games[0], history, states[row].ctypes.data, planes[row].ctypes.data)
         if status < 0:
             return status
     return 0
 
 
-@compiled
-def encode_unknown(encode, history, states, stride, count, first, turns, cells, scratch, planes, known, rows, keys):
-    """Encodes states from `first` on until `planes` is full, but for those of which the answer is known.
+def num_planes(game: Game, history: int | None) -> int:
+    """Planes that a network of this history sees."""
+    assert game.planes_shape is not None
+    if history is None:
+        return game.planes_shape[0]
+    _, height, width = game.planes_shape
+    room = np.zeros((2 * (history + 1) + 8, height, width), np.float32)
+    buffer = game.new_buffer()
+    game.write(buffer, game.initial_state())
+    return int(game.callbacks["encode_history"].from_python(buffer.ctypes.data, room.ctypes.data, history))
+
+
+def rows_of(planes: np.ndarray) -> np.ndarray:
+    """Planes (B, C, H, W) as (B, C·H·W); no copy."""
+    return planes.reshape(len(planes), math.prod(planes.shape[1:]))
+
+
+def as_bytes(states: np.ndarray) -> np.ndarray:
+    """States (B,) of any record as (B, bytes), one type for compiled code; no copy."""
+    return states.view(np.uint8).reshape(len(states), states.itemsize)
+
+
+class Encoder:
+    """Writes the planes of a game's positions as a network sees them.
 
     Args:
-      known: (K,) keys of what is known, each in its place; K = 0: nothing is, and no keys are made.
-      rows, keys: (2, count) filled: [0] the states encoded and [1] those known, in their order.
+      game: compiled. history: of the network, as in its configuration.
 
-    Returns:
-      (the state after the last one looked at, encoded, known); the first is negative on failure.
+    Attributes:
+      record, steps: the game and the history as compiled code takes them (`encode_state`).
+      shape: (C, H, W) of a position's planes.
     """
-    row, filled, hits = first, 0, 0
-    while row < count and filled < len(planes):
-        state = states + row * stride
-        status = encode_turned(encode, history, state, turns[row], cells, scratch, planes[filled])
-        if status < 0:
-            return status, 0, 0
-        key = key_of(planes[filled]) if len(known) > 0 else np.uint64(0)
-        if len(known) > 0 and known[place_of(key, len(known))] == key:
-            rows[1, hits] = row
-            keys[1, hits] = key
-            hits += 1
-        else:
-            rows[0, filled] = row
-            keys[0, filled] = key
-            filled += 1
-        row += 1
-    return row, filled, hits
 
+    def __init__(self, game: Game, history: int | None):
+        assert game.planes_shape is not None
+        self.game = game
+        self.record = game.record("encode" if history is None else "encode_history")
+        self.steps = -1 if history is None else history
+        self.shape = (num_planes(game, history), *game.planes_shape[1:])
 
-def symmetry_tables(game: Game) -> tuple[np.ndarray, np.ndarray]:
-    """Where each symmetry takes cells (S, cells) and actions (S, num_actions), as compiled code reads them."""
-    cells = np.array([symmetry.cells for symmetry in game.symmetries], np.int64)
-    actions = np.array([symmetry.actions for symmetry in game.symmetries], np.int64)
-    return cells, actions
+    def __call__(self, states: np.ndarray) -> np.ndarray:
+        """Planes (B, C, H, W) of states (B,), float32, for the player to move.
 
-
-def encoder(game: Game, history: int | None) -> tuple[int, int]:
-    """Address of the game's encoding function, and the number that `encode_state` takes for its history."""
-    return (game.address("encode"), -1) if history is None else (game.address("encode_history"), history)
+        Raises:
+          InvalidParameter: states of another game. OperatorError: the game's `encode` failed.
+        """
+        states = np.ascontiguousarray(states)
+        if states.dtype != self.game.state_dtype:
+            raise InvalidParameter(f"these are not states of {self.game.name}")
+        planes = np.zeros((len(states), *self.shape), np.float32)
+        if _encode_batch(self.record, self.steps, as_bytes(states), planes) < 0:
+            raise OperatorError(f"{self.game.name}: its encode failed")
+        return planes

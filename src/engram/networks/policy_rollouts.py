@@ -11,44 +11,46 @@ from engram.errors import InvalidParameter, OperatorError
 from engram.games.game import SLACK, Game
 from engram.native.intrinsics import call, call_float
 from engram.native.jit import compiled
+from engram.networks.encoding import as_bytes
 from engram.networks.evaluator import NetworkEvaluator
 from engram.rng import mix
 from engram.search.evaluation import Evaluation
 
 
 @compiled
-def _begin(hash, to_play, states, stride, names, signs):
-    for row in range(len(names)):
-        names[row] = mix(np.uint64(call(hash, (states + row * stride,))))
-        signs[row] = 1.0 - 2.0 * call(to_play, (states + row * stride,))
+def _begin(games, states, names, signs):
+    for row in range(len(states)):
+        state = states[row].ctypes.data
+        names[row] = mix(np.uint64(call(games[0].hash, (state,))))
+        signs[row] = 1.0 - 2.0 * call(games[0].to_play, (state,))
 
 
 @compiled
-def _advance(legal_actions, play, outcome, states, stride, policy, rows, names, ply, legal, values):
+def _advance(games, states, policy, rows, names, ply, legal, values):
     """Plays a move drawn by `policy` in each of `rows`, and drops those that are over; how many are left, or -1."""
-    left = 0
+    game, left = games[0], 0
     for k in range(len(rows)):
         row = rows[k]
-        state = states + row * stride
-        count = call(legal_actions, (state, legal.ctypes.data))
+        state = states[row].ctypes.data
+        count = call(game.legal_actions, (state, legal.ctypes.data))
         total = 0.0
         for at in range(count):
             total += policy[k, legal[at]]
         # By leaf and ply, not by call: a leaf's rollout does not depend on what else is asked.
         drawn = np.float64(mix(names[row] + np.uint64(ply)) >> np.uint64(11)) * 2.0**-53
-        chosen = np.int64(legal[np.int64(drawn * count)])
+        action = np.int64(legal[np.int64(drawn * count)])
         if total > 0.0:
             drawn *= total
             for at in range(count):
                 drawn -= policy[k, legal[at]]
-                chosen = np.int64(legal[at])
+                action = np.int64(legal[at])
                 if drawn < 0.0:
                     break
-        over = call(play, (state, chosen))
+        over = call(game.play, (state, action))
         if over < 0:
             return -1
         if over != 0:
-            values[row] = call_float(outcome, (state,))
+            values[row] = call_float(game.outcome, (state,))
         else:
             rows[left] = row
             left += 1
@@ -86,13 +88,11 @@ class PolicyRollouts:
         answer = self._network.evaluate(states)
         playing = np.array(states, copy=True)
         names, signs, values = np.zeros(len(playing), np.uint64), np.zeros(len(playing)), np.zeros(len(playing))
-        _begin(game.address("hash"), game.address("to_play"), playing.ctypes.data, playing.itemsize, names, signs)
+        record, state_bytes = game.record(), as_bytes(playing)
+        _begin(record, state_bytes, names, signs)
         rows, policy = np.arange(len(playing)), answer.policy
         for ply in range(game.max_moves):
-            left = _advance(
-                game.address("legal_actions"), game.address("play"), game.address("outcome"), playing.ctypes.data,
-                playing.itemsize, policy, rows, names, ply, self._legal, values,
-            )  # fmt: skip
+            left = _advance(record, state_bytes, policy, rows, names, ply, self._legal, values)
             if left < 0:
                 raise OperatorError(f"{game.name}: its play failed")
             rows = rows[:left]

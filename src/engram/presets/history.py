@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from engram.presets.catalogue import register
 from engram.presets.rollouts import uct
-from engram.search import selection as selections
-from engram.search.extensions.move_history import remembering_moves
+from engram.search.extensions.move_history import move_history, ucb1_memory
 from engram.search.operators import Operator
 from engram.search.preset import Preset
 
@@ -31,7 +30,7 @@ def history_uct(
 
     Args:
       exploration: c ≥ 0 for values in [-1, 1].
-      equivalence, shrinkage, window: as in `engram.search.extensions.move_history.remembering_moves`.
+      equivalence, shrinkage, window: as in `engram.search.extensions.move_history.move_history`.
       backup, rollout, expand_after, decision, reuse_tree, solver, transpositions: as in `uct`.
 
     What is remembered lasts through the moves of a game, not to the next game.
@@ -41,8 +40,8 @@ def history_uct(
     in, which fade; children that nobody has visited are valued by them too; λ in the place of their bonus.
     """
     base = uct(
-        selection=selections.ucb1_memory(exploration=exploration), backup=backup, rollout=rollout,
+        selection=ucb1_memory(exploration=exploration), backup=backup, rollout=rollout,
         expand_after=expand_after, decision=decision, reuse_tree=reuse_tree, solver=solver,
         transpositions=transpositions,
     )  # fmt: skip
-    return replace(base, memory=remembering_moves(equivalence=equivalence, shrinkage=shrinkage, window=window))
+    return replace(base, extensions=(move_history(equivalence=equivalence, shrinkage=shrinkage, window=window),))

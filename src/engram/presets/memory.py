@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial, wraps
@@ -12,15 +11,16 @@ from typing import Any
 from engram.errors import InvalidFile, InvalidParameter, check_whole
 from engram.games.game import Game
 from engram.memory.features import DIMENSION, Features
-from engram.memory.files import KeptStore, identity, like, load, take
+from engram.memory.files import StorePersistence, identity, like, load, take
 from engram.memory.neighbours import check_index
-from engram.memory.similar_positions import as_table, recall_leaf, remember_path
+from engram.memory.similar_positions import ADVICE, LINK, PositionMemory, ask_about_leaf, learn_return
 from engram.memory.store import MAX_CAPACITY, Store
-from engram.networks import named_network
+from engram.networks.by_name import NamedNetwork
 from engram.presets.catalogue import register
 from engram.presets.rollouts import NETWORK_LEAVES, puct, uct
 from engram.search.operators import Operator
-from engram.search.preset import Memory, Preset, check_equivalence
+from engram.search.preset import Preset
+from engram.search.tree import Advice, Column
 
 ROOM = 10_000
 """Entries of a memory that nothing else is said of: the paper's."""
@@ -47,8 +47,8 @@ def remembering(
     features: Callable[[Game], Features] | None = None,
     store: Store | None = None,
     **options: Any,
-) -> Callable[[Game], Memory]:
-    """A memory for any search: `Preset(memory=remembering(...))`; each tree of a search has its own store.
+) -> Callable[[Game], PositionMemory]:
+    """A memory for any search: `Preset(extensions=(remembering(...),))`; each tree of a search has its own store.
 
     Args:
       num_neighbours: M ≥ 1. temperature: τ > 0, of cosines.
@@ -79,11 +79,8 @@ def remembering(
     if capacity is not None:
         check_whole("capacity", capacity, 1, MAX_CAPACITY)
     check_whole("seed", seed, 0, 2**63 - 1)
-    check_equivalence(equivalence)
     if neighbours is not None:
         check_index(neighbours)
-    if bias is not None and not 0.0 <= bias < math.inf:
-        raise InvalidParameter(f"bias must be 0 or more, not {bias}")
     if store is not None and not isinstance(store, Store):
         raise InvalidParameter(
             f"store is an engram.memory.store.Store, not a {type(store).__name__}; a file is memory="
@@ -100,7 +97,9 @@ def remembering(
         "decay": decay,
         "every_node": int(every_node),
     }
-    recall_leaf(**numbers)  # refuses what is out of range now, not when the first search is made
+    advice = Advice(Column(ADVICE.dtype, ADVICE.name), float(equivalence), bias, correct)
+    columns = {"advice": advice.column, "link": Column(LINK.dtype, LINK.name)}
+    ask_about_leaf(**numbers)  # refuses what is out of range now, not when the first search is made
 
     def hand_made(game: Game) -> Features:
         return Features(game, dimension, plane_weight=plane_weight, pattern_weight=pattern_weight, seed=seed)
@@ -122,7 +121,7 @@ def remembering(
         forget()
         return own, forget
 
-    def make(game: Game, known: Store | None = None) -> Memory:
+    def make(game: Game, known: Store | None = None) -> PositionMemory:
         made = features(game) if features else hand_made(game)
         belongs_to = identity(made)
         if known is None and memory is not None:
@@ -144,18 +143,18 @@ def remembering(
             if own.belongs_to is not None and own.belongs_to[what] != wanted:
                 raise InvalidParameter(f"the store that is given has {what} {own.belongs_to[what]}, not {wanted}")
         own.belongs_to = belongs_to
-        return Memory(
-            recall=recall_leaf(store=own.handle, features=made.handle, game=as_table(game.address("hash")), **numbers),
-            remember=remember_path(store=own.handle),
-            equivalence=float(equivalence),
-            corrects=correct,
-            bias=bias,
+        return PositionMemory(
+            "the memory of positions",
+            on_leaf=ask_about_leaf(**columns, store=own.header, features=made.header, game=game.record(), **numbers),
+            after_backup=learn_return(link=columns["link"], store=own.header),
+            advice=advice,
+            embedding_size=made.embedding_size,
             store=own,
             features=made,
-            forget=forget,
-            another=None if store is not None else partial(make, game, known),
-            store_bytes=own.num_bytes,
-            kept=None if store is not None else KeptStore(own, belongs_to),
+            num_bytes=own.num_bytes,
+            new_game=forget,
+            fork=None if store is not None else partial(make, game, known),
+            persistence=None if store is not None else StorePersistence(own, belongs_to),
         )
 
     return make
@@ -167,7 +166,7 @@ def comparing(base: Preset, network: str, layer: str | None, remembered: dict[st
     Args:
       network, layer: as in `memory_puct`. remembered: options of `remembering`. changes: of the search, besides.
     """
-    named = named_network(network)
+    named = NamedNetwork(network)
     chosen, size = named.layer(layer)
 
     def features(game: Game) -> Features:
@@ -176,8 +175,8 @@ def comparing(base: Preset, network: str, layer: str | None, remembered: dict[st
             embedding_name=f"{named.identity}, {chosen}",
         )  # fmt: skip
 
-    evaluator, memory = replace(named, embedding=chosen), remembering(**remembered, features=features)
-    return replace(base, evaluator=evaluator, memory=memory, **changes)
+    evaluator = replace(named, embedding=chosen)
+    return replace(base, evaluator=evaluator, extensions=(remembering(**remembered, features=features),), **changes)
 
 
 def remembers(make: Callable[..., Preset]) -> Callable[..., Preset]:
@@ -237,7 +236,7 @@ def memory_uct(
     if network is None:
         if layer is not None or num_leaves is not None:
             raise InvalidParameter("a layer and num_leaves are for a network, and there is none")
-        return replace(base, memory=remembering(**remembered))
+        return replace(base, extensions=(remembering(**remembered),))
     leaves = NETWORK_LEAVES if num_leaves is None else num_leaves
     return comparing(base, network, layer, remembered, rollout_share=1.0, num_leaves=leaves)
 
@@ -282,5 +281,5 @@ def memory_puct(
         reuse_tree=reuse_tree, solver=solver, transpositions=transpositions,
     )  # fmt: skip
     if network is None:
-        return replace(base, memory=remembering(correct=bool(correct), **remembered))
+        return replace(base, extensions=(remembering(correct=bool(correct), **remembered),))
     return comparing(base, network, layer, {"correct": correct is not False, **remembered})

@@ -12,12 +12,13 @@ from typing import Any
 
 from engram.errors import InvalidParameter
 from engram.games.game import Game
-from engram.networks import named_network
+from engram.networks.by_name import NamedNetwork
 from engram.presets.catalogue import register
 from engram.search import backup as backups
 from engram.search import selection as selections
 from engram.search.evaluation import Evaluator
 from engram.search.expansion import Expansion
+from engram.search.extensions.rave import rave as rave_rule
 from engram.search.operators import Operator
 from engram.search.preset import Preset
 
@@ -33,7 +34,7 @@ def _asked(evaluator: Any, network: str | None, **options: Any) -> Any:
         return evaluator
     if evaluator is not None:
         raise InvalidParameter("a search takes an evaluator or a network, not both")
-    return named_network(network, **options)
+    return NamedNetwork(network, **options)
 
 
 @register
@@ -98,6 +99,7 @@ def puct(
     decision: str = "robust",
     evaluator: Evaluator | Callable[[Game, int], Evaluator] | None = None,
     network: str | None = None,
+    backend: str | None = None,
     symmetry: bool = False,
     network_rollouts: bool = False,
     rollout: str = "uniform",
@@ -115,6 +117,7 @@ def puct(
       backup, decision, reuse_tree, solver, transpositions: as in `uct`.
       evaluator: answers batches with policy and value; None: uniform priors and rollouts.
       network: a network as the evaluator: the name of a shipped one, such as `go9`, or a file.
+      backend: what computes the network, `torch` or `onnx`; default: PyTorch where it is installed.
       symmetry: the network sees positions turned at random.
       network_rollouts: leaves are valued by a game that the network's policy plays out, not by its value.
       rollout: as in `uct`. rollout_share: of a rollout's outcome in the value of a leaf, in [0, 1], beside what the
@@ -122,16 +125,16 @@ def puct(
       num_leaves: leaves of one tree that wait together; default 1, with a network 16.
 
     Raises:
-      InvalidParameter: an evaluator and a network, symmetry or network_rollouts without a network, or rollout_share
-        without an evaluator. MissingPackage: a network without PyTorch. InvalidFile: no such network.
+      InvalidParameter: an evaluator and a network, an option of networks without one, or rollout_share
+        without an evaluator. MissingPackage: a network without a backend. InvalidFile: no such network.
 
     Source: Rosin, "Multi-armed bandits with episode context", 2011, as in Silver et al., "Mastering the game of
     Go without human knowledge", Nature 550, 2017; rollout_share: Silver et al., Nature 529, 2016.
     """
-    for name, given in (("symmetry", symmetry), ("network_rollouts", network_rollouts)):
+    for name, given in (("backend", backend), ("symmetry", symmetry), ("network_rollouts", network_rollouts)):
         if given and network is None:
             raise InvalidParameter(f"{name} is for a network, and there is none")
-    evaluator = _asked(evaluator, network, symmetry=symmetry, rollouts=network_rollouts)
+    evaluator = _asked(evaluator, network, backend=backend, symmetry=symmetry, rollouts=network_rollouts)
     if num_leaves is None:
         num_leaves = 1 if network is None else NETWORK_LEAVES
     return Preset(
@@ -224,7 +227,7 @@ def rave(
     """UCT with RAVE: moves are valued by all simulations in which they were played later, too.
 
     Args:
-      exploration, equivalence, bias, first_play_urgency: as in `engram.search.selection.rave`.
+      exploration, equivalence, bias, first_play_urgency: as in `engram.search.extensions.rave.rave`.
       evaluator, network, prior: priors as starting visits, as in `uct_prior`.
       strength: of those, ≥ 0; default 200 with an evaluator, 50 with a prior.
       first_nodes: nodes that get them; default 100 with an evaluator, all with a prior.
@@ -242,7 +245,7 @@ def rave(
     if first_nodes is None and evaluator is not None:
         first_nodes = PREDICTOR_NODES
     return Preset(
-        selection=selections.rave(
+        selection=rave_rule(
             exploration=exploration,
             equivalence=equivalence,
             bias=bias,

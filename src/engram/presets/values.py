@@ -11,13 +11,14 @@ from engram.errors import InvalidParameter
 from engram.games.game import Game
 from engram.memory.values import table_files
 from engram.memory.values.table import Table
-from engram.memory.values.table_backup import positions_of, recall_value, recognise_children, through_table
+from engram.memory.values.table_backup import Positions, enter_known_children, look_up_leaf, through_table
 from engram.presets.catalogue import register
 from engram.search import backup as backups
 from engram.search import selection as selections
 from engram.search.expansion import Expansion
+from engram.search.extension import Extension, Maker
 from engram.search.operators import Operator
-from engram.search.preset import Memory, Preset
+from engram.search.preset import Preset
 
 TRACE_DECAY, DISCOUNT, MIN_STEP = 0.9, 0.9, 0.005
 NO_TRUST_BOUND = 1e9
@@ -25,8 +26,8 @@ NO_TRUST_BOUND = 1e9
 
 def with_table(
     table: Table, rule: Operator, *, symmetric: bool = True, learn: bool = False, trust: float = NO_TRUST_BOUND
-) -> Callable[[Game], Memory]:
-    """A table of values for any search with rollouts: `Preset(backup=rule, memory=with_table(table, rule))`.
+) -> Callable[[Game], Extension]:
+    """A table of values for any search with rollouts: `Preset(backup=rule, extensions=(with_table(table, rule),))`.
 
     Args:
       table: shared by all searches that get it; it must outlive them.
@@ -40,17 +41,19 @@ def with_table(
     """
     if not 1.0 <= trust <= NO_TRUST_BOUND or (learn and trust != NO_TRUST_BOUND):
         raise InvalidParameter("trust is 1 or more, and goes with a table that does not learn")
-    learning = through_table(table=table.handle, rule=rule) if learn else None
+    learning = through_table(table=table.header, rule=rule) if learn else None
 
-    def make(game: Game) -> Memory:
-        known: dict[str, Any] = {"table": table.handle, "positions": positions_of(game, symmetric)}
-        return Memory(
-            recall=recall_value(**known, learn=int(learn), trust=trust),
-            recognise=recognise_children(**known, trust=trust),
+    def make(game: Game) -> Extension:
+        positions = Positions(game, symmetric)
+        known: dict[str, Any] = {"table": table.header, "positions": positions.record}
+        return Extension(
+            "the table of values",
+            on_leaf=look_up_leaf(**known, learn=int(learn), trust=trust),
+            on_expanded=enter_known_children(**known, trust=trust),
             backup=learning,
-            equivalence=0.0,
-            store=table,
-            another=None if learn else partial(make, game),
+            store=(table, positions),
+            fork=None if learn else partial(make, game),
+            evaluator=False,
         )
 
     return make
@@ -58,14 +61,14 @@ def with_table(
 
 def _from_file(
     path: str, rule: Operator, wanted: dict[str, Any], learn: bool, trust: float
-) -> Callable[[Game], Memory]:
-    def make(game: Game) -> Memory:
+) -> Callable[[Game], Extension]:
+    def make(game: Game) -> Extension:
         # Each search has its own: what it learns in one game must not reach the next, or a match would
         # depend on which worker played what.
         known, about, _ = table_files.load(path, {"game": game.name, **wanted})
         return of(game, known, about["symmetric"])
 
-    def of(game: Game, known: Table, symmetric: bool) -> Memory:
+    def of(game: Game, known: Table, symmetric: bool) -> Extension:
         if not learn:
             return with_table(known, rule, symmetric=symmetric, trust=trust)(game)
         table = Table(known.capacity)
@@ -76,9 +79,9 @@ def _from_file(
                 table.header[name] = known.header[name]
 
         forget()
-        memory = with_table(table, rule, symmetric=symmetric, learn=True)(game)
-        another = partial(of, game, known, symmetric)
-        return replace(memory, forget=forget, another=another, store_bytes=table.num_bytes)
+        extension = with_table(table, rule, symmetric=symmetric, learn=True)(game)
+        fork = partial(of, game, known, symmetric)
+        return replace(extension, new_game=forget, fork=fork, num_bytes=table.num_bytes)
 
     return make
 
@@ -136,19 +139,19 @@ def td_uct(
         min_step=min_step,
         bootstrap=bootstrap,
     )
-    memory = None
+    extensions: tuple[Maker, ...] = ()
     bound = NO_TRUST_BOUND if trust is None else trust
     if isinstance(table, str):
         wanted = {name: value for name, value in own.items() if value is not None}
-        memory = _from_file(str(table), rule, wanted, learn, bound)
+        extensions = (_from_file(str(table), rule, wanted, learn, bound),)
     elif table is not None:
-        memory = with_table(table, rule, symmetric=symmetric is not False, learn=learn, trust=bound)
+        extensions = (with_table(table, rule, symmetric=symmetric is not False, learn=learn, trust=bound),)
     return Preset(
         selection=selections.ucb1(exploration=exploration),
         backup=rule,
         rollout=rollout,
         expansion=Expansion(all_children=all_children),
-        memory=memory,
+        extensions=extensions,
         decision=decision or ("robust" if table is None else "secure"),
         reuse_tree=reuse_tree,
     )

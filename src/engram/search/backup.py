@@ -23,10 +23,9 @@ from engram.errors import InvalidParameter
 from engram.native.intrinsics import address_of, call_float
 from engram.native.jit import compiled
 from engram.search import mixes
-from engram.search.bias_correction import corrected
 from engram.search.operators import Operator, Parameter, backup, table_at
 from engram.search.schedules import Constant, DebiasedSteps, ExpIntegral, Schedule, Staircase, StepsOf, knots_of
-from engram.search.sharing import count_visit, move_first, move_own, move_value
+from engram.search.threads import count_visit, move_first, move_own, move_value
 from engram.search.tree import PROVEN, nodes_of, own_of, sign_of
 
 _FAR = 4.0  # farther than any two values
@@ -76,6 +75,7 @@ def _first_step_is_whole(values: dict[str, Any]) -> None:
 
 @backup(
     check=_first_step_is_whole,
+    threads=True,
     discount=Parameter(1.0, low=0.0, high=1.0),
     trace_decay=Parameter(1.0, low=0.0, high=1.0),
     bootstrap=Parameter(0, low=0, high=1),
@@ -220,15 +220,6 @@ def coulom(mean_weight: float = 2.0, growth: float = 16.0, points: float = 81.0)
     return trace_step_mix(mix=mixes.coulom(mean_weight=mean_weight, growth=growth, points=points))
 
 
-def bias_correction(strength: float = 0.35, exponent: float = 0.85) -> Operator:
-    """The mean, each node's own evaluation corrected by what its like turned out to be wrong by (KataGo's baseline).
-
-    Args:
-      strength: λ in [0, 1]; 0 is `average`, to rounding. exponent: α in [0, 1]; see `bias_correction.corrected`.
-    """
-    return trace_step_mix(mix=corrected(strength=strength, exponent=exponent))
-
-
 def max_mcts(trace_decay: float = 0.5) -> Operator:
     """MaxMCTS(λ): a λ-return that bootstraps from the best visited child, γ = 1, α_n = 1/n.
 
@@ -302,7 +293,6 @@ RULES: dict[str, Callable[..., Operator]] = {
         monotone,
         softmax,
         coulom,
-        bias_correction,
         max_mcts,
         td,
         td_ucb,

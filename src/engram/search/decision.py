@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from engram.errors import InvalidSpecification, nearest
+from engram.intervals import wilson
 
-Z_95 = 1.959963984540054
 LEAST_SHARE = 0.15
 
 
@@ -17,12 +17,8 @@ def interval(value: np.ndarray, visits: np.ndarray) -> tuple[np.ndarray, np.ndar
 
     Exact in spirit for wins and losses; with draws or heuristic values in between it is wider than needed.
     """
-    count = np.maximum(visits.astype(np.float64), 1e-9)
-    p = np.clip((value + 1.0) / 2.0, 0.0, 1.0)
-    centre = (p + Z_95**2 / (2 * count)) / (1 + Z_95**2 / count)
-    half = Z_95 / (1 + Z_95**2 / count) * np.sqrt(p * (1 - p) / count + Z_95**2 / (4 * count**2))
-    low, high = 2 * (centre - half) - 1, 2 * (centre + half) - 1
-    return np.where(visits > 0, np.maximum(low, -1.0), -1.0), np.where(visits > 0, np.minimum(high, 1.0), 1.0)
+    low, high = wilson(np.clip((value + 1.0) / 2.0, 0.0, 1.0), visits)
+    return 2 * low - 1, 2 * high - 1
 
 
 def most_visited(value: np.ndarray, visits: np.ndarray) -> int:

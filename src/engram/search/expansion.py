@@ -12,8 +12,8 @@ from engram.games.game import SLACK
 from engram.native.intrinsics import call, fence, pointer_at
 from engram.native.jit import compiled
 from engram.rng import random_below
-from engram.search.sharing import enter_flight, reserve
-from engram.search.tree import EXPAND, PRIORS, amaf_of, entering, errors_of, memory_of, nodes_of, own_of, pooled_of
+from engram.search.threads import claim, enter_flight, release, reserve
+from engram.search.tree import EXPAND, PRIORS, entering, nodes_of, swap_rows, zero_rows
 
 
 @dataclass(frozen=True)
@@ -64,35 +64,7 @@ def make_children(program, slot, tree, index):
         child.in_flight = np.uint16(0)
         child.flags = np.uint8(0)
         child.claim = np.uint8(0)
-    if tree.memory != 0:
-        column = memory_of(tree)
-        for k in range(first, first + count):
-            column[k].count = 0.0
-            column[k].entry = 0
-    if tree.own != 0:
-        own = own_of(tree)
-        for k in range(first, first + count):
-            own[k].mean = 0.0
-    if tree.pooled != 0:
-        pooled = pooled_of(tree)
-        for k in range(first, first + count):
-            pooled[k].key = np.uint64(0)
-            pooled[k].total = 0.0
-            pooled[k].count = 0.0
-            pooled[k].home = 0
-    if tree.errors != 0:
-        errors = errors_of(tree)
-        for k in range(first, first + count):
-            errors[k].home = 0
-            errors[k].error = 0.0
-            errors[k].weight = 0.0
-            errors[k].total = 0.0
-            errors[k].count = 0.0
-    if tree.amaf != 0:
-        amaf = amaf_of(tree)
-        for k in range(first, first + count):
-            amaf[k].mean = 0.0
-            amaf[k].count = np.uint32(0)
+    zero_rows(tree, first, count)
     nodes[index].first_child = np.int32(first)
     nodes[index].num_visited = np.uint16(0)
     if tree.shared != 0:
@@ -110,45 +82,68 @@ def actions_of(program, slot):
 
 
 @compiled(inline=True)
-def _swap(tree, nodes, one, other):
-    # Nobody has visited either: they differ in action, prior and AMAF, and in what a memory may have said of them,
-    # which it says anew of all children of a path (`remember`) before anybody reads it.
-    action = nodes[one].action
-    prior = nodes[one].prior
-    nodes[one].action = nodes[other].action
-    nodes[one].prior = nodes[other].prior
-    nodes[other].action = action
-    nodes[other].prior = prior
-    if tree.amaf != 0:
-        amaf = amaf_of(tree)
-        mean = amaf[one].mean
-        count = amaf[one].count
-        amaf[one].mean = amaf[other].mean
-        amaf[one].count = amaf[other].count
-        amaf[other].mean = mean
-        amaf[other].count = count
+def swap_children(tree, nodes, a, b):
+    """Exchanges two unvisited children of a node."""
+    # Both are unvisited, so only action and prior differ, and the columns that follow an action.
+    action = nodes[a].action
+    prior = nodes[a].prior
+    nodes[a].action = nodes[b].action
+    nodes[a].prior = nodes[b].prior
+    nodes[b].action = action
+    nodes[b].prior = prior
+    swap_rows(tree, a, b)
 
 
 @compiled(inline=True)
-def enter_child(program, tree, index, wanted, rng):
-    """Index of the next child to visit, now counted as visited.
+def is_child(node, child, shared):
+    """Whether a selection rule's answer is a visited child of a node, or an unvisited one to enter.
 
-    It is the one that `wanted` says (`entering`), else (EXPAND) the first of those sorted, else drawn at random.
+    In a shared tree another thread may have entered that child since the rule looked.
+    """
+    first = np.int64(node.first_child)
+    unvisited = first + np.int64(node.num_visited)
+    if child == EXPAND:
+        return True
+    if child < 0:
+        return (first if shared else unvisited) <= entering(child) < first + np.int64(node.num_children)
+    return first <= child < unvisited
+
+
+@compiled(inline=True)
+def enter(program, tree, index, choice, rng):
+    """Enters a child of a node: the one that `choice` says, or the next. Returns it; 0: it has been entered before."""
+    node = nodes_of(tree)[index]
+    shared = tree.shared != 0
+    if shared and not claim(tree, index):
+        return np.int64(0)
+    child = np.int64(0)
+    gone = choice != EXPAND and entering(choice) < np.int64(node.first_child) + np.int64(node.num_visited)
+    if node.num_visited < node.num_children and not gone:
+        child = next_child(program, tree, node, choice, rng)
+    if shared:
+        release(tree, index)
+    return child
+
+
+@compiled(inline=True)
+def next_child(program, tree, node, choice, rng):
+    """The next child to visit, now counted as visited.
+
+    It is the one that `choice` says (`entering`), else (EXPAND) the first of those sorted, else drawn at random.
     """
     nodes = nodes_of(tree)
-    node = nodes[index]
     first = np.int64(node.first_child)
     visited = np.int64(node.num_visited)
-    chosen = first + visited
-    if wanted != EXPAND:
-        _swap(tree, nodes, chosen, entering(wanted))
+    child = first + visited
+    if choice != EXPAND:
+        swap_children(tree, nodes, child, entering(choice))
     elif program.sorted_children == 0 and not node.flags & PRIORS and np.int64(node.num_children) - visited > 1:
-        _swap(tree, nodes, chosen, chosen + np.int64(random_below(rng, np.int64(node.num_children) - visited)))
+        swap_children(tree, nodes, child, child + np.int64(random_below(rng, np.int64(node.num_children) - visited)))
     if tree.shared != 0:
-        enter_flight(tree, chosen)
+        enter_flight(tree, child)
         fence()
     node.num_visited = np.uint16(visited + 1)
-    return chosen
+    return child
 
 
 @compiled

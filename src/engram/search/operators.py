@@ -1,22 +1,29 @@
-"""Operators: small functions with named parameters, compiled once and called by address.
+"""Operators: small functions with parameters, compiled once and called by address.
 
 An operator is written as a plain function and a decorator that names its parameters:
 
     @selection(exploration=Parameter(1.0, low=0.0))
     def ucb1(tree, node, rng, parameters): ...
 
-`ucb1(exploration=0.5)` is the operator with its numbers; inside, `parameters.exploration` reads them.
-A parameter whose default is an array is a table: `table_at(parameters.steps, parameters.steps_size)`; a
-schedule (`schedules.py`) given for it is tabulated when the budget is known.
-One whose default is None is another operator or none: `parameters.mix` is its address (0: none) and
-`parameters.mix_parameters` that of its numbers, for `engram.native.jit.call`. `check=` may name a function
-of all values that refuses those that do not go together; `needs=("amaf",)` says which columns of the tree it reads.
+`ucb1(exploration=0.5)` is the operator with its numbers; inside, `parameters.exploration` reads them. A parameter is
+
+* a number: `Parameter(default, low, high)`;
+* a table: its default is an array; `table_at(parameters.steps, parameters.steps_size)` reads it. A schedule
+  (`schedules.py`) given for it is tabulated when the budget is known;
+* another operator or none: its default is None; `parameters.mix` is its address (0: none) and
+  `parameters.mix_parameters` that of its numbers, for `call`;
+* a record of the host: `Record(dtype)`; `record_at(parameters.store, dtype)` reads it, and `parameters.store_size` says
+  how many there are, for `carray`;
+* a column of the tree: a `Column`; `column_of(tree, parameters.amaf, amaf.dtype)` reads it.
+
+`check=` may name a function of all values that refuses those that do not go together; `threads=False` keeps the
+operator away from a tree that several threads share.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Union
 
@@ -29,16 +36,19 @@ from engram.native.intrinsics import pointer_at
 from engram.native.jit import Callback, compiled
 from engram.rng import rng_dtype
 from engram.search.schedules import Schedule
-from engram.search.tree import tree_dtype
+from engram.search.tree import OWN, Column, advice_dtype, column_of, tree_dtype
 
 _TREE = numba.from_dtype(tree_dtype)
 _RNG = numba.from_dtype(rng_dtype)
 _PATH = types.CPointer(int32)
 
 
-Value = Union[float, np.ndarray, Schedule, "Operator", None]
-COLUMNS = {"own", "amaf", "errors"}
-"""Columns of a tree that operators may ask for."""
+__all__ = [
+    "Column", "Definition", "Operator", "Parameter", "Record", "advice_dtype", "after_backup", "backup",
+    "before_backup", "column_of", "mix", "on_entered", "on_expanded", "on_leaf", "selection", "table_at",
+]  # fmt: skip
+
+Value = Union[float, np.ndarray, Schedule, Column, "Operator", None]
 Check = Callable[[dict[str, Value]], None]
 """Raises `InvalidParameter` for values that do not go together."""
 
@@ -52,14 +62,25 @@ class Parameter:
     high: float = math.inf
 
 
+@dataclass(frozen=True)
+class Record:
+    """Records that the host owns: an operator gets their address.
+
+    Args:
+      dtype: of the array that is given for the parameter; it lives as long as the operator.
+    """
+
+    dtype: np.dtype
+
+
 class Definition:
     """An operator without its numbers; call it with keyword arguments to give them.
 
     Attributes:
-      kind: the phase it belongs to, `selection`, `backup` or `mix`.
+      kind: the phase it belongs to, such as `selection`.
       name: how specifications write it.
-      needs: columns of the tree that searches with it keep for it.
-      parameters: name to `Parameter`, to the default table, or to None for an operator.
+      threads: it may work on a tree that several threads share.
+      parameters: name to `Parameter`, `Record`, `Column`, default table, or None for an operator.
     """
 
     def __init__(
@@ -70,17 +91,15 @@ class Definition:
         leading: tuple[Any, ...],
         parameters: Any,
         check: Check | None = None,
-        needs: tuple[str, ...] = (),
+        threads: bool = True,
     ):
-        if not set(needs) <= COLUMNS:
-            raise InvalidSpecification(f"an operator can need {', '.join(sorted(COLUMNS))} of a tree, not {needs}")
-        self.needs = needs
+        self.threads = threads
         self.check = check
         self.kind = kind
         self.name: str = function.__name__
         self.__doc__ = function.__doc__
         self.function = function
-        self.parameters: dict[str, Parameter | np.ndarray | None] = {
+        self.parameters: dict[str, Parameter | Record | Column | np.ndarray | None] = {
             key: Parameter(float(value)) if isinstance(value, (int, float)) else value
             for key, value in parameters.items()
         }
@@ -88,6 +107,10 @@ class Definition:
         for key, value in self.parameters.items():
             if isinstance(value, Parameter):
                 fields.append((key, np.float64))
+            elif isinstance(value, Column):
+                if not value.name:
+                    object.__setattr__(value, "name", key)
+                fields.append((key, np.int64))
             else:
                 fields += [(key, np.int64), (key + ("_parameters" if value is None else "_size"), np.int64)]
         self.dtype = np.dtype(fields or [("none", np.float64)])
@@ -108,6 +131,16 @@ class Definition:
             if declared is None:
                 if given is not None and not isinstance(given, Operator):
                     raise InvalidParameter(f"{self.name}: {key} must be an operator, not {given!r}")
+                chosen[key] = given
+                continue
+            if isinstance(declared, Column):
+                if given is not None and not (isinstance(given, Column) and given.dtype == declared.dtype):
+                    raise InvalidParameter(f"{self.name}: {key} must be a column of {declared.dtype}, not {given!r}")
+                chosen[key] = declared if given is None else given
+                continue
+            if isinstance(declared, Record):
+                if given is not None and not (isinstance(given, np.ndarray) and given.dtype == declared.dtype):
+                    raise InvalidParameter(f"{self.name}: {key} must be an array of {declared.dtype}, not {given!r}")
                 chosen[key] = given
                 continue
             if isinstance(declared, np.ndarray):
@@ -158,28 +191,48 @@ class Operator:
         return self.definition.callback.address
 
     @property
-    def needs(self) -> set[str]:
-        """Columns of the tree that it reads, or an operator among its parameters."""
-        inner = [value.needs for value in self.values.values() if isinstance(value, Operator)]
-        own = {"own"} if self.definition.kind == "mix" else set()  # what a mix mixes
-        return own.union(self.definition.needs, *inner)
+    def parts(self) -> tuple[Operator, ...]:
+        """This operator and those among its parameters, at any depth."""
+        inner = (value for value in self.values.values() if isinstance(value, Operator))
+        return (self, *(part for value in inner for part in value.parts))
 
-    def bind(self, budget: int | None = None) -> Bound:
-        """The numbers as the machine code reads them, schedules tabulated for a budget of simulations.
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Columns of the tree that it reads or writes, or an operator among its parameters; each once."""
+        columns = [value for part in self.parts for value in part.values.values() if isinstance(value, Column)]
+        mixes = [OWN for part in self.parts if part.definition.kind == "mix"]  # the means that a mix mixes
+        return tuple(dict.fromkeys(columns + mixes))
+
+    def bind(self, budget: int | None = None, columns: Sequence[Column] = ()) -> Bound:
+        """The parameters as the machine code reads them.
+
+        Args:
+          budget: of simulations, for schedules; None: not known.
+          columns: of the tree, in their places.
 
         Raises:
-          InvalidParameter: a schedule needs a budget and none is known.
+          InvalidParameter: a schedule needs a budget and none is known, or a record is missing.
         """
         record = np.zeros(1, self.definition.dtype)
         keep: list[Any] = []
         values = dict(self.values)
         for key, value in values.items():
             if isinstance(value, Operator):
-                inner = value.bind(budget)
+                inner = value.bind(budget, columns)
                 keep.append(inner)
                 record[key], record[key + "_parameters"] = value.address, inner.address
                 continue
+            if isinstance(value, Column):
+                record[key] = columns.index(value)
+                continue
             if value is None:
+                if isinstance(self.definition.parameters[key], Record):
+                    raise InvalidParameter(f"{self.definition.name}: {key} is missing, the record that it works on")
+                continue
+            if isinstance(self.definition.parameters[key], Record):
+                assert isinstance(value, np.ndarray)
+                keep.append(value)
+                record[key], record[key + "_size"] = value.ctypes.data, value.size
                 continue
             if isinstance(value, float):
                 record[key] = value
@@ -195,6 +248,8 @@ class Operator:
     def __repr__(self) -> str:
         inner = []
         for key, value in self.values.items():
+            if isinstance(value, Column) or isinstance(self.definition.parameters[key], Record):
+                continue
             if isinstance(value, np.ndarray):
                 inner.append(f"{key}=<{value.size} values>")
             else:
@@ -206,33 +261,38 @@ OPERATORS: dict[str, dict[str, Definition]] = {}
 """All operators by kind and name, the user's own among them: where specifications look."""
 
 
-def _kind(kind: str, returns: Any, leading: tuple[Any, ...]) -> Callable[..., Callable[[Any], Definition]]:
+def _kind(
+    kind: str, returns: Any, leading: tuple[Any, ...], threads: bool = True
+) -> Callable[..., Callable[[Any], Definition]]:
     def with_parameters(
-        check: Check | None = None, needs: tuple[str, ...] = (), **parameters: Any
+        check: Check | None = None, threads: bool = threads, **parameters: Any
     ) -> Callable[[Any], Definition]:
-        return lambda function: Definition(kind, function, returns, leading, parameters, check, needs)
+        return lambda function: Definition(kind, function, returns, leading, parameters, check, threads)
 
     return with_parameters
 
 
 selection = _kind("selection", int64, (_TREE, int64, _RNG))
 """Decorator of `rule(tree, node, rng, parameters) -> child`: the child of `node` to go on with, or `EXPAND`."""
-backup = _kind("backup", int64, (_TREE, _PATH, int64, float64))
+backup = _kind("backup", int64, (_TREE, _PATH, int64, float64), threads=False)
 """Decorator of `rule(tree, path, depth, value, parameters) -> 0`: takes the leaf's value up `path[depth] … path[0]`."""
 mix = _kind("mix", float64, (_TREE, int64, float64))
 """Decorator of `rule(tree, node, mean, parameters) -> value`: a node's value from its children's and its own mean."""
-recall = _kind("recall", int64, (_TREE, _PATH, int64, int64, int64))
-"""Decorator of `rule(tree, path, depth, state, embedding, parameters) -> 0`: what a memory says of the leaf."""
-remember = _kind("remember", int64, (_TREE, _PATH, int64, float64))
-"""Decorator of `rule(tree, path, depth, value, parameters) -> 0`: what a memory keeps of a finished simulation."""
 
-recognise = _kind("recognise", int64, (_TREE, int64, int64))
-"""Decorator of `rule(tree, node, state, parameters) -> 0`: speaks for those of a node's new children that are known."""
+# The hooks of an extension, in the order in which one simulation calls them; each returns 0, or -1 on failure.
+on_expanded = _kind("on_expanded", int64, (_TREE, int64, int64), threads=False)
+"""Decorator of `hook(tree, node, state, parameters) -> 0`: the node of this state has just got its children."""
+on_entered = _kind("on_entered", int64, (_TREE, _PATH, int64, int64), threads=False)
+"""Decorator of `hook(tree, path, depth, state, parameters) -> 0`: a first visit, where the game goes on."""
+on_leaf = _kind("on_leaf", int64, (_TREE, _PATH, int64, int64, int64), threads=False)
+"""Decorator of `hook(tree, path, depth, state, embedding, parameters) -> 0`: a leaf, before its evaluation."""
+before_backup = _kind("before_backup", int64, (_TREE, _PATH, int64, float64), threads=False)
+"""Decorator of `hook(tree, path, depth, value, parameters) -> 0`: nodes of the path are about to change."""
+after_backup = _kind("after_backup", int64, (_TREE, _PATH, int64, float64, int64), threads=False)
+"""Decorator of `hook(tree, path, depth, value, moves, parameters) -> 0`: the simulation is over.
 
-
-NO_RECORD = np.zeros(1)
-"""Default of a parameter that is a record called float64 (`Store.handle`): no table, but addresses of arrays are what
-the parameter record already knows how to carry, and keep alive."""
+`moves` is the address of the rollout's moves (`games.game.note`), for an extension with `rollout_moves`; else 0."""
+HOOKS = ("on_expanded", "on_entered", "on_leaf", "before_backup", "after_backup")
 
 
 @compiled(inline=True)

@@ -13,13 +13,15 @@ import numpy as np
 from engram import storage as durable
 from engram.errors import InvalidFile, InvalidParameter
 from engram.games.python_game import PythonGame
-from engram.search.tree import MOVED, PLAYER_1, error_dtype, memory_dtype, node_dtype
+from engram.search.extension import Persistence
+from engram.search.tree import PLAYER_1, node_dtype
 from engram.search.workspace import Workspace
 
 KIND = "tree"
-FORMAT = 1
-STORE = "store_"
-"""Before the names of a memory's arrays."""
+FORMAT = 2
+COLUMN = "column_"
+"""Before the names of the tree's arrays."""
+NODES = COLUMN + "nodes"
 _SLOT_FIELDS = ("depth", "replay", "done")
 
 
@@ -48,7 +50,7 @@ class SavedTree:
           InvalidFile: no such file, not a tree of this format, larger than `max_bytes`, or damaged.
         """
         about, arrays = _read(path, max_bytes)
-        return cls(about["game"], about["preset"], arrays["nodes"], tuple(about["action_names"]), about["diagram"])
+        return cls(about["game"], about["preset"], arrays[NODES], tuple(about["action_names"]), about["diagram"])
 
     @property
     def player(self) -> int:
@@ -60,8 +62,11 @@ def check_save(path: str | Path, work: Workspace) -> None:
     """Refuses what `save` would refuse; see `Search.check_save`."""
     if isinstance(work.game, PythonGame):
         raise InvalidParameter(f"{work.game.name}: its positions are Python objects, which a file cannot hold")
-    if work.memory is not None and work.memory.kept is None:
-        raise InvalidParameter("a tree is of use only beside its memory, and one that searches share is not saved")
+    for extension in work.extensions[0]:
+        if extension.store is not None and extension.persistence is None:
+            raise InvalidParameter(
+                f"{extension.name} of this search is shared or has no file form: its tree is not saved"
+            )
     if len(work.trees) > 1 or len(work.slots) > 1:
         raise InvalidParameter("a search with several trees or threads, or several leaves in flight, is not saved")
     durable.check_place(path)
@@ -71,7 +76,6 @@ def save(path: str | Path, work: Workspace) -> None:
     """Writes the one tree of a workspace; see `Search.save`."""
     check_save(path, work)
     game, tree = work.game, work.trees[0]
-    kept = None if work.memory is None else work.memory.kept
     about = {
         "format": FORMAT,
         "game": game.name,
@@ -81,11 +85,13 @@ def save(path: str | Path, work: Workspace) -> None:
         "action_names": [game.action_name(action) for action in range(game.num_actions)],
         "diagram": game.render(game.read(work.root_states[0])),
     }
-    arrays = {name: column[: tree.num_nodes] for name, column in tree.columns().items()}
+    arrays = {COLUMN + name: rows[: tree.num_nodes] for name, rows in tree.arrays().items()}
     places = {name: getattr(work, name)[0] for name in ("root_states", "paths")}
-    if kept is not None:
-        about["memory"], rows = kept.contents()
-        arrays |= {STORE + name: array for name, array in rows.items()}
+    states = {}
+    for prefix, extension in _stores(work):
+        states[prefix], rows = extension.state_dict()
+        arrays |= {prefix + name: array for name, array in rows.items()}
+    about["stores"] = states
     durable.save(path, KIND, about, arrays | places | {"rng": work.rngs["word"][0]})
 
 
@@ -96,10 +102,10 @@ def load(path: str | Path, work: Workspace, max_bytes: int) -> None:
     for what, found, wanted in (("game", about["game"], game.name), ("search", about["preset"], work.preset.text)):
         if found != wanted:
             raise InvalidFile(f"{path} holds a tree of the {what} {found}, not of {wanted}")
-    wanted_columns = {name: column.dtype for name, column in tree.columns().items()}
+    wanted_columns = {COLUMN + name: rows.dtype for name, rows in tree.arrays().items()}
     wanted_columns |= {"root_states": work.root_states.dtype, "paths": work.paths.dtype, "rng": np.dtype(np.uint64)}
     shapes = {"root_states": work.root_states[0].shape, "paths": work.paths[0].shape, "rng": (2,)}
-    count = len(arrays["nodes"])
+    count = len(arrays[NODES])
     for name, dtype in wanted_columns.items():
         fits = name in arrays and arrays[name].dtype == dtype and arrays[name].shape == shapes.get(name, (count,))
         if not fits:
@@ -108,35 +114,53 @@ def load(path: str | Path, work: Workspace, max_bytes: int) -> None:
         raise InvalidFile(
             f"{path} names {len(about['action_names']):,} actions, and {game.name} has {game.num_actions}"
         )
-    kept = None if work.memory is None else work.memory.kept
-    if len(work.slots) > 1 or (work.memory is not None and kept is None):
+    stores = _stores(work)
+    shared = any(extension.store is not None and extension.persistence is None for extension in work.extensions[0])
+    if len(work.slots) > 1 or shared:
         raise InvalidParameter(
             "a tree is loaded into a search with one thread, one leaf in flight, and no shared memory"
         )
-    if kept is None and "memory" in about:
-        raise InvalidFile(f"{path} holds a tree beside its memory, and this search has none")
+    if set(about["stores"]) != {prefix for prefix, _ in stores}:
+        raise InvalidFile(f"{path} holds a tree with other extensions than this search has")
+    for column in tree.columns:
+        fault = column.fault(arrays[COLUMN + column.name]) if column.fault is not None else None
+        if fault:
+            raise InvalidFile(f"{path} is not sound: {fault}")
+    for advice in tree.advice:
+        rows = arrays[COLUMN + advice.column.name]
+        if not ((np.abs(rows["value"]) <= 1.0 + 1e-6) & (rows["count"] >= 0.0) & np.isfinite(rows["count"])).all():
+            raise InvalidFile(f"{path} is not sound: advice on a node is not in [-1, 1]")
     if count > tree.max_nodes:
         raise InvalidFile(f"{path} holds {count:,} nodes, and this search is bounded to {tree.max_nodes:,}")
     buffer = game.new_buffer()
     buffer[:] = arrays["root_states"]
-    if game.to_play(game.read(buffer)) != int(arrays["nodes"][0]["flags"] & PLAYER_1):
+    if game.to_play(game.read(buffer)) != int(arrays[NODES][0]["flags"] & PLAYER_1):
         raise InvalidFile(f"{path} is not sound: its root is of another player than its position")
-    if kept is not None:
-        rows = {name.removeprefix(STORE): array for name, array in arrays.items() if name.startswith(STORE)}
-        kept.refill(about.get("memory", {}), rows, path)
+    for prefix, extension in stores:
+        own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+        extension.load_state_dict(about["stores"][prefix], own, path)
     while len(tree.nodes) < count:
         tree.grow()
     tree.clear()
-    for name, column in tree.columns().items():
-        column[:count] = arrays[name]
+    for name, rows in tree.arrays().items():
+        rows[:count] = arrays[COLUMN + name]
     tree.header["num_nodes"] = count
     tree.header["full"] = about["full"]
-    tree.header["stale"] = MOVED  # the table of transpositions lies in the order of the room that it had
+    tree.rebuild(moved=True)
     work.root_states[0] = buffer
     work.paths[0] = arrays["paths"]
     work.rngs["word"][0] = arrays["rng"]
     for name in _SLOT_FIELDS:
         work.slots[0][name] = about["slot"][name]
+
+
+def _stores(work: Workspace) -> list[tuple[str, Persistence]]:
+    """The extensions of a workspace that keep something beside the tree, and the prefix of each one's arrays."""
+    return [
+        (f"extension_{number}_", extension.persistence)
+        for number, extension in enumerate(work.extensions[0])
+        if extension.persistence is not None
+    ]
 
 
 def _read(path: str | Path, max_bytes: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -151,7 +175,15 @@ def _read(path: str | Path, max_bytes: int) -> tuple[dict[str, Any], dict[str, n
 
 def _fault(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str | None:
     """What compiled code would stumble over: a checksum says that a file is whole, not that it is a tree."""
-    kinds = {"game": str, "preset": str, "diagram": str, "action_names": list, "slot": dict, "full": bool}
+    kinds = {
+        "game": str,
+        "preset": str,
+        "diagram": str,
+        "action_names": list,
+        "slot": dict,
+        "full": bool,
+        "stores": dict,
+    }
     if any(not isinstance(about.get(key), kind) for key, kind in kinds.items()):
         return "its description is not complete"
     slot, paths = about["slot"], arrays.get("paths", np.zeros(0))
@@ -161,7 +193,7 @@ def _fault(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str | 
     done = slot.get("done")
     if not isinstance(done, int) or isinstance(done, bool) or not 0 <= done < 2**62:
         return "its description is not complete"
-    nodes = arrays.get("nodes")
+    nodes = arrays.get(NODES)
     if nodes is None or nodes.dtype != node_dtype or nodes.ndim != 1 or not len(nodes):
         return "it has no nodes, or nodes of another version of engram"
     first, children = nodes["first_child"].astype(np.int64), nodes["num_children"].astype(np.int64)
@@ -172,17 +204,8 @@ def _fault(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str | 
         return "it has an action that the game has not"
     if not (np.abs(nodes["value"]) <= 1.0 + 1e-6).all() or nodes["in_flight"].any() or nodes["claim"].any():
         return "a value is not in [-1, 1], or a simulation is still in flight"
-    errors = arrays.get("errors", np.zeros(0, error_dtype))
-    if errors.dtype != error_dtype or not ((errors["home"] >= 0) & (errors["home"] < len(nodes))).all():
-        return "its buckets are kept by a node that is not there"
-    if not isinstance(about.get("memory", {}), dict):
+    if any(not isinstance(state, dict) for state in about["stores"].values()):
         return "its description is not complete"
-    known = arrays.get("memory", np.zeros(0, memory_dtype))
-    held = len(arrays.get(STORE + "features", ()))
-    if known.dtype != memory_dtype or not ((known["entry"] >= 0) & (known["entry"] <= held)).all():
-        return "a node's entry in memory is not there"
-    if not ((np.abs(known["value"]) <= 1.0 + 1e-6) & (known["count"] >= 0.0) & np.isfinite(known["count"])).all():
-        return "what memory says of a node is not in [-1, 1]"
     if len(paths) and not ((paths >= 0) & (paths < math.inf)).all():
         return "its last path is not one"
     return None

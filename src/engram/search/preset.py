@@ -1,11 +1,9 @@
-"""What a preset is: a search put together, with a memory or without; `presets.py` puts the known ones together."""
+"""A preset: one search put together, rules and extensions."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from engram.errors import InvalidParameter, InvalidSpecification, check_whole
 from engram.games.game import Game
@@ -13,62 +11,10 @@ from engram.search import backup as backups
 from engram.search.decision import decision_rule
 from engram.search.evaluation import Evaluator
 from engram.search.expansion import Expansion
+from engram.search.extension import Maker
+from engram.search.extensions.proofs import proofs
+from engram.search.extensions.transpositions import transpositions
 from engram.search.operators import Operator
-from engram.storage import Kept
-
-
-def check_equivalence(equivalence: float) -> None:
-    """Refuses a k of a memory's weight λ that is none, in the words of its presets."""
-    if not 0.0 <= equivalence < math.inf:
-        raise InvalidParameter(f"equivalence must be 0 or more, not {equivalence}")
-
-
-@dataclass(frozen=True)
-class Memory:
-    """A memory in the search's loop: what it says of a leaf, and what it keeps of a simulation.
-
-    Args:
-      recall: operator called at each leaf that is evaluated, before that; writes the memory column; or None.
-      remember: operator called after each backup, or None.
-      equivalence: k ≥ 0 of λ = sqrt(k / (3N + k)), the weight of memory in selection; 0: none.
-      bias: b ≥ 0 of λ = N_M / (N + N_M + 4·N·N_M·b²), instead of that; None: not.
-      store: what the operators work on.
-      features: how positions become what it is asked about.
-      corrects: what it says of a node is how wrong the node's value is, and is added to it.
-      forget: called when a search forgets its tree for a new game; None: what is known then stays.
-      recognise: operator called when a node has got its children; it may enter those that it knows, or say what they
-        are worth.
-      backup: a backup rule that takes part in the memory, instead of the preset's; None: the preset's.
-      another: makes one more with the same operators, as this one was at first, for a tree beside this one's; None: all
-        trees share this one.
-      store_bytes: what each of these takes.
-      kept: how the file of a tree holds what this remembers beside it; None: such a tree is not saved.
-    """
-
-    recall: Operator | None = None
-    remember: Operator | None = None
-    equivalence: float = 3.0
-    bias: float | None = None
-    corrects: bool = False
-    store: Any = None
-    features: Any = None
-    forget: Callable[[], None] | None = None
-    recognise: Operator | None = None
-    backup: Operator | None = None
-    another: Callable[[], Memory] | None = None
-    store_bytes: int = 0
-    kept: Kept | None = None
-
-
-def of_positions(memory: Memory | None, text: str, purpose: str) -> Memory:
-    """The memory of the search `text`, if it is one of positions.
-
-    Raises:
-      InvalidSpecification: it is not; the sentence says what for it was wanted.
-    """
-    if memory is None or memory.features is None:
-        raise InvalidSpecification(f"{text} has no memory of positions to {purpose}; take memory_uct")
-    return memory
 
 
 @dataclass(frozen=True)
@@ -89,8 +35,7 @@ class Preset:
       prior: a function `(state, actions, count, weights) -> 0`, compiled with the game's record, that writes a
         weight ≥ 0 for each of `count` legal actions: `weights[actions[k]] = …`; or `game`: the game's own; or None.
       first_nodes: only so many nodes of a search, the first, are given priors; None: all.
-      memory: what similar positions, or the same moves elsewhere, say; or None; a function of the game makes one for
-        each search.
+      extensions: what the search carries beside its rules; a function of the game makes an extension for each search.
       solver: carry proven values up the tree, and end the search when the root's is proven.
       transpositions: nodes of the same position share their value in selection.
       num_leaves: simulations of one tree in flight for an evaluator, 1 to 1024.
@@ -110,7 +55,7 @@ class Preset:
     rollout_share: float = 0.0
     prior: Callable[..., int] | str | None = None
     first_nodes: int | None = None
-    memory: Memory | Callable[[Game], Memory] | None = None
+    extensions: tuple[Maker, ...] = ()
     solver: bool = False
     transpositions: bool = False
     num_leaves: int = 1
@@ -120,6 +65,7 @@ class Preset:
     text: str = "custom"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "extensions", tuple(self.extensions))
         decision_rule(self.decision)
         if self.rollout not in ("uniform", "heavy"):
             raise InvalidSpecification(f"rollout is 'uniform' or 'heavy', not {self.rollout!r}")
@@ -156,9 +102,10 @@ class Preset:
         if self.num_leaves > 1 and self.evaluator is None:
             raise InvalidParameter("num_leaves is for an evaluator, and there is none")
 
-    def memory_for(self, game: Game) -> Memory | None:
-        """The memory that one search of this game begins with, made anew where the preset makes one for each."""
-        return self.memory(game) if callable(self.memory) else self.memory
+    @property
+    def switched(self) -> tuple[Maker, ...]:
+        """The extensions that `solver` and `transpositions` spell; they come last, as others change what they carry."""
+        return (*([proofs()] if self.solver else []), *([transpositions] if self.transpositions else []))
 
     def __str__(self) -> str:
         return self.text

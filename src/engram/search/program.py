@@ -1,4 +1,4 @@
-"""What a kernel is told: which operators to call (`program`) and where one simulation lives (`slot`).
+"""The kernel's arguments: the operators to call (`program`), and one simulation in flight (`slot`).
 
 Both are records of addresses and numbers, so that the kernel is compiled once for all games and rules.
 """
@@ -8,33 +8,33 @@ from __future__ import annotations
 import numpy as np
 
 from engram.games.game import game_dtype
+from engram.search.operators import HOOKS
 
+MAX_HOOKS = 8
+
+hooks_dtype = np.dtype(
+    [
+        ("count", np.int64),
+        ("functions", np.int64, (MAX_HOOKS,)),  # addresses
+    ]
+)
 program_dtype = np.dtype(
     [
         ("game", game_dtype),
-        # the phases: addresses of operators; the parameters of some are a tree's own, and stand in its slots
-        ("selection", np.int64),
+        ("selection", np.int64),  # addresses of operators
         ("selection_parameters", np.int64),
+        ("backup", np.int64),  # its parameters may be a tree's own, and stand in the tree's slots
+        *((kind, hooks_dtype) for kind in HOOKS),
         ("evaluation", np.int64),  # (state, rng) -> value for player 0; 0: a rollout through play
         ("evaluation_writes", np.int64),  # 1: it takes the slot's `moves` too, and writes its own there
         ("waits", np.int64),  # 0, or WAITS or WAITS_FOR_PRIORS: leaves wait for an evaluator that answers batches
         ("rollout_share", np.float64),  # of a rollout in the value of a leaf that an evaluator has valued
         ("prior", np.int64),  # (state, actions, count, weights): weights of the legal actions; 0: none
-        ("backup", np.int64),
-        ("recall", np.int64),
-        ("remember", np.int64),
-        ("recognise", np.int64),
-        # expansion
         ("expand_after", np.int64),
         ("expand_all", np.int64),
-        ("solver", np.int64),  # 1: proven values are carried up
-        (
-            "sorted_children",
-            np.int64,
-        ),  # 1: unvisited children are entered in order; without, only where priors were given
+        ("sorted_children", np.int64),  # 1: unvisited children are entered in order; 0: only where they have priors
     ]
 )
-
 slot_dtype = np.dtype(
     [
         ("tree", np.int64),
@@ -43,24 +43,23 @@ slot_dtype = np.dtype(
         ("path", np.int64),  # address of int32 node indices
         ("actions", np.int64),  # address of int32 legal actions
         ("weights", np.int64),  # address of float32 weights by action, for `prior`; or 0
-        ("moves", np.int64),  # address of int32 moves of the rollout (games/moves.py), `max_depth` at most; or 0
-        ("first_player", np.int64),  # address of uint8 by action, scratch of AMAF; or 0
+        ("moves", np.int64),  # address of int32 moves of the rollout (`games.game.note`); or 0
         ("rng", np.int64),
-        # parameters of the operators that a memory may have: each tree its own, or all the same
+        # parameters of the operators that belong to the slot's tree
         ("backup_parameters", np.int64),
-        ("recall_parameters", np.int64),
-        ("remember_parameters", np.int64),
-        ("recognise_parameters", np.int64),
+        *((kind + "_parameters", np.int64, (MAX_HOOKS,)) for kind in HOOKS),
         ("max_depth", np.int64),
         ("depth", np.int64),  # of the leaf; path[0] is the root
         ("replay", np.int64),  # nodes of the path that the next simulation repeats (expand_all), or 0
+        ("forced", np.int64),  # 1: the path's last node enters its children in turn, without a rule
+        ("words", np.uint64, (2,)),  # of the generator when the simulation began
         ("sharers", np.int64),  # slots of this tree; with more than one, virtual loss keeps them apart
         ("status", np.int64),
         ("done", np.int64),  # simulations backed up since the search began
         ("budget", np.int64),  # simulations at which the slot's search ends
         ("stop_early", np.int64),
         ("priors_left", np.int64),  # nodes whose children may still be given priors
-        ("apart", np.int64, (16,)),  # a slot is a thread's own: two never share a line of the processor's cache
+        ("padding", np.int64, (16,)),  # a slot is a thread's own: two never share a line of the processor's cache
     ]
 )
 
@@ -72,4 +71,5 @@ OVER = 1  # the leaf is the end of a game: its value is known
 GROW = 2  # no room for children; nothing was changed
 COLLISION = 3  # the leaf is being evaluated for another slot; nothing was changed
 FINISHED = 4  # the budget is spent, the root is proven, or nothing can change the choice any more
+INNER = 5  # the node has children: the walk goes on
 FAILED = -1  # an operator reported failure

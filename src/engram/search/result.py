@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 PLAYERS = ("the first player", "the second player")
 
@@ -119,3 +122,49 @@ class SearchResult:
         if len(self.moves) > len(shown[:20]):
             lines.append(f"… and {len(self.moves) - len(shown[:20])} more moves")
         return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class RootMoves:
+    """The moves of a root, (A,) each: action, visits, value in [-1, 1] for the player to move, prior, proven or not.
+
+    And the first extension's advice on them: its value for the player to move, nan for none, and N_M; None where no
+    extension advises.
+    """
+
+    action: np.ndarray
+    visits: np.ndarray
+    value: np.ndarray
+    prior: np.ndarray
+    proven: np.ndarray
+    advice: np.ndarray | None = None
+    advice_count: np.ndarray | None = None
+
+
+def merged(roots: Sequence[RootMoves]) -> RootMoves:
+    """The moves of one root that several trees have searched: visits added, values by their visits, advice by N_M.
+
+    Source: Cazenave and Jouandeau, "On the parallelization of UCT", 2007 (single-run parallelization).
+    """
+    order = [np.argsort(root.action) for root in roots]
+    first = roots[0]
+
+    def of_all(name: str) -> np.ndarray:
+        return np.array([getattr(root, name)[rows] for root, rows in zip(roots, order, strict=True)], np.float64)
+
+    visits = of_all("visits")
+    value, total = _weighted(of_all("value"), visits)
+    advice, count = None, None
+    if all(root.advice is not None for root in roots):
+        advice, count = _weighted(of_all("advice"), of_all("advice_count"))
+        advice[count == 0.0] = np.nan
+    return type(first)(
+        first.action[order[0]], total.astype(np.uint32), value, first.prior[order[0]], first.proven[order[0]],
+        advice, count,
+    )  # fmt: skip
+
+
+def _weighted(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Means over (T, A) values by weights, 0 where these are 0, and the sums of the weights: (A,) each."""
+    total = weights.sum(axis=0)
+    return np.where(weights > 0.0, weights * values, 0.0).sum(axis=0) / np.where(total > 0.0, total, 1.0), total

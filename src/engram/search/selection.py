@@ -16,7 +16,7 @@ from engram.native.intrinsics import address_of, call
 from engram.native.jit import compiled
 from engram.rng import random_below, random_float
 from engram.search.operators import Operator, Parameter, Value, selection
-from engram.search.tree import EXPAND, PRIORS, amaf_of, entering, memory_of, nodes_of, sign_of, statistics
+from engram.search.tree import EXPAND, PRIORS, entering, nodes_of, sign_of, statistics
 
 
 @selection(exploration=Parameter(1.0, low=0.0), first_play_urgency=Parameter(math.inf))
@@ -162,131 +162,6 @@ def ucb1_prior(tree, node, rng, parameters):
     return best
 
 
-@selection(exploration=Parameter(0.3, low=0.0))
-def ucb1_memory(tree, node, rng, parameters):
-    """UCB1 in which a memory speaks for children that nobody has visited: the highest Q + c·sqrt(ln N(s) / (n + 1)).
-
-    Q of a visited child is its value blended with memory's; of one that nobody has visited it is memory's. Children of
-    which memory says nothing are entered first. Of several that nobody has visited and that are worth the same one is
-    drawn.
-
-    Args:
-      exploration: c ≥ 0, for values in [-1, 1].
-
-    Cost: all children are looked at, visited or not.
-    Source: Nijssen and Winands 2011 (progressive history), who try each child first.
-    """
-    nodes = nodes_of(tree)
-    parent = nodes[node]
-    first = np.uint64(parent.first_child)
-    unvisited = first + np.uint64(parent.num_visited)
-    end = first + np.uint64(parent.num_children)
-    if tree.memory == 0 and unvisited < end:
-        return EXPAND
-    sign = sign_of(parent)
-    total = np.float64(parent.visit_count) + np.float64(parent.in_flight)
-    scale = parameters.exploration * math.sqrt(math.log(max(total, 1.0)))
-    best = np.int64(EXPAND)
-    highest = -math.inf
-    alike = np.int64(0)  # unvisited children of the highest bound, of which one is drawn
-    for child in range(first, end):
-        if child < unvisited:
-            visits, value = statistics(tree, nodes, child, sign)
-            bound = value + scale / math.sqrt(visits + 1.0)
-            if bound > highest:
-                highest = bound
-                best = np.int64(child)
-            continue
-        known = memory_of(tree)[child]
-        bound = sign * known.value + scale if known.count > 0.0 else math.inf
-        if bound > highest:
-            highest = bound
-            best = entering(child)
-            alike = 1
-        elif bound == highest and alike > 0:
-            alike += 1
-            if np.int64(random_below(rng, alike)) == 0:
-                best = entering(child)
-    return best
-
-
-@compiled(inline=True)
-def amaf_weight(visits, count, equivalence, bias):
-    """β in [0, 1]: how much of a child's value is AMAF's, after so many visits and AMAF samples."""
-    if visits <= 0.0:
-        return 1.0
-    if not math.isnan(bias):
-        return count / (visits + count + 4.0 * visits * count * bias * bias)
-    return math.sqrt(equivalence / (3.0 * visits + equivalence))
-
-
-@selection(
-    needs=("amaf",),
-    exploration=Parameter(0.0, low=0.0),
-    equivalence=Parameter(1000.0, low=0.0, high=1e12),
-    bias=Parameter(math.nan, low=0.0),
-    strength=Parameter(0.0, low=0.0),
-    first_play_urgency=Parameter(math.inf),
-)
-def rave(tree, node, rng, parameters):
-    """RAVE: the child of the highest (1-β)·Q + β·Q̃ + c·sqrt(ln N(s) / (n + 1)), Q̃ its AMAF value.
-
-    β = sqrt(k/(3n + k)), or with a bias b of least mean squared error, β = ñ/(n + ñ + 4·n·ñ·b²), ñ AMAF samples; 1
-    where n = 0, 0 where ñ = 0.
-
-    Args:
-      exploration: c ≥ 0. equivalence: k ≥ 0, visits after which both weigh the same.
-      bias: b ≥ 0 of AMAF's win rate (half that of values); nan: the other schedule.
-      strength: starting visits of the likeliest move, as in `ucb1_prior`, where somebody gave priors.
-      first_play_urgency: bound of children of which neither visit nor AMAF nor prior says anything; inf: each first.
-        One of them is drawn.
-
-    Cost: all children are looked at, visited or not; and after each simulation O(children) a node of the path.
-    Source: Gelly and Silver 2007 and 2011. Deviation: n are the child's own visits, where they take the parent's.
-    """
-    nodes = nodes_of(tree)
-    column = amaf_of(tree)
-    parent = nodes[node]
-    first = np.uint64(parent.first_child)
-    unvisited = first + np.uint64(parent.num_visited)
-    end = first + np.uint64(parent.num_children)
-    sign = sign_of(parent)
-    likeliest = highest_prior(nodes, parent) if parameters.strength > 0.0 else 0.0
-    total = np.float64(parent.visit_count) + np.float64(parent.in_flight)
-    scale = parameters.exploration * math.sqrt(math.log(max(total, 1.0)))
-    best = np.int64(EXPAND)
-    highest = -math.inf
-    unknown = np.int64(0)
-    for child in range(first, end):
-        visits = 0.0
-        value = 0.0
-        if child < unvisited:
-            visits, value = statistics(tree, nodes, child, sign)
-        if likeliest > 0.0:
-            prior = np.float64(nodes[child].prior)
-            visits, value = with_starting_visits(visits, value, prior, likeliest, parameters.strength)
-        count = np.float64(column[child].count)
-        if count > 0.0:
-            weight = amaf_weight(visits, count, parameters.equivalence, parameters.bias)
-            if weight > 0.0 and value > -math.inf:
-                value += weight * (sign * column[child].mean - value)
-        elif visits <= 0.0:
-            unknown += 1
-            continue
-        bound = value + scale / math.sqrt(visits + 1.0)
-        if bound > highest:
-            highest = bound
-            best = np.int64(child) if child < unvisited else entering(child)
-    if unknown > 0 and parameters.first_play_urgency > highest:
-        drawn = np.int64(random_below(rng, unknown)) if unknown > 1 else np.int64(0)
-        for child in range(unvisited, end):
-            if column[child].count == 0 and (likeliest == 0.0 or nodes[child].prior == 0.0):
-                if drawn == 0:
-                    return entering(child)
-                drawn -= 1
-    return best
-
-
 @selection(epsilon=Parameter(0.1, low=0.0, high=1.0), first_play_urgency=Parameter(math.inf))
 def epsilon_greedy(tree, node, rng, parameters):
     """With probability ε a child drawn uniformly, else the one of the highest value.
@@ -354,6 +229,7 @@ def _has_a_rule(values: dict[str, Value]) -> None:
 
 @selection(
     check=_has_a_rule,
+    threads=False,
     selection=None,
     coefficient=Parameter(1.0, low=0.0, high=1e9),
     exponent=Parameter(0.5, low=0.0, high=1.0),

@@ -1,7 +1,11 @@
-"""The tree: one flat array of 32-byte nodes, and optional columns beside it.
+"""The tree: one flat array of 32-byte nodes, and columns beside it.
 
 Children of a node lie side by side, visited ones first in the order of their first visit (or, with
 priors, of their prior), so that a selection rule reads one short run of memory. Node 0 is the root.
+
+A column is a record for every node, which an operator declares as a parameter (`operators.py`). The tree allocates,
+zeroes, grows, compacts, saves and frees all columns alike. The core itself reads two kinds of column: `OWN`, which the
+backup keeps for a mix, and those from which `statistics` takes a child's value: pooled sums and advice.
 
 Point of view: every value in the tree is for player 0. A rule turns it with `sign_of(node)`, +1 where
 player 0 moves and -1 where player 1 does; games in which a player moves twice need no special care.
@@ -10,15 +14,18 @@ player 0 moves and -1 where player 1 does; games in which a player moves twice n
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numba import carray
 
 from engram.errors import InvalidParameter
-from engram.native.intrinsics import pointer_at
+from engram.native.intrinsics import dtype_holder, pointer_at
 from engram.native.jit import compiled
-from engram.search.buckets import put_back, take_out
 
+MAX_COLUMNS = 16
 node_dtype = np.dtype(
     [
         ("value", np.float64),  # backed-up value V in [-1, 1] for player 0; of a terminal node, its outcome
@@ -33,12 +40,10 @@ node_dtype = np.dtype(
         ("claim", np.uint8),  # 1 while a thread that shares the tree changes its children
     ]
 )
-memory_dtype = np.dtype(
+advice_dtype = np.dtype(
     [
-        ("value", np.float64),  # what similar positions, or the same move elsewhere, say, in [-1, 1] for player 0
-        ("count", np.float64),  # N_M, the weight of their evaluations; 0: nothing known
-        ("entry", np.int32),  # 1 + the memory's row for this position; 0: none
-        ("generation", np.uint32),  # of that row when it was entered: another one means it was replaced
+        ("value", np.float64),  # what an extension says that a node is worth, in [-1, 1] for player 0
+        ("count", np.float64),  # N_M ≥ 0, the weight of its evidence; 0: it says nothing
     ]
 )
 own_dtype = np.dtype(
@@ -47,64 +52,45 @@ own_dtype = np.dtype(
         ("first", np.float64),  # the node's own first evaluation, for player 0
     ]
 )
-amaf_dtype = np.dtype(
-    [
-        (
-            "mean",
-            np.float64,
-        ),  # value for player 0 of simulations in which its move was played later
-        ("count", np.uint32),  # how many
-        ("unused", np.uint32),
-    ]
-)
 pooled_dtype = np.dtype(
     [
-        ("key", np.uint64),  # hash of the node's position
-        ("total", np.float64),  # at its home: Σ N·V for player 0 over all nodes of the position
+        ("key", np.uint64),  # what the nodes of a pool have in common
+        ("total", np.float64),  # at its home: Σ N·V for player 0 over all nodes of the pool
         ("count", np.float64),  # at its home: Σ N
-        ("home", np.int32),  # node that keeps the sums of its position; 0: it shares with nobody
-        ("bucket", np.int32),  # a place of the table from key to node, nothing to do with this node; 0: empty
+        ("home", np.int64),  # node that keeps the sums of its pool; 0: it is in none
     ]
 )
-error_dtype = np.dtype(
+advising_dtype = np.dtype(
     [
-        ("key", np.uint64),  # of the node's bucket, see `bias_correction.py`
-        ("total", np.float64),  # at its home: Σ weighted errors for player 0 of the nodes in the bucket
-        ("count", np.float64),  # at its home: Σ weights
-        ("home", np.int32),  # node that keeps the sums of its bucket; 0: it is in none
-        ("bucket", np.int32),  # a place of the table from key to node, as in `pooled_dtype`
-        ("error", np.float64),  # its own part of the total
-        ("weight", np.float64),  # its own part of the count
+        ("column", np.int64),  # address of a column of advice
+        ("equivalence", np.float64),  # k of λ = sqrt(k / (3N + k))
+        ("bias", np.float64),  # b of λ = N_M / (N + N_M + 4·N·N_M·b²), used instead where it is not nan
+        ("corrects", np.int64),  # 1: λ of the advice is added to the node's value, not blended with it
     ]
 )
 tree_dtype = np.dtype(
     [
         ("nodes", np.int64),  # address of `capacity` nodes
-        ("memory", np.int64),  # address of as many `memory_dtype`, or 0
-        ("own", np.int64),  # address of as many `own_dtype`, or 0
-        ("amaf", np.int64),  # address of as many `amaf_dtype`, or 0
-        ("pooled", np.int64),  # address of as many `pooled_dtype`, or 0
-        ("errors", np.int64),  # address of as many `error_dtype`, or 0
-        ("stale", np.int64),  # 0, or GROWN or MOVED: the tables of these two are not right any more
+        ("own", np.int64),  # address of the column `OWN`, or 0
+        ("pooled", np.int64),  # address of the column `POOLED`, or 0
+        ("advice", np.int64),  # address of `num_advice` records of `advising_dtype`
+        ("num_advice", np.int64),
         ("capacity", np.int64),
         ("num_nodes", np.int64),
         ("max_nodes", np.int64),
         ("full", np.int64),  # 1 once an expansion was left out for want of room
-        ("equivalence", np.float64),  # k of the memory's weight sqrt(k / (3N + k))
-        ("corrects", np.int64),  # 1: a memory's value is added to the node's, not blended with it
-        ("shared", np.int64),  # 1: several threads, see `sharing.py`
-        ("bias", np.float64),  # b of the weight N_M / (N + N_M + 4·N·N_M·b²), used instead where it is ≥ 0
+        ("shared", np.int64),  # 1: several threads, see `threads.py`
+        ("num_columns", np.int64),
+        ("num_following", np.int64),  # the first so many columns follow a node's action
+        ("columns", np.int64, (MAX_COLUMNS,)),  # addresses
+        ("row_bytes", np.int64, (MAX_COLUMNS,)),  # bytes that a new node zeroes
     ]
 )
-
-_COLUMNS = ("memory", "own", "amaf", "pooled", "errors")
 
 PLAYER_1 = 1
 TERMINAL = 2
 PROVEN = 4
-PRIORS = 8  # somebody gave its children their priors
-GROWN = 1
-MOVED = 2
+PRIORS = 8  # its children were given priors
 EXPAND = -1
 """What a selection rule returns to enter the next child that nobody has visited."""
 
@@ -122,33 +108,35 @@ def nodes_of(tree):
 
 
 @compiled(inline=True)
-def memory_of(tree):
-    """The memory column of a tree that has one."""
-    return carray(pointer_at(tree.memory, memory_dtype), (tree.capacity,))
+def column_of(tree, place, dtype):
+    """A column as an array of `dtype`: `column_of(tree, parameters.NAME, column.dtype)`."""
+    return carray(pointer_at(tree.columns[place], dtype), (tree.capacity,))
 
 
 @compiled(inline=True)
 def own_of(tree):
-    """The column of own means of a tree that has one."""
+    """The column `OWN` of a tree that has it."""
     return carray(pointer_at(tree.own, own_dtype), (tree.capacity,))
 
 
-@compiled(inline=True)
-def amaf_of(tree):
-    """The AMAF column of a tree that has one."""
-    return carray(pointer_at(tree.amaf, amaf_dtype), (tree.capacity,))
+@compiled
+def zero_rows(tree, first, count):
+    """Zeroes the rows of new nodes in all columns."""
+    for place in range(tree.num_columns):
+        width = tree.row_bytes[place]
+        carray(pointer_at(tree.columns[place] + first * width, np.uint8), (count * width,))[:] = np.uint8(0)
 
 
-@compiled(inline=True)
-def pooled_of(tree):
-    """The column of transpositions of a tree that has one."""
-    return carray(pointer_at(tree.pooled, pooled_dtype), (tree.capacity,))
-
-
-@compiled(inline=True)
-def errors_of(tree):
-    """The column of errors of a tree that has one."""
-    return carray(pointer_at(tree.errors, error_dtype), (tree.capacity,))
+@compiled
+def swap_rows(tree, a, b):
+    """Exchanges the rows of two unvisited nodes in the columns that follow a node's action."""
+    for place in range(tree.num_following):
+        words = tree.row_bytes[place] >> 3
+        rows = carray(pointer_at(tree.columns[place], np.uint64), (tree.capacity * words,))
+        for word in range(words):
+            value = rows[a * words + word]
+            rows[a * words + word] = rows[b * words + word]
+            rows[b * words + word] = value
 
 
 @compiled(inline=True)
@@ -158,19 +146,46 @@ def sign_of(node):
 
 
 @compiled(inline=True)
-def memory_weight(tree, visits, count):
-    """λ in [0, 1]: how much of a child's value is memory's, after N visits and N_M > 0 of memory; 0 as N grows."""
-    if tree.bias >= 0.0:
-        return count / (visits + count + 4.0 * visits * count * tree.bias * tree.bias)
-    return math.sqrt(tree.equivalence / (3.0 * visits + tree.equivalence))
+def blend_weight(visits, count, equivalence, bias):
+    """λ in [0, 1]: the share of other evidence in a child's value, after N visits and N_M > 0 of that evidence.
+
+    N_M / (N + N_M + 4·N·N_M·b²) with a bias b; without, where b is nan, sqrt(k / (3N + k)). Both fall to 0 as N grows.
+    """
+    if visits <= 0.0:
+        return 1.0
+    if not math.isnan(bias):
+        return count / (visits + count + 4.0 * visits * count * bias * bias)
+    return math.sqrt(equivalence / (3.0 * visits + equivalence))
+
+
+@compiled(inline=True)
+def advice_at(tree, number, child):
+    """What the extension of this number says of a node."""
+    advising = carray(pointer_at(tree.advice, advising_dtype), (tree.num_advice,))[number]
+    return carray(pointer_at(advising.column, advice_dtype), (tree.capacity,))[child]
+
+
+@compiled
+def with_advice(tree, child, sign, visits, value):
+    """A value for the player of a sign, blended with the advice of each extension in turn."""
+    for number in range(tree.num_advice):
+        advising = carray(pointer_at(tree.advice, advising_dtype), (tree.num_advice,))[number]
+        advice = advice_at(tree, number, child)
+        if advice.count > 0.0:
+            weight = blend_weight(visits, advice.count, advising.equivalence, advising.bias)
+            if advising.corrects != 0:
+                value = min(1.0, max(-1.0, value + weight * sign * advice.value))
+            else:
+                value = (1.0 - weight) * value + weight * sign * advice.value
+    return value
 
 
 @compiled(inline=True)
 def statistics(tree, nodes, child, sign):
     """(visits, Q) of a visited child for the player whose sign is given.
 
-    Simulations in flight count as visits that were lost (virtual loss), so that a batch spreads; a
-    memory's value is blended in where it knows something; with transpositions Q is that of the position.
+    Simulations in flight count as visits that were lost (virtual loss), so that a batch spreads. Where nodes are
+    pooled, Q is that of the pool. Advice is blended in where an extension has any.
     A proven loss is worth -inf: no rule enters it while there is another move.
     """
     visits = np.float64(nodes[child].visit_count)
@@ -180,18 +195,12 @@ def statistics(tree, nodes, child, sign):
             value = -math.inf
     else:
         if tree.pooled != 0:
-            column = pooled_of(tree)
-            home = column[column[child].home]
-            if column[child].home != 0 and home.count > 0.0:
+            pools = carray(pointer_at(tree.pooled, pooled_dtype), (tree.capacity,))
+            home = pools[pools[child].home]
+            if pools[child].home != 0 and home.count > 0.0:
                 value = sign * (home.total / home.count)
-        if tree.memory != 0:
-            entry = memory_of(tree)[child]
-            if entry.count > 0.0:
-                weight = memory_weight(tree, visits, entry.count)
-                if tree.corrects != 0:
-                    value = min(1.0, max(-1.0, value + weight * sign * entry.value))
-                else:
-                    value = (1.0 - weight) * value + weight * sign * entry.value
+        if tree.num_advice != 0:
+            value = with_advice(tree, child, sign, visits, value)
     if nodes[child].in_flight != 0:
         waiting = np.float64(nodes[child].in_flight)
         value = (value * visits - waiting) / (visits + waiting)
@@ -200,8 +209,8 @@ def statistics(tree, nodes, child, sign):
 
 
 @compiled
-def keep_subtree(old, child, new):
-    """Copies the subtree under `child` to the start of `new`; returns its number of nodes. O(nodes kept)."""
+def compact_subtree(old, child, new):
+    """Copies the subtree under `child` to the start of `new`; returns its number of nodes. O(nodes copied)."""
     new[0] = old[child]
     count = 1
     at = 0
@@ -217,10 +226,8 @@ def keep_subtree(old, child, new):
 
 
 @compiled
-def keep_column(nodes, child, old, new):
-    """Copies what a column holds for the subtree under `child`, in the order of `keep_subtree`."""
-    new[0] = old[child]
-    order = np.empty(len(new), np.int64)
+def subtree_order(nodes, child, order):
+    """Writes where each node of the subtree under `child` stood, in the order of `compact_subtree`."""
     order[0] = child
     count = 1
     at = 0
@@ -229,7 +236,6 @@ def keep_column(nodes, child, old, new):
         first = nodes[node].first_child
         if first > 0:
             for k in range(np.int64(nodes[node].num_children)):
-                new[count] = old[first + k]
                 order[count] = first + k
                 count += 1
         at += 1
@@ -259,55 +265,118 @@ def subtree_size(nodes, child):
     return count
 
 
+@dtype_holder
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A record for every node of a tree, which operators share by sharing this object.
+
+    Args:
+      dtype: of one node's record, a multiple of 8 bytes. A new node has zeros.
+      name: for files and pages; default that of the first operator's parameter that declares it.
+      follows_action: the record goes along when two unvisited children change places.
+      new_nodes: zero the rows of new nodes; False: a table whose places have nothing to do with nodes.
+      rebase: host function `(rows, moved)`, called with the rows in use before a subtree becomes the tree (False), and
+        with the rows kept after it (True).
+      rebuild: host function `(tree, moved)`, called after the arrays have grown, and after nodes have moved.
+      threads: several threads may write it at once; else a search whose threads share a tree is refused.
+      header: the field of the tree's record that holds the column's address too, for what the core itself reads.
+      keeper: makes the extension that writes the column for a game, where a search reads it and has no such extension.
+      fault: `(rows) -> sentence or None` for rows from a file: what compiled code would stumble over.
+    """
+
+    dtype: np.dtype
+    name: str = ""
+    follows_action: bool = False
+    new_nodes: bool = True
+    rebase: Callable[[np.ndarray, bool], None] | None = None
+    rebuild: Callable[[Tree, bool], None] | None = None
+    threads: bool = False
+    header: str | None = None
+    keeper: Callable[[Any], Any] | None = None
+    fault: Callable[[np.ndarray], str | None] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", np.dtype(self.dtype))
+        if self.new_nodes and self.dtype.itemsize % 8:
+            raise InvalidParameter(
+                f"column {self.name}: a record takes a multiple of 8 bytes, not {self.dtype.itemsize}; add a field"
+            )
+
+
+OWN = Column(own_dtype, "own", threads=True, header="own")
+"""Means before `mix`, kept by the backup for every search with a mix."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What an extension says of the children of a node, and the share λ that selection takes of it.
+
+    Args:
+      column: of `advice_dtype`, which the extension writes.
+      equivalence: k ≥ 0 of λ = sqrt(k / (3N + k)); 0: none.
+      bias: b ≥ 0 of λ = N_M / (N + N_M + 4·N·N_M·b²) instead, of least mean squared error if the advice is wrong by b;
+        None: not.
+      corrects: the advice says how wrong the node's value is; λ of it is added to the value.
+
+    Raises:
+      InvalidParameter: a number out of range, or a column of another kind.
+    """
+
+    column: Column
+    equivalence: float = 3.0
+    bias: float | None = None
+    corrects: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.equivalence < math.inf:
+            raise InvalidParameter(f"equivalence must be 0 or more, not {self.equivalence}")
+        if self.bias is not None and not 0.0 <= self.bias < math.inf:
+            raise InvalidParameter(f"bias must be 0 or more, not {self.bias}")
+        if self.column.dtype != advice_dtype:
+            raise InvalidParameter(f"column {self.column.name} holds no advice: its dtype is not advice_dtype")
+
+
 class Tree:
     """The arrays of one tree, grown as needed up to a bound that is kept.
 
     Args:
       num_actions: of the game; a node's children never number more.
       max_nodes: bound on the nodes, ≥ 1 + num_actions.
-      memory: keep the memory column (24 bytes a node more), weighed by `equivalence` k, or by `bias` b if ≥ 0;
-        with `corrects` its value is added to the node's, in part, instead of taking its place in part.
-      own: keep the column of means that a mixing backup needs (16 bytes a node more).
-      amaf: keep the AMAF column that RAVE needs (16 bytes a node more).
-      pooled: keep the column of transpositions (32 bytes a node more).
-      errors: keep the column that bias correction needs (48 bytes a node more).
+      columns: kept beside the nodes.
+      advice: what `statistics` blends in, in this order; its columns are among `columns`.
+
+    Attributes:
+      nodes: (capacity,) of `node_dtype`.
+      columns: those that follow a node's action first; a parameter of an operator holds a column's place here.
+
+    Raises:
+      InvalidParameter: too small a bound, or more than 16 columns.
     """
 
-    def __init__(
-        self,
-        num_actions: int,
-        max_nodes: int,
-        *,
-        memory: bool = False,
-        own: bool = False,
-        amaf: bool = False,
-        pooled: bool = False,
-        errors: bool = False,
-        equivalence: float = 0.0,
-        bias: float = -1.0,
-        corrects: bool = False,
-    ):
+    def __init__(self, num_actions: int, max_nodes: int, columns: Sequence[Column] = (), advice: Sequence[Advice] = ()):
         if max_nodes < 1 + num_actions:
             raise InvalidParameter(f"a tree of {max_nodes} nodes cannot hold a root and its {num_actions} children")
+        self.columns = ordered(columns)
         self.max_nodes = max_nodes
-        self.header = np.zeros(1, tree_dtype)
-        self.header["max_nodes"] = max_nodes
-        self.header["equivalence"] = equivalence
-        self.header["bias"] = bias
-        self.header["corrects"] = corrects
+        self.advice = tuple(advice)
+        self._advising = np.zeros(len(advice), advising_dtype)
+        for row, rule in zip(self._advising, advice, strict=True):
+            row["equivalence"], row["corrects"] = rule.equivalence, rule.corrects
+            row["bias"] = math.nan if rule.bias is None else rule.bias
         capacity = min(max_nodes, max(1024, 4 * (num_actions + 1)))
         self.nodes = np.zeros(capacity, node_dtype)
-        self.memory = np.zeros(capacity, memory_dtype) if memory else None
-        self.own = np.zeros(capacity, own_dtype) if own else None
-        self.amaf = np.zeros(capacity, amaf_dtype) if amaf else None
-        self.pooled = np.zeros(capacity, pooled_dtype) if pooled else None
-        self.errors = np.zeros(capacity, error_dtype) if errors else None
-        self._publish()
+        self._rows = [np.zeros(capacity, column.dtype) for column in self.columns]
+        self.header = np.zeros(1, tree_dtype)
+        self.header["max_nodes"] = max_nodes
+        self.header["num_columns"] = len(self.columns)
+        self.header["num_following"] = sum(column.follows_action for column in self.columns)
+        for place, column in enumerate(self.columns):
+            self.header["row_bytes"][0, place] = column.dtype.itemsize if column.new_nodes else 0
         self.clear()
 
     @property
     def num_nodes(self) -> int:
-        """Nodes in use, children that nobody has visited included."""
+        """Nodes in use, unvisited children included."""
         return int(self.header["num_nodes"][0])
 
     @property
@@ -315,97 +384,128 @@ class Tree:
         """Whether an expansion was left out because the bound was reached."""
         return bool(self.header["full"][0])
 
-    @staticmethod
-    def bytes_a_node(
-        memory: bool = False, own: bool = False, amaf: bool = False, pooled: bool = False, errors: bool = False
-    ) -> int:
-        """Memory that a node takes."""
-        columns = memory * memory_dtype.itemsize + own * own_dtype.itemsize + amaf * amaf_dtype.itemsize
-        return node_dtype.itemsize + columns + pooled * pooled_dtype.itemsize + errors * error_dtype.itemsize
+    def rows(self, column: Column) -> np.ndarray:
+        """(capacity,) the records of a column."""
+        return self._rows[self.columns.index(column)]
 
     def clear(self) -> None:
-        """Forgets everything but the room."""
+        """Empties the tree but keeps its room."""
         self.nodes[0] = np.zeros((), node_dtype)
-        for column in (self.memory, self.own, self.amaf):
-            if column is not None:
-                column[0] = np.zeros((), column.dtype)
-        for name in ("pooled", "errors"):
-            column = getattr(self, name)
-            if column is not None:
-                setattr(self, name, np.zeros(len(self.nodes), column.dtype))  # its table lies all over it
+        for place, column in enumerate(self.columns):
+            if column.new_nodes:
+                self._rows[place][0] = np.zeros((), column.dtype)
+            else:
+                self._rows[place] = np.zeros(len(self.nodes), column.dtype)
         self._publish()
-        self.header["stale"] = 0
         self.header["num_nodes"] = 1
         self.header["full"] = 0
 
-    def columns(self) -> dict[str, np.ndarray]:
-        """All arrays by name, one entry a node each: the nodes and the columns that this tree has."""
-        columns = {name: getattr(self, name) for name in ("nodes", *_COLUMNS)}
-        return {name: column for name, column in columns.items() if column is not None}
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All arrays by name, one entry a node each: `nodes`, then the columns; `name.2` is the second of one name."""
+        arrays = {"nodes": self.nodes}
+        for column, rows in zip(self.columns, self._rows, strict=True):
+            number = sum(name.rpartition(".")[0] == column.name or name == column.name for name in arrays)
+            arrays[f"{column.name}.{number + 1}" if number else column.name] = rows
+        return arrays
 
     def grow(self) -> None:
         """Doubles the room, up to the bound."""
         capacity = min(self.max_nodes, 2 * len(self.nodes))
-        for name in list(self.columns()):  # names alone: a reference held here would make a copy of each
-            self._resize(name, capacity)
-        self.header["stale"] = max(GROWN, int(self.header["stale"][0]))
+        # In place the system moves pages: old and new never lie side by side. NumPy refuses where a view exists.
+        try:
+            self.nodes.resize(capacity)
+        except ValueError:
+            self.nodes = _enlarged(self.nodes, capacity)
+        for place in range(len(self._rows)):
+            try:
+                self._rows[place].resize(capacity)
+            except ValueError:
+                self._rows[place] = _enlarged(self._rows[place], capacity)
         self._publish()
+        self.rebuild(moved=False)
+
+    def rebuild(self, *, moved: bool) -> None:
+        """Lets the columns mend what depends on where rows lie."""
+        for column in self.columns:
+            if column.rebuild is not None:
+                column.rebuild(self, moved)
 
     def children(self, node: int = 0) -> np.ndarray:
         """The children of a node, a view of the array."""
         first = int(self.nodes[node]["first_child"])
         return self.nodes[first : first + int(self.nodes[node]["num_children"])] if first else self.nodes[:0]
 
-    def remembered(self, sign: float) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]:
-        """V̂_M of the root's children for the player of a sign, NaN where nothing is known, and N_M; None: no memory."""
-        if self.memory is None:
+    def root_advice(self, sign: float) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]:
+        """The first extension's advice on the root's children: value for the player of a sign, nan for none, and N_M.
+
+        None where no extension advises.
+        """
+        if not self.advice:
             return None, None
         first = int(self.nodes[0]["first_child"])
-        known = self.memory[first : first + int(self.nodes[0]["num_children"])]
-        return np.where(known["count"] > 0.0, sign * known["value"], np.nan), known["count"].astype(np.float64)
+        rows = self.rows(self.advice[0].column)[first : first + int(self.nodes[0]["num_children"])]
+        return np.where(rows["count"] > 0.0, sign * rows["value"], np.nan), rows["count"].astype(np.float64)
 
     def descend(self, action: int) -> bool:
-        """Makes the root's child by `action` the root and keeps what is below it; False if there is none."""
+        """Makes the root's child by `action` the root and keeps the subtree below; False if there is none."""
         children = self.children()
-        found = np.flatnonzero(children["action"] == action)
-        if not len(found) or children["visit_count"][found[0]] == 0:
+        places = np.flatnonzero(children["action"] == action)
+        if not len(places) or children["visit_count"][places[0]] == 0:
             return False
-        child = int(self.nodes[0]["first_child"]) + int(found[0])
+        child = int(self.nodes[0]["first_child"]) + int(places[0])
         size = subtree_size(self.nodes, child)
         capacity = min(self.max_nodes, max(2 * size, 1024, 4 * (int(self.nodes[0]["num_children"]) + 1)))
-        kept = np.zeros(capacity, node_dtype)
-        keep_subtree(self.nodes, child, kept)
-        if self.errors is not None:
-            take_out(self.errors[: self.num_nodes])
-        for name in _COLUMNS:
-            column = getattr(self, name)
-            if column is not None:
-                moved = np.zeros(capacity, column.dtype)
-                keep_column(self.nodes, child, column, moved[:size])
-                setattr(self, name, moved)
-        if self.errors is not None:
-            put_back(self.errors[:size])
-        self.nodes = kept
-        self.header["stale"] = MOVED
+        order = np.empty(size if self.columns else 0, np.int64)
+        if self.columns:
+            subtree_order(self.nodes, child, order)
+        for place, column in enumerate(self.columns):
+            if column.rebase is not None:
+                column.rebase(self._rows[place][: self.num_nodes], False)
+            rows = np.zeros(capacity, column.dtype)
+            if column.new_nodes:
+                rows[:size] = self._rows[place][order]
+            if column.rebase is not None:
+                column.rebase(rows[:size], True)
+            self._rows[place] = rows
+        nodes = np.zeros(capacity, node_dtype)
+        compact_subtree(self.nodes, child, nodes)
+        self.nodes = nodes
         self.header["num_nodes"] = size
         self.header["full"] = 0
         self._publish()
+        self.rebuild(moved=True)
         return True
-
-    def _resize(self, name: str, capacity: int) -> None:
-        try:
-            getattr(self, name).resize(capacity)  # the system moves pages: never old and new side by side
-        except ValueError:  # somebody holds a view of it, which must stay what it was
-            column = getattr(self, name)
-            larger = np.zeros(capacity, column.dtype)
-            larger[: len(column)] = column
-            setattr(self, name, larger)
 
     def _publish(self) -> None:
         self.header["nodes"] = self.nodes.ctypes.data
-        self.header["memory"] = 0 if self.memory is None else self.memory.ctypes.data
-        self.header["own"] = 0 if self.own is None else self.own.ctypes.data
-        self.header["pooled"] = 0 if self.pooled is None else self.pooled.ctypes.data
-        self.header["errors"] = 0 if self.errors is None else self.errors.ctypes.data
-        self.header["amaf"] = 0 if self.amaf is None else self.amaf.ctypes.data
         self.header["capacity"] = len(self.nodes)
+        addresses = {column: rows.ctypes.data for column, rows in zip(self.columns, self._rows, strict=True)}
+        self.header["columns"][0, : len(addresses)] = list(addresses.values())
+        for column, address in addresses.items():
+            if column.header is not None:
+                self.header[column.header] = address
+        self._advising["column"] = [addresses[rule.column] for rule in self.advice]
+        self.header["advice"] = self._advising.ctypes.data
+        self.header["num_advice"] = len(self.advice)
+
+
+def ordered(columns: Sequence[Column]) -> tuple[Column, ...]:
+    """The places of columns in a tree: those that follow a node's action come first.
+
+    Raises:
+      InvalidParameter: too many.
+    """
+    if len(columns) > MAX_COLUMNS:
+        raise InvalidParameter(f"a tree has up to {MAX_COLUMNS} columns, not {len(columns)}")
+    return tuple(sorted(columns, key=lambda column: not column.follows_action))
+
+
+def bytes_a_node(columns: Sequence[Column]) -> int:
+    """Memory that a node and its rows take."""
+    return node_dtype.itemsize + sum(column.dtype.itemsize for column in columns)
+
+
+def _enlarged(array: np.ndarray, capacity: int) -> np.ndarray:
+    larger = np.zeros(capacity, array.dtype)
+    larger[: len(array)] = array
+    return larger

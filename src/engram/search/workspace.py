@@ -6,9 +6,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from typing import Any
 
 import numba
@@ -20,13 +19,14 @@ from engram.games.game import SLACK, Game, State
 from engram.games.python_game import PythonGame
 from engram.native.jit import Callback
 from engram.rng import derive_seed, rng_dtype, seed_rng
-from engram.search import kernel as simulation
+from engram.search import kernel
 from engram.search.evaluation import Evaluator, checked
-from engram.search.operators import Operator
-from engram.search.parallel import refuse_threads
-from engram.search.preset import Memory, Preset
+from engram.search.extension import Extension, assemble, fork
+from engram.search.operators import HOOKS, Bound, Operator
+from engram.search.preset import Preset
 from engram.search.program import FAILED, FINISHED, GROW, WAITS, WAITS_FOR_PRIORS, program_dtype, slot_dtype
-from engram.search.tree import PLAYER_1, PROVEN, Tree
+from engram.search.result import RootMoves
+from engram.search.tree import PLAYER_1, PROVEN, Tree, bytes_a_node
 
 DEFAULT_BYTES = 1 << 30
 LINE_BYTES = 256
@@ -35,22 +35,6 @@ PORTIONS = 32
 """That a thread takes of its part of a slice: many, so that all end together; few, so that they seldom meet."""
 _ACTIONS = types.CPointer(int32)
 _WEIGHTS = types.CPointer(float32)
-
-
-@dataclass(frozen=True)
-class RootMoves:
-    """The moves of a root, (A,) each: action, visits, value in [-1, 1] for the player to move, prior, proven or not.
-
-    And what a memory says of them, None: no memory: V̂_M for the player to move, NaN where it knows nothing, and N_M.
-    """
-
-    action: np.ndarray
-    visits: np.ndarray
-    value: np.ndarray
-    prior: np.ndarray
-    proven: np.ndarray
-    memory: np.ndarray | None = None
-    memory_count: np.ndarray | None = None
 
 
 class Workspace:
@@ -74,41 +58,23 @@ class Workspace:
         max_bytes: int = DEFAULT_BYTES,
         at_once: int | None = None,
     ):
-        self.memory = preset.memory_for(game)
-        self._embedding_size = int(getattr(getattr(self.memory, "features", None), "embedding_size", 0))
-        if self._embedding_size and preset.evaluator is None:
-            raise InvalidParameter("the memory compares an evaluator's embeddings, and the search has no evaluator")
-        self._memories = _for_each(self.memory, num_trees)
-        rules = (preset.selection, preset.backup, self.memory.backup if self.memory is not None else None)
-        needed = set[str]().union(*(rule.needs for rule in rules if rule is not None))
-        needs_amaf = "amaf" in needed
-        columns = {
-            "memory": self.memory is not None, "own": "own" in needed, "amaf": needs_amaf,
-            "pooled": preset.transpositions, "errors": "errors" in needed,
-        }  # fmt: skip
-        bytes_a_node = Tree.bytes_a_node(**columns)
-        bound = min(max_bytes // bytes_a_node, 2**31 - 1)
+        self.assembly = assemble(game, preset)
+        per_node = bytes_a_node(self.assembly.columns)
+        bound = min(max_bytes // per_node, 2**31 - 1)
         bound = bound if max_nodes is None else min(bound, max_nodes)
         if bound < 1 + game.num_actions:
             raise InvalidParameter(
                 f"{game.name} needs room for at least {1 + game.num_actions} nodes "
-                f"({(1 + game.num_actions) * bytes_a_node} bytes), not {max(bound, 0)}"
+                f"({(1 + game.num_actions) * per_node} bytes), not {max(bound, 0)}"
             )
         self.game = game
         self.preset = preset
-        self.bytes_a_node = bytes_a_node
+        self.bytes_a_node = per_node
         self.trees = [
-            Tree(
-                game.num_actions,
-                bound,
-                **columns,
-                equivalence=self.memory.equivalence if self.memory else 0.0,
-                corrects=self.memory is not None and self.memory.corrects,
-                bias=self.memory.bias if self.memory and self.memory.bias is not None else -1.0,
-            )
-            for _ in range(num_trees)
+            Tree(game.num_actions, bound, self.assembly.columns, self.assembly.advice) for _ in range(num_trees)
         ]
-        refuse_threads(game, preset, self.memory)
+        first = self.assembly.extensions
+        self.extensions = [first, *(fork(first) for _ in range(num_trees - 1))]
         self.threads = preset.threads
         self._shared = shared = self.threads > 1 and preset.parallel == "tree"
         # Slots of one tree: leaves that wait for an evaluator, or threads.
@@ -129,8 +95,8 @@ class Workspace:
         self.paths = np.zeros((num_slots, depth + 1), np.int32)
         self._actions = np.zeros((num_slots, game.num_actions + SLACK), np.int32)
         self._weights = np.zeros((num_slots if preset.prior else 0, game.num_actions), np.float32)
-        self._moves = np.zeros((num_slots if needs_amaf else 0, depth + 1), np.int32)
-        self._first_player = np.zeros((num_slots if needs_amaf else 0, game.num_actions), np.uint8)
+        logs = self.assembly.rollout_moves is not None
+        self._moves = np.zeros((num_slots if logs else 0, depth + 1), np.int32)
         self._waiting = np.zeros(num_slots, np.int64)
         self._batch = np.zeros((num_slots if preset.evaluator else 0, words), np.uint64)
         self.program = self._make_program()
@@ -146,8 +112,7 @@ class Workspace:
             slot["state"] = self._states[number].ctypes.data
             slot["path"] = self.paths[number].ctypes.data
             slot["actions"] = self._actions[number].ctypes.data
-            slot["moves"] = self._moves[number].ctypes.data if needs_amaf else 0
-            slot["first_player"] = self._first_player[number].ctypes.data if needs_amaf else 0
+            slot["moves"] = self._moves[number].ctypes.data if logs else 0
             slot["weights"] = self._weights[number].ctypes.data if preset.prior else 0
             slot["max_depth"] = depth
             slot["sharers"] = self.sharers
@@ -166,11 +131,11 @@ class Workspace:
         tree.clear()
         tree.nodes[0]["flags"] = PLAYER_1 if self.game.to_play(state) else 0
 
-    def forget(self, number: int) -> None:
-        """Tells a tree's memory that another game begins; one that several trees share goes on."""
-        memory = self._memories[number]
-        if memory is not None and memory.forget is not None and (len(self.trees) == 1 or memory.another is not None):
-            memory.forget()
+    def new_game(self, number: int) -> None:
+        """Tells a tree's extensions that another game begins; an extension that several trees share goes on."""
+        for extension in self.extensions[number]:
+            if extension.new_game is not None and (len(self.trees) == 1 or extension.fork is not None):
+                extension.new_game()
 
     def prepare(self, budget: int | None) -> None:
         """Gives the operators their numbers for a budget of simulations (None: not known).
@@ -180,13 +145,23 @@ class Workspace:
         """
         if budget == self._bound_for:
             return
-        rules = [self._rules(memory) for memory in self._memories]
-        different = {self.preset.selection, *(operator for one in rules for operator in one.values())}
-        self._bound = {operator: operator.bind(budget) for operator in different}
-        self.program["selection_parameters"] = self._bound[self.preset.selection].address
-        for number, one in enumerate(rules):
-            for name, operator in one.items():
-                self._slots_of(number)[name + "_parameters"] = self._bound[operator].address
+        columns = self.trees[0].columns
+        bound: dict[Operator, Bound] = {}
+        self._bound = bound  # keeps the records alive
+
+        def address(operator: Operator) -> int:
+            if operator not in bound:
+                bound[operator] = operator.bind(budget, columns)
+            return bound[operator].address
+
+        self.program["selection_parameters"] = address(self.preset.selection)
+        for number, extensions in enumerate(self.extensions):
+            slots = self._slots_of(number)
+            replaced = (extension.backup for extension in extensions if extension.backup is not None)
+            slots["backup_parameters"] = address(next(replaced, self.preset.backup))
+            for kind in HOOKS:
+                for place, operator in enumerate(_operators(extensions, kind)):
+                    slots[kind + "_parameters"][:, place] = address(operator)
         self._bound_for = budget
 
     def start(self, number: int, budget: int, seed: int | None, stop_early: bool = False) -> None:
@@ -240,7 +215,7 @@ class Workspace:
         value = np.where(visits > 0, sign * children["value"], 0.0)
         proven = (children["flags"] & PROVEN) != 0
         prior = children["prior"].astype(np.float64)
-        return RootMoves(children["action"].copy(), visits, value, prior, proven, *tree.remembered(sign))
+        return RootMoves(children["action"].copy(), visits, value, prior, proven, *tree.root_advice(sign))
 
     def mix_root_priors(self, number: int, share: float, concentration: float, rng: np.random.Generator) -> None:
         """Mixes Dirichlet noise into the priors of a root whose children nobody has visited."""
@@ -269,7 +244,7 @@ class Workspace:
             if self.threads > 1:
                 self._simulate_in_threads(count)
             else:
-                simulation.simulate(self.program[0], self.slots, count)
+                kernel.simulate(self.program[0], self.slots, count)
             self._raise_failures()
             self._grow()
         elif count > 0:
@@ -282,15 +257,15 @@ class Workspace:
     def warm_up(self) -> None:
         """Compiles, or loads from the cache, all that a search calls."""
         nothing = self.slots[:0]
-        simulation.simulate(self.program[0], nothing, 0)
+        kernel.simulate(self.program[0], nothing, 0)
         if self._shared:
-            simulation.simulate_together(self.program[0], self.slots[:1], np.zeros(1, np.int64), 1)
-            simulation.is_decided(self.trees[0].header[0], 0)
+            kernel.simulate_together(self.program[0], self.slots[:1], np.zeros(1, np.int64), 1)
+            kernel.is_decided(self.trees[0].header[0], 0)
         if self.preset.evaluator is not None:
-            simulation.descend_all(self.program[0], nothing, self._waiting[:0], 0, False)
-            simulation.gather(self.program[0], nothing, self._waiting[:0], 0, self._batch)
+            kernel.descend_all(self.program[0], nothing, self._waiting[:0], 0, False)
+            kernel.gather(self.program[0], nothing, self._waiting[:0], 0, self._batch)
             empty = np.empty((0, 0), np.float32)
-            simulation.finish_all(self.program[0], nothing, self._waiting[:0], empty.ravel(), empty, empty)
+            kernel.finish_all(self.program[0], nothing, self._waiting[:0], empty.ravel(), empty, empty)
 
     # -------------------------------------------------------------------------- inner parts
 
@@ -303,10 +278,10 @@ class Workspace:
             self._pool = ThreadPoolExecutor(self.threads - 1, "engram")
         if self._shared:
             wanted = min(count, self.left())
-            work: Any = simulation.simulate_together
+            work: Any = kernel.simulate_together
             what: tuple[Any, ...] = (np.array([wanted], np.int64), max(1, wanted // (PORTIONS * self.threads)))
         else:
-            work, what = simulation.simulate, (-(-count // self.threads),)
+            work, what = kernel.simulate, (-(-count // self.threads),)
         others = [
             self._pool.submit(work, self.program[0], self.slots[number : number + 1], *what)
             for number in range(1, self.threads)
@@ -319,7 +294,7 @@ class Workspace:
             other.result()
         if self._shared and not (self.slots["status"] == FAILED).any():
             left, early = self.left(), self.slots[0]["stop_early"]
-            if left <= 0 or (early and simulation.is_decided(self.trees[0].header[0], left)):
+            if left <= 0 or (early and kernel.is_decided(self.trees[0].header[0], left)):
                 self.slots["status"] = FINISHED
 
     def _shares(self, amount: int) -> Any:
@@ -330,9 +305,9 @@ class Workspace:
         return bool(self.program["waits"][0] == WAITS_FOR_PRIORS and (self.slots["priors_left"] <= 0).all())
 
     def _step_batch(self) -> None:
-        count = simulation.descend_all(self.program[0], self.slots, self._waiting, 0, False)
+        count = kernel.descend_all(self.program[0], self.slots, self._waiting, 0, False)
         while self._grow():
-            count = simulation.descend_all(self.program[0], self.slots, self._waiting, count, True)
+            count = kernel.descend_all(self.program[0], self.slots, self._waiting, count, True)
         if count:
             waiting = self._waiting[:count]
             try:
@@ -341,18 +316,18 @@ class Workspace:
                 valued = self.preset.rollout_share < 1.0
                 answer = checked(
                     self.evaluator.evaluate(states), count, self.game.num_actions,
-                    valued=valued, embedding_size=self._embedding_size,
+                    valued=valued, embedding_size=self.assembly.embedding_size,
                 )  # fmt: skip
             except BaseException:
-                simulation.withdraw_all(self.slots, waiting)
+                kernel.withdraw_all(self.slots, waiting)
                 raise
-            simulation.finish_all(self.program[0], self.slots, waiting, *answer)
+            kernel.finish_all(self.program[0], self.slots, waiting, *answer)
         self._raise_failures()
 
     def _waiting_states(self, count: int) -> Any:
         if isinstance(self.game, PythonGame):
             return [self.game.read(self._states[number]) for number in self._waiting[:count]]
-        simulation.gather(self.program[0], self.slots, self._waiting, count, self._batch)
+        kernel.gather(self.program[0], self.slots, self._waiting, count, self._batch)
         raw = self._batch[:count].view(np.uint8)[:, : self.game.state_dtype.itemsize]
         return np.ascontiguousarray(raw).view(self.game.state_dtype).reshape(count)
 
@@ -374,31 +349,27 @@ class Workspace:
                 tree.grow()
         return len(asking) > 0
 
-    def _rules(self, memory: Memory | None) -> dict[str, Operator]:
-        """The operators that a memory may have, by their names."""
-        names = ("backup", "recall", "remember", "recognise")
-        own = {} if memory is None else {name: getattr(memory, name) for name in names}
-        return {"backup": self.preset.backup, **{name: one for name, one in own.items() if one is not None}}
-
     def _make_program(self) -> np.ndarray:
         game, preset = self.game, self.preset
         program = np.zeros(1, program_dtype)
-        program["game"] = game.record("local_pattern")
-        phases = {"selection": preset.selection, **self._rules(self.memory)}
-        if "recognise" in phases and preset.evaluator is not None:
-            raise InvalidParameter("a memory that recognises children does not go with an evaluator")
-        for name, operator in phases.items():
-            program[name] = operator.address
+        program["game"] = game.record()
+        program["selection"] = preset.selection.address
+        program["backup"] = self.assembly.backup.address
+        for kind in HOOKS:
+            operators = _operators(self.assembly.extensions, kind)
+            program[kind]["count"] = len(operators)
+            program[kind]["functions"][0, : len(operators)] = [operator.address for operator in operators]
         self._evaluation = self._compiled_function(preset.evaluation, float64, (numba.from_dtype(rng_dtype),))
         heavy = preset.rollout == "heavy"
         if heavy and not game.address("heavy_rollout"):
             raise InvalidParameter(f"{game.name} has no heavy rollout; leave rollout='heavy' out")
         policy = "heavy_rollout" if heavy else "rollout"
-        writes = self.trees[0].amaf is not None and self._evaluation is None
-        if writes and heavy and not game.address("heavy_rollout_moves"):
+        reader = self.assembly.rollout_moves
+        writes = reader is not None and self._evaluation is None
+        if reader is not None and writes and heavy and not game.address("heavy_rollout_moves"):
             raise InvalidParameter(
-                f"{preset.selection.definition.name} learns from the moves of rollouts, and {game.name} does not tell "
-                "those of its heavy ones; leave rollout='heavy' out"
+                f"{reader.name} learns from the moves of rollouts, and {game.name} does not log those of heavy ones; "
+                "leave rollout='heavy' out"
             )
         # Where a game does not write its rollouts' moves down, they are played move by move.
         address = game.address(policy + "_moves" if writes else policy)
@@ -409,18 +380,18 @@ class Workspace:
         program["prior"] = self._prior.address if self._prior else game.address("prior") if preset.prior else 0
         program["expand_after"] = preset.expansion.after
         program["expand_all"] = preset.expansion.all_children
-        program["solver"] = preset.solver
         program["sorted_children"] = preset.evaluator is not None and preset.rollout_share < 1.0
         return program
 
     def _suspects(self) -> str:
-        phases = [self.preset.selection, *self._rules(self.memory).values()]
+        hooks = [operator for kind in HOOKS for operator in _operators(self.assembly.extensions, kind)]
+        phases = [self.preset.selection, self.assembly.backup, *hooks]
         parts = [operator.definition.name for operator in phases]
         return f"one of {', '.join(parts)}, the evaluation and the game's own functions"
 
     def _waits(self) -> int:
         # Where only the first nodes have priors, the evaluator rests after them, unless a memory wants its embedding.
-        return WAITS_FOR_PRIORS if self.preset.rollout_share == 1.0 and not self._embedding_size else WAITS
+        return WAITS_FOR_PRIORS if self.preset.rollout_share == 1.0 and not self.assembly.embedding_size else WAITS
 
     def _compiled_function(
         self, function: Callable[..., Any] | None, returns: Any, more: tuple[Any, ...]
@@ -434,11 +405,9 @@ class Workspace:
         return Callback(function, returns, (numba.from_dtype(self.game.state_dtype), *more))
 
 
-def _for_each(memory: Memory | None, num_trees: int) -> list[Memory | None]:
-    """The memory of each tree: the first has this one."""
-    if memory is None or memory.another is None:
-        return [memory] * num_trees
-    return [memory, *(memory.another() for _ in range(num_trees - 1))]
+def _operators(extensions: Sequence[Extension], kind: str) -> list[Operator]:
+    """The hooks of one kind, in the order of the extensions."""
+    return [extension.operators[kind] for extension in extensions if kind in extension.operators]
 
 
 def _evaluator(preset: Preset, game: Game, num_slots: int) -> Evaluator | None:

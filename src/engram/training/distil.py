@@ -11,16 +11,15 @@ import numpy as np
 from engram.errors import InvalidParameter
 from engram.memory.values import table_files
 from engram.memory.values.positions import KnownPositions, known_positions
-from engram.networks.architectures import num_planes
-from engram.networks.encoding import encode_batch, encoder, symmetry_tables
+from engram.networks.encoding import Encoder
+from engram.networks.symmetry import symmetry_tables, turned
 from engram.rng import mix
 from engram.training.records import Positions
-from engram.training.run import Course, CoursePlan, Progress
-from engram.training.validation import Validation, validate, why_nothing_is_learnt
+from engram.training.supervised import SupervisedPlan, SupervisedProgress, SupervisedRun
 
 
 @dataclass(frozen=True, kw_only=True)
-class DistilPlan(CoursePlan):
+class DistilPlan(SupervisedPlan):
     """All that a distillation depends on.
 
     Args:
@@ -42,7 +41,7 @@ class DistilPlan(CoursePlan):
             raise InvalidParameter(f"the temperature is above 0, not {self.temperature}")
 
 
-class Lessons:
+class DistillationData:
     """What positions of a table teach: planes to value and policy.
 
         P(a) ∝ exp(low_a/τ),   low_a: lower end of the 95 % interval of a's value (-1 where nothing is known of it)
@@ -62,11 +61,8 @@ class Lessons:
         weights = np.exp((low - low.max(1, keepdims=True)) / temperature)
         self.policy = (weights / weights.sum(1, keepdims=True)).astype(np.float32)
         self.value = known.value.astype(np.float32)
-        self._encode, self._history = encoder(game, history)
+        self._encode = Encoder(game, history)
         self._cells, self._actions = symmetry_tables(game)
-        assert game.planes_shape is not None
-        self._shape = (num_planes(game, history), *game.planes_shape[1:])
-        self._scratch = np.zeros(int(np.prod(self._shape)), np.float32)
 
     @property
     def positions(self) -> int:
@@ -81,14 +77,7 @@ class Lessons:
     def at(self, chosen: np.ndarray, turns: np.ndarray | None = None) -> Positions:
         """The positions `chosen`, as they are or turned."""
         turns = np.zeros(len(chosen), np.int64) if turns is None else turns
-        planes = np.zeros((len(chosen), *self._shape), np.float32)
-        states = self.known.states
-        status = encode_batch(
-            self._encode, self._history, states.ctypes.data, states.itemsize, chosen, turns, self._cells, self._scratch,
-            planes.reshape(len(chosen), -1),
-        )  # fmt: skip
-        if status < 0:
-            raise InvalidParameter(f"{self.known.game.name}: its encode failed")
+        planes = turned(self._encode(self.known.states[chosen]), turns, self._cells)
         policy = np.empty((len(chosen), self.policy.shape[1]), np.float32)
         np.put_along_axis(policy, self._actions[turns], self.policy[chosen], 1)
         return Positions(planes, policy, self.value[chosen])
@@ -100,9 +89,9 @@ def distil(
     *,
     checkpoint_s: float = 120.0,
     stop_at: int | None = None,
-    progress: Callable[[Progress], None] | None = None,
-) -> Progress:
-    """Trains a network on what a table knows, or goes on with a training that was stopped; see `Course` for the folder.
+    progress: Callable[[SupervisedProgress], None] | None = None,
+) -> SupervisedProgress:
+    """Trains a network on what a table knows, or goes on where it was stopped; see `SupervisedRun` for the folder.
 
     Args:
       checkpoint_s, stop_at, progress: as for `train_records`.
@@ -111,21 +100,14 @@ def distil(
       InvalidFile: no table, one of another game, one that knows too little, or the training of another plan.
       InvalidParameter: see `DistilPlan`.
     """
-    course = Course(plan, folder)
-    net = course.learner.net
-    history = net.configuration.history
+    run = SupervisedRun(plan, folder)
+    history = run.learner.net.configuration.history
     known = taught(plan)
     out = held_out(known.keys, plan.validation)
-    lessons = Lessons(known.part(~out), history, plan.temperature)
-    others = Lessons(known.part(out), history, plan.temperature)
-
-    def warn(found: Validation | None) -> list[str]:
-        return [] if found is None else why_nothing_is_learnt(found, lessons.policy.argmax(1))
-
-    return course.run(
-        lambda number: lessons.draw(plan.batch, plan.seed, number), lambda: validate(net, others), warn,
-        checkpoint_s=checkpoint_s, stop_at=stop_at, progress=progress,
-    )  # fmt: skip
+    data = DistillationData(known.part(~out), history, plan.temperature)
+    others = DistillationData(known.part(out), history, plan.temperature)
+    run.teach(data, others, data.policy.argmax(1), [])
+    return run.run(checkpoint_s, stop_at, progress)
 
 
 def taught(plan: DistilPlan) -> KnownPositions:

@@ -1,6 +1,6 @@
 """Learning features for a memory: cosines that say how far the values of two positions are apart.
 
-    loss = mean over pairs of one family and one mover of (cos(φ_i, φ_j) - (1 - |V*_i - V*_j|))²
+    loss = mean over pairs of one group and one mover of (cos(φ_i, φ_j) - (1 - |V*_i - V*_j|))²
 
 The best cosine under squared error is 1 - E|V*_i - V*_j|, so that eq. 8's kernel exp(cos/τ) becomes exp(-E|ΔV*|/τ) but
 for a factor that weights lose: f_τ(-c), the weights that the memory paper's theory speaks of. A contrastive loss would
@@ -17,9 +17,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from engram.networks.architectures import FEATURES, Network
+from engram.networks.architectures import FEATURES
+from engram.networks.encoding import Encoder
+from engram.networks.torch_backend import NetworkModule
 from engram.training.learner import Learner
-from engram.training.position_groups import MEMBERS, Families
+from engram.training.position_groups import MEMBERS, PositionGroups
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class FeatureLosses:
 
 @dataclass(frozen=True)
 class FeatureValidation:
-    """Figures over pairs of held-out families, each of one family and one mover.
+    """Figures over pairs of held-out groups, each of one group and one mover.
 
     Attributes:
       pairs: how many. cosine_loss: squared error of the cosines.
@@ -55,7 +57,7 @@ class FeatureLearner(Learner):
     """
 
     def __init__(
-        self, net: Network, steps: int, *, learning_rate: float, weight_decay: float, value_weight: float,
+        self, net: NetworkModule, steps: int, *, learning_rate: float, weight_decay: float, value_weight: float,
         head_alone: bool,
     ):  # fmt: skip
         super().__init__(net, steps, learning_rate=learning_rate, weight_decay=weight_decay, value_weight=value_weight)
@@ -73,10 +75,10 @@ class FeatureLearner(Learner):
         self.net.features.train()
 
     def learn(self, planes: np.ndarray, value: np.ndarray, side: np.ndarray) -> FeatureLosses:
-        """Learns from F families.
+        """Learns from G groups.
 
         Args:
-          planes: (F·MEMBERS, C, H, W). value: (F, MEMBERS) V* for the player to move. side: (F, MEMBERS) who that is.
+          planes: (G·MEMBERS, C, H, W). value: (G, MEMBERS) V* for the player to move. side: (G, MEMBERS) who that is.
 
         Raises:
           OperatorError: the loss is not finite; nothing was learnt from this batch.
@@ -92,16 +94,16 @@ class FeatureLearner(Learner):
         self._take(cosine_loss + self.value_weight * value_loss)
         return FeatureLosses(cosine_loss.item(), math.nan if self.head_alone else value_loss.item())
 
-    def validate(self, families: Families, rows: np.ndarray, batch: int = 32) -> FeatureValidation:
-        """Asks the network about families as they are, not turned."""
-        shape = self.net.configuration
+    def validate(self, groups: PositionGroups, rows: np.ndarray, batch: int = 32) -> FeatureValidation:
+        """Asks the network about groups as they are, not turned."""
+        encode = Encoder(groups.game, self.net.configuration.history)
         self.net.eval()
         said = []
         with torch.inference_mode():
             for first in range(0, len(rows), batch):
                 some = rows[first : first + batch]
-                planes, side = families.planes(some, (shape.planes, shape.height, shape.width), shape.history)
-                value, sides = self._there(families.value[some]), self._there(side)
+                planes, side = groups.planes(some, encode)
+                value, sides = self._there(groups.value[some]), self._there(side)
                 _, given, inner = self.net(self._there(planes).to(memory_format=torch.channels_last), FEATURES)
                 assert inner is not None
                 cosine, target = pairs(inner, value, sides)
@@ -119,10 +121,10 @@ class FeatureLearner(Learner):
 
 
 def pairs(embedding: Tensor, value: Tensor, side: Tensor) -> tuple[Tensor, Tensor]:
-    """(cosines, 1 - |ΔV|) of all pairs of one family and one mover.
+    """(cosines, 1 - |ΔV|) of all pairs of one group and one mover.
 
     Args:
-      embedding: (F·MEMBERS, D). value, side: (F, MEMBERS).
+      embedding: (G·MEMBERS, D). value, side: (G, MEMBERS).
     """
     direction = functional.normalize(embedding.float(), dim=1).view(-1, MEMBERS, embedding.shape[1])
     cosine = direction @ direction.transpose(1, 2)

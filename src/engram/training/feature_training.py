@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -14,16 +12,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from engram.errors import InvalidFile, InvalidParameter
-from engram.games.catalogue import game as game_of
+from engram.errors import InvalidParameter
 from engram.games.game import Game
-from engram.networks.architectures import FEATURES, NETWORKS, Network, fit, load_network, network, save_network
+from engram.networks.architectures import ARCHITECTURES, FEATURES, architecture, fit
 from engram.networks.by_name import find
-from engram.networks.encoding import symmetry_tables
+from engram.networks.encoding import Encoder
+from engram.networks.network import load_network, save_network
+from engram.networks.torch_backend import NetworkModule
 from engram.specification import Specification, parse
-from engram.training.feature_learner import FeatureLearner, FeatureLosses, FeatureValidation
-from engram.training.position_groups import MEMBERS, Families, Sampler, Sampling
-from engram.training.run import CHECKPOINT, LOG, NETWORK, changed_plan, check_rates, without_nan
+from engram.training.feature_learner import FeatureLearner, FeatureValidation
+from engram.training.position_groups import MEMBERS, GroupSampler, PositionGroups, Sampling
+from engram.training.run import CHECKPOINT, EARLY, NETWORK, TrainingProgress, TrainingRun, check_rates
 
 POSITIONS = "positions.safetensors"
 
@@ -36,7 +35,7 @@ class FeaturePlan:
       sampling: how positions are drawn. positions: of them, at least, ≥ 1.
       network: `features(…)`, a new one, all of which is learnt but its policy; or a residual network by name or file,
         whose trunk, policy and value stay as they are under a new features head.
-      steps: batches, ≥ 1. batch: families in each, ≥ 1.
+      steps: batches, ≥ 1. batch: groups in each, ≥ 1.
       learning_rate, weight_decay, value_weight: as in `Learner`.
       validation: share of games held out, in (0, 1).
       seed: of weights and batches.
@@ -59,29 +58,19 @@ class FeaturePlan:
         check_rates(self.validation, self.learning_rate, self.weight_decay, self.value_weight)
 
 
-@dataclass(frozen=True)
-class FeatureProgress:
-    """Where a training stands.
+@dataclass(frozen=True, kw_only=True)
+class FeatureProgress(TrainingProgress):
+    """Where such a training stands.
 
     Attributes:
       games, positions: drawn. exact: whether their values are.
-      done: steps. losses: means of the last 200 batches; validation: the newest; None before the first.
-      seconds: in all. warnings: why it may not be learning.
+      validation: the newest; None before the first.
     """
 
     games: int
     positions: int
     exact: bool
-    done: int
-    losses: FeatureLosses | None
     validation: FeatureValidation | None
-    seconds: float
-    warnings: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data; numbers that there are none of are null."""
-        found: dict[str, Any] = without_nan(asdict(self))
-        return found
 
 
 def train_features(
@@ -95,7 +84,7 @@ def train_features(
     """Draws positions, values them, and trains features on them; or goes on with a training that was stopped.
 
     In the folder: `positions.safetensors`, `network.safetensors` (the network as it stands), `checkpoint.safetensors`
-    (that and the optimiser), `log.jsonl` (a line a validation).
+    (that and the optimiser), `log.jsonl` (a line a validation), and logs for TensorBoard.
 
     Args:
       checkpoint_s: seconds between checkpoints; at most these are lost when killed.
@@ -103,141 +92,111 @@ def train_features(
       progress: called some times a second.
 
     Raises:
-      InvalidFile: the folder holds the training of another plan. InvalidParameter: see `FeaturePlan`, `Sampler`.
+      InvalidFile: the folder holds the training of another plan. InvalidParameter: see `FeaturePlan`, `GroupSampler`.
     """
-    return _Training(plan, Path(folder), checkpoint_s, progress).run(stop_at)
+    return _FeatureRun(plan, folder).run(checkpoint_s, stop_at, progress)
 
 
-class _Training:
-    def __init__(
-        self, plan: FeaturePlan, folder: Path, checkpoint_s: float, progress: Callable[[FeatureProgress], None] | None
-    ):
-        torch.set_num_threads(1)
-        torch.manual_seed(plan.seed)
-        self.plan, self.folder, self.checkpoint_s, self.progress = plan, folder, checkpoint_s, progress
-        self.game = game_of(plan.sampling.game)
+class _FeatureRun(TrainingRun):
+    plan: FeaturePlan
+    learner: FeatureLearner
+
+    def __init__(self, plan: FeaturePlan, folder: str | Path):
+        super().__init__(plan, folder, plan.sampling.game)
         net, head_alone = _network(plan.network, self.game)
         self.learner = FeatureLearner(
             net, plan.steps, learning_rate=plan.learning_rate, weight_decay=plan.weight_decay,
             value_weight=plan.value_weight, head_alone=head_alone,
         )  # fmt: skip
-        self.sampler = Sampler(plan.sampling)
-        self.losses: list[FeatureLosses] = []
-        self.validation: FeatureValidation | None = None
-        self.warnings: tuple[str, ...] = ()
-        self.told = 0.0
-        before = self._resume()
-        self.begun = time.monotonic() - before
+        self._sampler = GroupSampler(plan.sampling)
+        self._encode = Encoder(self.game, net.configuration.history)
+        self._validation: FeatureValidation | None = None
+        self._warnings: tuple[str, ...] = ()
+        if (self.folder / POSITIONS).exists():
+            self._sampler.load(self.folder / POSITIONS)
+        if (self.folder / CHECKPOINT).exists():
+            about = self.learner.load(self.folder / CHECKPOINT)
+            self.resume(about)
+            if about["validation"] is not None:
+                numbers: dict[str, Any] = {key: math.nan if n is None else n for key, n in about["validation"].items()}
+                self._validation = FeatureValidation(**numbers)
 
-    def run(self, stop_at: int | None) -> FeatureProgress:
-        families = self._draw_all()
-        learnt, held_out = families.split(self.plan.validation)
-        if not len(learnt) or not len(held_out):
-            raise InvalidParameter(f"{len(families)} families are too few to hold some out: ask for more positions")
-        self.warnings = _why_families_cannot_teach(families)
-        last = self.plan.steps if stop_at is None else min(self.plan.steps, stop_at)
-        kept = time.monotonic()
-        while self.learner.done < last:
-            self.losses = [*self.losses[-199:], self._step(families, learnt)]
-            if time.monotonic() - kept >= self.checkpoint_s or self.learner.done == last:
-                self.validation = self.learner.validate(families, held_out)
-                self._write()
-                kept = time.monotonic()
-            self._tell()
-        return self._standing()
+    def run(
+        self, checkpoint_s: float, stop_at: int | None, progress: Callable[[FeatureProgress], None] | None
+    ) -> FeatureProgress:
+        """Draws the positions that are missing first."""
+        self._groups = groups = self._draw_all(checkpoint_s, progress)
+        self._learnt, self._held_out = groups.split(self.plan.validation)
+        if not len(self._learnt) or not len(self._held_out):
+            raise InvalidParameter(f"{len(groups)} groups are too few to hold some out: ask for more positions")
+        if groups.value.std(axis=1).mean() < 0.05:
+            self._warnings = ("nearly all positions of a group are worth the same: there is nothing to tell apart",)
+        state: FeatureProgress = super().run(checkpoint_s, stop_at, progress)
+        return state
 
-    def _draw_all(self) -> Families:
-        kept, path = time.monotonic(), self.folder / POSITIONS
-        drawn = self.sampler.positions
-        while self.sampler.positions < self.plan.positions:
-            self.sampler.play()
-            if self.sampler.games >= 1000 and not self.sampler.positions:
-                raise InvalidParameter(f"1000 games of {self.game.name} gave no family of {MEMBERS} positions")
-            if time.monotonic() - kept >= self.checkpoint_s:
-                self.sampler.save(path)
-                kept = time.monotonic()
-            self._tell()
-        if self.sampler.positions > drawn:
-            self.sampler.save(path)
-        return self.sampler.families()
+    def _draw_all(self, checkpoint_s: float, progress: Callable[[FeatureProgress], None] | None) -> PositionGroups:
+        sampler, path, written = self._sampler, self.folder / POSITIONS, time.monotonic()
+        drawn = sampler.positions
+        while sampler.positions < self.plan.positions:
+            sampler.play()
+            if sampler.games >= 1000 and not sampler.positions:
+                raise InvalidParameter(f"1000 games of {self.game.name} gave no group of {MEMBERS} positions")
+            if time.monotonic() - written >= checkpoint_s:
+                sampler.save(path)
+                written = time.monotonic()
+            self.tell(progress)
+        if sampler.positions > drawn:
+            sampler.save(path)
+        return sampler.groups()
 
-    def _step(self, families: Families, learnt: np.ndarray) -> FeatureLosses:
-        plan, shape = self.plan, self.learner.net.configuration
-        rng = np.random.default_rng((plan.seed, self.learner.done))
-        rows = rng.choice(learnt, plan.batch)
-        turns = rng.integers(0, len(symmetry_tables(self.game)[0]), plan.batch * MEMBERS)
-        planes, side = families.planes(rows, (shape.planes, shape.height, shape.width), shape.history, turns)
-        return self.learner.learn(planes, families.value[rows], side)
+    def advance(self, last: int) -> None:
+        """Learns from one batch of groups, each position turned at random."""
+        rng = np.random.default_rng((self.plan.seed, self.learner.done))
+        rows = rng.choice(self._learnt, self.plan.batch)
+        turns = rng.integers(0, len(self.game.symmetries), self.plan.batch * MEMBERS)
+        planes, side = self._groups.planes(rows, self._encode, turns)
+        self.learnt(self.learner.learn(planes, self._groups.value[rows], side))
 
-    def _standing(self) -> FeatureProgress:
-        means = None
-        if self.losses:
-            values = [one.value for one in self.losses if math.isfinite(one.value)]
-            cosine = float(np.mean([one.cosine for one in self.losses]))
-            means = FeatureLosses(cosine, float(np.mean(values)) if values else math.nan)
+    def validate(self) -> None:
+        """Measures the network on the games that are held out."""
+        self._validation = found = self.learner.validate(self._groups, self._held_out)
+        if found.correlation < 0.1 and self.learner.done >= EARLY:
+            said = f"cosines say next to nothing of values (correlation {found.correlation:.2f})"
+            self._warnings = tuple(dict.fromkeys([*self._warnings, said]))
+
+    def standing(self) -> FeatureProgress:
+        """See `TrainingRun`."""
         return FeatureProgress(
-            games=self.sampler.games, positions=self.sampler.positions, exact=self.sampler.exact,
-            done=self.learner.done, losses=means, validation=self.validation,
-            seconds=time.monotonic() - self.begun, warnings=self.warnings,
+            games=self._sampler.games, positions=self._sampler.positions, exact=self._sampler.exact,
+            done=self.learner.done, losses=self.mean_losses(), validation=self._validation, seconds=self.seconds,
+            warnings=self._warnings,
         )  # fmt: skip
 
-    def _tell(self) -> None:
-        if self.progress and time.monotonic() - self.told >= 0.25:
-            self.told = time.monotonic()
-            self.progress(self._standing())
-
-    def _resume(self) -> float:
-        """Takes up what the folder holds; the seconds that it has taken so far."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InvalidFile(f"{self.folder} cannot be made: {error}") from None
-        if (self.folder / POSITIONS).exists():
-            self.sampler.load(self.folder / POSITIONS)
-        path = self.folder / CHECKPOINT
-        if not path.exists():
-            return 0.0
-        about = self.learner.load(path)
-        changed_plan(self.folder, asdict(self.plan), about["plan"])
-        if about["validation"] is not None:
-            told: dict[str, Any] = {key: math.nan if n is None else n for key, n in about["validation"].items()}
-            self.validation = FeatureValidation(**told)
-        return float(about["seconds"])
-
-    def _write(self) -> None:
-        state = self._standing()
-        if state.validation is not None and state.validation.correlation < 0.1 and state.done >= 1000:
-            said = f"cosines say next to nothing of values (correlation {state.validation.correlation:.2f})"
-            self.warnings = tuple(dict.fromkeys([*self.warnings, said]))
-        told = state.to_json()
-        about = {"plan": asdict(self.plan), "seconds": state.seconds, "validation": told["validation"]}
-        with open(self.folder / LOG, "a", encoding="utf-8") as log:
-            log.write(json.dumps(told) + "\n")
-            log.flush()
-            os.fsync(log.fileno())
-        save_network(self.folder / NETWORK, self.learner.net, about={"step": state.done, **about})
+    def write(self, state: FeatureProgress) -> None:
+        """See `TrainingRun`."""
+        line = state.to_json()
+        about = {"plan": asdict(self.plan), "seconds": state.seconds, "validation": line["validation"]}
+        for kind in ("losses", "validation"):
+            for name, number in asdict(getattr(state, kind)).items():
+                self.board.add_scalar(f"{kind}/{name}", number, state.done)
+        self.log(line)
+        save_network(self.folder / NETWORK, self.learner.net.network, about={"step": state.done, **about})
         self.learner.save(self.folder / CHECKPOINT, about)
 
 
-def _network(text: str, game: Game) -> tuple[Network, bool]:
+def _network(text: str, game: Game) -> tuple[NetworkModule, bool]:
     """A network with a features head, and whether that head is all that is to be learnt."""
-    if text.split("(", maxsplit=1)[0].strip() in NETWORKS:
+    if text.split("(", maxsplit=1)[0].strip() in ARCHITECTURES:
         if parse(text).name != FEATURES:
             raise InvalidParameter(f"a new network for features is features(…), not {text}; or name a trained network")
-        return network(text, game), False
+        return NetworkModule(architecture(text, game)), False
     known = load_network(find(text))
     fit(known.configuration, game, text)
-    made = parse(known.configuration.network)
-    if made.name not in ("residual", FEATURES):
-        raise InvalidParameter(f"features are built on a residual network, and {text} is a {made.name}")
-    options = {key: value for key, value in made.options.items() if key in ("blocks", "filters", "hidden", "history")}
-    net = network(Specification(FEATURES, (), options).text, game)
-    theirs = {name: tensor for name, tensor in known.state_dict().items() if not name.startswith(f"{FEATURES}.")}
-    net.load_state_dict(theirs, strict=False)
+    kind = parse(known.configuration.network)
+    if kind.name not in ("residual", FEATURES):
+        raise InvalidParameter(f"features are built on a residual network, and {text} is a {kind.name}")
+    options = {key: value for key, value in kind.options.items() if key in ("blocks", "filters", "hidden", "history")}
+    net = NetworkModule(architecture(Specification(FEATURES, (), options).text, game))
+    theirs = {name: array for name, array in known.weights.items() if not name.startswith(f"{FEATURES}.")}
+    net.load_state_dict({name: torch.tensor(array) for name, array in theirs.items()}, strict=False)
     return net, True
-
-
-def _why_families_cannot_teach(families: Families) -> tuple[str, ...]:
-    if families.value.std(axis=1).mean() < 0.05:
-        return ("nearly all positions of a family are worth the same: there is nothing to tell apart",)
-    return ()

@@ -12,10 +12,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from engram import storage as durable
+from engram import storage
 from engram.errors import InvalidFile, OperatorError
-from engram.networks.architectures import Network
-from engram.networks.evaluator import fastest_precision
+from engram.networks.torch_backend import NetworkModule, fastest_precision
 
 KIND = "training"
 
@@ -43,7 +42,7 @@ class Learner:
     """
 
     def __init__(
-        self, net: Network, steps: int, *, learning_rate: float = 2e-3, weight_decay: float = 1e-4,
+        self, net: NetworkModule, steps: int, *, learning_rate: float = 2e-3, weight_decay: float = 1e-4,
         value_weight: float = 1.0,
     ):  # fmt: skip
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -109,7 +108,7 @@ class Learner:
             arrays |= {f"optimizer.{number}.{key}": tensor for key, tensor in state.items()}
         plain = {name: tensor.detach().cpu().numpy() for name, tensor in arrays.items()}
         configuration = asdict(self.net.configuration)
-        durable.save(path, KIND, {"done": self.done, "configuration": configuration, **about}, plain)
+        storage.save(path, KIND, {"done": self.done, "configuration": configuration, **about}, plain)
 
     def load(self, path: str | Path) -> dict[str, Any]:
         """Goes on from a checkpoint; what `save` was told about it.
@@ -117,7 +116,7 @@ class Learner:
         Raises:
           InvalidFile: it is none, or of another network.
         """
-        about, arrays = durable.load(path, KIND)
+        about, arrays = storage.load(path, KIND)
         if about["configuration"] != asdict(self.net.configuration):
             raise InvalidFile(f"{path} is the training of another network, {about['configuration']['network']}")
         tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}

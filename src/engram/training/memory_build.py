@@ -13,9 +13,10 @@ from engram.drivers.search import Search
 from engram.errors import InvalidParameter
 from engram.games.game import Game
 from engram.memory import files
+from engram.memory.similar_positions import position_memory
 from engram.rng import derive_seed
 from engram.search.limit import Limit
-from engram.search.preset import Preset, of_positions
+from engram.search.preset import Preset
 from engram.storage import check_place
 
 SAVE_EVERY_S = 20.0
@@ -65,7 +66,8 @@ def build(
     found = Search(game, search)
     if found.preset.threads > 1:
         raise InvalidParameter("a memory is built by one thread: leave threads out")
-    memory = of_positions(found.memory, found.preset.text, "build")
+    memory = position_memory(found.extensions, found.preset.text, "build")
+    assert memory.features is not None
     belongs_to = files.identity(memory.features)
     made_by: dict[str, Any] = {
         "search": found.preset.text,

@@ -1,7 +1,7 @@
-"""Families of positions with known values: what features for a memory are learnt from.
+"""Groups of positions with known values: what features for a memory are learnt from.
 
 A memory compares a leaf with other positions of the same search, so positions are drawn as a memory meets them: a
-family is some nodes of one search's tree. Pairs of unrelated positions would teach to tell games apart,
+group is some nodes of one search's tree. Pairs of unrelated positions would teach to tell games apart,
 which no memory is ever asked.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from engram import storage as durable
+from engram import storage
 from engram.arena.opponents import line_parameters
 from engram.arena.truth.memory_truth import moves_below
 from engram.drivers.search import Search
@@ -23,22 +23,23 @@ from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
 from engram.games.line.heuristics import is_line_game
 from engram.games.line.solver.solver import Solver
-from engram.networks.encoding import encoder, symmetry_tables
+from engram.networks.encoding import Encoder
+from engram.networks.symmetry import symmetry_tables, turned
 from engram.rng import derive_seed
 from engram.search.limit import Limit
 from engram.search.result import SearchResult
 from engram.search.tree import TERMINAL
-from engram.training.records import replay
+from engram.training.records import replayed, words_of
 
-KIND = "families"
+KIND = "families"  # as files of positions have always said
 MEMBERS = 16
-"""Positions of a family."""
-_SHARE = 0.25  # of a game's positions that are roots of a family; neighbouring ones are much alike
+"""Positions of a group."""
+_SHARE = 0.25  # of a game's positions that are roots of a group; neighbouring ones are much alike
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How families are drawn and valued.
+    """How groups are drawn and valued.
 
     Attributes:
       game: its specification.
@@ -58,18 +59,18 @@ class Sampling:
 
     def __post_init__(self) -> None:
         if self.simulations < 4 * MEMBERS or (self.label_simulations is not None and self.label_simulations < 1):
-            raise InvalidParameter(f"a family needs {4 * MEMBERS} simulations or more, and a label at least 1")
+            raise InvalidParameter(f"a group needs {4 * MEMBERS} simulations or more, and a label at least 1")
         if not 0.0 <= self.random_share <= 1.0:
             raise InvalidParameter(f"a share is between 0 and 1, not {self.random_share}")
 
 
 @dataclass(frozen=True)
-class Families:
-    """F families, each position by the moves that lead to it.
+class PositionGroups:
+    """G groups, each position by the moves that lead to it.
 
     Attributes:
-      game: whose positions they are. offset: (F·MEMBERS + 1,) where each position's moves begin. actions: uint16.
-      value: (F, MEMBERS) float32 V* in [-1, 1] for the player to move. number: (F,) of the game that each is from.
+      game: whose positions they are. offset: (G·MEMBERS + 1,) where each position's moves begin. actions: uint16.
+      value: (G, MEMBERS) float32 V* in [-1, 1] for the player to move. number: (G,) of the game that each is from.
     """
 
     game: Game
@@ -82,36 +83,29 @@ class Families:
         return len(self.value)
 
     def split(self, share: float) -> tuple[np.ndarray, np.ndarray]:
-        """Rows (to learn from, held out): by game, so that no game has families on both sides."""
+        """Rows (to learn from, held out): by game, so that no game has groups on both sides."""
         drawn = np.array([derive_seed("held out", int(one)) % 10_000 for one in self.number])
         return np.flatnonzero(drawn >= share * 10_000), np.flatnonzero(drawn < share * 10_000)
 
     def planes(
-        self, rows: np.ndarray, shape: tuple[int, int, int], history: int | None, turns: np.ndarray | None = None
+        self, rows: np.ndarray, encode: Encoder, turns: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Planes (F'·MEMBERS, *shape) of some families as a network sees them, and whose move it is (F', MEMBERS).
+        """Planes (G'·MEMBERS, C, H, W) of some groups, and whose move it is (G', MEMBERS): 1 or -1.
 
         Args:
-          turns: (F'·MEMBERS,) which symmetry each position is seen in; None: as it is.
+          encode: for the network that sees them.
+          turns: (G'·MEMBERS,) which symmetry each position is seen in; None: as it is.
         """
-        game = self.game
         at = (np.asarray(rows)[:, None] * MEMBERS + np.arange(MEMBERS)).ravel()
-        encode, past = encoder(game, history)
-        planes = np.zeros((len(at), *shape), np.float32)
-        sides = np.zeros(len(at))
-        start = np.zeros(1, game.state_dtype)
-        start[0] = game.initial_state()
-        replay(
-            game.address("copy"), game.address("play"), game.address("to_play"), encode, past, start.ctypes.data,
-            start.itemsize, np.zeros(len(at), np.int64), self.offset[at], self.offset[at + 1], self.actions,
-            np.zeros(len(at), np.int64) if turns is None else turns, symmetry_tables(game)[0], game.new_buffer(),
-            np.zeros(int(np.prod(shape)), np.float32), planes.reshape(len(at), -1), sides,
-        )  # fmt: skip
+        moves = np.stack([np.zeros_like(at), self.offset[at], self.offset[at + 1]], axis=1)
+        planes, sides = replayed(encode, words_of(self.game, self.game.initial_state().reshape(1)), moves, self.actions)
+        if turns is not None:
+            planes = turned(planes, turns, symmetry_tables(self.game)[0])
         return planes, sides.reshape(-1, MEMBERS)
 
 
-class Sampler:
-    """Plays games and draws families from their searches; game k is a function of the sampling and of k alone.
+class GroupSampler:
+    """Plays games and draws groups from their searches; game k is a function of the sampling and of k alone.
 
     Raises:
       InvalidParameter: a plain Python game.
@@ -142,16 +136,16 @@ class Sampler:
         """Drawn so far."""
         return len(self._moves)
 
-    def families(self) -> Families:
+    def groups(self) -> PositionGroups:
         """All drawn so far."""
         lengths = np.array([len(moves) for moves in self._moves], np.int64)
         actions = np.array([action for moves in self._moves for action in moves], np.uint16)
         offset = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         value = np.array(self._values, np.float32).reshape(-1, MEMBERS)
-        return Families(self.game, offset, actions, value, np.array(self._number, np.int64))
+        return PositionGroups(self.game, offset, actions, value, np.array(self._number, np.int64))
 
     def play(self) -> None:
-        """Plays the next game and keeps its families."""
+        """Plays the next game and keeps its groups."""
         game, sampling = self.game, self.sampling
         rng = np.random.default_rng(derive_seed(sampling.seed, "family", self.games))
         moves: list[int] = []
@@ -171,7 +165,7 @@ class Sampler:
         self.games += 1
 
     def _keep(self, root: State, moves: list[int], rng: np.random.Generator) -> None:
-        """A family of the last search's tree, unless it holds too few different positions."""
+        """A group of the last search's tree, unless it holds too few different positions."""
         nodes = self._search.tree.nodes[: self._search.tree.num_nodes]
         alive = np.flatnonzero((nodes["visit_count"] > 0) & ((nodes["flags"] & TERMINAL) == 0))
         members: dict[int, tuple[list[int], State]] = {}
@@ -200,9 +194,9 @@ class Sampler:
 
     def save(self, path: Path) -> None:
         """Writes all that was drawn, whole or not at all."""
-        drawn = self.families()
+        drawn = self.groups()
         arrays = {name: getattr(drawn, name) for name in ("offset", "actions", "value", "number")}
-        durable.save(path, KIND, {"sampling": asdict(self.sampling), "games": self.games}, arrays)
+        storage.save(path, KIND, {"sampling": asdict(self.sampling), "games": self.games}, arrays)
 
     def load(self, path: Path) -> None:
         """Goes on from a file that `save` wrote.
@@ -210,7 +204,7 @@ class Sampler:
         Raises:
           InvalidFile: of another sampling, or damaged.
         """
-        about, arrays = durable.load(path, KIND)
+        about, arrays = storage.load(path, KIND)
         if about["sampling"] != asdict(self.sampling):
             raise InvalidFile(f"{path} holds positions that were drawn otherwise: name another folder")
         offset = arrays["offset"]
@@ -229,7 +223,7 @@ def _solver(game: Game) -> Any:
 
 
 def _whole(found: SearchResult) -> SearchResult:
-    """A search that nobody cut short: a part of one is no figure of its budget."""
+    """The search itself, unless it was cut short: a part of one is no figure of its budget."""
     if found.stopped == "interrupted":
         raise KeyboardInterrupt
     return found

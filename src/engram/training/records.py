@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numba import carray
 
 from engram.errors import InvalidFile, InvalidParameter
-from engram.games.game import SLACK, Game
+from engram.games.game import SLACK, Game, copy_state
 from engram.games.go.rules import go
-from engram.native.intrinsics import call, pointer_at
+from engram.native.intrinsics import call
 from engram.native.jit import compiled
-from engram.networks.encoding import encode_turned, encoder, symmetry_tables
+from engram.networks.encoding import Encoder, as_bytes, encode_state, rows_of
+from engram.networks.symmetry import symmetry_tables, turned
 
 _RANK = re.compile(r"(\d+)\s*([kdp])", re.IGNORECASE)
 _DECIDED = re.compile(r"([BW])\+(\d|R)", re.IGNORECASE)
@@ -32,7 +32,7 @@ MIN_KOMI = 3.0
 
 
 @dataclass(frozen=True)
-class GameRecord:
+class RecordedGame:
     """One game as a file has it: komi (nan: unknown), value for Black (nan: not to be learnt from), actions."""
 
     komi: float
@@ -96,7 +96,7 @@ class Positions:
     value: np.ndarray
 
 
-class Drawing:
+class RecordSampler:
     """Draws positions of records.
 
     Args:
@@ -107,13 +107,9 @@ class Drawing:
         if not records.positions:
             raise InvalidParameter("there is no position to learn from: every game was filtered out")
         self.records = records
-        self._encode, self._history = encoder(records.game, history)
-        self._cells, self._turned = symmetry_tables(records.game)
-        from engram.networks.architectures import num_planes
-
-        assert records.game.planes_shape is not None
-        self._shape = (num_planes(records.game, history), *records.game.planes_shape[1:])
-        self._scratch = np.zeros(int(np.prod(self._shape)), np.float32)
+        self._encode = Encoder(records.game, history)
+        self._starts = words_of(records.game, records.starts)
+        self._cells, self._actions = symmetry_tables(records.game)
 
     @property
     def positions(self) -> int:
@@ -128,55 +124,59 @@ class Drawing:
 
     def at(self, chosen: np.ndarray, turns: np.ndarray | None = None) -> Positions:
         """The positions before the moves `chosen` (numbers of all games' moves), as they are or turned."""
-        records, game = self.records, self.records.game
-        of = np.searchsorted(records.offset, chosen, side="right") - 1
+        records = self.records
+        games = np.searchsorted(records.offset, chosen, side="right") - 1
         turns = np.zeros(len(chosen), np.int64) if turns is None else turns
-        planes = np.zeros((len(chosen), *self._shape), np.float32)
-        sides = np.zeros(len(chosen))
-        buffer = game.new_buffer()
-        replay(
-            game.address("copy"), game.address("play"), game.address("to_play"), self._encode, self._history,
-            records.starts.ctypes.data, records.starts.itemsize, records.start[of], records.offset[of], chosen,
-            records.actions, turns, self._cells, buffer, self._scratch, planes.reshape(len(chosen), -1), sides,
-        )  # fmt: skip
-        action = self._turned[turns, records.actions[chosen]]
-        return Positions(planes, action, (records.value[of] * sides).astype(np.float32))
+        rows = np.stack([records.start[games], records.offset[games], chosen], axis=1)
+        planes, sides = replayed(self._encode, self._starts, rows, records.actions)
+        action = self._actions[turns, records.actions[chosen]]
+        return Positions(turned(planes, turns, self._cells), action, (records.value[games] * sides).astype(np.float32))
+
+
+def words_of(game: Game, states: np.ndarray) -> np.ndarray:
+    """States (K,) as compiled code copies them: (K, 8-byte words)."""
+    room = np.zeros((len(states), game.state_bytes), np.uint8)
+    room[:, : states.itemsize] = as_bytes(states)
+    return room.view(np.uint64)
+
+
+def replayed(
+    encode: Encoder, starts: np.ndarray, rows: np.ndarray, actions: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Planes (B, C, H, W) of positions in games, and who is to move there (B,): 1 for player 0, -1 for player 1.
+
+    Args:
+      starts: as `words_of` gives them. actions: of all games.
+      rows: (B, 3) int64: the start, the first move, and the one behind the last.
+    """
+    planes, sides = np.zeros((len(rows), *encode.shape), np.float32), np.zeros(len(rows))
+    _replay(encode.record, encode.steps, starts, rows, actions, encode.game.new_buffer(), rows_of(planes), sides)
+    return planes, sides
 
 
 @compiled
-def replay(
-    copy, play, to_play, encode, history, starts, stride, start, first, chosen, actions, turns, cells, buffer,
-    scratch, planes, sides,
-):  # fmt: skip
-    """Plays the moves `first` to `chosen` from a start, for each row, and writes planes and sides (±1 to move)."""
-    state = buffer.ctypes.data
-    for row in range(len(chosen)):
-        begin = starts + start[row] * stride
-        if copy != 0:
-            call(copy, (state, begin))
-        else:
-            carray(pointer_at(state, np.uint8), (stride,))[:] = carray(pointer_at(begin, np.uint8), (stride,))
-        for move in range(first[row], chosen[row]):
-            call(play, (state, np.int64(actions[move])))
-        sides[row] = 1.0 - 2.0 * call(to_play, (state,))
-        encode_turned(encode, history, state, turns[row], cells, scratch, planes[row])
+def _replay(games, history, starts, rows, actions, buffer, planes, sides):
+    game, state = games[0], buffer.ctypes.data
+    for row in range(len(rows)):
+        copy_state(game, state, starts[rows[row, 0]].ctypes.data)
+        for move in range(rows[row, 1], rows[row, 2]):
+            call(game.play, (state, np.int64(actions[move])))
+        sides[row] = 1.0 - 2.0 * call(game.to_play, (state,))
+        encode_state(game, history, state, planes[row].ctypes.data)
 
 
 @compiled
-def _legal_length(copy, play, legal_actions, start, buffer, legal, actions):
+def _legal_length(games, start, actions, buffer, legal):
     """Moves until the game is over; -1 where one is not legal."""
-    state = buffer.ctypes.data
-    call(copy, (state, start))
+    game, state = games[0], buffer.ctypes.data
+    copy_state(game, state, start.ctypes.data)
     for move in range(len(actions)):
-        count = call(legal_actions, (state, legal.ctypes.data))
+        count = call(game.legal_actions, (state, legal.ctypes.data))
         if count == 0:
             return move
-        found = False
-        for k in range(count):
-            found = found or legal[k] == actions[move]
-        if not found:
+        if not (legal[:count] == actions[move]).any():
             return -1
-        call(play, (state, np.int64(actions[move])))
+        call(game.play, (state, np.int64(actions[move])))
     return len(actions)
 
 
@@ -206,11 +206,10 @@ def read(game: Game, files: Iterable[str | Path]) -> Records:
     starts = np.array([go(size, komi=komi, move_limit=limit).initial_state() for komi in kinds])
     start = np.searchsorted(kinds, komis)
     keep, lengths = np.ones(len(found), np.bool_), np.zeros(len(found), np.int64)
+    record, words = game.record(), words_of(game, starts)
     buffer, legal = game.new_buffer(), np.zeros(game.num_actions + SLACK, np.int32)
-    copy, play, legal_actions = (game.address(name) for name in ("copy", "play", "legal_actions"))
     for number, one in enumerate(found):
-        at = starts[start[number] : start[number] + 1].ctypes.data
-        length = _legal_length(copy, play, legal_actions, at, buffer, legal, one.actions)
+        length = _legal_length(record, words[start[number]], one.actions, buffer, legal)
         keep[number], lengths[number] = length > 0, max(length, 0)
     return Records(
         game=game,
@@ -228,7 +227,7 @@ def _drawn(actions: np.ndarray) -> float:
     return int.from_bytes(hashlib.blake2b(actions.tobytes(), digest_size=4).digest(), "little") / _SPLIT
 
 
-def _games(text: str, size: int) -> Iterator[GameRecord]:
+def _games(text: str, size: int) -> Iterator[RecordedGame]:
     limited = _FILTER.fullmatch(text)
     path, least = (Path(limited[1]), strength(limited[2])) if limited else (Path(text), None)
     try:
@@ -269,7 +268,7 @@ def value_of(komi: float, result: str) -> float:
     return np.nan if decided is None else 1.0 if decided[1].upper() == "B" else -1.0
 
 
-def _from_line(line: str, size: int, least: int | None, where: str) -> Iterator[GameRecord]:
+def _from_line(line: str, size: int, least: int | None, where: str) -> Iterator[RecordedGame]:
     try:
         board, komi_text, result, black, white, _, moves = line.rstrip("\n").split("\t")
         if int(board) != size or not _fits((black, white), least):
@@ -279,7 +278,7 @@ def _from_line(line: str, size: int, least: int | None, where: str) -> Iterator[
     except ValueError:
         raise InvalidFile(f"{where}: this is not a game (board, komi, result, ranks, source, moves)") from None
     if len(letters):
-        yield GameRecord(_playable(komi), value_of(komi, result), _actions(letters[:, 0], letters[:, 1], size))
+        yield RecordedGame(_playable(komi), value_of(komi, result), _actions(letters[:, 0], letters[:, 1], size))
 
 
 def _playable(komi: float) -> float:
@@ -291,7 +290,7 @@ def _actions(columns: np.ndarray, rows: np.ndarray, size: int) -> np.ndarray:
     return np.where(inside, rows * size + columns, size * size).astype(np.uint16)
 
 
-def _from_sgf(path: Path, size: int, least: int | None) -> Iterator[GameRecord]:
+def _from_sgf(path: Path, size: int, least: int | None) -> Iterator[RecordedGame]:
     """A game of an SGF file; none where it is of another board, has handicap, or is not alternating from Black."""
     from sgfmill import sgf
 
@@ -310,4 +309,4 @@ def _from_sgf(path: Path, size: int, least: int | None) -> Iterator[GameRecord]:
         return
     rows = np.array([size if point is None else size - 1 - point[0] for _, point in moves])
     columns = np.array([size if point is None else point[1] for _, point in moves])
-    yield GameRecord(_playable(komi), value_of(komi, str(given["RE"])), _actions(columns, rows, size))
+    yield RecordedGame(_playable(komi), value_of(komi, str(given["RE"])), _actions(columns, rows, size))

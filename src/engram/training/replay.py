@@ -8,7 +8,7 @@ import numpy as np
 
 from engram.errors import InvalidParameter
 from engram.games.game import Game
-from engram.networks.encoding import symmetry_tables
+from engram.networks.symmetry import symmetry_tables, turned
 
 
 class Examples(NamedTuple):
@@ -57,15 +57,10 @@ class Replay:
         """Positions drawn uniformly with replacement, in float32, each seen in a symmetry drawn uniformly."""
         rows = rng.integers(0, len(self), batch)
         turns = rng.integers(0, len(self._cells), batch)
-        planes = self._held.planes[rows].astype(np.float32)
-        policy = self._held.policy[rows]
-        turned, acted = np.empty_like(planes), np.empty_like(policy)
-        flat, target = planes.reshape(*planes.shape[:2], -1), turned.reshape(*planes.shape[:2], -1)
-        for turn in range(len(self._cells)):
-            some = np.flatnonzero(turns == turn)
-            target[some[:, None, None], np.arange(planes.shape[1])[:, None], self._cells[turn]] = flat[some]
-            acted[some[:, None], self._actions[turn]] = policy[some]
-        return Examples(turned, acted, self._held.value[rows])
+        planes = turned(self._held.planes[rows].astype(np.float32), turns, self._cells)
+        policy = np.empty((batch, self._actions.shape[1]), np.float32)
+        np.put_along_axis(policy, self._actions[turns], self._held.policy[rows], 1)
+        return Examples(planes, policy, self._held.value[rows])
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What is held, the oldest first, for a checkpoint."""

@@ -1,4 +1,4 @@
-"""The course of a training on data that stands still: a folder that grows, and goes on where it was killed."""
+"""What every training of a network shares: a folder that grows, and a loop that goes on where it was killed."""
 
 from __future__ import annotations
 
@@ -6,24 +6,185 @@ import json
 import math
 import os
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+import numpy as np
 import torch
 
 from engram.errors import InvalidFile, InvalidParameter
 from engram.games.catalogue import game as game_of
-from engram.networks.architectures import save_network
-from engram.networks.by_name import starting_network
-from engram.training.learner import Learner, Losses
-from engram.training.records import Positions
-from engram.training.validation import Validation
+from engram.games.game import Game
+from engram.networks.architectures import architecture, fit
+from engram.networks.by_name import find, shipped
+from engram.networks.network import load_network
+from engram.networks.torch_backend import NetworkModule
+from engram.training.learner import Learner
 
 CHECKPOINT = "checkpoint.safetensors"
 NETWORK = "network.safetensors"
 LOG = "log.jsonl"
+RECENT = 200
+"""Batches whose mean losses are shown."""
+EARLY = 1000
+"""Steps after which a sound training does better than chance."""
+
+
+class Plan(Protocol):
+    """What a training depends on; the same plan gives the same network on the same machine."""
+
+    @property
+    def steps(self) -> int:
+        """Batches in all."""
+
+    @property
+    def seed(self) -> int:
+        """Of weights and batches."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingProgress:
+    """Where a training stands.
+
+    Attributes:
+      done: steps. losses: means of the last `RECENT` batches; None before the first.
+      seconds: in all. warnings: why it may not be learning.
+    """
+
+    done: int
+    losses: Any
+    seconds: float
+    warnings: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; numbers that there are none of are null."""
+        data: dict[str, Any] = without_nan(asdict(self))
+        return data
+
+
+class TrainingRun(ABC):
+    """One training in its folder, taken up where that stands.
+
+    A kind of training makes its `learner`, takes up what the folder holds, and says in the methods below what a step
+    is, where it stands, and what it writes.
+
+    Args:
+      plan: what it depends on. folder: where it lives; made if it is not there. game: specification.
+
+    Attributes:
+      losses: of the last batches. board: TensorBoard's writer while it runs.
+
+    Raises:
+      InvalidFile: the folder cannot be made.
+    """
+
+    learner: Learner
+    board: Any
+
+    def __init__(self, plan: Plan, folder: str | Path, game: str):
+        torch.set_num_threads(1)
+        torch.manual_seed(plan.seed)
+        self.plan: Any = plan
+        self.folder = Path(folder)
+        self.game = game_of(game)
+        self.losses: list[Any] = []
+        self._begun = time.monotonic()
+        self._told = 0.0
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidFile(f"{self.folder} cannot be made: {error}") from None
+
+    @abstractmethod
+    def advance(self, last: int) -> None:
+        """Learns from one batch, or from as many as are due, but never beyond step `last`."""
+
+    @abstractmethod
+    def standing(self) -> Any:
+        """Where it stands: a `TrainingProgress`."""
+
+    @abstractmethod
+    def write(self, state: Any) -> None:
+        """Writes a checkpoint and all that belongs to it."""
+
+    def validate(self) -> None:  # noqa: B027 - self-play measures nothing
+        """Measures the network before a checkpoint."""
+
+    @property
+    def seconds(self) -> float:
+        """In all, those before a resumption included."""
+        return time.monotonic() - self._begun
+
+    def resume(self, about: dict[str, Any]) -> None:
+        """Takes up the seconds of a checkpoint.
+
+        Raises:
+          InvalidFile: it is of another plan; the sentence says what is different.
+        """
+        now, then = json.loads(json.dumps(asdict(self.plan))), about["plan"]
+        changed = [f"{key} {then.get(key)!r} to {value!r}" for key, value in now.items() if then.get(key) != value]
+        if changed:
+            raise InvalidFile(
+                f"{self.folder} holds a training with another plan ({'; '.join(changed)}): name another folder"
+            )
+        self._begun -= float(about["seconds"])
+
+    def run(self, checkpoint_s: float, stop_at: int | None, progress: Callable[[Any], None] | None) -> Any:
+        """Goes on to the end, or to step `stop_at`; where it then stands.
+
+        Args:
+          checkpoint_s: seconds between checkpoints; at most these are lost when killed.
+          progress: called some times a second.
+        """
+        from torch.utils.tensorboard import SummaryWriter
+
+        steps, learner = self.plan.steps, self.learner
+        last, early = steps if stop_at is None else min(steps, stop_at), min(steps, EARLY)
+        written, state = time.monotonic(), self.standing()
+        with SummaryWriter(str(self.folder / "tensorboard"), purge_step=learner.done) as self.board:
+            while learner.done < last:
+                before = learner.done
+                self.advance(last)
+                due = learner.done == last or before < early <= learner.done
+                if due := due or time.monotonic() - written >= checkpoint_s:
+                    self.validate()
+                state = self.tell(progress, always=due) or state
+                if due:
+                    self.write(state)
+                    written = time.monotonic()
+        return state
+
+    def tell(self, progress: Callable[[Any], None] | None, *, always: bool = False) -> Any:
+        """Calls `progress` with where it stands, some times a second; None in between."""
+        if not always and time.monotonic() - self._told < 0.25:
+            return None
+        self._told = time.monotonic()
+        state = self.standing()
+        if progress:
+            progress(state)
+        return state
+
+    def learnt(self, losses: Any) -> None:
+        """Notes the losses of a batch."""
+        self.losses = [*self.losses[1 - RECENT :], losses]
+
+    def mean_losses(self) -> Any:
+        """Means of the last losses, nan where none is a number; None before the first."""
+        if not self.losses:
+            return None
+        columns = np.array([astuple(one) for one in self.losses], np.float64).T
+        finite = [column[np.isfinite(column)] for column in columns]
+        return type(self.losses[0])(*(float(numbers.mean()) if len(numbers) else math.nan for numbers in finite))
+
+    def log(self, line: dict[str, Any]) -> None:
+        """Adds a line to the log, on the disk when this returns."""
+        with open(self.folder / LOG, "a", encoding="utf-8") as log:
+            log.write(json.dumps(without_nan(line)) + "\n")
+            log.flush()
+            os.fsync(log.fileno())
 
 
 def check_rates(validation: float, learning_rate: float, weight_decay: float, value_weight: float) -> None:
@@ -38,179 +199,17 @@ def check_rates(validation: float, learning_rate: float, weight_decay: float, va
         raise InvalidParameter("the learning rate is above 0, weight decay and value weight 0 or more")
 
 
-@dataclass(frozen=True, kw_only=True)
-class CoursePlan:
-    """What every such training depends on; the same plan gives the same network on the same machine.
-
-    Args:
-      game: specification. network: likewise; or a known network by name or file, to go on from.
-      steps: batches, ≥ 1. batch: positions in each, ≥ 1.
-      learning_rate, weight_decay, value_weight: as in `Learner`.
-      validation: share held out, in (0, 1).
-      seed: of weights and batches.
-    """
-
-    game: str
-    network: str
-    steps: int
-    batch: int = 256
-    learning_rate: float = 2e-3
-    weight_decay: float = 1e-4
-    value_weight: float = 1.0
-    validation: float = 0.05
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.steps < 1 or self.batch < 1:
-            raise InvalidParameter(f"steps and batch are 1 or more, not {self.steps} and {self.batch}")
-        check_rates(self.validation, self.learning_rate, self.weight_decay, self.value_weight)
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a training stands: steps done, losses since the last word, the newest validation, seconds, warnings."""
-
-    done: int
-    losses: Losses
-    validation: Validation | None
-    seconds: float
-    warnings: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data; numbers that there are none of are null."""
-        found: dict[str, Any] = without_nan(asdict(self))
-        return found
-
-
-class Course:
-    """One training in its folder, taken up where that stands.
-
-    In the folder: `network.safetensors` (the network as it stands), `checkpoint.safetensors` (that and the
-    optimiser), `log.jsonl` (a line a validation), and logs for TensorBoard.
-
-    Args:
-      plan: what it depends on. folder: where it lives.
+def starting_network(text: str, game: Game) -> NetworkModule:
+    """A network to train: a new one as `architecture` reads it, or a known one by name or file, to go on from.
 
     Raises:
-      InvalidFile: the folder holds the training of another plan. Others: see `starting_network`.
+      InvalidSpecification, InvalidParameter, InvalidFile: there is none, or it is another game's.
     """
-
-    def __init__(self, plan: CoursePlan, folder: str | Path):
-        torch.set_num_threads(1)
-        torch.manual_seed(plan.seed)
-        self.plan = plan
-        self.folder = Path(folder)
-        self.game = game_of(plan.game)
-        self.learner = Learner(
-            starting_network(plan.network, self.game), plan.steps, learning_rate=plan.learning_rate,
-            weight_decay=plan.weight_decay, value_weight=plan.value_weight,
-        )  # fmt: skip
-        self._before = self._resume()
-
-    def run(
-        self,
-        draw: Callable[[int], Positions],
-        validate: Callable[[], Validation],
-        warn: Callable[[Validation | None], list[str]],
-        *,
-        checkpoint_s: float,
-        stop_at: int | None,
-        progress: Callable[[Progress], None] | None,
-    ) -> Progress:
-        """Goes on to the end, or to `stop_at`.
-
-        Args:
-          draw: number of a step to its batch. validate: measures the network on what is held out.
-          warn: why it may not learn; asked without a validation before anything is learnt.
-          checkpoint_s: seconds between checkpoints, each with a validation; at most these are lost when killed.
-          progress: called some times a second.
-        """
-        from torch.utils.tensorboard import SummaryWriter
-
-        plan, learner = self.plan, self.learner
-        warnings = tuple(warn(None))
-        begun, kept, told = time.monotonic() - self._before, time.monotonic(), 0.0
-        found: Validation | None = None
-        since: list[Losses] = []
-        last = min(plan.steps, plan.steps if stop_at is None else stop_at)
-        # After these steps a training that learns has learnt something.
-        early = min(plan.steps, 1000)
-        state = Progress(learner.done, Losses(0.0, 0.0, 0.0), None, self._before, warnings)
-        with SummaryWriter(str(self.folder / "tensorboard"), purge_step=learner.done) as board:
-            while learner.done < last:
-                drawn = draw(learner.done)
-                since.append(learner.step(drawn.planes, drawn.action, drawn.value))
-                now = time.monotonic()
-                due = now - kept >= checkpoint_s or learner.done in (last, early)
-                if due:
-                    found = validate()
-                    if learner.done >= early:
-                        warnings = tuple(warn(found))
-                if due or now - told >= 0.25:
-                    state = Progress(learner.done, _mean(since), found, time.monotonic() - begun, warnings)
-                    if progress:
-                        progress(state)
-                    told = now
-                if due:
-                    self._write(state, board)
-                    since, kept = [], time.monotonic()
-        return state
-
-    def _resume(self) -> float:
-        """Takes up a training that the folder holds; the seconds that it has taken so far."""
-        path = self.folder / CHECKPOINT
-        if not path.exists():
-            try:
-                self.folder.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise InvalidFile(f"{self.folder} cannot be made: {error}") from None
-            return 0.0
-        about = self.learner.load(path)
-        changed_plan(self.folder, asdict(self.plan), about["plan"])
-        return float(about["seconds"])
-
-    def _write(self, state: Progress, board: Any) -> None:
-        found = state.validation
-        assert found is not None
-        about = {"plan": asdict(self.plan), "seconds": state.seconds, "validation": without_nan(asdict(found))}
-        board.add_scalars("loss", {"policy": state.losses.policy, "value": state.losses.value}, state.done)
-        for name, number in asdict(found).items():
-            board.add_scalar(f"validation/{name}", number, state.done)
-        board.add_scalar("accuracy", state.losses.accuracy, state.done)
-        with open(self.folder / LOG, "a", encoding="utf-8") as log:
-            line: dict[str, Any] = {
-                "step": state.done,
-                "positions": state.done * self.plan.batch,
-                "seconds": round(state.seconds, 1),
-            }
-            line |= {"losses": asdict(state.losses), "validation": asdict(found)}
-            log.write(json.dumps(without_nan(line)) + "\n")
-            log.flush()
-            os.fsync(log.fileno())
-        save_network(self.folder / NETWORK, self.learner.net, about={"step": state.done, **about})
-        self.learner.save(self.folder / CHECKPOINT, about)
-
-
-def changed_plan(folder: Path, plan: dict[str, Any], then: dict[str, Any]) -> None:
-    """Sees that a folder holds the training of this plan.
-
-    Raises:
-      InvalidFile: of another; the sentence says what is different.
-    """
-    now = json.loads(json.dumps(plan))
-    changed = [f"{key} {then.get(key)!r} to {value!r}" for key, value in now.items() if then.get(key) != value]
-    if changed:
-        raise InvalidFile(f"{folder} holds a training with another plan ({'; '.join(changed)}): name another folder")
-
-
-def _mean(losses: list[Losses]) -> Losses:
-    recent = losses[-200:]
-    values = [one.value for one in recent if one.value == one.value]
-    return Losses(
-        sum(one.policy for one in recent) / len(recent),
-        sum(values) / len(values) if values else float("nan"),
-        sum(one.accuracy for one in recent) / len(recent),
-    )
+    if text not in shipped() and not Path(text).expanduser().exists():
+        return NetworkModule(architecture(text, game))
+    network = load_network(find(text))
+    fit(network.configuration, game, text)
+    return NetworkModule.of(network)
 
 
 def without_nan(data: Any) -> Any:

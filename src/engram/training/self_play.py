@@ -15,7 +15,7 @@ import numpy as np
 from engram.drivers.lockstep import Lockstep, RootNoise, RootStatistics
 from engram.errors import InvalidParameter
 from engram.games.game import Game
-from engram.networks.encoding import encode_batch, encoder
+from engram.networks.encoding import Encoder
 from engram.presets.rollouts import puct
 from engram.rng import derive_seed
 from engram.search.evaluation import Evaluator
@@ -67,17 +67,14 @@ class SelfPlay:
     """Games under way.
 
     Args:
-      game: compiled, with `encode`. evaluator: answers positions; `evaluator` may be changed between rounds.
-      history: of the network that will learn, as in its configuration. planes_shape: (C, H, W) that it sees.
+      game: compiled, with `encode`. evaluator: answers positions; it may be changed between rounds (`use`).
+      history: of the network that will learn, as in its configuration.
       options: see there. seed: of every random number.
 
     The course of the games follows from the seed and the evaluators alone.
     """
 
-    def __init__(
-        self, game: Game, evaluator: Evaluator, history: int | None, planes_shape: tuple[int, int, int],
-        options: SelfPlayOptions, seed: int,
-    ):  # fmt: skip
+    def __init__(self, game: Game, evaluator: Evaluator, history: int | None, options: SelfPlayOptions, seed: int):
         self.game = game
         self.options = options
         self.rounds = 0
@@ -88,8 +85,7 @@ class SelfPlay:
         self._ends = np.zeros(RECENT, np.uint64)
         self._agreement = np.zeros((RECENT, 2))
         self._seed = seed
-        self._encode, self._history = encoder(game, history)
-        self._shape = planes_shape
+        self._encode = Encoder(game, history)
         self._noise = RootNoise(options.noise_share, options.noise_concentration)
         count = options.num_games
         self._states = np.array([game.initial_state() for _ in range(count)])
@@ -134,13 +130,7 @@ class SelfPlay:
 
     def _note(self, found: list[RootStatistics]) -> None:
         """Keeps what full searches said of the positions as they stand."""
-        count, rows = len(found), np.arange(len(found))
-        planes = np.zeros((count, *self._shape), np.float32)
-        still = np.zeros(count, np.int64)  # as the board lies: symmetries are for the drawing
-        encode_batch(
-            self._encode, self._history, self._states.ctypes.data, self._states.itemsize, rows, still,
-            np.zeros((1, 1), np.int64), np.zeros(1, np.float32), planes.reshape(count, -1),
-        )  # fmt: skip
+        planes = self._encode(self._states)  # as the board lies: symmetries are for the drawing
         for number, statistics in enumerate(found):
             policy = np.zeros(self.game.num_actions, np.float32)
             total = int(statistics.visits.sum())
@@ -169,7 +159,7 @@ class SelfPlay:
     def _examples(self, ended: list[tuple[np.ndarray, np.ndarray, float]]) -> Examples:
         if not ended:
             return Examples(
-                np.zeros((0, *self._shape), np.float16),
+                np.zeros((0, *self._encode.shape), np.float16),
                 np.zeros((0, self.game.num_actions), np.float32),
                 np.zeros(0, np.float32),
             )
@@ -209,7 +199,7 @@ class SelfPlay:
             "ends": self._ends,
             "agreement": self._agreement,
             "pending_game": np.array(numbers, np.int64),
-            "pending_planes": np.array(planes, np.float16).reshape(len(flat), *self._shape),
+            "pending_planes": np.array(planes, np.float16).reshape(len(flat), *self._encode.shape),
             "pending_policy": np.array(policy, np.float32).reshape(len(flat), self.game.num_actions),
             "pending_value": np.array(value, np.float64),
             "pending_mover": np.array(mover, np.int64),

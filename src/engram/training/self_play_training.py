@@ -7,36 +7,31 @@ and then the network that plays is replaced by the one that has learnt, if a mat
 from __future__ import annotations
 
 import copy
-import json
 import math
 import os
 import shutil
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import torch
 
-from engram import storage as durable
+from engram import storage
 from engram.arena.match import match
 from engram.arena.statistics import Sprt
-from engram.errors import InvalidFile, InvalidParameter
-from engram.games.catalogue import game as game_of
-from engram.networks.architectures import Network, load_network, save_network
-from engram.networks.by_name import starting_network
+from engram.errors import InvalidParameter
+from engram.networks.backend import FixedBatches
+from engram.networks.evaluation_cache import EvaluationCache
 from engram.networks.evaluator import NetworkEvaluator
+from engram.networks.network import load_network, save_network
+from engram.networks.torch_backend import NetworkModule, TorchBackend
 from engram.presets.rollouts import puct
 from engram.rng import derive_seed
 from engram.training.learner import Learner, Losses
 from engram.training.replay import Replay
-from engram.training.run import changed_plan
+from engram.training.run import NETWORK, TrainingProgress, TrainingRun, starting_network
 from engram.training.self_play import SelfPlay, SelfPlayOptions
 
-NETWORK = "network.safetensors"
-LOG = "log.jsonl"
 _CHECKPOINT = "checkpoint-"
 _GAMES = "games"
 CACHE = 1 << 17
@@ -89,20 +84,16 @@ class SelfPlayPlan:
         return Sprt(elo0=-20.0, elo1=20.0)
 
 
-@dataclass(frozen=True)
-class Progress:
-    """Where a training stands.
+@dataclass(frozen=True, kw_only=True)
+class SelfPlayProgress(TrainingProgress):
+    """Where such a training stands.
 
     Attributes:
-      done: steps. losses: means of the last 200 batches, None before the first.
       positions: learnt from so far. games: finished. mean_moves: of a game.
       first_wins, draws, second_wins: shares of the games.
       networks: that have played. refused: candidates that the gate held back.
-      seconds: in all. warnings: why it may not be learning.
     """
 
-    done: int
-    losses: Losses | None
     positions: int
     games: int
     mean_moves: float
@@ -111,8 +102,6 @@ class Progress:
     second_wins: float
     networks: int
     refused: int
-    seconds: float
-    warnings: tuple[str, ...]
 
 
 def train_self_play(
@@ -121,8 +110,8 @@ def train_self_play(
     *,
     checkpoint_s: float = 120.0,
     stop_at: int | None = None,
-    progress: Callable[[Progress], None] | None = None,
-) -> Progress:
+    progress: Callable[[SelfPlayProgress], None] | None = None,
+) -> SelfPlayProgress:
     """Trains a network by games against itself, or goes on with a training that was stopped.
 
     In the folder: `network.safetensors` (the network that plays), `checkpoint-N/` (everything, the newest whole one
@@ -136,121 +125,87 @@ def train_self_play(
     Raises:
       InvalidFile: the folder holds the training of another plan. InvalidParameter: see `SelfPlayPlan`, `network`.
     """
-    return _Training(plan, Path(folder)).run(checkpoint_s, stop_at, progress)
+    state: SelfPlayProgress = _SelfPlayRun(plan, folder).run(checkpoint_s, stop_at, progress)
+    return state
 
 
-def _snapshot(net: Network) -> Network:
-    return copy.deepcopy(net).eval()
+class _SelfPlayRun(TrainingRun):
+    plan: SelfPlayPlan
 
-
-class _Training:
-    def __init__(self, plan: SelfPlayPlan, folder: Path):
-        torch.set_num_threads(1)
-        torch.manual_seed(plan.seed)
-        self.plan, self.folder, self.game = plan, folder, game_of(plan.game)
+    def __init__(self, plan: SelfPlayPlan, folder: str | Path):
+        super().__init__(plan, folder, plan.game)
         self.learner = Learner(
             starting_network(plan.network, self.game), plan.steps, learning_rate=plan.learning_rate,
             weight_decay=plan.weight_decay, value_weight=plan.value_weight,
         )  # fmt: skip
         shape = self.learner.net.configuration
-        planes_shape = (shape.planes, shape.height, shape.width)
-        self.playing = _snapshot(self.learner.net)
-        self.replay = Replay(self.game, planes_shape, plan.window)
-        self.games = SelfPlay(
-            self.game, self._evaluator(self.playing), shape.history, planes_shape, plan.options, plan.seed
-        )
-        self.counts = {"networks": 1, "refused": 0}
-        self.before, self.number = 0.0, 0
-        self.losses: list[Losses] = []
-        self._resume()
-        self.begun = time.monotonic() - self.before
+        self._playing = self._snapshot()
+        self._replay = Replay(self.game, (shape.planes, shape.height, shape.width), plan.window)
+        self._games = SelfPlay(self.game, self._evaluator(self._playing), shape.history, plan.options, plan.seed)
+        self._counts = {"networks": 1, "refused": 0}
+        self._number = 0
+        self._take_up()
 
-    def run(self, checkpoint_s: float, stop_at: int | None, progress: Callable[[Progress], None] | None) -> Progress:
-        from torch.utils.tensorboard import SummaryWriter
-
-        plan, learner = self.plan, self.learner
-        last = plan.steps if stop_at is None else min(plan.steps, stop_at)
-        kept, told = time.monotonic(), 0.0
-        with SummaryWriter(str(self.folder / "tensorboard"), purge_step=learner.done) as board:
-            while learner.done < last:
-                self._round(last)
-                now = time.monotonic()
-                if progress and now - told >= 0.25:
-                    told = now
-                    progress(self._standing())
-                if now - kept >= checkpoint_s or learner.done == last:
-                    self._write(board)
-                    kept = time.monotonic()
-        return self._standing()
-
-    def _round(self, last: int) -> None:
+    def advance(self, last: int) -> None:
         """A move in every game, and the batches that the positions so far are worth."""
         plan, learner = self.plan, self.learner
-        self.replay.add(self.games.play_round())
-        if self.replay.added < plan.first:
+        self._replay.add(self._games.play_round())
+        if self._replay.added < plan.first:
             return
-        due = min(last, int(self.replay.added * plan.reuse / plan.batch))
+        due = min(last, int(self._replay.added * plan.reuse / plan.batch))
         while learner.done < due:
-            drawn = self.replay.draw(plan.batch, np.random.default_rng(derive_seed(plan.seed, "batch", learner.done)))
-            self.losses = [*self.losses[-199:], learner.step(*drawn)]
+            batch = self._replay.draw(plan.batch, np.random.default_rng(derive_seed(plan.seed, "batch", learner.done)))
+            self.learnt(learner.step(*batch))
             if learner.done % plan.refresh == 0:
                 self._refresh()
 
     def _refresh(self) -> None:
         """Lets the network that has learnt play, unless a match says that it is weaker."""
         plan = self.plan
-        candidate = _snapshot(self.learner.net)
+        candidate = self._snapshot()
         if plan.gate_pairs:
             sides = [
                 puct(exploration=plan.options.exploration, evaluator=self._evaluator(net), reuse_tree=False)
-                for net in (candidate, self.playing)
+                for net in (candidate, self._playing)
             ]
             found = match(
                 self.game, *sides, simulations=plan.gate_simulations, games=2 * plan.gate_pairs, sprt=plan.gate,
                 seed=derive_seed(plan.seed, "gate", self.learner.done), workers=1,
             )  # fmt: skip
-            if found.standing.score < 0.5:
-                self.counts["refused"] += 1
+            if found.score < 0.5:
+                self._counts["refused"] += 1
                 return
-        self.playing = candidate
-        self.counts["networks"] += 1
-        self.games.use(self._evaluator(candidate))
+        self._playing = candidate
+        self._counts["networks"] += 1
+        self._games.use(self._evaluator(candidate))
 
-    def _evaluator(self, net: Network) -> NetworkEvaluator:
-        return NetworkEvaluator(net, self.game, batch=self.plan.options.num_games, cache=CACHE)
+    def _snapshot(self) -> NetworkModule:
+        return copy.deepcopy(self.learner.net).eval()
 
-    def _standing(self) -> Progress:
-        games, recent = self.games, self.losses
+    def _evaluator(self, net: NetworkModule) -> NetworkEvaluator:
+        batches = FixedBatches(TorchBackend(net), self.plan.options.num_games)
+        return NetworkEvaluator(EvaluationCache(batches, CACHE), self.game)
+
+    def standing(self) -> SelfPlayProgress:
+        """See `TrainingRun`."""
+        games = self._games
         shares = games.outcomes / max(games.finished, 1)
-        mean = None
-        if recent:
-            values = [one.value for one in recent if math.isfinite(one.value)]
-            mean = Losses(
-                float(np.mean([one.policy for one in recent])),
-                float(np.mean(values)) if values else math.nan,
-                float(np.mean([one.accuracy for one in recent])),
-            )
-        return Progress(
+        return SelfPlayProgress(
             done=self.learner.done,
-            losses=mean,
-            positions=self.replay.added,
+            losses=self.mean_losses(),
+            positions=self._replay.added,
             games=games.finished,
             mean_moves=games.lengths / max(games.finished, 1),
             first_wins=float(shares[2]),
             draws=float(shares[1]),
             second_wins=float(shares[0]),
-            networks=self.counts["networks"],
-            refused=self.counts["refused"],
-            seconds=time.monotonic() - self.begun,
+            **self._counts,
+            seconds=self.seconds,
             warnings=tuple(games.why_not_learning()),
         )
 
-    def _resume(self) -> None:
+    def _take_up(self) -> None:
         """Takes up the newest whole checkpoint of the folder."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InvalidFile(f"{self.folder} cannot be made: {error}") from None
         numbers = [
             int(path.name.removeprefix(_CHECKPOINT))
             for path in self.folder.glob(f"{_CHECKPOINT}*")
@@ -259,46 +214,42 @@ class _Training:
         if not numbers:
             return
         place = self.folder / f"{_CHECKPOINT}{max(numbers)}"
-        about, arrays = durable.load(place / _GAMES, _GAMES)
-        changed_plan(self.folder, asdict(self.plan), about["plan"])
+        about, arrays = storage.load(place / _GAMES, _GAMES)
+        self.resume(about)
         self.learner.load(place / "learner")
-        self.playing = load_network(place / "playing")
-        self.replay.restore({name[7:]: array for name, array in arrays.items() if name.startswith("replay_")},
-                            about["added"])  # fmt: skip
-        self.games.use(self._evaluator(self.playing))
-        self.games.restore(about["games"], arrays)
-        self.counts, self.before, self.number = about["counts"], float(about["seconds"]), max(numbers)
+        self._playing = NetworkModule.of(load_network(place / "playing"))
+        self._replay.restore({name[7:]: array for name, array in arrays.items() if name.startswith("replay_")},
+                             about["added"])  # fmt: skip
+        self._games.use(self._evaluator(self._playing))
+        self._games.restore(about["games"], arrays)
+        self._counts, self._number = about["counts"], max(numbers)
         self.losses = [Losses(**one) for one in about["losses"]]
 
-    def _write(self, board: Any) -> None:
+    def write(self, state: SelfPlayProgress) -> None:
         """Writes everything beside the last checkpoint, then lets it take that one's place."""
-        state = self._standing()
-        games, arrays = self.games.checkpoint()
+        games, arrays = self._games.checkpoint()
         about = {
             "plan": asdict(self.plan),
-            "added": self.replay.added,
+            "added": self._replay.added,
             "games": games,
-            "counts": self.counts,
+            "counts": self._counts,
             "seconds": state.seconds,
             "losses": [asdict(one) for one in self.losses],
         }
         part = self.folder / "checkpoint.part"
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir()
-        arrays |= {f"replay_{name}": array for name, array in self.replay.arrays().items()}
-        durable.save(part / _GAMES, _GAMES, about, arrays)
+        arrays |= {f"replay_{name}": array for name, array in self._replay.arrays().items()}
+        storage.save(part / _GAMES, _GAMES, about, arrays)
         self.learner.save(part / "learner", {"plan": asdict(self.plan)})
-        trained = {"plan": asdict(self.plan), "steps": self.learner.done, "positions": self.replay.added}
-        save_network(part / "playing", self.playing, about=trained)
-        self.number += 1
-        os.rename(part, self.folder / f"{_CHECKPOINT}{self.number}")
-        shutil.rmtree(self.folder / f"{_CHECKPOINT}{self.number - 1}", ignore_errors=True)
-        save_network(self.folder / NETWORK, self.learner.net, about=trained)
+        trained = {"plan": asdict(self.plan), "steps": self.learner.done, "positions": self._replay.added}
+        save_network(part / "playing", self._playing.network, about=trained)
+        self._number += 1
+        os.rename(part, self.folder / f"{_CHECKPOINT}{self._number}")
+        shutil.rmtree(self.folder / f"{_CHECKPOINT}{self._number - 1}", ignore_errors=True)
+        save_network(self.folder / NETWORK, self.learner.net.network, about=trained)
         for name in ("positions", "games", "mean_moves", "first_wins", "draws"):
-            board.add_scalar(f"games/{name}", getattr(state, name), state.done)
+            self.board.add_scalar(f"games/{name}", getattr(state, name), state.done)
         if state.losses is not None:
-            board.add_scalars("loss", {"policy": state.losses.policy, "value": state.losses.value}, state.done)
-        with open(self.folder / LOG, "a", encoding="utf-8") as log:
-            log.write(json.dumps(asdict(state)) + "\n")
-            log.flush()
-            os.fsync(log.fileno())
+            self.board.add_scalars("loss", {"policy": state.losses.policy, "value": state.losses.value}, state.done)
+        self.log(asdict(state))

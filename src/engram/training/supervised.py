@@ -1,20 +1,153 @@
-"""Training from records of games."""
+"""Training on positions that stand still: from records of games, and what `distil` builds on."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Protocol
+
+import numpy as np
 
 from engram.errors import InvalidParameter
-from engram.training.records import Drawing, read
-from engram.training.run import Course, CoursePlan, Progress
-from engram.training.validation import Validation, validate, why_nothing_is_learnt, why_records_cannot_teach
+from engram.networks.network import save_network
+from engram.training.learner import Learner, Losses
+from engram.training.records import Positions, RecordSampler, read
+from engram.training.run import (
+    CHECKPOINT,
+    EARLY,
+    NETWORK,
+    TrainingProgress,
+    TrainingRun,
+    check_rates,
+    starting_network,
+    without_nan,
+)
+from engram.training.validation import (
+    HeldOut,
+    Validation,
+    validate,
+    why_nothing_is_learnt,
+    why_records_cannot_teach,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(CoursePlan):
-    """All that a training depends on.
+class SupervisedPlan:
+    """What every such training depends on; the same plan gives the same network on the same machine.
+
+    Args:
+      game: specification. network: likewise; or a known network by name or file, to go on from.
+      steps: batches, ≥ 1. batch: positions in each, ≥ 1.
+      learning_rate, weight_decay, value_weight: as in `Learner`.
+      validation: share held out, in (0, 1).
+      seed: of weights and batches.
+    """
+
+    game: str
+    network: str
+    steps: int
+    batch: int = 256
+    learning_rate: float = 2e-3
+    weight_decay: float = 1e-4
+    value_weight: float = 1.0
+    validation: float = 0.05
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.steps < 1 or self.batch < 1:
+            raise InvalidParameter(f"steps and batch are 1 or more, not {self.steps} and {self.batch}")
+        check_rates(self.validation, self.learning_rate, self.weight_decay, self.value_weight)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SupervisedProgress(TrainingProgress):
+    """Where such a training stands: `losses` are zero before the first; and the newest validation."""
+
+    validation: Validation | None
+
+
+class Teacher(Protocol):
+    """Positions to learn from."""
+
+    def draw(self, count: int, seed: int, number: int) -> Positions:
+        """Batch `number` of a seed."""
+
+
+class SupervisedRun(TrainingRun):
+    """A training on positions that stand still.
+
+    In the folder: `network.safetensors` (the network as it stands), `checkpoint.safetensors` (that and the
+    optimiser), `log.jsonl` (a line a validation), and logs for TensorBoard.
+
+    Raises:
+      InvalidFile: the folder holds the training of another plan. Others: see `starting_network`.
+    """
+
+    def __init__(self, plan: SupervisedPlan, folder: str | Path):
+        super().__init__(plan, folder, plan.game)
+        self.learner = Learner(
+            starting_network(plan.network, self.game), plan.steps, learning_rate=plan.learning_rate,
+            weight_decay=plan.weight_decay, value_weight=plan.value_weight,
+        )  # fmt: skip
+        self._validation: Validation | None = None
+        if (self.folder / CHECKPOINT).exists():
+            self.resume(self.learner.load(self.folder / CHECKPOINT))
+
+    def teach(self, teacher: Teacher, held_out: HeldOut, actions: np.ndarray, warnings: list[str]) -> SupervisedRun:
+        """Gives it what it learns from.
+
+        Args:
+          held_out: what it is measured on. actions: (N,) all that it has to learn.
+          warnings: why these positions may teach nothing.
+        """
+        self._teacher, self._held_out, self._actions = teacher, held_out, actions
+        self._doubts = self._warnings = tuple(warnings)
+        return self
+
+    def advance(self, last: int) -> None:
+        """Learns from one batch."""
+        batch = self._teacher.draw(self.plan.batch, self.plan.seed, self.learner.done)
+        self.learnt(self.learner.step(batch.planes, batch.action, batch.value))
+
+    def validate(self) -> None:
+        """Measures the network on what is held out."""
+        self._validation = validate(self.learner.net, self._held_out)
+        if self.learner.done >= min(self.plan.steps, EARLY):
+            self._warnings = (*self._doubts, *why_nothing_is_learnt(self._validation, self._actions))
+
+    def standing(self) -> SupervisedProgress:
+        """See `TrainingRun`."""
+        losses = self.mean_losses() or Losses(0.0, 0.0, 0.0)
+        return SupervisedProgress(
+            done=self.learner.done, losses=losses, validation=self._validation, seconds=self.seconds,
+            warnings=self._warnings,
+        )  # fmt: skip
+
+    def write(self, state: SupervisedProgress) -> None:
+        """See `TrainingRun`."""
+        losses, validation = state.losses, asdict(self._validation) if self._validation else {}
+        about = {"plan": asdict(self.plan), "seconds": state.seconds, "validation": without_nan(validation)}
+        self.board.add_scalars("loss", {"policy": losses.policy, "value": losses.value}, state.done)
+        self.board.add_scalar("accuracy", losses.accuracy, state.done)
+        for name, number in validation.items():
+            self.board.add_scalar(f"validation/{name}", number, state.done)
+        self.log(
+            {
+                "step": state.done,
+                "positions": state.done * self.plan.batch,
+                "seconds": round(state.seconds, 1),
+                "losses": asdict(losses),
+                "validation": validation,
+            }
+        )
+        save_network(self.folder / NETWORK, self.learner.net.network, about={"step": state.done, **about})
+        self.learner.save(self.folder / CHECKPOINT, about)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan(SupervisedPlan):
+    """All that a training on records depends on.
 
     Args:
       data: files, as `records.read` takes them; validation uses games of the first.
@@ -35,9 +168,9 @@ def train_records(
     *,
     checkpoint_s: float = 120.0,
     stop_at: int | None = None,
-    progress: Callable[[Progress], None] | None = None,
-) -> Progress:
-    """Trains a network on records, or goes on with a training that was stopped; see `Course` for the folder.
+    progress: Callable[[SupervisedProgress], None] | None = None,
+) -> SupervisedProgress:
+    """Trains a network on records, or goes on with a training that was stopped; see `SupervisedRun` for the folder.
 
     Args:
       checkpoint_s: seconds between checkpoints, each with a validation; at most these are lost when killed.
@@ -47,18 +180,9 @@ def train_records(
     Raises:
       InvalidFile: the folder holds the training of another plan. InvalidParameter: see `Plan`, `read`.
     """
-    course = Course(plan, folder)
-    net = course.learner.net
-    history = net.configuration.history
-    records = read(course.game, plan.data).split(plan.validation)[0]
-    learnt = Drawing(records, history)
-    held_out = Drawing(read(course.game, plan.data[:1]).split(plan.validation)[1], history)
-
-    def warn(found: Validation | None) -> list[str]:
-        said = why_records_cannot_teach(records)
-        return said if found is None else [*said, *why_nothing_is_learnt(found, records.actions)]
-
-    return course.run(
-        lambda number: learnt.draw(plan.batch, plan.seed, number), lambda: validate(net, held_out), warn,
-        checkpoint_s=checkpoint_s, stop_at=stop_at, progress=progress,
-    )  # fmt: skip
+    run = SupervisedRun(plan, folder)
+    history = run.learner.net.configuration.history
+    records = read(run.game, plan.data).split(plan.validation)[0]
+    held_out = RecordSampler(read(run.game, plan.data[:1]).split(plan.validation)[1], history)
+    run.teach(RecordSampler(records, history), held_out, records.actions, why_records_cannot_teach(records))
+    return run.run(checkpoint_s, stop_at, progress)

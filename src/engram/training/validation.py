@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import torch
 
-from engram.networks.architectures import Network
+from engram.networks.torch_backend import NetworkModule
 from engram.training.records import Positions, Records
 
 DECIDED = 0.5
@@ -46,13 +46,13 @@ class HeldOut(Protocol):
         """Those of these numbers, as they are."""
 
 
-def validate(net: Network, drawing: HeldOut, limit: int | None = 20_000, batch: int = 512) -> Validation:
+def validate(net: NetworkModule, held_out: HeldOut, limit: int | None = 20_000, batch: int = 512) -> Validation:
     """Asks a network about positions as they are, not turned.
 
     Args:
       limit: positions at most, spread evenly over all; None: every one.
     """
-    total = drawing.positions
+    total = held_out.positions
     chosen = np.arange(total) if limit is None or total <= limit else np.arange(limit) * total // limit
     device = next(net.parameters()).device
     was_training = net.training
@@ -60,7 +60,7 @@ def validate(net: Network, drawing: HeldOut, limit: int | None = 20_000, batch: 
     logs, hits, values, wanted = [], [], [], []
     with torch.inference_mode():
         for first in range(0, len(chosen), batch):
-            found = drawing.at(chosen[first : first + batch])
+            found = held_out.at(chosen[first : first + batch])
             planes = torch.from_numpy(found.planes).to(device, memory_format=torch.channels_last)
             logits, value, _ = net(planes)
             action = torch.from_numpy(found.action).to(device)

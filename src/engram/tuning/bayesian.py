@@ -1,8 +1,8 @@
-"""An Optuna sampler that knows how noisy each trial is, and when to play more of one.
+"""An Optuna sampler that accounts for the noise of each trial, and decides when to play more of one.
 
-Optuna's own samplers see one number a trial. Here a trial carries its score *and* the variance of it
-(`observe`), in whatever state it is: complete, stopped early, or still running. A trial of 40 games
-is a noisy observation, one of 400 a better one; none is thrown away.
+Optuna's own samplers see one number a trial. Here each trial has its score *and* the variance of it (`observe`),
+whether it is complete, stopped early, or still running. A trial of 40 games is a noisy observation, one
+of 400 a better one, and all of them count.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from engram.tuning.space import Space
 from engram.tuning.surrogate import Knots, Surrogate
 
 SCORE, VARIANCE, GAMES = "engram:score", "engram:variance", "engram:games"
-_GAME_VARIANCE = 0.25  # of a game of two equal players; only compares the worth of games with each other
-_SCATTER = 6  # 2⁶ points all over, and as many around the summit
-_NEAR = 0.1  # how far around it, in the unit cube
+_GAME_VARIANCE = 0.25  # of a game between equal players; used only to compare the values of games
+_SCATTER = 6  # 2⁶ points all over the cube, and as many around the maximum
+_NEAR = 0.1  # deviation around it, in the unit cube
 _SHOCKS = norm.ppf((np.arange(128) + 0.5) / 128)
 
 
 def distributions(space: Space) -> dict[str, BaseDistribution]:
-    """The space as Optuna knows it."""
+    """The space as distributions of Optuna."""
     return {
         one.name: IntDistribution(int(one.low), int(one.high), log=one.log)
         if one.integer
@@ -41,10 +41,10 @@ def distributions(space: Space) -> dict[str, BaseDistribution]:
 
 
 def observe(trial: Trial, score: float, variance: float, games: int) -> None:
-    """Says what a trial has shown so far; later calls replace earlier ones, so nothing counts twice.
+    """Records the observation of a trial so far; later calls replace earlier ones, so nothing counts twice.
 
     Args:
-      score: to be maximised. variance: of the score, ≥ 0. games: that it took.
+      score: to maximise. variance: of the score, ≥ 0. games: number of games behind it.
     """
     trial.set_user_attr(VARIANCE, variance)
     trial.set_user_attr(GAMES, games)
@@ -53,10 +53,10 @@ def observe(trial: Trial, score: float, variance: float, games: int) -> None:
 
 @dataclass(frozen=True)
 class Observation:
-    """One trial that has shown something.
+    """The observation of one trial.
 
     Attributes:
-      number: of the trial. point: in the unit cube. score, variance, games: see `observe`.
+      number: of the trial. point: in the unit cube. score, variance, games: as for `observe`.
     """
 
     number: int
@@ -67,7 +67,7 @@ class Observation:
 
 
 def observations(space: Space, trials: Sequence[FrozenTrial]) -> list[Observation]:
-    """What all trials have shown, in whatever state they are."""
+    """The observations of all trials, whether they are complete or not."""
     return [
         Observation(
             one.number, tuple(space.units(one.params)), one.user_attrs[SCORE], one.user_attrs[VARIANCE],
@@ -92,7 +92,7 @@ def surrogate_of(space: Space, seen: Sequence[Observation], seed: int = 0) -> Su
 
 @dataclass(frozen=True)
 class Best:
-    """The point to recommend: of the highest posterior mean, whether it was tried or not.
+    """The recommended point: that of the highest posterior mean, tried or not.
 
     Attributes:
       point: in the unit cube. mean, deviation: of its true score, by the posterior.
@@ -104,23 +104,23 @@ class Best:
 
 
 def best_of(surrogate: Surrogate) -> Best:
-    """What to recommend. An untried point costs nothing to name: fresh games confirm it or not."""
+    """The recommended point. It may be untried, since fresh games confirm or refute it."""
     summit = surrogate.summit()
     mean, covariance = surrogate.joint(summit[None])
-    # No score in [0, 1] deviates by more than a half; the model, which knows of no bounds, says so after one trial.
+    # No score in [0, 1] deviates by more than a half, but the model has no bounds, and exceeds this after one trial.
     deviation = min(math.sqrt(max(float(covariance[0, 0]), 0.0)), 0.5)
     return Best(tuple(map(float, summit)), float(mean[0]), deviation)
 
 
 def gain_per_game(mean: np.ndarray, covariance: np.ndarray, at: int, games: Sequence[int]) -> float:
-    """How much the best posterior mean is expected to rise, a game, by playing more at one point.
+    """Expected rise of the best posterior mean, per game, from more games at one point.
 
     The knowledge gradient of m more games, E[max_i(μ_i + σ_i·Z)] - max_i μ_i with
-    σ_i = K_{i,at} / sqrt(K_{at,at} + v/m), for the m that pays best: a few noisy games are often worth
-    nothing where many are worth much.
+    σ_i = K_{i,at} / sqrt(K_{at,at} + v/m), for the best m: a few noisy games often gain nothing where many
+    gain much.
 
     Args:
-      mean, covariance: joint posterior of all points that may be recommended.
+      mean, covariance: joint posterior of all candidates for the recommendation.
       at: index of the point to play. games: candidates for m.
 
     Source: Frazier, Powell and Dayanik 2009; the best m: Frazier and Powell 2010 (KG*).
@@ -135,18 +135,18 @@ def gain_per_game(mean: np.ndarray, covariance: np.ndarray, at: int, games: Sequ
 
 
 class NoisySampler(BaseSampler):
-    """Bayesian optimisation of a noisy score in an Optuna study; trials must be told by `observe`.
+    """Bayesian optimisation of a noisy score in an Optuna study; trials must use `observe`.
 
-    Begins with `num_initial` points of a scrambled Sobol sequence; then each new trial is where noisy expected
-    improvement is greatest, at the summit of the posterior mean, at a point tried before, or at one of many scattered
-    all over and around the summit: where a game pays most (`gain_per_game`). Trials that other processes play at the
-    moment are pending: their points are fantasised.
+    The first `num_initial` points come from a scrambled Sobol sequence. Candidates for each later trial are the
+    maximum of noisy expected improvement, the maximum of the posterior mean, points of earlier trials, and points
+    scattered over the cube and around that maximum. The candidate where a game gains most (`gain_per_game`) is played.
+    Points of trials that other processes play at the moment count as pending, with fantasised scores.
 
     Args:
       space: of the study.
-      trial_games: games of a whole trial. slice_games: the fewest that are played at once.
+      trial_games: most games of a trial. slice_games: games of a slice.
       num_initial: default three for each dimension.
-      seed: of the sequence and of all draws.
+      seed: of the sequence and of all random numbers.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class NoisySampler(BaseSampler):
         self._next: np.ndarray | None = None
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """The whole space: all numbers are drawn together."""
+        """The whole space, since all numbers are chosen together."""
         return distributions(self._space)
 
     def sample_relative(
@@ -181,26 +181,26 @@ class NoisySampler(BaseSampler):
         return self._space.values([float(part) for part in point])
 
     def sample_independent(self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: Any) -> Any:
-        """The middle of the range; only asked for what is not in the space."""
+        """Refuses: Optuna asks this only about parameters outside the space."""
         raise KeyError(f"{param_name} is not in the space of this study")
 
     def pays(self, study: Study, trial: Trial) -> bool:
-        """Whether more games of a running trial are worth more than the same number spent elsewhere."""
+        """Whether more games of a running trial gain more than the same number elsewhere."""
         seen = observations(self._space, study.get_trials(deepcopy=False))
-        own = next((place for place, one in enumerate(seen) if one.number == trial.number), None)
-        if own is None or seen[own].games >= self._most:
-            return own is None
+        index = next((place for place, one in enumerate(seen) if one.number == trial.number), None)
+        if index is None or seen[index].games >= self._most:
+            return index is None
         if len(seen) < self._num_initial:
-            return False  # first look around
+            return False  # explore first
         elsewhere, worth, surrogate = self._choose(study, trial.number)
         mean, covariance = surrogate.joint(np.array([one.point for one in seen]))
-        if gain_per_game(mean, covariance, own, self._sizes(self._most - seen[own].games)) >= worth:
+        if gain_per_game(mean, covariance, index, self._sizes(self._most - seen[index].games)) >= worth:
             return True
         self._next = elsewhere
         return False
 
     def _choose(self, study: Study, number: int) -> tuple[np.ndarray, float, Surrogate]:
-        """Where a trial would begin now, what a game there is worth, and the posterior that says so."""
+        """The point of a new trial, the gain per game there, and the posterior."""
         trials = study.get_trials(deepcopy=False)
         seen = observations(self._space, trials)
         surrogate = surrogate_of(self._space, seen, derive_seed(self._seed, "surrogate", number))
@@ -213,22 +213,22 @@ class NoisySampler(BaseSampler):
         new = [surrogate.propose(np.array(pending) if pending else None), summit, *self._scatter(summit, number)]
         points = np.array([*(one.point for one in seen), *new])
         mean, covariance = surrogate.joint(points)
-        # Of the points tried, only the best few can gain by more games.
+        # Among the points of trials, only the best few can gain from more games.
         spread = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
         hopeful = [*np.argsort(-(mean + spread)[: len(seen)])[:5], *range(len(seen), len(points))]
         worth = [gain_per_game(mean, covariance, place, self._sizes(self._most)) for place in hopeful]
-        chosen = int(np.argmax(worth))
-        return points[hopeful[chosen]], worth[chosen], surrogate
+        best = int(np.argmax(worth))
+        return points[hopeful[best]], worth[best], surrogate
 
     def _scatter(self, summit: np.ndarray, number: int) -> np.ndarray:
-        """Points all over the cube and near the summit: games far from the best may say most about where it is."""
+        """Points all over the cube and near the maximum: games far from it may tell most about its place."""
         count, seed = len(summit), derive_seed(self._seed, "scatter", number) % (1 << 31)
         wide = qmc.Sobol(count, seed=seed).random(1 << _SCATTER)
         near = summit + np.random.default_rng(seed).normal(0.0, _NEAR, (1 << _SCATTER, count))
         return np.concatenate([wide, np.clip(near, 0.0, 1.0)])
 
     def _sizes(self, most: int) -> list[int]:
-        """Numbers of games to think about: doubling from a slice up to `most`."""
+        """Candidate numbers of games: doubling from a slice up to `most`."""
         sizes = [min(self._slice, most)]
         while sizes[-1] < most:
             sizes.append(min(2 * sizes[-1], most))

@@ -34,13 +34,13 @@ def paper_profiles(rule: str, u: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def write_report(folder: Path, title: str, space: Space, found: Findings, confirmation: MatchResult | None) -> None:
-    """Writes all three files, each whole or not at all.
+    """Writes the three files of a report, each whole or not at all.
 
     Raises:
       EngramError: the folder cannot be written, or Matplotlib is missing.
     """
     data = _data(title, space, found, confirmation)
-    if confirmation is not None:  # its name is enough: a report is shown to others, a path or a URL is not
+    if confirmation is not None:  # a report is published, so it shows the name and neither path nor URL
         data["confirmation"]["database"] = Path(confirmation.database or "").name
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -53,16 +53,14 @@ def write_report(folder: Path, title: str, space: Space, found: Findings, confir
 
 
 def _data(title: str, space: Space, found: Findings, confirmation: MatchResult | None) -> dict[str, Any]:
-    band = found.band
+    function = found.function
     return {
         "title": title,
         "best": space.specification(found.values),
         "posterior": {"mean": found.best.mean, "deviation": found.best.deviation},
         "values": found.values,
         "importance": found.importance,
-        "function": None if band is None else {
-            "u": band.u.tolist(), "best": band.best.tolist(), "low": band.low.tolist(), "high": band.high.tolist(),
-        },
+        "function": None if function is None else {name: part.tolist() for name, part in vars(function).items()},
         "slices": {
             name: {"value": values.tolist(), "mean": means.tolist(), "deviation": deviations.tolist()}
             for name, (values, means, deviations) in found.slices.items()
@@ -94,15 +92,15 @@ def _plot(file: Path, title: str, space: Space, found: Findings) -> None:
 
 
 def _plot_function(axes: Any, space: Space, found: Findings) -> None:
-    if found.band is None:
+    if found.function is None:
         name, (values, means, deviations) = next(iter(found.slices.items()))
         _plot_slice(axes, name, values, means, deviations, space, found)
         return
-    band = found.band
-    axes.fill_between(band.u, band.low, band.high, alpha=0.25, color="C0", label="80 % of the optima drawn")
-    axes.plot(band.u, band.best, color="C0", linewidth=2, label="learned")
-    for number, (name, values) in enumerate(paper_profiles(space.rule or "", band.u).items()):
-        axes.plot(band.u, values, color=f"C{number + 1}", linestyle="--", label=f"paper's {name}")
+    function = found.function
+    axes.fill_between(function.u, function.low, function.high, alpha=0.25, color="C0", label="80 % of the optima drawn")
+    axes.plot(function.u, function.best, color="C0", linewidth=2, label="learned")
+    for number, (name, values) in enumerate(paper_profiles(space.rule or "", function.u).items()):
+        axes.plot(function.u, values, color=f"C{number + 1}", linestyle="--", label=f"paper's {name}")
     meaning = {"softmax": "temperature τ", "monotone": "weight w"}.get(space.rule or "", "∫ e^h")
     _function_axes(axes, f"learned function of {space.rule}", meaning)
 
@@ -139,9 +137,9 @@ def _plot_importance(axes: Any, found: Findings) -> None:
 
 
 def _plot_paper(row: Sequence[Any], space: Space, found: Findings) -> None:
-    """The paper's figures 1 to 3 over u; scalars that were tuned take the place of figure 1."""
+    """The paper's figures 1 to 3 over u; a tuned scalar replaces figure 1."""
     u = np.linspace(0.0, 1.0, 201)
-    if found.band is not None and found.slices:
+    if found.function is not None and found.slices:
         name, (values, means, deviations) = next(iter(found.slices.items()))
         _plot_slice(row[0], name, values, means, deviations, space, found)
     else:
@@ -155,13 +153,13 @@ def _plot_paper(row: Sequence[Any], space: Space, found: Findings) -> None:
     ):
         for name, values in paper_profiles(rule, u).items():
             axes.plot(u, values, linestyle="--", label=f"paper's {name}")
-        if rule == space.rule and found.band is not None:
-            axes.plot(found.band.u, found.band.best, color="black", label="learned here")
+        if rule == space.rule and found.function is not None:
+            axes.plot(found.function.u, found.function.best, color="black", label="learned here")
         _function_axes(axes, title, meaning)
 
 
 def _function_axes(axes: Any, title: str, meaning: str) -> None:
-    # A temperature begins at 0, which a logarithm does not know.
+    # A temperature begins at 0, where a logarithm is undefined.
     axes.set_yscale("log") if meaning == "weight w" else axes.set_yscale("symlog", linthresh=0.1)
     axes.set(title=title, xlabel="u = visits / budget", ylabel=meaning)
     axes.legend(fontsize=8)
@@ -182,7 +180,7 @@ def _html(data: dict[str, Any]) -> str:
         f"<h1>{html.escape(data['title'])}</h1>",
         f"<p>Recommended: <code>{html.escape(data['best'])}</code>; its score by the posterior "
         f"{100 * posterior['mean']:.1f} % ± {196 * posterior['deviation']:.1f} (95 %). This is the maximum of noisy "
-        "figures and leans upwards; the confirmation does not.</p>",
+        "figures, so it is biased upwards; the confirmation is not.</p>",
         "<h2>Confirmation, fresh games</h2>",
         _confirmation(data["confirmation"]),
         '<p><img src="tuning.png" alt="learned function, progress, importance, the paper\'s profiles"></p>',

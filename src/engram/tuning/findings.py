@@ -1,4 +1,4 @@
-"""What a study has found, as numbers: the learned function and its band, progress, importance, the best trials."""
+"""The findings of a study as numbers: the learned function with its band, progress, importance, the best trials."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from engram.tuning.space import Space
 from engram.tuning.surrogate import Surrogate
 
 _DRAWS = 200
-_SCATTER = 9  # 2⁹ points of the cube, besides those tried
+_SCATTER = 9  # 2⁹ points of the cube, besides the points of trials
 _STEPS = 24
 
 
 @dataclass(frozen=True)
-class Band:
-    """A function of u = n/B, and where it may lie.
+class LearnedFunction:
+    """A function of u = n/B with its uncertainty.
 
     Attributes:
-      u: places. best: at the recommended point. low, high: 80 % of the optima of functions drawn from the posterior.
+      u: arguments. best: values at the recommended point.
+      low, high: band of 80 % of the optima of functions drawn from the posterior.
     """
 
     u: np.ndarray
@@ -34,21 +35,21 @@ class Band:
 
 @dataclass(frozen=True)
 class Findings:
-    """All that the report shows.
+    """The contents of the report.
 
     Attributes:
-      best: the point recommended. values: of its numbers.
-      band: the learned function; None where no knots were tuned.
-      progress: (games spent, highest posterior mean, its deviation), of the trials in their order.
-      importance: by name: share of the variance of the posterior mean over the space that goes when a number is known
-        (total effect; they may sum to more than 1).
-      slices: by name of a scalar: (values, means, deviations) through the recommended point.
+      best: the recommended point. values: its numbers by name.
+      function: the learned function; None if no knots were tuned.
+      progress: (games spent, highest posterior mean, its deviation), over the trials in their order.
+      importance: by name, the share of the posterior mean's variance over the space that depends on a number (total
+        effect; shares may sum to more than 1).
+      slices: by name of a scalar, (values, means, deviations) along it through the recommended point.
       top: observations by posterior mean, each with mean and deviation.
     """
 
     best: Best
     values: dict[str, float]
-    band: Band | None
+    function: LearnedFunction | None
     progress: list[tuple[int, float, float]]
     importance: dict[str, float]
     slices: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]
@@ -56,7 +57,10 @@ class Findings:
 
 
 def findings(space: Space, seen: Sequence[Observation], seed: int = 0, best: Best | None = None) -> Findings:
-    """What the observations of a study say; at least one. `best`: what it recommends, default the posterior's summit.
+    """The findings from the observations of a study, at least one.
+
+    Args:
+      seen: the observations. best: the recommended point; default the posterior's maximum.
 
     Cost: some seconds, mostly the posteriors of `progress`.
     """
@@ -70,7 +74,7 @@ def findings(space: Space, seen: Sequence[Observation], seed: int = 0, best: Bes
     return Findings(
         best=best,
         values=space.values(best.point),
-        band=_band(space, surrogate, points, best, seed) if space.num_knots else None,
+        function=_learned_function(space, surrogate, points, best, seed) if space.num_knots else None,
         progress=_progress(space, seen, seed),
         importance=importance(space, surrogate.mean, seed),
         slices={name: _slice(space, surrogate, best, name) for name in names},
@@ -79,7 +83,7 @@ def findings(space: Space, seen: Sequence[Observation], seed: int = 0, best: Bes
 
 
 def profile(rule: str | None, knots: Sequence[float], u: np.ndarray) -> np.ndarray:
-    """The function that a rule makes of its knots: Softmax's temperature, Monotone's weight, ∫ e^h of any other."""
+    """The function of a rule's knots: the temperature of Softmax, the weight of Monotone, or ∫ e^h."""
     return ExpIntegral(tuple(float(knot) for knot in knots), base=1.0 if rule == "monotone" else 0.0).at(u)
 
 
@@ -98,15 +102,15 @@ def importance(space: Space, mean: Callable[[np.ndarray], np.ndarray], seed: int
     return found
 
 
-def _band(space: Space, surrogate: Surrogate, points: np.ndarray, best: Best, seed: int) -> Band:
-    """The functions of the places where functions drawn from the posterior are greatest."""
+def _learned_function(space: Space, surrogate: Surrogate, points: np.ndarray, best: Best, seed: int) -> LearnedFunction:
+    """The function at the recommended point, and the band of those at the maxima of drawn functions."""
     scatter = qmc.Sobol(len(space.tunables), seed=seed % (1 << 31)).random(1 << _SCATTER)
     places = np.unique(np.concatenate([points, scatter]), axis=0)
     winners = places[np.argmax(surrogate.draws(places, _DRAWS), axis=1)]
     u = np.linspace(0.0, 1.0, 101)
     drawn = np.array([_profile_at(space, winner, u) for winner in winners])
     low, high = np.quantile(drawn, [0.1, 0.9], axis=0)
-    return Band(u, _profile_at(space, np.array(best.point), u), low, high)
+    return LearnedFunction(u, _profile_at(space, np.array(best.point), u), low, high)
 
 
 def _profile_at(space: Space, point: np.ndarray, u: np.ndarray) -> np.ndarray:

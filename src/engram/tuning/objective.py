@@ -1,8 +1,8 @@
-"""What is maximised: the score of paired games of the search with its open numbers filled in, against a fixed player.
+"""The objective of tuning: the score of a search with its open numbers filled in, against a fixed player.
 
-Each trial is a match of its own (its seed holds the trial's number), recorded game by game in the results
-database. A trial that goes on is the same match with more games, so after any interruption it continues at
-the game that is missing, and none is counted twice.
+Each trial is a match of paired games, with a seed from the trial's number, recorded game by game in the results
+database. A longer trial is the same match with more games; so after any interruption it continues at the
+missing game, and no game counts twice.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from engram.arena.configuration import MatchConfiguration, configure
+from engram.arena.configuration import MatchConfiguration, MatchSetup, configure
 from engram.arena.game_record import configuration_key
-from engram.arena.match import match
+from engram.arena.match import play_match
 from engram.arena.report import MatchResult
-from engram.arena.statistics import NORMAL_95
 from engram.errors import InvalidParameter
+from engram.intervals import NORMAL_95
 from engram.rng import derive_seed
 from engram.tuning.space import Space
 
@@ -33,9 +33,9 @@ class MatchObjective:
       against: the fixed player.
       simulations, seconds: budget a move of both; one of them or both.
       opening_moves: random moves that begin each pair; None: the match's default.
-      resign: value at which both sides must agree for a game to end, as in a match; None: games are played out.
+      resign: value at which a game ends once both sides agree, as in a match; None: games are played out.
       seed: of the whole study.
-      database: where games are recorded, a file or URL.
+      database: file or URL of the results.
     """
 
     game: str
@@ -50,29 +50,29 @@ class MatchObjective:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """All that decides the course of its games and the meaning of its trials; canonical."""
+        """Everything that decides the course of its games and the meaning of its trials; canonical."""
         middle = self.space.values([0.5] * len(self.space.tunables))
         configuration = self._configuration(middle).to_json()
-        kept = (
+        names = (
             "game", "b", "a_simulations", "a_seconds", "opening_moves", "max_moves", "resign", "seed", "sources",
             "version",
         )  # fmt: skip
         return {
-            **{name: configuration[name] for name in kept if name in configuration},
+            **{name: configuration[name] for name in names if name in configuration},
             "search": self.space.specification(middle),
             "tunables": [asdict(one) for one in self.space.tunables],
         }
 
     @property
     def key(self) -> str:
-        """Hash of the identity, by which a study is found again."""
+        """Hash of the identity; a study is found by it."""
         return configuration_key(self.identity)
 
     def check(self) -> None:
         """Makes the search at both ends and in the middle of every range.
 
         Raises:
-          EngramError: a player that cannot be made, with the sentence that says why.
+          EngramError: a player cannot be made; the sentence says why.
         """
         middle = self.space.values([0.5] * len(self.space.tunables))
         for one in self.space.tunables:
@@ -88,24 +88,25 @@ class MatchObjective:
         workers: int = 1,
         progress: Callable[[MatchResult], None] | None = None,
     ) -> MatchResult:
-        """The match of a trial, or of the confirmation, up to so many games; only what is missing is played.
+        """The match of a trial, or of the confirmation, up to `games` games; only missing games are played.
 
         Args:
           values: of all numbers of the space.
           name: the trial's number, or `CONFIRMATION`: different names have different openings.
           games: in all, even.
         """
-        return match(
-            self.game, self.space.specification(values), self.against, games=games, simulations=self.simulations,
-            seconds=self.seconds, seed=self._seed(name), opening_moves=self.opening_moves, resign=self.resign,
-            workers=workers, database=self.database, progress=progress,
-        )  # fmt: skip
+        setup = self._setup(values, games, self._seed(name))
+        return play_match(setup, workers=workers, database=self.database, progress=progress)
 
     def _configuration(self, values: Mapping[str, float]) -> MatchConfiguration:
+        setup = self._setup(values, 2, self.seed)
+        setup.close()
+        return setup.configuration
+
+    def _setup(self, values: Mapping[str, float], games: int, seed: int) -> MatchSetup:
         return configure(
-            self.game, self.space.specification(values), self.against, games=2, simulations=self.simulations,
-            seconds=self.seconds, a_simulations=None, a_seconds=None, b_simulations=None, b_seconds=None,
-            seed=self.seed, opening_moves=self.opening_moves, max_moves=None, sprt=None, resign=self.resign,
+            self.game, self.space.specification(values), self.against, games=games, simulations=self.simulations,
+            seconds=self.seconds, seed=seed, opening_moves=self.opening_moves, resign=self.resign,
         )  # fmt: skip
 
     def _seed(self, name: int | str) -> int:
@@ -113,13 +114,11 @@ class MatchObjective:
 
 
 def score_and_variance(result: MatchResult) -> tuple[float, float]:
-    """A match's score for A and the variance of it, by pairs.
+    """A match's score for A and its variance, by pairs.
 
-    The variance is the one behind the match's own 95 % interval; near 0 and 1, where an end is clipped, the longer half
-    counts.
+    The variance follows from the match's 95 % interval; near 0 and 1, where an end is clipped, the longer half counts.
     """
-    standing = result.standing
-    if not standing.games:
+    if not result.games:
         raise InvalidParameter("a match without games has no score")
-    half = max(standing.score_high - standing.score, standing.score - standing.score_low)
-    return standing.score, (half / NORMAL_95) ** 2
+    half = max(result.score_high - result.score, result.score - result.score_low)
+    return result.score, (half / NORMAL_95) ** 2

@@ -1,10 +1,10 @@
-"""What is tuned: numbers inside a search's specification, named by their place in it.
+"""The numbers to tune: parts of a search's specification, named by their place in it.
 
     exploration            an option of the search itself
     backup.step            an option of one of its parts
     backup.knots[2]        one of the knots of a backup rule's function h
 
-A space turns values into the text of a search, so whatever a specification can say can be tuned.
+A space turns values into the text of a search, so every number of a specification can be tuned.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from engram.specification import Specification, Value, parse
 from engram.user_files import is_in_file, load
 
 KNOT_RANGE = (-4.0, 6.0)
-"""Of h. The paper's box is [-1.48, 4.52] in relative form, and its optima touch both ends: wider."""
+"""Range of h. The paper's is [-1.48, 4.52] in relative form, and its optima touch both ends; so this is wider."""
 _TUNE = re.compile(r"\s*([A-Za-z_][\w.]*)\s*=\s*([^:]+):([^:]+?)(?::(log|int))?\s*")
 _DIGITS = 6
 
@@ -31,7 +31,7 @@ class Tunable:
     Args:
       name: its place in the specification.
       low, high: its range, low < high.
-      log: spread evenly in the logarithm; low > 0.
+      log: uniform in the logarithm; low > 0.
       integer: whole numbers only.
     """
 
@@ -50,16 +50,16 @@ class Tunable:
             raise InvalidParameter(f"{self.name}: a range of whole numbers has whole ends")
 
     def unit(self, value: float) -> float:
-        """Where a value lies in [0, 1]."""
+        """The place of a value in [0, 1]."""
         if self.log:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
 
     def value(self, unit: float) -> float:
         """The value at a place in [0, 1]."""
-        held = min(max(unit, 0.0), 1.0)
-        found = self.low * (self.high / self.low) ** held if self.log else self.low + held * (self.high - self.low)
-        return float(round(found)) if self.integer else float(f"{min(max(found, self.low), self.high):.{_DIGITS}g}")
+        unit = min(max(unit, 0.0), 1.0)
+        value = self.low * (self.high / self.low) ** unit if self.log else self.low + unit * (self.high - self.low)
+        return float(round(value)) if self.integer else float(f"{min(max(value, self.low), self.high):.{_DIGITS}g}")
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Space:
 
     Args:
       search: its specification.
-      tunables: the numbers, at least one, none named twice.
+      tunables: the numbers, at least one, with different names.
     """
 
     search: str
@@ -80,7 +80,7 @@ class Space:
             raise InvalidParameter("nothing to tune: give --knots or --tune")
         for name in names:
             if names.count(name) > 1:
-                raise InvalidParameter(f"{name} is to be tuned twice")
+                raise InvalidParameter(f"{name} is named twice")
 
     @property
     def names(self) -> list[str]:
@@ -89,12 +89,12 @@ class Space:
 
     @property
     def num_knots(self) -> int:
-        """How many of them are knots."""
+        """The number of knots among them."""
         return sum(name.startswith("backup.knots[") for name in self.names)
 
     @property
     def rule(self) -> str | None:
-        """The backup rule whose knots are tuned, or None."""
+        """The backup rule whose knots are tuned; None without knots."""
         backup = _read(self.search)[1].options.get("backup")
         return backup.name if self.num_knots and isinstance(backup, Specification) else None
 
@@ -102,17 +102,17 @@ class Space:
         """The search with these values in it, as canonical text.
 
         Raises:
-          InvalidSpecification: a name that leads nowhere.
+          InvalidSpecification: the search has no place of that name.
         """
-        prefix, found = _read(self.search)
+        prefix, specification = _read(self.search)
         knots = [values[one.name] for one in self.tunables if one.name.startswith("backup.knots[")]
         if knots:
-            found = _with(found, ["backup", "knots"], tuple(knots))
+            specification = _with(specification, ["backup", "knots"], tuple(knots))
         for one in self.tunables:
             if not one.name.startswith("backup.knots["):
                 value = values[one.name]
-                found = _with(found, one.name.split("."), int(value) if one.integer else float(value))
-        return prefix + found.text
+                specification = _with(specification, one.name.split("."), int(value) if one.integer else float(value))
+        return prefix + specification.text
 
     def units(self, values: Mapping[str, float]) -> list[float]:
         """Values as a point of the unit cube."""
@@ -130,16 +130,16 @@ def space(
     knot_range: tuple[float, float] = KNOT_RANGE,
     tune: Sequence[str] = (),
 ) -> Space:
-    """A space from what people write.
+    """A space from the options of a command.
 
     Args:
       search: such as `uct(backup=softmax)`.
-      knots: how many knots of the backup rule's h, 1 to 32; None: none.
-      knot_range: of each knot.
+      knots: number of knots of the backup rule's h, 1 to 32; None: no knots.
+      knot_range: range of each knot.
       tune: scalars such as `exploration=0.2:3:log`, `backup.step=0.01:0.5`, `expand_after=1:8:int`.
 
     Raises:
-      InvalidSpecification, InvalidParameter: one sentence says what cannot be read or has no place.
+      InvalidSpecification, InvalidParameter: a text cannot be read, or names no number of the search.
     """
     tunables = []
     if knots is not None:
@@ -155,7 +155,7 @@ def parse_tunable(text: str) -> Tunable:
     """A number to tune from `name=low:high`, `name=low:high:log` or `name=low:high:int`.
 
     Raises:
-      InvalidSpecification, InvalidParameter: the text is none of these, or the range is none.
+      InvalidSpecification, InvalidParameter: the text is none of these, or its range is not valid.
     """
     parts = _TUNE.fullmatch(text)
     try:
@@ -168,19 +168,19 @@ def parse_tunable(text: str) -> Tunable:
 
 
 def _read(search: str) -> tuple[str, Specification]:
-    """The specification, and the file that stands before it, if one does."""
+    """The file before a specification, or an empty text, and the specification."""
     if not is_in_file(search):
         return "", parse(search)
-    _, found, text = load(search)
-    return text.removesuffix(found.text), found
+    _, specification, text = load(search)
+    return text.removesuffix(specification.text), specification
 
 
-def _with(found: Specification, path: list[str], value: Value) -> Specification:
-    """The specification with another value at a place."""
+def _with(specification: Specification, path: list[str], value: Value) -> Specification:
+    """A specification with another value at a place."""
     name, *rest = path
     if rest:
-        part = found.options.get(name)
+        part = specification.options.get(name)
         if not isinstance(part, Specification):
-            raise InvalidSpecification(f"{found.text} has no part called {name!r} to tune")
+            raise InvalidSpecification(f"{specification.text} has no part called {name!r} to tune")
         value = _with(part, rest, value)
-    return replace(found, options={**found.options, name: value})
+    return replace(specification, options={**specification.options, name: value})

@@ -1,9 +1,8 @@
 """A tuning study: trials of few games, extended where that pays, by any number of processes on one database.
 
-Everything that is known stands in the database: Optuna's study, with what each trial has shown so far, and every game.
-A process asks for a trial, plays a slice of it, says what it showed, and lets the posterior decide whether the next
-slice belongs to this trial or to another. The same call again, after a kill or on another machine, joins
-the study: trials that nobody works on any more are taken up where they stand.
+The database holds everything: Optuna's study with the observations of each trial, and every game. A process asks for a
+trial, plays a slice of it and records its score; the posterior decides whether the next slice belongs to this trial or
+to another. The same call again, after a kill or on another machine, joins the study. Abandoned trials are resumed.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from engram.arena.report import MatchResult
 from engram.errors import DatabaseError, InvalidParameter
+from engram.fleet import Link
 from engram.tuning.bayesian import (
     GAMES,
     Best,
@@ -38,21 +38,21 @@ from engram.tuning.bayesian import (
 from engram.tuning.objective import CONFIRMATION, MatchObjective, score_and_variance
 
 CLAIM, TARGET, RECOMMENDED = "engram:claim", "engram:target", "engram:recommended:"
-_LEASE_S = 900.0  # a trial not heard of for so long is nobody's; playing one twice costs time, never counts twice
+_LEASE_S = 900.0  # a trial without news for so long is abandoned; playing one twice costs time but never counts twice
 _SLICES = 10
 _WAIT_S = 2.0
 _ATTEMPTS = 6
-_OWNER = uuid.uuid4().hex  # of this process: two containers may both be process 1 of one name
+_OWNER = uuid.uuid4().hex  # of this process: in two containers both processes may have number 1
 
 
 @dataclass(frozen=True)
-class Progress:
-    """Where a study stands after a slice.
+class StudyProgress:
+    """A study after a slice.
 
     Attributes:
-      games: recorded in all trials. budget: for the trials together.
-      trials: begun.
-      best: the search of the highest posterior mean; None before anything was seen.
+      games: number of games in all trials. budget: games that the trials may play.
+      trials: number of trials.
+      best: the search of the highest posterior mean; None before the first observation.
       mean, deviation: of its true score, by the posterior.
     """
 
@@ -65,16 +65,16 @@ class Progress:
 
 
 class Study:
-    """A study by its objective: made, or joined where it exists.
+    """The study of an objective; it is made, or joined if it exists.
 
     Args:
-      objective: what is maximised, in which space, recorded where.
-      max_games: of all trials and the confirmation together.
-      confirm_games: fresh games of the best at the end, even; default a fifth of `max_games`.
-      trial_games: most games of one trial; a tenth of it is played at once.
+      objective: the score to maximise, its space and its database.
+      max_games: games of all trials and the confirmation together.
+      confirm_games: fresh games of the best search at the end, even; default a fifth of `max_games`.
+      trial_games: most games of one trial, ≥ 20; a slice is a tenth of it.
 
     Raises:
-      InvalidParameter: a budget that allows nothing.
+      InvalidParameter: the budget is too small.
       DatabaseError: the database cannot be used.
     """
 
@@ -90,14 +90,14 @@ class Study:
         self.confirm_games = _even(max_games / 5) if confirm_games is None else confirm_games
         self.search_games = max_games - self.confirm_games
         if trial_games < 2 * _SLICES:
-            raise InvalidParameter(f"a trial has at least {2 * _SLICES} games, not {trial_games}")
+            raise InvalidParameter(f"a trial must have at least {2 * _SLICES} games, not {trial_games}")
         if self.confirm_games < 2 or self.confirm_games % 2:
             raise InvalidParameter(
-                f"the confirmation has an even number of games, at least 2, not {self.confirm_games}"
+                f"the confirmation must have an even number of games, at least 2, not {self.confirm_games}"
             )
         if self.search_games < 2 * _SLICES:
             raise InvalidParameter(
-                f"{max_games} games leave {self.search_games} for trials after {self.confirm_games} of the confirmation"
+                f"{max_games} games leave only {self.search_games} for trials after {self.confirm_games} to confirm"
             )
         objective.check()
         self.objective = objective
@@ -109,18 +109,18 @@ class Study:
             self.optuna.set_user_attr("engram", objective.identity)
 
     def trials(self) -> list[FrozenTrial]:
-        """All trials so far, those of other processes included."""
+        """All trials so far, including those of other processes."""
         return self.optuna.get_trials(deepcopy=False)
 
     def observations(self) -> list[Observation]:
-        """What they have shown."""
+        """The observations of all trials."""
         return observations(self.space, self.trials())
 
-    def search(self, progress: Callable[[Progress], None] | None = None) -> None:
-        """Plays trials until their games are spent, together with whoever works on the same study.
+    def search(self, progress: Callable[[StudyProgress], None] | None = None) -> None:
+        """Plays trials until their games are spent, together with all processes that work on the same study.
 
-        Every game is recorded as it ends; after an interruption the same call goes on. Several processes may overshoot
-        the budget by the slice that each has under way.
+        Every game is recorded as it ends; after an interruption the same call goes on. Several processes may exceed the
+        budget by one slice each.
         """
         with self._database_errors():
             while True:
@@ -133,16 +133,16 @@ class Study:
                 try:
                     self._play(trial, adopted, progress)
                 except optuna.exceptions.UpdateFinishedTrialError:
-                    continue  # another took it up at the same moment and was faster; no game counts twice
+                    continue  # another process resumed it at the same moment and was faster; no game counts twice
                 except BaseException:
                     with suppress(Exception):
-                        trial.set_user_attr(CLAIM, {**_claim(), "time": 0.0})  # whoever comes next may take it up
+                        trial.set_user_attr(CLAIM, {**_claim(), "time": 0.0})  # the next process may resume it
                     raise
 
     def recommended(self) -> Best:
-        """What the study recommends: the best so far, and once its games are spent the same for whoever asks.
+        """The recommended point: the best so far, or, once all games are spent, one for all processes.
 
-        Slices that other processes still have under way are waited for, as long as those are heard of.
+        Waits for slices that other processes still play, unless their trials are abandoned.
         """
         name = f"{RECOMMENDED}{self.search_games}"
         if self._games_left() > 0:
@@ -153,11 +153,11 @@ class Study:
                     self.optuna.set_user_attr(name, asdict(self.best()))
                 else:
                     time.sleep(_WAIT_S)
-            known = self.optuna.user_attrs[name]
-        return Best(**{**known, "point": tuple(known["point"])})
+            best = self.optuna.user_attrs[name]
+        return Best(**{**best, "point": tuple(best["point"])})
 
     def confirm(self, *, workers: int = 1, progress: Callable[[MatchResult], None] | None = None) -> MatchResult:
-        """What is recommended against the same player, in fresh games that no trial has seen."""
+        """Plays the recommended search against the same player, in fresh games that no trial has used."""
         values = self.space.values(self.recommended().point)
         return self.objective.play(values, CONFIRMATION, self.confirm_games, workers=workers, progress=progress)
 
@@ -165,31 +165,31 @@ class Study:
         """The point of the highest posterior mean.
 
         Raises:
-          InvalidParameter: nothing was played yet.
+          InvalidParameter: the study has played no games.
         """
         seen = self.observations()
         if not seen:
             raise InvalidParameter("this study has played no games yet")
         return best_of(surrogate_of(self.space, seen, self.objective.seed))
 
-    def standing(self, best: Best | None = None) -> Progress:
-        """Where the study stands; with `best` instead of the posterior's present one."""
+    def standing(self, best: Best | None = None) -> StudyProgress:
+        """The study so far; with `best` in place of the posterior's present best."""
         seen = self.observations()
         trials = len(self.trials())
         if not seen:
-            return Progress(0, self.search_games, trials, None, 0.5, 0.5)
+            return StudyProgress(0, self.search_games, trials, None, 0.5, 0.5)
         best = best or self.best()
         text = self.space.specification(self.space.values(best.point))
-        return Progress(sum(one.games for one in seen), self.search_games, trials, text, best.mean, best.deviation)
+        return StudyProgress(sum(one.games for one in seen), self.search_games, trials, text, best.mean, best.deviation)
 
-    def _play(self, trial: Trial, adopted: bool, progress: Callable[[Progress], None] | None) -> None:
-        """Slices of one trial, until more of it does not pay."""
+    def _play(self, trial: Trial, adopted: bool, progress: Callable[[StudyProgress], None] | None) -> None:
+        """Plays slices of one trial until more of it does not pay."""
         played = trial.user_attrs.get(GAMES, 0)
-        # A slice that was cut short by a kill is finished first: its games are recorded already.
+        # A slice that a kill cut short is finished first: some of its games are recorded already.
         target = trial.user_attrs.get(TARGET, 0) if adopted else 0
         while True:
             if adopted and target <= played and self._games_left() <= 0:
-                # Nothing but its end was missing.
+                # Only its end was missing.
                 self.optuna.tell(trial, state=TrialState.PRUNED, skip_if_finished=True)
                 return
             if target <= played:
@@ -212,36 +212,36 @@ class Study:
                 return
 
     def _slice_of(self, trial: Trial, target: int) -> MatchResult:
-        """Plays a trial up to so many games, and is heard of meanwhile."""
-        heard = time.monotonic()
+        """Plays a trial up to `target` games, and renews the claim on it meanwhile."""
+        renewed = time.monotonic()
         trial.set_user_attr(CLAIM, _claim())
 
         def still_here(_: MatchResult) -> None:
-            nonlocal heard
-            if time.monotonic() - heard > _LEASE_S / 10:
-                heard = time.monotonic()
+            nonlocal renewed
+            if time.monotonic() - renewed > _LEASE_S / 10:
+                renewed = time.monotonic()
                 trial.set_user_attr(CLAIM, _claim())
 
         return self.objective.play(trial.params, trial.number, target, progress=still_here)
 
     def _games_left(self) -> int:
-        """What trials may still play; slices under way count as played."""
+        """Games that trials may still play; running slices count as played."""
         taken = (max(one.user_attrs.get(TARGET, 0), one.user_attrs.get(GAMES, 0)) for one in self.trials())
         return self.search_games - sum(taken)
 
     def _has_begun(self, trial: FrozenTrial) -> bool:
-        """Whether a trial is under way and has its point: one whose process died while it thought has none."""
+        """Whether a trial runs and has its point: it has none if its process died while choosing one."""
         return trial.state == TrialState.RUNNING and set(self.space.names) <= set(trial.params)
 
     def _adopt(self) -> Trial | None:
-        """A running trial that nobody plays any more."""
+        """A running trial that is abandoned."""
         for one in self.trials():
             if self._has_begun(one) and _abandoned(_claim_of(one)):
                 return Trial(self.optuna, one._trial_id)
         return None
 
     def _open(self) -> optuna.Study:
-        """The study, made if it is new; processes that come at the same moment may meet in the making."""
+        """The study, which is made if it is new; several processes may try this at the same moment."""
         for attempt in count(1):
             try:
                 return optuna.create_study(
@@ -252,8 +252,8 @@ class Study:
                     load_if_exists=True,
                 )
             except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
-                met = isinstance(error, IntegrityError) or "already exists" in f"{error} {error.__cause__}"
-                if not met or attempt == _ATTEMPTS:
+                collided = isinstance(error, IntegrityError) or "already exists" in f"{error} {error.__cause__}"
+                if not collided or attempt == _ATTEMPTS:
                     raise
                 time.sleep(0.05 * 2**attempt)
 
@@ -266,18 +266,27 @@ class Study:
             raise DatabaseError(f"the study cannot be kept in {self.objective.database}: {reason}") from None
 
 
+def join(_: Link, objective: MatchObjective, budget: dict[str, Any]) -> None:
+    """The work of a process that helps with a study: the same search until the games are spent.
+
+    Args:
+      objective: what the study maximises. budget: further arguments of `Study`.
+    """
+    Study(objective, **budget).search()
+
+
 def _claim() -> dict[str, Any]:
     return {"host": socket.gethostname(), "process": os.getpid(), "owner": _OWNER, "time": time.time()}
 
 
 def _claim_of(trial: FrozenTrial) -> dict[str, Any]:
-    """Who said to play a running trial, and when; nobody yet since it was begun."""
+    """The latest claim on a running trial; without one, the time of its start."""
     begun = trial.datetime_start.timestamp() if trial.datetime_start is not None else 0.0
     return {"host": "", "process": 0, "owner": "", "time": begun, **trial.user_attrs.get(CLAIM, {})}
 
 
 def _abandoned(claim: dict[str, Any]) -> bool:
-    """Whether the process that played a trial is gone, or has not been heard of for long."""
+    """Whether the process of a trial has ended, or has not renewed its claim for long."""
     if time.time() - claim["time"] > _LEASE_S or (claim["owner"], claim["process"]) == (_OWNER, os.getpid()):
         return True
     if claim["host"] != socket.gethostname():

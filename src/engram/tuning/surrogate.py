@@ -1,9 +1,9 @@
-"""What noisy matches say about all points at once: a Gaussian process over the unit cube.
+"""A Gaussian process over the unit cube: the posterior of all points from noisy matches.
 
-Kernel Matérn-5/2 with a length scale a dimension; the noise of every observation is known (binomial, by
-pairs) and is given, not fitted. Where knots are tuned a second Matérn-5/2 is added over the function that they
-make: a search feels f(u) = ∫₀ᵘ e^h and not h, so knots that are drowned by others cannot matter. The fit weighs the
-two. BoTorch does the work, on one thread.
+The kernel is Matérn-5/2 with a length scale for each dimension. The noise of every observation (binomial, by pairs) is
+an input and is not fitted. If knots are tuned, a second Matérn-5/2 over their function is added: a search depends
+on f(u) = ∫₀ᵘ e^h and not on h, so a knot much lower than the others cannot matter. The fit weighs the two
+kernels. BoTorch does the work on one thread.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from gpytorch.priors import GammaPrior, LogNormalPrior
 from torch.quasirandom import SobolEngine
 
 _LEAST_VARIANCE = 1e-6
-_FINE = 8  # parts between two knots
-_STARTS = 4  # places from which a maximum is looked for
+_FINE = 8  # parts of the grid between two knots
+_STARTS = 4  # starting points of a maximisation
 
 
 @dataclass(frozen=True)
 class Knots:
-    """Which dimensions are knots of h, and their range.
+    """The dimensions that are knots of h, and their range.
 
     Attributes:
-      count: the first so many dimensions. low, high: values of h at 0 and 1.
+      count: number of knots, the first dimensions. low, high: values of h at 0 and 1.
     """
 
     count: int
@@ -52,11 +52,11 @@ class Surrogate:
     """The posterior over the unit cube, given scores with known variances.
 
     Args:
-      points: n × d, in the unit cube; the same point may stand there often.
-      scores: n, such as win rates.
-      variances: n, of the scores, ≥ 0.
-      knots: dimensions that make a function; None: there are none.
-      seed: of everything drawn while fitting and proposing.
+      points: (n, d), in the unit cube; points may repeat.
+      scores: (n,), such as win rates.
+      variances: (n,), of the scores, ≥ 0.
+      knots: the dimensions that form a function; None: no knots.
+      seed: of all random numbers in fitting and proposing.
 
     Cost: O(n³), some tenths of a second for a hundred points.
     """
@@ -80,7 +80,7 @@ class Surrogate:
         if knots is not None and knots.count > 1:
             kernel = kernel + _OfFunction(_matern(num_dimensions), knots)
         with _quiet_and_single(self._seed):
-            # Standardising needs a spread; one observation has none.
+            # A single observation has no spread to standardise by.
             transform = Standardize(m=1) if num_points > 1 else None
             self._model = SingleTaskGP(
                 self._points, y, train_Yvar=noise, covar_module=kernel, outcome_transform=transform
@@ -89,27 +89,27 @@ class Surrogate:
         self._model.eval()
 
     def joint(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean (m) and covariance (m × m) of the true scores at points."""
+        """Mean (m,) and covariance (m, m) of the true scores at points (m, d)."""
         with torch.no_grad(), _quiet_and_single(self._seed):
             posterior = self._model.posterior(torch.as_tensor(np.asarray(points, np.float64)))
             return posterior.mean.squeeze(-1).numpy(), posterior.covariance_matrix.numpy()
 
     def mean(self, points: np.ndarray) -> np.ndarray:
-        """Mean of the true scores at many points."""
+        """Mean (m,) of the true scores at points (m, d)."""
         with torch.no_grad(), _quiet_and_single(self._seed):
             return self._model.posterior(torch.as_tensor(np.asarray(points, np.float64))).mean.squeeze(-1).numpy()
 
     def draws(self, points: np.ndarray, count: int) -> np.ndarray:
-        """Functions drawn from the posterior, at points: count × m."""
+        """Values (count, m) of functions drawn from the posterior, at points (m, d)."""
         mean, covariance = self.joint(points)
         root = np.linalg.cholesky(covariance + 1e-9 * np.eye(len(mean)))
         return mean + np.random.default_rng(self._seed).standard_normal((count, len(mean))) @ root.T
 
     def propose(self, pending: np.ndarray | None = None) -> np.ndarray:
-        """The point whose match promises most: noisy expected improvement, with what is under way fantasised.
+        """The point of the greatest noisy expected improvement.
 
         Args:
-          pending: points of trials that others are playing, k × d.
+          pending: (k, d), points of trials that other processes play; their scores are fantasised.
 
         Source: Ament et al., "Unexpected improvements to expected improvement", 2023 (qLogNEI).
         """
@@ -124,7 +124,7 @@ class Surrogate:
             return self._greatest(acquisition)
 
     def summit(self) -> np.ndarray:
-        """The point of the highest posterior mean, found uphill from the best of those tried and of others."""
+        """The point of the highest posterior mean, by ascent from the best points of trials and of a Sobol sequence."""
         with _quiet_and_single(self._seed):
             others = SobolEngine(self._num_dimensions, scramble=True, seed=self._seed).draw(256, dtype=torch.float64)
             points = torch.cat([self._points, others])
@@ -134,15 +134,15 @@ class Surrogate:
 
     def _greatest(self, acquisition: Any, begin: Any = None) -> np.ndarray:
         cube = torch.stack([torch.zeros(self._num_dimensions), torch.ones(self._num_dimensions)]).double()
-        found, _ = optimize_acqf(
+        best, _ = optimize_acqf(
             acquisition, cube, q=1, num_restarts=_STARTS, raw_samples=64, batch_initial_conditions=begin,
             options={"batch_limit": _STARTS, "maxiter": 40, "seed": self._seed},
         )  # fmt: skip
-        return found.detach().numpy()[0]
+        return best.detach().numpy()[0]
 
 
 class _OfFunction(Kernel):
-    """A kernel over ln f at equally spaced u, in place of the knots that make f; other dimensions stay as they are."""
+    """A kernel over ln f at equally spaced u instead of the knots of f; other dimensions are unchanged."""
 
     def __init__(self, base: Kernel, knots: Knots):
         super().__init__()
@@ -152,7 +152,7 @@ class _OfFunction(Kernel):
         grid = np.linspace(0.0, knots.count - 1.0, (knots.count - 1) * _FINE + 1)
         hats = np.maximum(1.0 - np.abs(grid[:, None] - np.arange(knots.count)), 0.0)
         self._hats = torch.as_tensor(hats)
-        # One value of f a knot: at u = 0 it is 0 whatever they are, so the places are the middles of equal parts.
+        # One value of f for each knot, in the middle of equal parts: at u = 0 it is always 0.
         middles = (np.arange(knots.count) + 0.5) / knots.count * (len(grid) - 1)
         self._places = torch.as_tensor(np.maximum(np.round(middles), 1).astype(np.int64) - 1)
 
@@ -164,12 +164,12 @@ class _OfFunction(Kernel):
         slopes = torch.exp((low + (high - low) * x[..., :count]) @ self._hats.T)
         parts = 0.5 * (slopes[..., 1:] + slopes[..., :-1]) / (self._hats.shape[0] - 1)
         function = torch.cumsum(parts, dim=-1)[..., self._places]
-        # Below a hundredth a temperature or a rise of weights is nothing.
+        # Below 0.01 a temperature or a rise of weights has no effect.
         return torch.cat([torch.log(function + 0.01) / (high - low), x[..., count:]], dim=-1)
 
 
 def _matern(num_dimensions: int) -> Kernel:
-    # Length scales that grow with the dimension, so that the prior does not get rougher with it (Hvarfner 2024).
+    # Length scales grow with the dimension, so that the prior does not get rougher (Hvarfner 2024).
     scales = LogNormalPrior(math.sqrt(2.0) + 0.5 * math.log(num_dimensions), math.sqrt(3.0))
     matern = MaternKernel(
         nu=2.5,
@@ -182,7 +182,7 @@ def _matern(num_dimensions: int) -> Kernel:
 
 @contextmanager
 def _quiet_and_single(seed: int) -> Iterator[None]:
-    """One thread (games need the others), generators as they were afterwards, and no advice for experts."""
+    """Uses one thread, because games need the others; restores random generators; silences warnings."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

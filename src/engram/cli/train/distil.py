@@ -43,7 +43,7 @@ def distil(
     as_json: JsonOption = False,
 ) -> None:
     """Let a table of values teach a network; the same command again continues."""
-    from engram.networks import require
+    from engram.training import require
 
     require("training")
     from engram.training.distil import DistilPlan

@@ -51,7 +51,7 @@ def features(
     as_json: JsonOption = False,
 ) -> None:
     """Learn features whose cosine says how close two positions' values are; the same command again continues."""
-    from engram.networks import require
+    from engram.training import require
 
     require("training")
     from engram.training.feature_training import FeaturePlan, train_features

@@ -49,7 +49,7 @@ def records(
     as_json: JsonOption = False,
 ) -> None:
     """Learn moves and results from records of games; the same command again continues."""
-    from engram.networks import require
+    from engram.training import require
 
     require("training")
     from engram.training.supervised import Plan, train_records

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated, Any, Optional
 
 import typer
@@ -50,7 +49,7 @@ def selfplay(
     as_json: JsonOption = False,
 ) -> None:
     """Learn a game from games against itself alone; the same command again continues."""
-    from engram.networks import require
+    from engram.training import require
 
     require("training")
     from engram.training.self_play import SelfPlayOptions
@@ -86,7 +85,6 @@ def selfplay(
         checkpoint_s=checkpoint_s,
         stop_at=stop_at,
         line=_progress_line,
-        to_json=asdict,
         as_json=as_json,
     )
 

@@ -13,7 +13,7 @@ from engram.cli.train.training import train_app
 
 if TYPE_CHECKING:
     from engram.training.td.history import Point
-    from engram.training.td.training import Progress
+    from engram.training.td.training import TdProgress
 
 
 @command(train_app)
@@ -55,7 +55,7 @@ def td(
     """Learn a table of values by play, for td_uct(table=...); the same command again continues."""
     from dataclasses import asdict
 
-    from engram.arena.truth.backup_truth import default_workers
+    from engram.fleet import default_workers
     from engram.memory.values.table import DEFAULT_CAPACITY
     from engram.training.td.curves import draw
     from engram.training.td.settings import EvaluationPlan, TdConfiguration, parse_opponents
@@ -106,7 +106,7 @@ class _View:
         self._episodes: dict[int, int] = {}
         self._scores: dict[str, dict[int, list[float]]] = {}
 
-    def update(self, progress: Progress) -> None:
+    def update(self, progress: TdProgress) -> None:
         """Shows an episode or a measurement."""
         self._episodes[progress.seed] = progress.episode
         point = progress.point

@@ -38,7 +38,6 @@ def run_training(
     checkpoint_s: float,
     stop_at: int | None,
     line: Callable[[Any, Any], str],
-    to_json: Callable[[Any], dict[str, Any]] = lambda progress: progress.to_json(),
     use: str = "",
     as_json: bool,
 ) -> None:
@@ -46,7 +45,7 @@ def run_training(
 
     Args:
       train: `(plan, output, checkpoint_s=, stop_at=, progress=)`; returns the last progress (`done`, `warnings`).
-      line: progress and plan in words. to_json: progress as plain data. use: a sentence on what the result is for.
+      line: progress and plan in words.  use: a sentence on what the result is for.
     """
     with Live("steps", plan.steps, quiet=as_json) as live:
 
@@ -57,7 +56,7 @@ def run_training(
 
         progress = train(plan, output, checkpoint_s=checkpoint_s, stop_at=stop_at, progress=update)
     if as_json:
-        return print_json({"folder": str(output), **to_json(progress)})
+        return print_json({"folder": str(output), **progress.to_json()})
     typer.echo(line(progress, plan))
     if use:
         typer.echo(f"{output}: {use}")

@@ -9,7 +9,7 @@ import numpy as np
 from engram.errors import InvalidFile, InvalidParameter
 from engram.games.game import SLACK, Game, copy_state
 from engram.memory.values.table import Table, enter, entries_of, find, key_of
-from engram.memory.values.table_backup import positions_dtype, positions_of
+from engram.memory.values.table_backup import Positions
 from engram.native.intrinsics import call, call_float
 from engram.native.jit import compiled
 from engram.search.decision import interval
@@ -136,8 +136,8 @@ def known_positions(
         raise InvalidParameter(f"{game.name} is a plain Python game; a table is walked in compiled code only")
     if min_visits < 1 or passing < 0 or not 1 <= most < 1 << 30:
         raise InvalidParameter("min_visits and most are 1 or more, passing 0 or more")
-    handle = positions_of(game, symmetric)
-    positions = handle[: positions_dtype.itemsize // 8].view(positions_dtype)[0]
+    holder = Positions(game, symmetric)
+    positions = holder.record[0]
     legal = np.zeros(game.num_actions + SLACK, np.int32)
     states = np.zeros((most, game.state_bytes // 8), np.uint64)
     rows = np.zeros(most, _row_dtype)

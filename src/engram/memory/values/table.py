@@ -143,11 +143,6 @@ class Table:
         return int(self.entries.nbytes)
 
     @property
-    def handle(self) -> np.ndarray:
-        """The record as an operator's table parameter takes it: the same bytes, called float64."""
-        return self.header.view(np.float64)
-
-    @property
     def used(self) -> np.ndarray:
         """The slots that are taken, ascending."""
         return np.flatnonzero(self.entries["key"])

@@ -1,7 +1,6 @@
 """A table of values in the search's loop: new nodes begin with what it knows, backups go through it.
 
-A node remembers its slot (`entry`, 1 + slot) and half of its key (`generation`), which tells whether
-another position has taken the slot since. Every value is for player 0.
+A column links each node to its slot. Every value is for player 0.
 """
 
 from __future__ import annotations
@@ -17,12 +16,20 @@ from engram.games.python_game import PythonGame
 from engram.memory.values.table import enter, entries_of, find, key_of, table_dtype
 from engram.native.intrinsics import address_of, call, record_at
 from engram.native.jit import compiled
-from engram.search.operators import NO_RECORD, Operator, Parameter, backup, recall, recognise
-from engram.search.tree import PLAYER_1, memory_of, nodes_of
+from engram.search.expansion import swap_children
+from engram.search.operators import Operator, Parameter, Record, backup, column_of, on_expanded, on_leaf
+from engram.search.tree import PLAYER_1, Column, nodes_of
 
 _HALF = np.uint64(0xFFFFFFFF)
 _MOST_VISITS = np.uint32(1 << 31)
 
+link_dtype = np.dtype(
+    [
+        ("slot", np.int32),  # 1 + the table's slot for the node's position; 0: none
+        ("half_key", np.uint32),  # tells whether another position has taken the slot since
+    ]
+)
+LINK = Column(link_dtype, "table_link")
 positions_dtype = np.dtype(
     [
         ("game", game_dtype),  # its `hash` is the canonical one where images share a key
@@ -31,56 +38,65 @@ positions_dtype = np.dtype(
 )
 
 
-def positions_of(game: Game, symmetric: bool) -> np.ndarray:
-    """The game as these operators see it, as a table parameter; it owns its scratch state.
+class Positions:
+    """A game's positions as the operators of a table see them, with a scratch state.
 
     Args:
       symmetric: mirror images share a key, where the game says which they are.
+
+    Attributes:
+      record: (1,) of `positions_dtype`.
     """
-    head = positions_dtype.itemsize // 8
-    words = np.zeros(head + game.state_bytes // 8, np.uint64)
-    record = words[:head].view(positions_dtype)
-    record["game"] = game.record()
-    if symmetric and game.address("canonical_hash"):
-        record["game"]["hash"] = game.address("canonical_hash")
-    record["scratch"] = words[head:].ctypes.data
-    if isinstance(game, PythonGame):
-        weakref.finalize(words, game.forget, int(words[head:].ctypes.data))
-    return words.view(np.float64)
+
+    def __init__(self, game: Game, symmetric: bool):
+        self._scratch = game.new_buffer()
+        self.record = np.zeros(1, positions_dtype)
+        self.record["game"] = game.record()
+        if symmetric and game.address("canonical_hash"):
+            self.record["game"]["hash"] = game.address("canonical_hash")
+        self.record["scratch"] = self._scratch.ctypes.data
+        if isinstance(game, PythonGame):
+            weakref.finalize(self, game.forget, int(self._scratch.ctypes.data))
 
 
 @compiled(inline=True)
-def _bind(column, slot, key):
-    column.entry = np.int32(slot + 1)
-    column.generation = np.uint32(key & _HALF)
+def _bind(link, slot, key):
+    link.slot = np.int32(slot + 1)
+    link.half_key = np.uint32(key & _HALF)
 
 
 @compiled(inline=True)
-def _slot_of(column, entries):
+def _slot_of(link, entries):
     """The slot that a node still has, or -1."""
-    slot = np.int64(column.entry) - 1
-    if slot >= 0 and np.uint32(entries[np.uint64(slot)].key & _HALF) != column.generation:
+    slot = np.int64(link.slot) - 1
+    if slot >= 0 and np.uint32(entries[np.uint64(slot)].key & _HALF) != link.half_key:
         return np.int64(-1)
     return slot
 
 
-@recall(table=NO_RECORD, positions=NO_RECORD, learn=Parameter(0, 0, 1), trust=Parameter(1e9, 1, 1e9))
-def recall_value(tree, path, depth, state, embedding, parameters):
+@on_leaf(
+    link=LINK,
+    table=Record(table_dtype),
+    positions=Record(positions_dtype),
+    learn=Parameter(0, 0, 1),
+    trust=Parameter(1e9, 1, 1e9),
+)
+def look_up_leaf(tree, path, depth, state, embedding, parameters):
     """Looks the leaf up: a known one begins with the table's value and visits.
 
     Args:
-      table, positions: handles. learn: 1 to enter what is not there. trust: most visits that a known value counts for.
+      table, positions: records. learn: 1 to enter what is not there. trust: most visits that a known value counts for.
     """
     table = record_at(parameters.table, table_dtype)
     positions = record_at(parameters.positions, positions_dtype)
     leaf = np.int64(carray(path, (depth + 1,))[depth])
-    column = memory_of(tree)[leaf]
-    if column.entry != 0:
+    link = column_of(tree, parameters.link, link_dtype)[leaf]
+    if link.slot != 0:
         return 0
     key = key_of(np.uint64(call(positions.game.hash, (state,))))
     slot = enter(table, key) if parameters.learn != 0.0 else find(table, key)
     if slot >= 0:
-        _bind(column, slot, key)
+        _bind(link, slot, key)
         entry = entries_of(table)[slot]
         node = nodes_of(tree)[leaf]
         if node.visit_count == 0 and entry.visit_count > 0:
@@ -89,12 +105,12 @@ def recall_value(tree, path, depth, state, embedding, parameters):
     return 0
 
 
-@recognise(table=NO_RECORD, positions=NO_RECORD, trust=Parameter(1e9, 1, 1e9))
-def recognise_children(tree, node, state, parameters):
+@on_expanded(link=LINK, table=Record(table_dtype), positions=Record(positions_dtype), trust=Parameter(1e9, 1, 1e9))
+def enter_known_children(tree, node, state, parameters):
     """Enters the children that the table knows, with its values and visits: no rollout is spent to meet them again.
 
     Args:
-      table, positions, trust: as for `recall_value`.
+      table, positions, trust: as for `look_up_leaf`.
 
     Cost: a move, a hash and a look into the table for each child.
     """
@@ -103,7 +119,7 @@ def recognise_children(tree, node, state, parameters):
     if table.size == 0:
         return 0
     nodes = nodes_of(tree)
-    columns = memory_of(tree)
+    links = column_of(tree, parameters.link, link_dtype)
     entries = entries_of(table)
     first = np.int64(nodes[node].first_child)
     for at in range(first, first + np.int64(nodes[node].num_children)):
@@ -113,25 +129,20 @@ def recognise_children(tree, node, state, parameters):
         if over < 0:
             return -1
         if over != 0:
-            continue  # what the end of a game is worth is no matter of learning
+            continue  # the outcome of a finished game needs no learning
         key = key_of(np.uint64(call(positions.game.hash, (positions.scratch,))))
         slot = find(table, key)
         if slot < 0 or entries[slot].visit_count == 0:
             continue
         # Visited children stand first: it changes places with the first that is not.
-        known = first + np.int64(nodes[node].num_visited)
-        action = nodes[known].action
-        prior = nodes[known].prior
-        nodes[known].action = nodes[at].action
-        nodes[known].prior = nodes[at].prior
-        nodes[at].action = action
-        nodes[at].prior = prior
+        place = first + np.int64(nodes[node].num_visited)
+        swap_children(tree, nodes, place, at)
         if call(positions.game.to_play, (positions.scratch,)) != 0:
-            nodes[known].flags |= np.uint8(PLAYER_1)
-        nodes[known].value = np.float64(entries[slot].value)
-        nodes[known].visit_count = np.uint32(min(np.float64(entries[slot].visit_count), parameters.trust))
+            nodes[place].flags |= np.uint8(PLAYER_1)
+        nodes[place].value = np.float64(entries[slot].value)
+        nodes[place].visit_count = np.uint32(min(np.float64(entries[slot].visit_count), parameters.trust))
         nodes[node].num_visited = np.uint16(np.int64(nodes[node].num_visited) + 1)
-        _bind(columns[known], slot, key)
+        _bind(links[place], slot, key)
     return 0
 
 
@@ -143,23 +154,23 @@ def _has_a_rule(values: dict[str, object]) -> None:
         raise InvalidParameter("a table of values learns by a backup rule without a mix, such as td or sarsa")
 
 
-@backup(check=_has_a_rule, table=NO_RECORD, rule=None)
+@backup(check=_has_a_rule, link=LINK, table=Record(table_dtype), rule=None)
 def through_table(tree, path, depth, value, parameters):
     """A backup rule whose nodes are entries of the table: transpositions and mirror images learn together.
 
     Before the rule the nodes of the path take value and visits from their entries, after it they give them back.
 
     Args:
-      table: handle. rule: the backup rule, without a mix.
+      table: record. rule: the backup rule, without a mix.
     """
     table = record_at(parameters.table, table_dtype)
     nodes = nodes_of(tree)
-    columns = memory_of(tree)
+    links = column_of(tree, parameters.link, link_dtype)
     entries = entries_of(table)
     nodes_on_path = carray(path, (depth + 1,))
     for at in range(depth + 1):
         index = np.uint64(nodes_on_path[at])
-        slot = _slot_of(columns[index], entries)
+        slot = _slot_of(links[index], entries)
         if slot >= 0 and entries[slot].visit_count > 0:
             nodes[index].value = np.float64(entries[slot].value)
             nodes[index].visit_count = min(entries[slot].visit_count, _MOST_VISITS)
@@ -168,7 +179,7 @@ def through_table(tree, path, depth, value, parameters):
         return -1
     for at in range(depth + 1):
         index = np.uint64(nodes_on_path[at])
-        slot = _slot_of(columns[index], entries)
+        slot = _slot_of(links[index], entries)
         if slot >= 0:
             entries[slot].value = np.float32(nodes[index].value)
             entries[slot].visit_count = nodes[index].visit_count

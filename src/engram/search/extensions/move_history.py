@@ -1,11 +1,12 @@
 """A memory of moves: how much better than its position a move turned out, wherever in the search it was played.
 
-Two numbers a player and action, for player 0 as everywhere. They are taken to the memory column of the tree, so that
-a child has an N_M and a V̂_M before anybody has visited it.
+Two numbers a player and action, for player 0 as everywhere. They are copied into a column of advice, so that a
+child has an N_M and a V̂_M before its first visit.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -17,11 +18,23 @@ from numba import carray
 
 from engram.errors import InvalidFile
 from engram.games.game import Game
-from engram.native.intrinsics import pointer_at, record_at
+from engram.native.intrinsics import pointer_at
 from engram.native.jit import compiled
-from engram.search.operators import NO_RECORD, Parameter, recognise, remember
-from engram.search.preset import Memory, check_equivalence
-from engram.search.tree import PLAYER_1, memory_of, nodes_of
+from engram.rng import random_below
+from engram.search.extension import Extension
+from engram.search.operators import Parameter, Record, after_backup, column_of, on_expanded, selection
+from engram.search.tree import (
+    EXPAND,
+    PLAYER_1,
+    Advice,
+    Column,
+    advice_at,
+    advice_dtype,
+    entering,
+    nodes_of,
+    sign_of,
+    statistics,
+)
 
 MAX_NUMBER = 1e9
 
@@ -31,40 +44,11 @@ move_dtype = np.dtype(
         ("count", np.float64),  # N: returns in it, at most the window
     ]
 )
-moves_dtype = np.dtype(
-    [
-        ("entries", np.int64),  # address of 2·num_actions entries: 2·action + player
-        ("size", np.int64),
-    ]
-)
-
-
-class MoveStore:
-    """The entries of all moves of a game, empty."""
-
-    def __init__(self, num_actions: int):
-        self.entries = np.zeros(2 * num_actions, move_dtype)
-        self.header = np.zeros(1, moves_dtype)
-        self.header["entries"] = self.entries.ctypes.data
-        self.header["size"] = len(self.entries)
-
-    @property
-    def handle(self) -> np.ndarray:
-        """The record as bytes called float64, for an operator's table parameter."""
-        return self.header.view(np.float64)
-
-    def clear(self) -> None:
-        """Forgets every move."""
-        self.entries[:] = np.zeros((), move_dtype)
+ADVICE = Column(advice_dtype, "move_advice")
 
 
 @compiled(inline=True)
-def _entries_of(store):
-    return carray(pointer_at(store.entries, move_dtype), (store.size,))
-
-
-@compiled(inline=True)
-def _tell_children(nodes, column, entries, node, shrinkage):
+def _advise(nodes, column, entries, node, shrinkage):
     """Writes what the moves from a node are worth by memory beside its children.
 
     V̂_M(s, a) = V̂(s) + A_a·N_a/(N_a + κ), kept in [-1, 1];  N_M(s, a) = N_a + κ
@@ -79,26 +63,28 @@ def _tell_children(nodes, column, entries, node, shrinkage):
         column[child].count = weight
 
 
-@recognise(store=NO_RECORD, shrinkage=Parameter(20.0, 1e-6, MAX_NUMBER))
-def recognise_moves(tree, node, state, parameters):
+@on_expanded(advice=ADVICE, entries=Record(move_dtype), shrinkage=Parameter(20.0, 1e-6, MAX_NUMBER))
+def advise_children(tree, node, state, parameters):
     """Tells new children what their moves were worth elsewhere.
 
     Args:
-      store: handle of a `MoveStore`. shrinkage: κ > 0, returns that say that a move is worth what its position is.
+      entries: of each move, 2·action + player. shrinkage: κ > 0, prior returns at the position's own value.
 
     Cost: O(children).
     """
-    store = record_at(parameters.store, moves_dtype)
-    _tell_children(nodes_of(tree), memory_of(tree), _entries_of(store), node, parameters.shrinkage)
+    entries = carray(pointer_at(parameters.entries, move_dtype), (parameters.entries_size,))
+    column = column_of(tree, parameters.advice, advice_dtype)
+    _advise(nodes_of(tree), column, entries, node, parameters.shrinkage)
     return 0
 
 
-@remember(
-    store=NO_RECORD,
+@after_backup(
+    advice=ADVICE,
+    entries=Record(move_dtype),
     shrinkage=Parameter(20.0, 1e-6, MAX_NUMBER),
     window=Parameter(200.0, 1.0, MAX_NUMBER),
 )
-def remember_moves(tree, path, depth, value, parameters):
+def learn_moves(tree, path, depth, value, moves, parameters):
     """Gives the moves of a path their return, and the children beside the path what is known of their moves now.
 
         N_a = min(N_a + 1, window);  A_a += (R - V̂(s) - A_a)/N_a
@@ -107,12 +93,11 @@ def remember_moves(tree, path, depth, value, parameters):
     difference, so that positions of few visits say less. R is the simulation's own return, undiscounted.
 
     Args:
-      store, shrinkage: as for `recognise_moves`. window: ≥ 1, returns after which older ones fade.
+      entries, shrinkage: as for `advise_children`. window: ≥ 1, returns after which older ones fade.
 
     Cost: O(children of the nodes on the path).
     """
-    store = record_at(parameters.store, moves_dtype)
-    entries = _entries_of(store)
+    entries = carray(pointer_at(parameters.entries, move_dtype), (parameters.entries_size,))
     nodes = nodes_of(tree)
     nodes_on_path = carray(path, (depth + 1,))
     for at in range(depth):
@@ -121,22 +106,70 @@ def remember_moves(tree, path, depth, value, parameters):
         entry = entries[2 * action + np.int64(node.flags & PLAYER_1)]
         entry.count = min(entry.count + 1.0, parameters.window)
         entry.advantage += (value - node.value - entry.advantage) / entry.count
+    column = column_of(tree, parameters.advice, advice_dtype)
     for at in range(depth):
-        _tell_children(nodes, memory_of(tree), entries, np.int64(nodes_on_path[at]), parameters.shrinkage)
+        _advise(nodes, column, entries, np.int64(nodes_on_path[at]), parameters.shrinkage)
     return 0
 
 
+@selection(exploration=Parameter(0.3, low=0.0))
+def ucb1_memory(tree, node, rng, parameters):
+    """UCB1 in which advice speaks for unvisited children: the highest Q + c·sqrt(ln N(s) / (n + 1)).
+
+    Q of a visited child is its value blended with the advice; of an unvisited one it is the first extension's advice.
+    Children without advice are entered first. Of several unvisited ones of equal worth one is drawn.
+
+    Args:
+      exploration: c ≥ 0, for values in [-1, 1].
+
+    Cost: all children are looked at, visited or not.
+    Source: Nijssen and Winands 2011 (progressive history), who try each child first.
+    """
+    nodes = nodes_of(tree)
+    parent = nodes[node]
+    first = np.uint64(parent.first_child)
+    unvisited = first + np.uint64(parent.num_visited)
+    end = first + np.uint64(parent.num_children)
+    if tree.num_advice == 0 and unvisited < end:
+        return EXPAND
+    sign = sign_of(parent)
+    total = np.float64(parent.visit_count) + np.float64(parent.in_flight)
+    scale = parameters.exploration * math.sqrt(math.log(max(total, 1.0)))
+    best = np.int64(EXPAND)
+    highest = -math.inf
+    alike = np.int64(0)  # unvisited children of the highest bound, of which one is drawn
+    for child in range(first, end):
+        if child < unvisited:
+            visits, value = statistics(tree, nodes, child, sign)
+            bound = value + scale / math.sqrt(visits + 1.0)
+            if bound > highest:
+                highest = bound
+                best = np.int64(child)
+            continue
+        advice = advice_at(tree, 0, child)
+        bound = sign * advice.value + scale if advice.count > 0.0 else math.inf
+        if bound > highest:
+            highest = bound
+            best = entering(child)
+            alike = 1
+        elif bound == highest and alike > 0:
+            alike += 1
+            if np.int64(random_below(rng, alike)) == 0:
+                best = entering(child)
+    return best
+
+
 @dataclass(frozen=True)
-class KeptMoves:
+class _Persistence:
     """A memory of moves as the file of a tree holds it."""
 
-    store: MoveStore
+    entries: np.ndarray
 
-    def contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def state_dict(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Its entries."""
-        return {"kind": "moves"}, {"moves": self.store.entries}
+        return {"kind": "moves"}, {"moves": self.entries}
 
-    def refill(self, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray], path: str | Path) -> None:
+    def load_state_dict(self, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray], path: str | Path) -> None:
         """Makes the store hold the entries of a file.
 
         Raises:
@@ -146,39 +179,42 @@ class KeptMoves:
         if about.get("kind") != "moves" or found is None or found.dtype != move_dtype:
             raise InvalidFile(f"{path} holds no memory of moves")
         sound = (np.abs(found["advantage"]) <= 2.0 + 1e-6) & (found["count"] >= 0.0) & (found["count"] <= MAX_NUMBER)
-        if found.shape != self.store.entries.shape or not sound.all():
+        if found.shape != self.entries.shape or not sound.all():
             raise InvalidFile(f"{path} is damaged: what it knows of moves is not in [-2, 2], or of another game")
-        self.store.entries[:] = found
+        self.entries[:] = found
 
 
-def remembering_moves(
+def move_history(
     *, equivalence: float = 5.0, shrinkage: float = 20.0, window: float = 200.0
-) -> Callable[[Game], Memory]:
-    """A memory of moves for any search without an evaluator: `Preset(..., memory=remembering_moves())`.
+) -> Callable[[Game], Extension]:
+    """A memory of moves for any search: `Preset(..., extensions=(move_history(),))`.
 
     Args:
-      equivalence: k ≥ 0 of λ = sqrt(k/(3N + k)), the weight of memory in the value of a visited child.
+      equivalence: k ≥ 0 of λ = sqrt(k/(3N + k)), the weight of the memory in the value of a visited child.
       shrinkage: κ > 0, returns that say that a move is worth what its position is.
       window: ≥ 1, returns after which older ones fade.
 
     Raises:
       InvalidParameter: a number out of range.
     """
-    check_equivalence(equivalence)
-    recognise_moves(shrinkage=shrinkage)  # refuses what is out of range now, not when the first search is made
-    remember_moves(window=window)
+    advice = Advice(Column(ADVICE.dtype, ADVICE.name), float(equivalence))
+    expanded = partial(advise_children, advice=advice.column, shrinkage=shrinkage)
+    learned = partial(learn_moves, advice=advice.column, shrinkage=shrinkage, window=window)
+    expanded(), learned()  # refuses numbers out of range now, not when the first search is made
 
-    def make(game: Game) -> Memory:
-        store = MoveStore(game.num_actions)
-        return Memory(
-            remember=remember_moves(store=store.handle, shrinkage=shrinkage, window=window),
-            recognise=recognise_moves(store=store.handle, shrinkage=shrinkage),
-            equivalence=float(equivalence),
-            store=store,
-            forget=store.clear,
-            another=partial(make, game),
-            store_bytes=store.entries.nbytes,
-            kept=KeptMoves(store),
+    def make(game: Game) -> Extension:
+        entries = np.zeros(2 * game.num_actions, move_dtype)
+        return Extension(
+            "the memory of moves",
+            on_expanded=expanded(entries=entries),
+            after_backup=learned(entries=entries),
+            advice=advice,
+            store=entries,
+            num_bytes=entries.nbytes,
+            new_game=partial(entries.fill, np.zeros((), move_dtype)),
+            fork=partial(make, game),
+            persistence=_Persistence(entries),
+            evaluator=False,
         )
 
     return make

@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from engram.arena.statistics import NORMAL_95
 from engram.errors import InvalidFile
+from engram.intervals import wilson
 from engram.plotting import new_figure
 from engram.storage import whole
 from engram.training.td.history import Point
 
 
 @dataclass(frozen=True)
-class Band:
+class CurveBand:
     """One curve with its band, (E,) each: episodes, mean over seeds, its 95 % interval, seeds at each."""
 
     episodes: np.ndarray
@@ -32,7 +32,7 @@ class Band:
     seeds: np.ndarray
 
 
-def band(points: Sequence[Point]) -> Band:
+def band(points: Sequence[Point]) -> CurveBand:
     """The score by episode, over seeds.
 
     With several seeds the interval is that of their mean (Student's t over seeds, so what a seed brings with
@@ -52,17 +52,7 @@ def band(points: Sequence[Point]) -> Band:
             low, high = wilson(mean, found[0].games)
         rows.append((episode, mean, max(0.0, low), min(1.0, high), len(found)))
     columns = [np.array(column) for column in zip(*rows, strict=True)] if rows else [np.zeros(0)] * 5
-    return Band(*columns)
-
-
-def wilson(share: float, count: int) -> tuple[float, float]:
-    """95 % interval of a share of `count` games."""
-    if count == 0:
-        return 0.0, 1.0
-    square = NORMAL_95**2
-    centre = (share + square / (2 * count)) / (1 + square / count)
-    half = NORMAL_95 / (1 + square / count) * math.sqrt(share * (1 - share) / count + square / (4 * count**2))
-    return centre - half, centre + half
+    return CurveBand(*columns)
 
 
 def draw(path: str | Path, title: str, points: Sequence[Point]) -> None:
@@ -125,7 +115,7 @@ def sparkline(values: Sequence[float]) -> str:
     return "".join("▁▂▃▄▅▆▇█"[min(7, int(8 * value))] for value in values)
 
 
-def _draw_band(axis: Any, found: Band, colour: str, label: str) -> None:
+def _draw_band(axis: Any, found: CurveBand, colour: str, label: str) -> None:
     if len(found.episodes):
         axis.plot(
             found.episodes, found.mean, f"{colour}o-", markersize=3, label=f"{label} (n={int(found.seeds.max())})"

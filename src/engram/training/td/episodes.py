@@ -40,7 +40,7 @@ episode_dtype = np.dtype(
 )
 
 
-class Learner:
+class TdLearner:
     """One training under way: a table, and the games that taught it.
 
     Args:

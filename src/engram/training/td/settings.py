@@ -96,7 +96,7 @@ class TdConfiguration:
         return Limit(simulations=(parsed and parsed.simulations) or self.simulations)
 
     @property
-    def _parsed_opponent(self) -> Opponent | None:
+    def _parsed_opponent(self) -> TdOpponent | None:
         if self.opponent is None:
             return None
         parsed = parse_opponents(self.opponent, self.made_game)
@@ -114,7 +114,7 @@ class TdConfiguration:
 
 
 @dataclass(frozen=True)
-class Opponent:
+class TdOpponent:
     """Who a table is measured against.
 
     Attributes:
@@ -152,7 +152,7 @@ class EvaluationPlan:
       measure: anything else worth knowing of a table: (configuration, table) to numbers by name.
     """
 
-    opponents: tuple[Opponent, ...] = ()
+    opponents: tuple[TdOpponent, ...] = ()
     every: int = 100
     games: int = 100
     opening_moves: int | None = None
@@ -173,7 +173,7 @@ class EvaluationPlan:
         return configuration_key({**configuration.identity, **own, "measure": measure})
 
 
-def parse_opponents(text: str, game: Game) -> tuple[Opponent, ...]:
+def parse_opponents(text: str, game: Game) -> tuple[TdOpponent, ...]:
     """Opponents from `alpha_beta(depth=4),uct(simulations=100)`.
 
     Beside the player's own options each may have `simulations`, the budget of both sides, and `opening_moves`.
@@ -195,6 +195,6 @@ def parse_opponents(text: str, game: Game) -> tuple[Opponent, ...]:
             if not isinstance(number, int) or isinstance(number, bool) or number < _OF_THE_MATCH[key]:
                 raise InvalidParameter(f"{part}: {key} must be a whole number, {_OF_THE_MATCH[key]} or more")
         made = player(game, text)
-        found.append(Opponent(made.text, **numbers))
+        found.append(TdOpponent(made.text, **numbers))
         made.close()
     return tuple(found)

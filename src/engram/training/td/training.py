@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import queue
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,25 +10,23 @@ from typing import Any
 
 from engram.arena.match import match
 from engram.arena.results import MEMORY
-from engram.errors import EngramError, InvalidParameter
+from engram.errors import InvalidParameter
+from engram.fleet import Fleet, Link
 from engram.memory.values import table_files
 from engram.rng import derive_seed
 from engram.training.td.diagnosis import diagnose
-from engram.training.td.episodes import Learner, about_merged
+from engram.training.td.episodes import TdLearner, about_merged
 from engram.training.td.history import Point, TrainingResults
 from engram.training.td.settings import EvaluationPlan, TdConfiguration
 
 SAVE_EVERY_S = 20.0
 _SAVING_SHARE = 0.05  # of the time, at most: a large table takes seconds
+_GRACE_S = 30.0  # for a worker to end its episode and save
 _MEASURED = "measured"
 
 
-class TrainingError(EngramError, RuntimeError):
-    """A worker of a training failed or died."""
-
-
 @dataclass(frozen=True)
-class Progress:
+class TdProgress:
     """Where one seed stands.
 
     Attributes:
@@ -58,7 +54,7 @@ def train(
     plan: EvaluationPlan | None = None,
     workers: int = 1,
     database: str | Path = MEMORY,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[TdProgress], None] | None = None,
 ) -> list[Point]:
     """Trains a table for each seed, measures them, and joins them in one file.
 
@@ -70,7 +66,7 @@ def train(
         beside it (`seed_file`) and is saved every 20 seconds, less often where saving takes a second and more.
       episodes: of each seed, in all. seeds: at least one.
       plan: how tables are measured; default not at all.
-      workers: processes, one seed each at a time; more than one need a script's `if __name__ == "__main__"` guard.
+      workers: processes, one seed each at a time, ≥ 1.
       database: file or URL for the points, written as they come; default none.
       progress: told of every episode and point.
 
@@ -91,9 +87,10 @@ def train(
             for seed in seeds:
                 train_seed(configuration, output, episodes, seed, plan, results, tell)
         else:
-            _in_workers(
-                configuration, output, episodes, list(seeds), plan, str(database), min(workers, len(seeds)), tell
-            )
+            setting = configuration, output, episodes, plan, database
+            with Fleet(_train_seeds, *setting, count=min(workers, len(seeds)), grace_s=_GRACE_S) as fleet:
+                for now in fleet.run(seeds):
+                    tell(now)
         tables = [table_files.load(seed_file(output, seed))[0] for seed in seeds]
         merged = table_files.merge(tables, configuration.capacity)
         table_files.save(output, merged, about_merged(configuration, len(seeds), episodes))
@@ -112,12 +109,12 @@ def train_seed(
     seed: int,
     plan: EvaluationPlan,
     results: TrainingResults,
-    tell: Callable[[Progress], None],
+    tell: Callable[[TdProgress], None],
     stopped: Callable[[], bool] = lambda: False,
 ) -> None:
     """Trains one seed from where its file stands; `stopped` is asked after every episode."""
     path = seed_file(output, seed)
-    learner = Learner(configuration, seed)
+    learner = TdLearner(configuration, seed)
     if path.exists():
         learner.load(path)
     learner.warm_up()
@@ -129,18 +126,18 @@ def train_seed(
             if saved_at != number:
                 saved_at, due = number, _save(learner, path)
             for point in _evaluate(learner, plan, results):
-                tell(Progress(seed, number, point))
+                tell(TdProgress(seed, number, point))
         if number >= episodes or stopped():
             break
         if time.monotonic() > due:
             saved_at, due = number, _save(learner, path)
         learner.episode()
-        tell(Progress(seed, learner.num_episodes))
+        tell(TdProgress(seed, learner.num_episodes))
     if saved_at != learner.num_episodes:
         learner.save(path)
 
 
-def _save(learner: Learner, path: Path) -> float:
+def _save(learner: TdLearner, path: Path) -> float:
     """Saves, and says when it is time again."""
     begun = time.monotonic()
     learner.save(path)
@@ -148,7 +145,7 @@ def _save(learner: Learner, path: Path) -> float:
     return now + max(SAVE_EVERY_S, (now - begun) / _SAVING_SHARE)
 
 
-def _evaluate(learner: Learner, plan: EvaluationPlan, results: TrainingResults) -> list[Point]:
+def _evaluate(learner: TdLearner, plan: EvaluationPlan, results: TrainingResults) -> list[Point]:
     """Measures a table as the plan says; what the database holds already is not measured again."""
     configuration, key = learner.configuration, plan.key(learner.configuration)
     known = {(point.seed, point.episode, point.opponent) for point in results.points(key)}
@@ -187,75 +184,11 @@ def _evaluate(learner: Learner, plan: EvaluationPlan, results: TrainingResults) 
     return made
 
 
-# ------------------------------------------------------------------------------------------ workers
-
-
-def _in_workers(
-    configuration: TdConfiguration,
-    output: str | Path,
-    episodes: int,
-    seeds: list[int],
-    plan: EvaluationPlan,
-    database: str,
-    workers: int,
-    tell: Callable[[Progress], None],
-) -> None:
-    context = multiprocessing.get_context("spawn")
-    told: Any = context.Queue()
-    stop = context.Event()
-    waiting = list(seeds)
-    running: dict[int, Any] = {}
-
-    def drain() -> None:
-        while True:
-            try:
-                message = told.get_nowait()
-            except queue.Empty:
-                return
-            if isinstance(message, str):
-                raise TrainingError(message)
-            tell(message)
-
-    try:
-        while waiting or running:
-            while waiting and len(running) < workers:
-                seed = waiting.pop(0)
-                arguments = (configuration, str(output), episodes, seed, plan, database, told, stop)
-                running[seed] = context.Process(target=_work, args=arguments, daemon=True)
-                running[seed].start()
-            time.sleep(0.1)
-            ended = {seed: process for seed, process in running.items() if not process.is_alive()}
-            drain()
-            for seed, process in ended.items():
-                del running[seed]
-                if process.exitcode:
-                    raise TrainingError(
-                        f"the worker of seed {seed} ended with exit code {process.exitcode}; the same training started "
-                        "again goes on from its last save"
-                    )
-        drain()
-    except BaseException:
-        stop.set()
-        for process in running.values():
-            process.join(30.0)
-            process.kill()
-        raise
-
-
-def _work(
-    configuration: TdConfiguration, output: str, episodes: int, seed: int, plan: EvaluationPlan, database: str,
-    told: Any, stop: Any,
+def _train_seeds(
+    link: Link, configuration: TdConfiguration, output: str | Path, episodes: int, plan: EvaluationPlan,
+    database: str | Path,
 ) -> None:  # fmt: skip
-    import signal
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, who asks for an end
-    parent = multiprocessing.parent_process()
-
-    def stopped() -> bool:
-        return stop.is_set() or parent is None or not parent.is_alive()
-
-    try:
-        with TrainingResults(database) as results:
-            train_seed(configuration, output, episodes, seed, plan, results, told.put, stopped)
-    except EngramError as error:
-        told.put(str(error))
+    """The work of a process: a seed after the other."""
+    with TrainingResults(database) as results:
+        for seed in link.tasks():
+            train_seed(configuration, output, episodes, seed, plan, results, link.send, lambda: link.closing)

@@ -19,11 +19,14 @@ from engram.errors import InvalidFile, InvalidParameter  # noqa: E402
 from engram.memory.values import table_files  # noqa: E402
 from engram.memory.values.positions import CERTAIN, known_positions  # noqa: E402
 from engram.memory.values.table import Table  # noqa: E402
-from engram.networks.architectures import load_network, network  # noqa: E402
+from engram.networks.architectures import architecture  # noqa: E402
+from engram.networks.backend import FixedBatches  # noqa: E402
 from engram.networks.evaluator import NetworkEvaluator  # noqa: E402
+from engram.networks.network import load_network  # noqa: E402
 from engram.networks.policy_rollouts import PolicyRollouts  # noqa: E402
-from engram.training.distil import DistilPlan, Lessons, distil, held_out, taught  # noqa: E402
-from engram.training.td.episodes import Learner  # noqa: E402
+from engram.networks.torch_backend import NetworkModule, TorchBackend  # noqa: E402
+from engram.training.distil import DistillationData, DistilPlan, distil, held_out, taught  # noqa: E402
+from engram.training.td.episodes import TdLearner  # noqa: E402
 from engram.training.td.settings import TdConfiguration  # noqa: E402
 
 GAME = "tic_tac_toe"
@@ -31,7 +34,7 @@ GAME = "tic_tac_toe"
 
 @pytest.fixture(scope="module")
 def table_file(tmp_path_factory):
-    learner = Learner(TdConfiguration(GAME, simulations=100, capacity=2000, discount=1.0, opening_moves=3))
+    learner = TdLearner(TdConfiguration(GAME, simulations=100, capacity=2000, discount=1.0, opening_moves=3))
     for _ in range(60):
         learner.episode()
     path = tmp_path_factory.mktemp("table") / "t.table"
@@ -114,12 +117,12 @@ def test_what_is_held_out_depends_on_the_position_alone(table_file):
     assert not (held_out(known.keys, 0.05) & ~out).any()  # a smaller share is a part of a larger one
 
 
-def test_lessons_turn_positions_and_moves_together(table_file):
+def test_data_turn_positions_and_moves_together(table_file):
     known = taught(plan_for(table_file))
-    lessons = Lessons(known, None, 0.1)
+    data = DistillationData(known, None, 0.1)
     game, chosen = known.game, np.repeat(np.arange(12), len(known.game.symmetries))
     turns = np.tile(np.arange(len(game.symmetries)), 12)
-    turned, plain = lessons.at(chosen, turns), lessons.at(chosen)
+    turned, plain = data.at(chosen, turns), data.at(chosen)
     for row, turn in enumerate(turns):
         symmetry = game.symmetries[turn]
         assert (turned.planes[row].reshape(2, 9)[:, symmetry.cells] == plain.planes[row].reshape(2, 9)).all()
@@ -149,8 +152,8 @@ def test_a_stopped_distillation_goes_on_as_if_undisturbed(table_file, tmp_path):
     distil(plan, tmp_path / "whole")
     for stop in (7, 20, None):
         distil(plan, tmp_path / "parts", stop_at=stop)
-    one, other = (load_network(tmp_path / name / "network.safetensors").state_dict() for name in ("whole", "parts"))
-    assert all(torch.equal(one[name], other[name]) for name in one)
+    one, other = (load_network(tmp_path / name / "network.safetensors").weights for name in ("whole", "parts"))
+    assert all(np.array_equal(one[name], other[name]) for name in one)
     with pytest.raises(InvalidFile, match=r"another plan .*temperature 0.1 to 0.2"):
         distil(replace(plan, temperature=0.2), tmp_path / "parts")
     with pytest.raises(InvalidFile, match="knows no position"):
@@ -160,8 +163,8 @@ def test_a_stopped_distillation_goes_on_as_if_undisturbed(table_file, tmp_path):
 def test_rollouts_of_a_policy_are_for_the_player_to_move_and_repeat():
     game = engram.game("connect_four")
     torch.manual_seed(0)
-    net = network("residual(blocks=1,filters=4)", game)
-    rollouts = PolicyRollouts(NetworkEvaluator(net, game, batch=8), game)
+    net = NetworkModule(architecture("residual(blocks=1,filters=4)", game))
+    rollouts = PolicyRollouts(NetworkEvaluator(FixedBatches(TorchBackend(net), 8), game), game)
     # Three in a row in column 1, and in column 2: whoever is to move may win at once; most games go on otherwise.
     states = np.array([game.play_moves(moves) for moves in ([0, 1, 0, 1, 0, 1], [0, 1, 0, 1, 0], [3], [3, 3, 2])])
     first = rollouts.evaluate(states)

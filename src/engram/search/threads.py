@@ -1,12 +1,12 @@
-"""What several threads on one tree do to a node: each in one step, so that nobody waits and nothing is lost.
+"""Steps of several threads on one tree: each is atomic, so that no thread waits and nothing is lost.
 
-One thread never comes here: the loop asks `tree.shared` first. The rules, which the order of the steps upholds:
+One thread never comes here: the kernel asks `tree.shared` first. The rules, which the order of the steps upholds:
 
 - A simulation counts in `in_flight` (virtual loss) of a node from before others can see it there until after
   its visit is counted, so that a child in sight has a visit or a virtual loss.
-- Children are made, and the next of them is entered, by whoever holds the node's claim; a thread that finds it
-  taken does not wait but evaluates the position where it stands.
-- `num_children` and `num_visited` are written last, behind a fence: what they count is whole when it is seen.
+- The thread that holds a node's claim makes its children and enters the next of them. A thread that meets the claim
+  does not wait: it evaluates the position where it stands.
+- `num_children` and `num_visited` are written last, behind a fence: the children that they count are whole.
 """
 
 from __future__ import annotations

@@ -23,8 +23,10 @@ from engram import storage as durable  # noqa: E402
 from engram.cli.app import app  # noqa: E402
 from engram.errors import InvalidFile, InvalidParameter, OperatorError  # noqa: E402
 from engram.games.catalogue import game as game_of  # noqa: E402
-from engram.networks.architectures import load_network, network  # noqa: E402
+from engram.networks.architectures import architecture  # noqa: E402
 from engram.networks.by_name import NamedNetwork  # noqa: E402
+from engram.networks.network import load_network  # noqa: E402
+from engram.networks.torch_backend import NetworkModule  # noqa: E402
 from engram.training.learner import KIND, Learner  # noqa: E402
 from engram.training.records import Records, read  # noqa: E402
 from engram.training.run import CHECKPOINT, NETWORK  # noqa: E402
@@ -63,7 +65,7 @@ def plan_for(data, **changes):
 
 
 def weights(folder):
-    return load_network(folder / "network.safetensors").state_dict()
+    return NetworkModule.of(load_network(folder / "network.safetensors")).state_dict()
 
 
 def test_it_learns_and_logs(data, tmp_path):
@@ -131,7 +133,7 @@ def test_a_training_goes_on_from_a_known_network(data, tmp_path):
 
 def test_results_of_time_and_distributions_as_targets(data):
     torch.manual_seed(0)
-    net = network("residual(blocks=1,filters=8)", game_of("go:4"))
+    net = NetworkModule(architecture("residual(blocks=1,filters=8)", game_of("go:4")))
     learner = Learner(net, 100)
     rng = np.random.default_rng(0)
     planes, shares = rng.random((8, 11, 4, 4)).astype(np.float32), np.full((8, 17), 1 / 17, np.float32)
@@ -146,7 +148,9 @@ def test_results_of_time_and_distributions_as_targets(data):
 
 
 def test_rates_rise_and_fall_to_zero():
-    learner = Learner(network("residual(blocks=1,filters=4)", game_of("go:4")), 1000, learning_rate=0.01)
+    learner = Learner(
+        NetworkModule(architecture("residual(blocks=1,filters=4)", game_of("go:4"))), 1000, learning_rate=0.01
+    )
     rates = [learner.rate(step) for step in range(1001)]
     assert rates[0] < 0.001 and max(rates) == pytest.approx(0.01, rel=0.02) and rates[1000] == pytest.approx(0)
     assert np.argmax(rates) < 60 and rates[60:] == sorted(rates[60:], reverse=True)

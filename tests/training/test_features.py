@@ -1,4 +1,4 @@
-"""Features for a memory: families and their values, the loss, training, and searches that compare by them."""
+"""Features for a memory: groups and their values, the loss, training, and searches that compare by them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ from engram.cli.app import app  # noqa: E402
 from engram.drivers.recollection import features_of  # noqa: E402
 from engram.errors import InvalidFile, InvalidParameter  # noqa: E402
 from engram.games.line.solver.solver import Solver  # noqa: E402
-from engram.networks.architectures import load_network, network, save_network  # noqa: E402
+from engram.networks.architectures import architecture  # noqa: E402
 from engram.networks.by_name import NamedNetwork  # noqa: E402
+from engram.networks.encoding import Encoder  # noqa: E402
+from engram.networks.network import load_network, save_network  # noqa: E402
+from engram.networks.torch_backend import NetworkModule  # noqa: E402
 from engram.training.feature_learner import pairs  # noqa: E402
 from engram.training.feature_training import FeaturePlan, train_features  # noqa: E402
-from engram.training.position_groups import MEMBERS, Sampler, Sampling  # noqa: E402
+from engram.training.position_groups import MEMBERS, GroupSampler, Sampling  # noqa: E402
 
 GAME = "line:rows=5,columns=5,run=4,gravity=true"
 SAMPLING = Sampling(GAME, simulations=100)
@@ -34,7 +37,7 @@ PLAN = FeaturePlan(
 
 @pytest.fixture(scope="module")
 def sampler():
-    made = Sampler(SAMPLING)
+    made = GroupSampler(SAMPLING)
     for _ in range(25):
         made.play()
     return made
@@ -48,58 +51,58 @@ def trained(tmp_path_factory):
 
 
 def test_values_are_the_solver_s_for_the_player_to_move(sampler):
-    families, game = sampler.families(), engram.game(GAME)
+    groups, game = sampler.groups(), engram.game(GAME)
     solver = Solver(*line_parameters(game))
-    assert sampler.exact and len(families) >= 10 and set(np.unique(families.value)) == {-1.0, 0.0, 1.0}
-    for row in range(0, len(families), 5):
-        planes, side = families.planes(np.array([row]), (2, 5, 5), None)
+    assert sampler.exact and len(groups) >= 10 and set(np.unique(groups.value)) == {-1.0, 0.0, 1.0}
+    for row in range(0, len(groups), 5):
+        planes, side = groups.planes(np.array([row]), Encoder(game, None))
         keys = set()
         for member in range(MEMBERS):
             at = row * MEMBERS + member
-            moves = families.actions[families.offset[at] : families.offset[at + 1]].tolist()
+            moves = groups.actions[groups.offset[at] : groups.offset[at + 1]].tolist()
             state = game.initial_state()
             for action in moves:
                 state = game.play(state, action)
             keys.add(game.hash(state))
-            assert families.value[row, member] == solver.value(int(state["mine"]), int(state["stones"]))
+            assert groups.value[row, member] == solver.value(int(state["mine"]), int(state["stones"]))
             assert side[0, member] == (1.0 if len(moves) % 2 == 0 else -1.0) and len(moves) >= 25 // 4
             assert planes[member].sum() == len(moves)
         assert len(keys) == MEMBERS
 
 
 def test_games_are_held_out_whole_and_sampling_goes_on(sampler, tmp_path):
-    families = sampler.families()
-    learnt, held_out = families.split(0.3)
-    assert len(learnt) + len(held_out) == len(families) and 0 < len(held_out) < len(learnt)
-    assert not set(families.number[learnt]) & set(families.number[held_out])
-    half = Sampler(SAMPLING)
+    groups = sampler.groups()
+    learnt, held_out = groups.split(0.3)
+    assert len(learnt) + len(held_out) == len(groups) and 0 < len(held_out) < len(learnt)
+    assert not set(groups.number[learnt]) & set(groups.number[held_out])
+    half = GroupSampler(SAMPLING)
     for number in range(25):
         if number == 9:
             half.save(tmp_path / "half")
-            half = Sampler(SAMPLING)
+            half = GroupSampler(SAMPLING)
             half.load(tmp_path / "half")
         half.play()
-    assert (half.families().actions == families.actions).all() and (half.families().value == families.value).all()
+    assert (half.groups().actions == groups.actions).all() and (half.groups().value == groups.value).all()
     with pytest.raises(InvalidFile, match="drawn otherwise"):
-        Sampler(replace(SAMPLING, seed=1)).load(tmp_path / "half")
+        GroupSampler(replace(SAMPLING, seed=1)).load(tmp_path / "half")
 
 
 def test_values_by_search_are_near_the_exact_ones():
-    made = Sampler(Sampling("tic_tac_toe", simulations=100, label_simulations=500))
+    made = GroupSampler(Sampling("tic_tac_toe", simulations=100, label_simulations=500))
     while made.positions < 10 * MEMBERS:
         made.play()
-    families, solver, game = made.families(), Solver(3, 3, 3, False), engram.game("tic_tac_toe")
+    groups, solver, game = made.groups(), Solver(3, 3, 3, False), engram.game("tic_tac_toe")
     exact = []
-    for first, end in zip(families.offset[:-1], families.offset[1:], strict=True):
+    for first, end in zip(groups.offset[:-1], groups.offset[1:], strict=True):
         state = game.initial_state()
-        for action in families.actions[first:end].tolist():
+        for action in groups.actions[first:end].tolist():
             state = game.play(state, action)
         exact.append(solver.value(int(state["mine"]), int(state["stones"])))
-    assert not made.exact and np.abs(families.value).max() <= 1.0
-    assert np.corrcoef(families.value.ravel(), exact)[0, 1] > 0.7
+    assert not made.exact and np.abs(groups.value).max() <= 1.0
+    assert np.corrcoef(groups.value.ravel(), exact)[0, 1] > 0.7
 
 
-def test_pairs_are_of_one_family_and_one_mover():
+def test_pairs_are_of_one_group_and_one_mover():
     embedding, value, side = torch.zeros(2 * MEMBERS, 2), torch.zeros(2, MEMBERS), torch.ones(2, MEMBERS)
     embedding[:, 0] = 3.0
     embedding[1] = torch.tensor([0.0, 0.5])
@@ -125,22 +128,22 @@ def test_it_learns_what_values_have_in_common(tmp_path):
 def test_a_stopped_training_goes_on_as_if_undisturbed(trained, tmp_path):
     for stop in (5, 9, None):
         train_features(PLAN, tmp_path / "parts", stop_at=stop)
-    one, other = (load_network(place / "network.safetensors").state_dict() for place in (trained, tmp_path / "parts"))
-    assert all(torch.equal(one[name], other[name]) for name in one)
+    one, other = (load_network(place / "network.safetensors").weights for place in (trained, tmp_path / "parts"))
+    assert all(np.array_equal(one[name], other[name]) for name in one)
     with pytest.raises(InvalidFile, match=r"another plan .*batch 4 to 5"):
         train_features(replace(PLAN, batch=5), tmp_path / "parts")
 
 
 def test_a_trained_network_keeps_its_policy_and_value(tmp_path):
     torch.manual_seed(1)
-    known = network("residual(blocks=1,filters=8)", engram.game(GAME)).eval()
-    save_network(tmp_path / "known.safetensors", known)
+    known = NetworkModule(architecture("residual(blocks=1,filters=8)", engram.game(GAME))).eval()
+    save_network(tmp_path / "known.safetensors", known.network)
     train_features(replace(PLAN, network=str(tmp_path / "known.safetensors")), tmp_path / "run")
-    made = load_network(tmp_path / "run" / "network.safetensors")
+    made = NetworkModule.of(load_network(tmp_path / "run" / "network.safetensors"))
     planes = torch.rand(5, 2, 5, 5)
     for theirs, ours in zip(known(planes)[:2], made(planes)[:2], strict=True):
         assert torch.equal(theirs, ours)
-    fresh = network(made.configuration.network, engram.game(GAME)).eval()
+    fresh = NetworkModule(architecture(made.configuration.network, engram.game(GAME))).eval()
     assert not torch.allclose(made(planes, "features")[2], fresh(planes, "features")[2], atol=1e-3)
 
 
@@ -148,7 +151,7 @@ def test_a_memory_compares_by_them(trained):
     game = engram.game(GAME)
     search = engram.Search(game, f'memory_uct(network="{trained}", num_leaves=4, equivalence=50, dimension=256)')
     assert search.run(game.initial_state(), engram.Limit(simulations=200)).simulations == 200
-    store, named = search.memory.store, NamedNetwork(str(trained), embedding="features")
+    store, named = search.extensions[0].store, NamedNetwork(str(trained), embedding="features")
     assert named.layer(None) == ("features", 16)
     state = game.play(game.initial_state(), 2)
     row = store.features[store.find(game.hash(state))]
@@ -184,7 +187,7 @@ def test_the_command_line(tmp_path):
 
 
 def test_a_search_that_was_cut_short_is_no_label(monkeypatch):
-    sampler = Sampler(SAMPLING)
+    sampler = GroupSampler(SAMPLING)
     whole = sampler._search.run
     monkeypatch.setattr(sampler._search, "run", lambda *a, **b: replace(whole(*a, **b), stopped="interrupted"))
     with pytest.raises(KeyboardInterrupt):

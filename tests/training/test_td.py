@@ -16,16 +16,17 @@ from typer.testing import CliRunner
 import engram
 from engram.cli.app import app
 from engram.errors import EngramError, InvalidFile, InvalidParameter
+from engram.intervals import wilson
 from engram.memory.values import table_files
-from engram.training.td.curves import band, draw, draw_small_multiples, sparkline, wilson
+from engram.training.td.curves import band, draw, draw_small_multiples, sparkline
 from engram.training.td.diagnosis import diagnose
-from engram.training.td.episodes import Learner, episode_dtype
+from engram.training.td.episodes import TdLearner, episode_dtype
 from engram.training.td.history import Point, TrainingResults
-from engram.training.td.settings import EvaluationPlan, Opponent, TdConfiguration, parse_opponents
+from engram.training.td.settings import EvaluationPlan, TdConfiguration, TdOpponent, parse_opponents
 from engram.training.td.training import seed_file, train
 
 SMALL = TdConfiguration("tic_tac_toe", simulations=30, capacity=2000, epsilon=0.2, replay=0.3, opening_moves=2)
-PLAN = EvaluationPlan((Opponent("uct", 30), Opponent("alpha_beta(depth=2)", opening_moves=0)), every=4, games=4)
+PLAN = EvaluationPlan((TdOpponent("uct", 30), TdOpponent("alpha_beta(depth=2)", opening_moves=0)), every=4, games=4)
 
 
 def content(path):
@@ -35,7 +36,7 @@ def content(path):
 
 def test_it_learns_tic_tac_toe():
     configuration = TdConfiguration("tic_tac_toe", simulations=100, capacity=2000)
-    learner = Learner(configuration)
+    learner = TdLearner(configuration)
     for _ in range(40):
         learner.episode()
     history = learner.history
@@ -52,23 +53,23 @@ def test_it_learns_tic_tac_toe():
 @pytest.mark.parametrize("opponent", [None, "random"])
 def test_an_episode_resumed_is_the_episode_undisturbed(tmp_path, opponent):
     configuration = replace(SMALL, opponent=opponent)
-    whole, first, path = Learner(configuration, 3), Learner(configuration, 3), tmp_path / "a.table"
+    whole, first, path = TdLearner(configuration, 3), TdLearner(configuration, 3), tmp_path / "a.table"
     for _ in range(12):
         whole.episode()
     for _ in range(5):
         first.episode()
     first.save(path)
-    second = Learner(configuration, 3)
+    second = TdLearner(configuration, 3)
     second.load(path)
     for _ in range(7):
         second.episode()
     assert second.table.entries.tobytes() == whole.table.entries.tobytes()
     assert second.history.tobytes() == whole.history.tobytes()
-    other = Learner(configuration, 4)
+    other = TdLearner(configuration, 4)
     with pytest.raises(InvalidFile, match="seed 3, not 4"):
         other.load(path)
     with pytest.raises(InvalidFile, match=r"epsilon 0.2, not 0.5"):
-        Learner(replace(configuration, epsilon=0.5), 3).load(path)
+        TdLearner(replace(configuration, epsilon=0.5), 3).load(path)
 
 
 def test_training_in_pieces_equals_training_at_once(tmp_path):
@@ -90,7 +91,7 @@ def test_training_in_pieces_equals_training_at_once(tmp_path):
 
 def test_a_training_killed_goes_on_as_if_nothing_had_happened(tmp_path):
     configuration = TdConfiguration("tic_tac_toe", simulations=60, capacity=2000, epsilon=0.1)
-    plan = EvaluationPlan((Opponent("uct", 20),), every=40, games=4)
+    plan = EvaluationPlan((TdOpponent("uct", 20),), every=40, games=4)
     command = [sys.executable, "-m", "engram", "train", "td", "-g", "tic_tac_toe", "-n", "60",
                "--capacity", "2000", "--epsilon", "0.1", "--every", "40", "--games", "4", "--seeds", "2",
                "--evaluate", "uct(simulations=20)", "--workers", "2", "--episodes", "100000",
@@ -130,8 +131,8 @@ def test_points_are_recorded_once(tmp_path):
 def test_opponents_are_read_with_what_belongs_to_the_match():
     game = engram.game("connect_four")
     found = parse_opponents("alpha_beta(depth=4,opening_moves=0),uct(exploration=0.5,simulations=100)", game)
-    assert found[0] == Opponent("alpha_beta(depth=4, heuristic=naive)", None, 0)
-    assert found[1] == Opponent("uct(exploration=0.5)", 100) and parse_opponents("", game) == ()
+    assert found[0] == TdOpponent("alpha_beta(depth=4, heuristic=naive)", None, 0)
+    assert found[1] == TdOpponent("uct(exploration=0.5)", 100) and parse_opponents("", game) == ()
     assert found[1].name == "uct(exploration=0.5), 100 simulations"
     for wrong in ("uct(simulations=0)", "uct(simulations=many)", "uct(opening_moves=-1)", "utc"):
         with pytest.raises(EngramError):
@@ -193,7 +194,7 @@ def test_each_cause_is_named(changes, options, words):
 
 
 def trained(game_text, episodes=30, **options):
-    learner = Learner(TdConfiguration(game_text, **{"simulations": 60, "capacity": 5000, **options}))
+    learner = TdLearner(TdConfiguration(game_text, **{"simulations": 60, "capacity": 5000, **options}))
     for _ in range(episodes):
         learner.episode()
     return diagnose(learner.configuration, learner.game, learner.history)

@@ -9,19 +9,31 @@ torch = pytest.importorskip("torch")
 
 import engram  # noqa: E402
 from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification, OperatorError  # noqa: E402
-from engram.networks.architectures import load_network, network, save_network  # noqa: E402
-from engram.networks.evaluation_cache import Answers, key_of  # noqa: E402
+from engram.networks.architectures import architecture  # noqa: E402
+from engram.networks.backend import FixedBatches  # noqa: E402
+from engram.networks.evaluation_cache import EvaluationCache, keys_of  # noqa: E402
 from engram.networks.evaluator import NetworkEvaluator  # noqa: E402
+from engram.networks.network import Network, load_network, save_network  # noqa: E402
+from engram.networks.symmetry import RandomSymmetry  # noqa: E402
+from engram.networks.torch_backend import NetworkModule, TorchBackend  # noqa: E402
+from engram.search.evaluation import Evaluation  # noqa: E402
 
 
 def fresh(text, game, seed=0):
     torch.manual_seed(seed)
-    net = network(text, engram.game(game))
+    net = NetworkModule(architecture(text, engram.game(game)))
     for part in net.modules():  # as after training: running statistics that are not the identity
         if isinstance(part, torch.nn.BatchNorm2d):
             part.running_mean.uniform_(-0.2, 0.2)
             part.running_var.uniform_(0.5, 2.0)
     return net.eval()
+
+
+def evaluator_of(net, game, *, batch=64, cache=0, symmetry=False, **options):
+    backend = FixedBatches(TorchBackend(net, **options), batch)
+    if cache:
+        backend = EvaluationCache(backend, cache)
+    return NetworkEvaluator(RandomSymmetry(backend, game) if symmetry else backend, game)
 
 
 def positions(name, count, seed=0):
@@ -53,7 +65,7 @@ def net_planes(game, history):
 @pytest.mark.parametrize("layer", [None, "stem", "block1", "policy_head", "value_head"])
 def test_the_evaluator_says_what_the_network_says(name, text, layer):
     game, net, states = engram.game(name), fresh(text, name), positions(name, 11)
-    given = NetworkEvaluator(net, game, batch=4, precision="float32", embedding=layer).evaluate(states)
+    given = evaluator_of(net, game, batch=4, precision="float32", layer=layer).evaluate(states)
     planes = np.stack([plain_planes(game, state, net.configuration.history) for state in states])
     with torch.no_grad():
         logits, value, inner = net(torch.from_numpy(planes), layer)
@@ -61,7 +73,7 @@ def test_the_evaluator_says_what_the_network_says(name, text, layer):
     assert np.allclose(given.value, value, atol=1e-5)
     assert (given.embedding is None) == (layer is None)
     if layer is not None:
-        assert given.embedding.shape == inner.shape == (11, net.size_of(layer)) and np.allclose(
+        assert given.embedding.shape == inner.shape == (11, net.architecture.size_of(layer)) and np.allclose(
             given.embedding, inner, atol=1e-4
         )
 
@@ -69,7 +81,7 @@ def test_the_evaluator_says_what_the_network_says(name, text, layer):
 def test_history_is_seen():
     game, net = engram.game("go:5"), fresh("residual(blocks=1,filters=8,history=2)", "go:5")
     assert net.configuration.planes == 7
-    evaluator = NetworkEvaluator(net, game, precision="float32")
+    evaluator = evaluator_of(net, game, precision="float32")
     one, other = (game.play_moves(moves).reshape(1) for moves in ("A1 B1 C3 D3", "C3 D3 A1 B1"))
     assert game.hash(one[0]) == game.hash(other[0])
     assert evaluator.evaluate(one).value[0] != evaluator.evaluate(other).value[0]
@@ -78,7 +90,7 @@ def test_history_is_seen():
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_an_answer_does_not_depend_on_the_rest_of_the_batch(precision):
     game, net, states = engram.game("go:9"), fresh("residual(blocks=2,filters=16)", "go:9"), positions("go:9", 21)
-    evaluator = NetworkEvaluator(net, game, batch=16, precision=precision)
+    evaluator = evaluator_of(net, game, batch=16, precision=precision)
     together = evaluator.evaluate(states)
     for row in (0, 7, 20):
         alone = evaluator.evaluate(states[row : row + 1])
@@ -87,9 +99,9 @@ def test_an_answer_does_not_depend_on_the_rest_of_the_batch(precision):
 
 def test_turned_positions_are_answered_in_their_own_actions():
     game, net, states = engram.game("go:5"), fresh("residual(blocks=1,filters=8)", "go:5"), positions("go:5", 40)
-    plain = NetworkEvaluator(net, game, precision="float32").evaluate(states)
-    turned = NetworkEvaluator(net, game, precision="float32", symmetry=True).evaluate(states)
-    again = NetworkEvaluator(net, game, precision="float32", symmetry=True, batch=7).evaluate(states[5:9])
+    plain = evaluator_of(net, game, precision="float32").evaluate(states)
+    turned = evaluator_of(net, game, precision="float32", symmetry=True).evaluate(states)
+    again = evaluator_of(net, game, precision="float32", symmetry=True, batch=7).evaluate(states[5:9])
     assert np.allclose(again.policy, turned.policy[5:9], atol=1e-6)  # by position, not by draw
     used = set()
     for row, state in enumerate(states):
@@ -116,42 +128,85 @@ def test_the_cache_answers_the_same_with_less_work():
         fresh("residual(blocks=1)", "connect_four"),
         positions("connect_four", 60),
     )
-    plain = NetworkEvaluator(net, game, batch=8, embedding="block1")
-    cached = NetworkEvaluator(net, game, batch=8, embedding="block1", cache=512)
-    begun = cached.computed
+    plain = evaluator_of(net, game, batch=8, layer="block1")
+    cached = evaluator_of(net, game, batch=8, layer="block1", cache=512)
+    computed = []
     for _ in range(2):
         for answer, expected in zip(
             vars(cached.evaluate(states)).values(), vars(plain.evaluate(states)).values(), strict=True
         ):
             assert (answer == expected).all()
-        first, begun = begun, cached.computed
-    assert cached.computed - first <= 8  # of 60: what two positions of one place threw out
-    with pytest.raises(InvalidParameter, match="answers are shared"):
-        NetworkEvaluator(net, game, batch=16, embedding="block1", cache=cached.answers)
-    again = NetworkEvaluator(net, game, batch=8, embedding="block1", cache=cached.answers)
+        computed.append(cached.backend.computed)
+    distinct = len(np.unique([game.hash(state) for state in states]))
+    assert computed[0] == distinct < 60  # equal positions of one call are computed once
+    assert computed[1] - computed[0] <= 8  # what two positions of one place threw out
+    again = NetworkEvaluator(cached.backend, game)  # evaluators of one cache share its answers
     again.evaluate(states)
-    assert again.computed < 20  # of 60
-    small = NetworkEvaluator(net, game, batch=8, cache=1)
+    assert again.asked == 60 and cached.backend.computed - computed[1] <= 8
+    small = evaluator_of(net, game, batch=8, cache=1)
     assert (small.evaluate(states).value == plain.evaluate(states).value).all()
 
 
+class Sums:
+    """Answers each position with the sum of its planes, and counts what it is asked."""
+
+    precision, layer, architecture = "float32", None, None
+
+    def __init__(self):
+        self.batches = []
+
+    def forward(self, planes):
+        self.batches.append(len(planes))
+        total = planes.sum((1, 2, 3)).astype(np.float32)
+        return Evaluation(np.tanh(total), np.stack([total, -total], 1))
+
+
 def test_answers_fill_their_table():
-    answers = Answers(1000, (0,), ())
-    rng = np.random.default_rng(0)
+    sums, rng = Sums(), np.random.default_rng(0)
+    cache = EvaluationCache(sums, 1000)
     for _ in range(3):
-        keys = np.array([key_of(row) for row in rng.random((1000, 20), np.float32)], np.uint64)
-        answers.keep(keys, [np.zeros(1000, np.float32)])
-    assert np.count_nonzero(answers.keys) > 900  # 95 % of the places are hit by 3,000 keys
+        cache.forward(rng.random((1000, 1, 4, 5), np.float32))
+    assert np.count_nonzero(cache._keys) > 900  # 95 % of the places are hit by 3,000 keys
+    assert len(np.unique(keys_of(rng.random((1000, 1, 4, 5), np.float32)))) == 1000
+
+
+@pytest.mark.parametrize("order", ["cache first", "batches first"])
+def test_wrappers_compose_around_any_backend(order):
+    sums, rng = Sums(), np.random.default_rng(0)
+    planes = rng.integers(0, 2, (37, 2, 2, 2)).astype(np.float32)  # few different ones
+    if order == "cache first":
+        backend = EvaluationCache(FixedBatches(sums, 8), 64)
+    else:
+        backend = FixedBatches(EvaluationCache(sums, 64), 8)
+    expected = Sums().forward(planes)
+    for count in (37, 1, 0, 9):
+        answer = backend.forward(planes[:count])
+        assert (answer.value == expected.value[:count]).all() and (answer.policy == expected.policy[:count]).all()
+        assert answer.embedding is None
+    assert set(sums.batches) == {8} if order == "cache first" else sum(sums.batches) < 60
+    assert backend.precision == "float32" and backend.layer is None
+    game = engram.game("tic_tac_toe")
+    board = np.zeros((3, 2, 3, 3), np.float32)
+    board[1, 0, 0, 0] = board[2, 0, 2, 2] = 1.0
+
+    class Corner(Sums):
+        def forward(self, planes):
+            return Evaluation(planes[:, 0, 0, 0], planes[:, 0].reshape(-1, 9))
+
+    seen = {seed: RandomSymmetry(Corner(), game, seed).forward(board) for seed in range(30)}
+    # Policies come back as the board lies; what the backend saw was turned, by position and seed.
+    assert all((answer.policy == board[:, 0].reshape(-1, 9)).all() for answer in seen.values())
+    assert {tuple(answer.value) for answer in seen.values()} == {(0, 0, 0), (0, 1, 0), (0, 0, 1), (0, 1, 1)}
 
 
 @pytest.mark.parametrize("half", [False, True])
 def test_a_saved_network_is_the_same(tmp_path, half):
     net, states = fresh("residual(blocks=1,filters=8)", "go:5"), positions("go:5", 6)
-    save_network(tmp_path / "net.safetensors", net, half=half, about={"steps": 3})
-    again = load_network(tmp_path / "net.safetensors")
+    save_network(tmp_path / "net.safetensors", net.network, half=half, about={"steps": 3})
+    again = NetworkModule.of(load_network(tmp_path / "net.safetensors"))
     assert again.configuration == net.configuration
     one, other = (
-        NetworkEvaluator(each, engram.game("go:5"), precision="float32").evaluate(states) for each in (net, again)
+        evaluator_of(each, engram.game("go:5"), precision="float32").evaluate(states) for each in (net, again)
     )
     assert np.allclose(one.policy, other.policy, atol=1e-3 if half else 0) and (
         half or (one.value == other.value).all()
@@ -160,7 +215,7 @@ def test_a_saved_network_is_the_same(tmp_path, half):
 
 
 def test_the_predictor_has_the_papers_layers_and_no_value():
-    net = network("predictor", engram.game("go:19"))
+    net = NetworkModule(architecture("predictor", engram.game("go:19")))
     kernels = [tuple(part.weight.shape) for part in net.modules() if isinstance(part, torch.nn.Conv2d)]
     assert kernels == [
         (64, 19, 7, 7),
@@ -174,9 +229,9 @@ def test_the_predictor_has_the_papers_layers_and_no_value():
     assert net.policy[-1].weight.shape == (362, 32 * 361)
     game = engram.game("go:19")
     states = game.initial_state().reshape(1)
-    answer = NetworkEvaluator(net, game, batch=1, embedding="layer7", cache=4).evaluate(states)
+    answer = evaluator_of(net, game, batch=1, layer="layer7", cache=4).evaluate(states)
     assert answer.value is None and answer.policy.shape == (1, 362) and answer.embedding.shape == (1, 32 * 361)
-    search = engram.Search(game, engram.presets.puct(evaluator=NetworkEvaluator(net, game)))
+    search = engram.Search(game, engram.presets.puct(evaluator=evaluator_of(net, game)))
     with pytest.raises(OperatorError, match="no value"):
         search.run(game.initial_state(), engram.Limit(simulations=2))
 
@@ -185,34 +240,39 @@ def test_what_does_not_fit_is_refused(tmp_path):
     net = fresh("residual(blocks=1,filters=8)", "go:5")
     for name, said in (("connect_four", "for go, not"), ("go:9", "board of 5 by 5"), ("tic_tac_toe", "for go")):
         with pytest.raises(InvalidParameter, match=said):
-            NetworkEvaluator(net, engram.game(name))
-    NetworkEvaluator(net, engram.game("go:5,komi=0.5"))
+            evaluator_of(net, engram.game(name))
+    evaluator_of(net, engram.game("go:5,komi=0.5"))
     for options, said in (
-        ({"embedding": "blok1"}, "did you mean 'block1'"),
+        ({"layer": "blok1"}, "did you mean 'block1'"),
         ({"precision": "int8"}, "precision"),
         ({"batch": 0}, "batch"),
-        ({"embedding": "stem", "symmetry": True}, "turned"),
+        ({"cache": -1}, "1 answer or more"),
+        ({"layer": "stem", "symmetry": True}, "turned"),
     ):
         with pytest.raises(InvalidParameter, match=said):
-            NetworkEvaluator(net, engram.game("go:5"), **options)
+            evaluator_of(net, engram.game("go:5"), **options)
     for text, said in (("residul", "did you mean"), ("residual(depth=3)", "depth")):
         with pytest.raises(InvalidSpecification, match=said):
-            network(text, engram.game("go:5"))
+            architecture(text, engram.game("go:5"))
     for text in ("residual(blocks=0)", "residual(history=9)"):
         with pytest.raises(InvalidParameter):
-            network(text, engram.game("go:5"))
+            architecture(text, engram.game("go:5"))
     with pytest.raises(InvalidFile, match="no file"):
         load_network(tmp_path / "none")
     (tmp_path / "bad").write_bytes(b"what is this")
     with pytest.raises(InvalidFile):
         load_network(tmp_path / "bad")
+    cut = Network(net.architecture, {**net.network.weights, "policy.2.bias": np.zeros(3, np.float32)})
+    save_network(tmp_path / "cut", cut)
+    with pytest.raises(InvalidFile, match=r"weights policy\.2\.bias do not fit"):
+        load_network(tmp_path / "cut")
 
 
 def test_a_number_that_is_none_stops_the_search():
     game, net = engram.game("connect_four"), fresh("residual(blocks=1)", "connect_four")
     with torch.no_grad():
         net.value[-1].bias.fill_(float("nan"))
-    search = engram.Search(game, engram.presets.puct(evaluator=NetworkEvaluator(net, game)))
+    search = engram.Search(game, engram.presets.puct(evaluator=evaluator_of(net, game)))
     with pytest.raises(OperatorError, match="not a number"):
         search.run(game.initial_state(), engram.Limit(simulations=10))
 
@@ -222,7 +282,7 @@ def test_a_search_with_a_network_repeats_bit_for_bit(symmetry, cache):
     game, net = engram.game("go:5"), fresh("residual(blocks=1,filters=8)", "go:5")
 
     def nodes():
-        evaluator = NetworkEvaluator(net, game, batch=8, symmetry=symmetry, cache=cache)
+        evaluator = evaluator_of(net, game, batch=8, symmetry=symmetry, cache=cache)
         search = engram.Search(game, engram.presets.puct(evaluator=evaluator, num_leaves=8))
         search.run(game.initial_state(), engram.Limit(simulations=300), seed=3)
         return search.tree.nodes[: search.tree.num_nodes].tobytes()

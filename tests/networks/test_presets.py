@@ -14,7 +14,10 @@ from typer.testing import CliRunner  # noqa: E402
 import engram  # noqa: E402
 from engram.cli.app import app  # noqa: E402
 from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification, MissingPackage  # noqa: E402
-from engram.networks.architectures import network, save_network  # noqa: E402
+from engram.networks.architectures import architecture  # noqa: E402
+from engram.networks.backend import installed  # noqa: E402
+from engram.networks.network import save_network  # noqa: E402
+from engram.networks.torch_backend import NetworkModule  # noqa: E402
 from engram.presets.reading import preset  # noqa: E402
 
 
@@ -22,7 +25,8 @@ from engram.presets.reading import preset  # noqa: E402
 def file(tmp_path_factory):
     torch.manual_seed(0)
     path = tmp_path_factory.mktemp("nets") / "four.safetensors"
-    save_network(path, network("residual(blocks=1,filters=8)", engram.game("connect_four")))
+    net = NetworkModule(architecture("residual(blocks=1,filters=8)", engram.game("connect_four")))
+    save_network(path, net.network)
     return path
 
 
@@ -31,13 +35,13 @@ def test_a_search_by_text_asks_the_network(file):
     search = engram.Search(game, f'puct(network="{file}", num_leaves=4)')
     result = search.run(game.initial_state(), engram.Limit(simulations=100))
     evaluator = search._workspace.evaluator
-    assert result.simulations == 100 and evaluator.batch == 4 and 60 < evaluator.asked <= 100
+    assert result.simulations == 100 and evaluator.backend.batch == 4 and 60 < evaluator.asked <= 100
     policy = evaluator.evaluate(game.initial_state().reshape(1)).policy[0]
     assert [move.prior for move in sorted(result.moves, key=lambda move: move.action)] == pytest.approx(
         policy, abs=1e-6
     )
     usual = engram.Search(game, engram.presets.puct(network=str(file)))
-    assert usual.preset.num_leaves == 16 and usual._workspace.evaluator.batch == 16
+    assert usual.preset.num_leaves == 16 and usual._workspace.evaluator.backend.batch == 16
     assert usual.preset.evaluator == engram.presets.puct(network=str(file)).evaluator
 
 
@@ -45,7 +49,7 @@ def test_lockstep_fills_its_batch(file):
     game = engram.game("connect_four")
     together = engram.Lockstep(game, f'puct(network="{file}", num_leaves=1)', 12)
     found = together.run([game.initial_state()] * 12, engram.Limit(simulations=30), range(12))
-    assert len(found) == 12 and together._workspace.evaluator.batch == 12
+    assert len(found) == 12 and together._workspace.evaluator.backend.batch == 12
     alone = engram.Lockstep(game, f'puct(network="{file}", num_leaves=1)', 12)
     one = alone.run([game.initial_state()], engram.Limit(simulations=30), [0])[0]
     assert (one.visits == found[0].visits).all() and one.root_value == found[0].root_value
@@ -73,6 +77,8 @@ def test_what_is_wrong_is_said_in_one_sentence(file, monkeypatch):
     for text, kind, said in (
         ('puct(network="go99")', InvalidFile, "no network 'go99'"),
         ("puct(symmetry=true)", InvalidParameter, "symmetry is for a network"),
+        ("puct(backend=onnx)", InvalidParameter, "backend is for a network"),
+        ("puct(network='go9', backend=onyx)", InvalidParameter, "did you mean 'onnx'"),
         ("puct(network=3)", InvalidSpecification, "network must be str"),
     ):
         with pytest.raises(kind, match=said):
@@ -82,7 +88,10 @@ def test_what_is_wrong_is_said_in_one_sentence(file, monkeypatch):
     with pytest.raises(InvalidParameter, match="not both"):
         engram.presets.puct(network=str(file), evaluator=object())
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingPackage, match=r"pip install 'engram\[learn\]'"):
+    with pytest.raises(MissingPackage, match=r"torch needs PyTorch: pip install 'engram\[learn\]'"):
+        preset(f'puct(network="{file}", backend=torch)')
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(MissingPackage, match=r"pip install 'engram\[learn\]' or 'engram\[onnx\]'"):
         preset(f'puct(network="{file}")')
     for command in (
         ["move", "-g", "connect_four", "-s", f'puct(network="{file}")'],
@@ -97,6 +106,6 @@ def test_bench_says_what_a_search_keeps(file):
     done = CliRunner().invoke(app, ["bench", "--network", str(file), "--seconds", "0.1", "--json"])
     assert done.exit_code == 0, done.output
     records = {record["what"]: record for record in json.loads(done.stdout)}
-    assert set(records) == {"network", "lockstep", "search"}
+    assert set(records) == {"network", "lockstep", "search", *(f"network, {name}" for name in installed()[1:])}
     assert all(record["game"] == "connect_four" and record["per_second"] > 0 for record in records.values())
     assert 0 < records["lockstep"]["ratio"] < 2 and records["network"]["ratio"] is None

@@ -17,7 +17,7 @@ from engram.search.evaluation import Evaluation
 
 torch = pytest.importorskip("torch")
 
-from engram.networks.architectures import load_network  # noqa: E402
+from engram.networks.network import load_network  # noqa: E402
 from engram.training.replay import Examples, Replay  # noqa: E402
 from engram.training.self_play import SelfPlay, SelfPlayOptions  # noqa: E402
 from engram.training.self_play_training import NETWORK, SelfPlayPlan, train_self_play  # noqa: E402
@@ -35,7 +35,7 @@ class Flat:
 
 def games(seed=1, **options):
     chosen = SelfPlayOptions(**{**OPTIONS.__dict__, **options})
-    return SelfPlay(TIC_TAC_TOE, Flat(), None, (2, 3, 3), chosen, seed)
+    return SelfPlay(TIC_TAC_TOE, Flat(), None, chosen, seed)
 
 
 def played(under_way, rounds):
@@ -146,8 +146,8 @@ def test_training_in_parts_is_training_at_once(tmp_path):
         whole.positions, whole.games, whole.networks, whole.refused,
     )  # fmt: skip
     nets = [load_network(tmp_path / name / NETWORK) for name in ("whole", "parts")]
-    for one, other in zip(nets[0].state_dict().values(), nets[1].state_dict().values(), strict=True):
-        assert torch.equal(one, other)
+    for one, other in zip(nets[0].weights.values(), nets[1].weights.values(), strict=True):
+        assert np.array_equal(one, other)
     with pytest.raises(InvalidFile, match="another plan"):
         train_self_play(plan(seed=5), tmp_path / "whole")
 

@@ -14,7 +14,7 @@ pytest.importorskip("torch")
 
 from engram.errors import InvalidFile, InvalidParameter
 from engram.games.catalogue import game as game_of
-from engram.training.records import Drawing, read, strength, value_of
+from engram.training.records import RecordSampler, read, strength, value_of
 
 DATA = Path(os.environ.get("ENGRAM_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
@@ -60,7 +60,7 @@ def test_positions_are_those_that_were_played(tmp_path, games):
     game = game_of("go:5,komi=7.5")
     records = read(game, [file])
     assert len(records) == 12 and records.positions == sum(map(len, games)) and records.left_out == 0
-    drawing = Drawing(records, 4)
+    sampler = RecordSampler(records, 4)
     at = 0
     for k, played in enumerate(games):
         komi = 7.5 if komis[k % 5] == "?" else float(komis[k % 5])
@@ -70,7 +70,7 @@ def test_positions_are_those_that_were_played(tmp_path, games):
         wanted = math.nan if komis[k % 5] in ("?", "2") else wanted
         for number, action in enumerate(played):
             for turned in (0, 1 + (at % 7)):
-                found = drawing.at(np.array([at]), np.array([turned]))
+                found = sampler.at(np.array([at]), np.array([turned]))
                 planes = np.zeros((11, 5, 5), np.float32)
                 one.callbacks["encode_history"].from_python(state.ctypes.data, planes.ctypes.data, 4)
                 expected = np.empty((11, 25), np.float32)
@@ -83,15 +83,15 @@ def test_positions_are_those_that_were_played(tmp_path, games):
             at += 1
 
 
-def test_drawing_is_uniform_and_a_function_of_seed_and_number(tmp_path, games):
+def test_sampling_is_uniform_and_a_function_of_seed_and_number(tmp_path, games):
     records = read(game_of("go:5"), [write(tmp_path / "games.tsv", [row(played) for played in games])])
-    drawing = Drawing(records, 4)
-    one, again, other = drawing.draw(500, 3, 7), drawing.draw(500, 3, 7), drawing.draw(500, 3, 8)
+    sampler = RecordSampler(records, 4)
+    one, again, other = sampler.draw(500, 3, 7), sampler.draw(500, 3, 7), sampler.draw(500, 3, 8)
     assert (one.planes == again.planes).all() and (one.action == again.action).all()
-    assert (one.planes != other.planes).any() and (one.action != drawing.draw(500, 4, 7).action).any()
+    assert (one.planes != other.planes).any() and (one.action != sampler.draw(500, 4, 7).action).any()
     # Stones on the board say how far the game had gone: early and late positions come alike.
-    stones = drawing.draw(4000, 0, 0).planes[:, :2].sum((1, 2, 3))
-    true = drawing.at(np.arange(records.positions)).planes[:, :2].sum((1, 2, 3))
+    stones = sampler.draw(4000, 0, 0).planes[:, :2].sum((1, 2, 3))
+    true = sampler.at(np.arange(records.positions)).planes[:, :2].sum((1, 2, 3))
     assert stones.mean() == pytest.approx(true.mean(), abs=0.3)
 
 
@@ -106,7 +106,7 @@ def test_the_split_is_by_game_and_does_not_change_with_the_files(tmp_path):
     assert moves(read(game_of("go:5"), [half]).split(0.25)[1]) == moves(held_out) & {
         np.array(played, np.uint16).tobytes() for played in games[::2]
     }
-    assert Drawing(train, 0).records.positions == train.positions == len(train.actions)
+    assert RecordSampler(train, 0).records.positions == train.positions == len(train.actions)
 
 
 def test_ranks_results_and_boards_are_filtered(tmp_path, games):

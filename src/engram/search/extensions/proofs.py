@@ -10,12 +10,13 @@ import math
 
 import numpy as np
 
-from engram.native.jit import compiled
+from engram.search.extension import Extension
+from engram.search.operators import after_backup
 from engram.search.tree import PROVEN, TERMINAL, nodes_of, sign_of
 
 
-@compiled
-def carry_proofs(tree, path, depth):
+@after_backup()
+def propagate_proofs(tree, path, depth, value, moves, parameters):
     """Marks what the end of a game at `path[depth]` proves on the path, and gives proven nodes their exact value.
 
     It goes to the root always: simulations that were in flight may have been backed up through a proven node.
@@ -44,3 +45,9 @@ def carry_proofs(tree, path, depth):
                 node.flags |= np.uint8(PROVEN)
                 node.value = sign * best
         below = node.flags & PROVEN != 0
+    return 0
+
+
+def proofs() -> Extension:
+    """A solver: proven values are carried up, and the search ends when the root's is proven."""
+    return Extension("the solver", after_backup=propagate_proofs(), threads="none")

@@ -1,0 +1,150 @@
+"""What computes a network: the interface, the choice among those installed, and fixed batches around any.
+
+A backend sees planes and knows no game. Everything else is a backend around a backend: `FixedBatches`,
+`EvaluationCache`, `RandomSymmetry`; `NetworkEvaluator` makes the whole a search's evaluator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Protocol
+
+import numpy as np
+
+from engram.errors import InvalidParameter, MissingPackage, nearest
+from engram.networks.architectures import Architecture
+from engram.networks.network import Network
+from engram.search.evaluation import Evaluation
+
+BACKENDS = {"torch": (("torch",), "PyTorch", "learn"), "onnx": (("onnxruntime", "onnx"), "ONNX Runtime", "onnx")}
+"""By name, the preferred first: the packages, their title, and the extra that installs them."""
+PRECISIONS = ("float32", "bfloat16")
+
+
+class Backend(Protocol):
+    """Computes a network."""
+
+    @property
+    def architecture(self) -> Architecture:
+        """Of the network."""
+
+    @property
+    def precision(self) -> str:
+        """`float32` or `bfloat16`."""
+
+    @property
+    def layer(self) -> str | None:
+        """The layer whose output is the embedding; None: there is no embedding."""
+
+    def forward(self, planes: np.ndarray) -> Evaluation:
+        """What the network says of B positions.
+
+        Args:
+          planes: (B, C, H, W) float32, for the player to move.
+
+        Returns:
+          The policy as probabilities (B, num_actions), the value (B,) in [-1, 1] for the player to move (None without
+          a value head), and the layer's output (B, D); float32. Numbers that are not finite are passed on: a search
+          looks at each and stops with an error.
+        """
+
+
+class BackendWrapper:
+    """A backend around another, which speaks of the same network."""
+
+    def __init__(self, backend: Backend):
+        self.backend = backend
+
+    @property
+    def architecture(self) -> Architecture:
+        """See `Backend`."""
+        return self.backend.architecture
+
+    @property
+    def precision(self) -> str:
+        """See `Backend`."""
+        return self.backend.precision
+
+    @property
+    def layer(self) -> str | None:
+        """See `Backend`."""
+        return self.backend.layer
+
+
+class FixedBatches(BackendWrapper):
+    """Asks a backend in batches of one size: fewer positions are filled up, more are taken in parts.
+
+    The answer to a position then does not depend on what else is asked, to the last bit.
+
+    Args:
+      batch: positions computed at once, ≥ 1.
+    """
+
+    def __init__(self, backend: Backend, batch: int):
+        super().__init__(backend)
+        if batch < 1:
+            raise InvalidParameter(f"batch is 1 or more, not {batch}")
+        self.batch = batch
+
+    def forward(self, planes: np.ndarray) -> Evaluation:
+        """See `Backend`."""
+        answers = []
+        for first in range(0, max(len(planes), 1), self.batch):
+            some = planes[first : first + self.batch]
+            if len(some) < self.batch:
+                some = np.concatenate([some, np.zeros((self.batch - len(some), *planes.shape[1:]), np.float32)])
+            answers.append(self.backend.forward(some))
+        return each_part(lambda *parts: np.concatenate(parts)[: len(planes)], *answers)
+
+
+def each_part(function: Callable[..., np.ndarray], *answers: Evaluation) -> Evaluation:
+    """What a function makes of the values, of the policies and of the embeddings, where there are any."""
+    parts = ([getattr(answer, name) for answer in answers] for name in ("value", "policy", "embedding"))
+    return Evaluation(*(None if part[0] is None else function(*part) for part in parts))
+
+
+def installed() -> list[str]:
+    """Names of the backends that are installed, the preferred first."""
+    return [name for name, (packages, _, _) in BACKENDS.items() if all(map(find_spec, packages))]
+
+
+def choose(name: str | None) -> str:
+    """The backend of this name; None: the preferred one.
+
+    Raises:
+      InvalidParameter: there is no such backend. MissingPackage: it is not installed; the sentence says how to get it.
+    """
+    if name is not None and name not in BACKENDS:
+        raise InvalidParameter(
+            f"no backend is called {name!r}{nearest(name, BACKENDS)}; there are {', '.join(BACKENDS)}"
+        )
+    if name is None and not installed():
+        titles, extras = zip(*((title, f"'engram[{extra}]'") for _, title, extra in BACKENDS.values()), strict=True)
+        raise MissingPackage(f"a network needs {' or '.join(titles)}: pip install {' or '.join(extras)}")
+    if name is not None and name not in installed():
+        _, title, extra = BACKENDS[name]
+        raise MissingPackage(f"the backend {name} needs {title}: pip install 'engram[{extra}]'")
+    return installed()[0] if name is None else name
+
+
+def open_backend(
+    network: Network, name: str | None = None, *, layer: str | None = None, precision: str = "auto"
+) -> Backend:
+    """A backend that computes a network.
+
+    Args:
+      name: `torch` or `onnx`; None: the first of them that is installed.
+      layer: whose output is answered as the embedding (`Architecture.layer_sizes`), or None.
+      precision: `float32`, `bfloat16`, or `auto`: what is faster here.
+
+    Raises:
+      InvalidParameter: no such backend, layer or precision. MissingPackage: the backend is not installed.
+    """
+    if choose(name) == "torch":
+        from engram.networks.torch_backend import NetworkModule, TorchBackend
+
+        return TorchBackend(NetworkModule.of(network), layer=layer, precision=precision)
+    from engram.networks.onnx_backend import OnnxBackend
+
+    return OnnxBackend(network, layer=layer, precision=precision)

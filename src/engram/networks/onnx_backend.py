@@ -1,0 +1,139 @@
+"""ONNX Runtime as the backend of networks, on the processor: the graph is written from the architecture."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+from engram.errors import InvalidParameter
+from engram.networks.architectures import Convolution, Flatten, Head, Linear, Part, Relu, ResidualBlock
+from engram.networks.network import Network
+from engram.search.evaluation import Evaluation
+
+_EPSILON = 1e-5
+"""Of batch normalisation, as PyTorch trains with it."""
+_OPSET, _FORMAT = 17, 8  # old enough for every ONNX Runtime of the last years
+
+
+class _Graph:
+    """Writes a network as ONNX operations; every method takes and returns names of tensors."""
+
+    def __init__(self, network: Network):
+        self.weights = network.weights
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: list[onnx.TensorProto] = []
+
+    def write(self, operation: str, *inputs: str, **attributes: Any) -> str:
+        """Adds an operation; the name of its output."""
+        output = f"{operation}{len(self.nodes)}"
+        self.nodes.append(helper.make_node(operation, inputs, [output], **attributes))
+        return output
+
+    def constant(self, array: np.ndarray) -> str:
+        """Adds an array; its name."""
+        name = f"constant{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(array, np.float32), name))
+        return name
+
+    def convolution(self, place: str, planes: str) -> str:
+        """A convolution of a place with its normalisation taken into the weights."""
+        norm = {
+            name: self.weights[f"{place}.norm.{name}"] for name in ("weight", "bias", "running_mean", "running_var")
+        }
+        scale = norm["weight"] / np.sqrt(norm["running_var"] + _EPSILON)
+        weight = self.weights[f"{place}.conv.weight"] * scale[:, None, None, None]
+        bias = norm["bias"] - norm["running_mean"] * scale
+        pads = [weight.shape[2] // 2] * 4
+        return self.write("Conv", planes, self.constant(weight), self.constant(bias), pads=pads)
+
+    def part(self, place: str, part: Part, tensor: str) -> str:
+        """Any part of an architecture."""
+        match part:
+            case Convolution():
+                return self.write("Relu", self.convolution(place, tensor))
+            case ResidualBlock():
+                inner = self.write("Relu", self.convolution(f"{place}.first", tensor))
+                return self.write("Relu", self.write("Add", self.convolution(f"{place}.second", inner), tensor))
+            case Linear():
+                weight, bias = (self.constant(self.weights[f"{place}.{name}"]) for name in ("weight", "bias"))
+                return self.write("Gemm", tensor, weight, bias, transB=1)
+            case Relu():
+                return self.write("Relu", tensor)
+            case Flatten():
+                return self.write("Flatten", tensor)
+
+    def head(self, place: str, head: Head, tensor: str) -> tuple[str, str]:
+        """(input, output) of a head's last linear map."""
+        for number, part in enumerate(head[:-1]):
+            tensor = self.part(f"{place}.{number}", part, tensor)
+        return tensor, self.part(f"{place}.{len(head) - 1}", head[-1], tensor)
+
+
+def graph_of(network: Network, layer: str | None = None) -> onnx.ModelProto:
+    """A network as an ONNX model: from `planes` (B, C, H, W) to `policy`, `value` (B, 1) and `embedding`."""
+    architecture, graph = network.architecture, _Graph(network)
+    shape = network.configuration
+    sizes = {"policy": shape.num_actions, "value": 1, "embedding": architecture.size_of(layer) if layer else 0}
+    layers, tensor = dict[str, str](), "planes"
+    for name, part in architecture.trunk.items():
+        tensor = layers[name] = graph.part(f"trunk.{name}", part, tensor)
+    ends = {}
+    for name, head in architecture.heads.items():
+        layers[f"{name}_head"], ends[name] = graph.head(name, head, tensor)
+    outputs = {"policy": graph.write("Softmax", ends["policy"], axis=1)}
+    if "value" in ends:
+        outputs["value"] = graph.write("Tanh", ends["value"])
+    if layer is not None:
+        outputs["embedding"] = graph.write("Flatten", (layers | ends)[layer])
+    named = [helper.make_node("Identity", [tensor], [name]) for name, tensor in outputs.items()]
+    model = helper.make_model(
+        helper.make_graph(
+            graph.nodes + named,
+            shape.game,
+            [
+                helper.make_tensor_value_info(
+                    "planes", TensorProto.FLOAT, ["B", shape.planes, shape.height, shape.width]
+                )
+            ],
+            [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["B", sizes[name]]) for name in outputs],
+            graph.constants,
+        ),
+        opset_imports=[helper.make_opsetid("", _OPSET)],
+        ir_version=_FORMAT,
+    )
+    onnx.checker.check_model(model)
+    return model
+
+
+class OnnxBackend:
+    """Computes a network with ONNX Runtime, on one thread of the processor, in float32.
+
+    Args:
+      layer: as in `open_backend`. precision: `auto` or `float32`.
+
+    Raises:
+      InvalidParameter: no such layer, or another precision.
+    """
+
+    precision = "float32"
+
+    def __init__(self, network: Network, *, layer: str | None = None, precision: str = "auto"):
+        if precision not in ("auto", self.precision):
+            raise InvalidParameter(f"the backend onnx computes in float32, not in {precision!r}")
+        self.architecture = network.architecture
+        self.layer = layer
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        model = graph_of(network, layer).SerializeToString()
+        self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+    def forward(self, planes: np.ndarray) -> Evaluation:
+        """See `Backend`."""
+        names = [output.name for output in self._session.get_outputs()]
+        answers = dict(zip(names, self._session.run(names, {"planes": planes}), strict=True))
+        value = answers["value"].reshape(-1) if "value" in answers else None
+        return Evaluation(value, answers["policy"], answers.get("embedding"))

@@ -1,0 +1,70 @@
+"""Boards turned: planes and policies under a game's symmetries, and a backend that sees them so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from engram.errors import InvalidParameter
+from engram.games.game import Game
+from engram.native.jit import compiled
+from engram.networks.backend import Backend, BackendWrapper
+from engram.networks.encoding import rows_of
+from engram.networks.evaluation_cache import keys_of
+from engram.rng import mix
+from engram.search.evaluation import Evaluation
+
+
+def symmetry_tables(game: Game) -> tuple[np.ndarray, np.ndarray]:
+    """Where each symmetry takes cells (S, cells) and actions (S, num_actions), as compiled code reads them."""
+    cells = np.array([symmetry.cells for symmetry in game.symmetries], np.int64)
+    actions = np.array([symmetry.actions for symmetry in game.symmetries], np.int64)
+    return cells, actions
+
+
+@compiled
+def _turn_all(planes, turns, cells, turned):
+    area = np.uint64(cells.shape[1])
+    for row in range(len(planes)):
+        source, target, where = planes[row], turned[row], cells[turns[row]]
+        for first in range(np.uint64(0), np.uint64(len(source)), area):
+            for cell in range(area):
+                target[first + np.uint64(where[cell])] = source[first + cell]
+
+
+def turned(planes: np.ndarray, turns: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    """Planes (B, C, H, W) with every cell where the symmetry `turns` (B,) of its position takes it; a copy."""
+    result = np.empty_like(planes)
+    _turn_all(rows_of(planes), turns, cells, rows_of(result))
+    return result
+
+
+@compiled
+def _draw(keys, seed, number, turns):
+    # By position and not by draw: the same position is seen the same way whatever else is in the batch.
+    for row in range(len(keys)):
+        turns[row] = np.int64(mix(keys[row] ^ seed) % np.uint64(number))
+
+
+class RandomSymmetry(BackendWrapper):
+    """Shows a backend each position turned at random, by its planes and `seed`, and turns the policy back.
+
+    Raises:
+      InvalidParameter: the backend gives an embedding, which could not be compared from turn to turn.
+    """
+
+    def __init__(self, backend: Backend, game: Game, seed: int = 0):
+        super().__init__(backend)
+        if backend.layer is not None:
+            raise InvalidParameter("positions seen turned at random have embeddings that cannot be compared")
+        self._cells, self._actions = symmetry_tables(game)
+        self._seed = np.uint64(mix(np.uint64(seed & 0xFFFFFFFFFFFFFFFF)))
+
+    def forward(self, planes: np.ndarray) -> Evaluation:
+        """Policy and value of B positions, their actions as the board lies."""
+        turns = np.zeros(len(planes), np.int64)
+        _draw(keys_of(planes), self._seed, len(self._cells), turns)
+        answer = self.backend.forward(turned(planes, turns, self._cells))
+        assert answer.policy is not None
+        return replace(answer, policy=np.take_along_axis(answer.policy, self._actions[turns], 1))

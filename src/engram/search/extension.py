@@ -1,0 +1,222 @@
+"""Extensions: what a search carries beside selection and backup, and which of them go together.
+
+RAVE, proofs, transpositions, bias correction, a memory of positions, a memory of moves, a table of values: each is one
+file that declares columns, hooks and what it bears. One simulation calls the hooks in this order:
+
+  on_expanded     a node has just got its children
+  on_entered      a node is visited for the first time, and the game goes on
+  on_leaf         the leaf is about to be evaluated
+  before_backup   the nodes of the path are about to change
+  after_backup    they have changed; the simulation is over
+
+Hooks of one kind are called in the order of the extensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from engram.errors import InvalidParameter
+from engram.games.game import Game
+from engram.games.python_game import PythonGame
+from engram.search.operators import HOOKS, Operator
+from engram.search.program import MAX_HOOKS
+from engram.search.tree import Advice, Column
+
+if TYPE_CHECKING:
+    from engram.search.preset import Preset
+
+
+class Persistence(Protocol):
+    """How the file of a tree holds what an extension keeps beside the tree."""
+
+    def state_dict(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """What the state is, as JSON, and its arrays."""
+
+    def load_state_dict(self, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray], path: str | Path) -> None:
+        """Takes over the state of a file.
+
+        Raises:
+          InvalidFile: it belongs to something else, or is damaged; nothing has changed then.
+        """
+
+
+@dataclass(frozen=True)
+class Extension:
+    """Something that a search carries beside selection and backup.
+
+    Args:
+      name: for sentences about it; default those of its operators.
+      on_expanded, on_entered, on_leaf, before_backup, after_backup: operators of these kinds, or None.
+      backup: a backup rule that takes the place of the preset's; None: the preset's.
+      advice: the column in which it advises selection, and how much of it selection takes; None: none.
+      rollout_moves: `after_backup` reads the moves of rollouts.
+      embedding_size: numbers of the evaluator's embedding that `on_leaf` reads; 0: none.
+      store: what the operators keep on the host; None: nothing.
+      num_bytes: what the store takes.
+      new_game: called when a search forgets its tree for a new game; None: the store stays as it is.
+      fork: makes one more with the same operators, as this one was at first, for another tree; None: all trees share
+        this one.
+      persistence: how a saved tree holds the store; None: a tree beside such a store is not saved.
+      threads: the most that it bears: `none`, `root` (a tree for each thread) or `tree` (all on one).
+      evaluator: it bears an evaluator of batches.
+    """
+
+    name: str = ""
+    on_expanded: Operator | None = None
+    on_entered: Operator | None = None
+    on_leaf: Operator | None = None
+    before_backup: Operator | None = None
+    after_backup: Operator | None = None
+    backup: Operator | None = None
+    advice: Advice | None = None
+    rollout_moves: bool = False
+    embedding_size: int = 0
+    store: Any = None
+    num_bytes: int = 0
+    new_game: Callable[[], None] | None = None
+    fork: Callable[[], Extension] | None = None
+    persistence: Persistence | None = None
+    threads: str = "root"
+    evaluator: bool = True
+
+    def __post_init__(self) -> None:
+        for kind in (*HOOKS, "backup"):
+            operator = getattr(self, kind)
+            if operator is not None and (not isinstance(operator, Operator) or operator.definition.kind != kind):
+                raise InvalidParameter(f"{self.name}: {kind} must be an operator of that kind, not {operator!r}")
+        if not self.name:
+            names = " and ".join(operator.definition.name for operator in self.operators.values())
+            object.__setattr__(self, "name", f"the extension {names or 'without hooks'}")
+        if self.threads not in ("none", "root", "tree"):
+            raise InvalidParameter(f"{self.name}: threads is 'none', 'root' or 'tree', not {self.threads!r}")
+
+    @property
+    def operators(self) -> dict[str, Operator]:
+        """Its operators by kind."""
+        operators = {kind: getattr(self, kind) for kind in (*HOOKS, "backup")}
+        return {kind: operator for kind, operator in operators.items() if operator is not None}
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of the tree that it reads or writes."""
+        advised = () if self.advice is None else (self.advice.column,)
+        return (*advised, *(column for operator in self.operators.values() for column in operator.columns))
+
+
+Maker = Extension | Callable[[Game], Extension]
+"""An extension, or a function that makes it for a game."""
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """The extensions of one search and what they add up to.
+
+    Attributes:
+      extensions: of the search's first tree.
+      backup: the rule that is called.
+      columns: of each tree.
+    """
+
+    extensions: tuple[Extension, ...]
+    backup: Operator
+    columns: tuple[Column, ...]
+
+    @property
+    def advice(self) -> tuple[Advice, ...]:
+        """What selection blends in, in the order of the extensions."""
+        return tuple(extension.advice for extension in self.extensions if extension.advice is not None)
+
+    @property
+    def embedding_size(self) -> int:
+        """Numbers of the evaluator's embedding that an extension reads; 0: none."""
+        return max((extension.embedding_size for extension in self.extensions), default=0)
+
+    @property
+    def rollout_moves(self) -> Extension | None:
+        """The first extension that reads the moves of rollouts."""
+        return next((extension for extension in self.extensions if extension.rollout_moves), None)
+
+
+def assemble(game: Game, preset: Preset) -> Assembly:
+    """The extensions of a preset for a game, with those that keep a column which a rule reads.
+
+    Raises:
+      InvalidParameter: they do not go together; the sentence says which and why.
+    """
+    extensions = [_made(maker, game) for maker in preset.extensions]
+    rules = [preset.selection, preset.backup]
+    written = {column for extension in extensions for column in extension.columns}
+    for column in dict.fromkeys(column for rule in rules for column in rule.columns):
+        if column.keeper is not None and column not in written:
+            extensions.append(column.keeper(game))
+    extensions += [_made(maker, game) for maker in preset.switched]
+    parts: tuple[Operator | Extension, ...] = (*rules, *extensions)
+    columns = dict.fromkeys(column for part in parts for column in part.columns)
+    assembly = Assembly(tuple(extensions), _backup(preset, extensions), tuple(columns))
+    _check(game, preset, assembly)
+    return assembly
+
+
+def fork(extensions: Sequence[Extension]) -> tuple[Extension, ...]:
+    """The extensions of one more tree beside the first."""
+    return tuple(extension if extension.fork is None else extension.fork() for extension in extensions)
+
+
+def _made(maker: Maker, game: Game) -> Extension:
+    extension = maker(game) if callable(maker) else maker
+    if not isinstance(extension, Extension):
+        raise InvalidParameter(f"an extension is an engram.Extension, not {extension!r}")
+    return extension
+
+
+def _backup(preset: Preset, extensions: Sequence[Extension]) -> Operator:
+    rules = [(extension.name, extension.backup) for extension in extensions if extension.backup is not None]
+    if len(rules) > 1:
+        raise InvalidParameter(f"{rules[0][0]} and {rules[1][0]} both replace the backup rule; take one of them")
+    return rules[0][1] if rules else preset.backup
+
+
+def _check(game: Game, preset: Preset, assembly: Assembly) -> None:
+    """The one place that knows what goes together; what a part bears, the part itself declares."""
+    extensions = assembly.extensions
+    for kind in HOOKS:
+        if sum(kind in extension.operators for extension in extensions) > MAX_HOOKS:
+            raise InvalidParameter(f"a search has up to {MAX_HOOKS} extensions with {kind}")
+    advised = [advice.column for advice in assembly.advice]
+    if len(set(advised)) < len(advised):
+        raise InvalidParameter(f"two extensions advise in the column {advised[0].name}: give each a column of its own")
+    if preset.evaluator is None and assembly.embedding_size:
+        raise InvalidParameter("the memory compares an evaluator's embeddings, and the search has no evaluator")
+    for extension in extensions:
+        if preset.evaluator is not None and not extension.evaluator:
+            raise InvalidParameter(f"{extension.name} does not go with an evaluator")
+    if preset.threads > 1:
+        _check_threads(game, preset, assembly)
+
+
+def _check_threads(game: Game, preset: Preset, assembly: Assembly) -> None:
+    if isinstance(game, PythonGame):
+        raise InvalidParameter(f"{game.name} is a plain Python game, which runs in one thread")
+    if preset.evaluator is not None:
+        raise InvalidParameter("an evaluator is asked by one thread: use num_leaves, or games in lockstep")
+    for extension in assembly.extensions:
+        if extension.threads == "none" or (extension.store is not None and extension.fork is None):
+            raise InvalidParameter(f"{extension.name} is written to by one thread: leave it or threads out")
+    if preset.parallel == "root":
+        return
+    parts = [part for rule in (preset.selection, assembly.backup) for part in rule.parts]
+    faults = [
+        *(extension.name for extension in assembly.extensions if extension.threads != "tree"),
+        *(f"the rule {part.definition.name}" for part in parts if not part.definition.threads),
+        *(f"the column {column.name}" for column in assembly.columns if not column.threads),
+        *(["all_children"] if preset.expansion.all_children else []),
+        *(["a compiled prior"] if preset.prior is not None else []),
+    ]
+    if faults:
+        raise InvalidParameter(f"threads on one tree do not go with {faults[0]}; parallel='root' gives each a tree")

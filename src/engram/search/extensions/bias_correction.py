@@ -1,0 +1,153 @@
+"""Subtree value bias correction: what evaluations of one kind are wrong by is learnt as their subtrees grow.
+
+Nodes lie in buckets: who made the last move, that move, the move before it, and what the game says of its surroundings
+(`local_pattern`; without it the moves alone). A column keeps each node's part of its bucket's sums, and the sums
+themselves at one of the bucket's nodes (its home).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engram.games.game import Game, game_dtype
+from engram.native.intrinsics import call, record_at
+from engram.native.jit import compiled
+from engram.rng import mix as mix_bits
+from engram.search.backup import RULES, trace_step_mix
+from engram.search.extension import Extension
+from engram.search.extensions.pools import fault, join, relist, table_column
+from engram.search.operators import Operator, Parameter, Record, column_of, mix, on_entered
+from engram.search.tree import PLAYER_1, Column, Tree, nodes_of, own_of
+
+FREED = 0.8
+"""Share of a node's part of its bucket that leaves with it."""
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_SUMS = (("total", "error"), ("count", "weight"))
+
+error_dtype = np.dtype(
+    [
+        ("key", np.uint64),  # of the node's bucket
+        ("total", np.float64),  # at its home: Σ weighted errors for player 0 of the nodes in the bucket
+        ("count", np.float64),  # at its home: Σ weights
+        ("home", np.int64),  # node that keeps the sums of its bucket; 0: it is in none
+        ("error", np.float64),  # its own part of the total
+        ("weight", np.float64),  # its own part of the count
+    ]
+)
+
+
+def _rebase(rows: np.ndarray, moved: bool) -> None:
+    """Before a move of the root: takes all nodes' parts out of the sums, and copies each bucket's remaining sums to all
+    its nodes, so that any of them can be its home. After it: makes new homes, and puts the kept nodes' parts back.
+    """
+    homes = rows["home"]
+    if not moved:
+        for total, part in _SUMS:
+            remaining = rows[total] - FREED * np.bincount(homes, rows[part], len(rows))
+            rows[total] = np.where(homes > 0, remaining[homes], 0.0)
+        return
+    homes[0] = 0  # the root is in no bucket
+    members = np.flatnonzero(homes)
+    _, first, bucket = np.unique(rows["key"][members], return_index=True, return_inverse=True)
+    homes[members] = members[first][bucket]
+    for total, part in _SUMS:
+        rows[total] += FREED * np.bincount(homes[members], rows[part][members], len(rows))
+
+
+def _rebuild(tree: Tree, moved: bool) -> None:
+    relist(tree.rows(ERRORS), tree.rows(_TABLE), tree.num_nodes)
+
+
+ERRORS = Column(
+    error_dtype,
+    "errors",
+    rebase=_rebase,
+    rebuild=_rebuild,
+    fault=fault,
+    keeper=lambda game: bias_buckets(game),  # noqa: PLW0108 - defined below
+)
+_TABLE = table_column("errors_table")
+
+
+@compiled
+def _bucket_key(game, nodes, path, depth, state):
+    """Key of the bucket of the path's last node, whose state this is."""
+    parent = nodes[np.int64(path[depth - 1])]
+    last = np.int64(nodes[np.int64(path[depth])].action)
+    # The move before the root is unknown.
+    before = np.int64(parent.action) if depth > 1 else game.num_actions
+    word = mix_bits(_GOLDEN * np.uint64(2 * last + np.int64(parent.flags & PLAYER_1) + 1))
+    word = mix_bits(word + _GOLDEN * np.uint64(before + 1))
+    if game.local_pattern != 0:
+        word = mix_bits(word ^ np.uint64(call(game.local_pattern, (state, last))))
+    return word
+
+
+@on_entered(errors=ERRORS, table=_TABLE, game=Record(game_dtype))
+def enter_bucket(tree, path, depth, state, parameters):
+    """Puts a new node into its bucket."""
+    key = _bucket_key(record_at(parameters.game, game_dtype), nodes_of(tree), path, depth, state)
+    rows = column_of(tree, parameters.errors, error_dtype)
+    join(rows, column_of(tree, parameters.table, np.int32), np.int64(path[depth]), key)
+    return 0
+
+
+@mix(errors=ERRORS, strength=Parameter(0.35, low=0.0, high=1.0), exponent=Parameter(0.85, low=0.0, high=1.0))
+def corrected(tree, node, mean, parameters):
+    """The mean of a node's own evaluations, corrected, and of its children's values.
+
+        V(s) = (k·(v_0 - λ·B) + Σ n_i·V_i) / (k + Σ n_i),   B = Σ_b w·(v_0 - Σ n_i·V_i / Σ n_i) / Σ_b w,   w = (Σ n_i)^α
+
+    B, the bias of the node's bucket, is over all its nodes with children as they last stood; k is the number of own
+    evaluations (one, as a rule: the rollout or the network's value), v_0 their mean. v_0 - λ·B is kept in [-1, 1].
+
+    Args:
+      strength: λ in [0, 1]. exponent: α in [0, 1].
+
+    Where a search goes on with a subtree, 0.8 of what the others gave to their buckets goes with them. The root and
+    ends of games have no bucket. Cost: O(visited children) and one power a node on the path; the key, once a node.
+    Source: Wu, KataGo, docs/KataGoMethods.md, "Subtree value bias correction"; its settings.
+    Deviation: evaluations of rollouts too; the correction does not leave the range of values.
+    """
+    nodes = nodes_of(tree)
+    parent = nodes[node]
+    column = column_of(tree, parameters.errors, error_dtype)
+    entry = column[node]
+    total = 0.0
+    weighted = 0.0
+    first = np.uint64(parent.first_child)
+    for child in range(first, first + np.uint64(parent.num_visited)):
+        visits = np.float64(nodes[child].visit_count)
+        total += visits
+        weighted += visits * nodes[child].value
+    own = max(np.float64(parent.visit_count) - total, 0.0)
+    value = own_of(tree)[node].first
+    if entry.home != 0:
+        home = column[np.uint64(entry.home)]
+        if total > 0.0:
+            weight = total**parameters.exponent
+            error = weight * (value - weighted / total)
+            home.total += error - entry.error
+            home.count += weight - entry.weight
+            entry.error = error
+            entry.weight = weight
+        if home.count > 0.0:
+            value = min(max(value - parameters.strength * (home.total / home.count), -1.0), 1.0)
+    return (own * value + weighted) / max(own + total, 1.0)
+
+
+def bias_buckets(game: Game) -> Extension:
+    """What keeps the column `ERRORS`; a search whose backup reads the column gets it by itself."""
+    return Extension("bias correction", on_entered=enter_bucket(game=game.record("local_pattern")))
+
+
+def bias_correction(strength: float = 0.35, exponent: float = 0.85) -> Operator:
+    """The mean, each node's own evaluation corrected by what its like turned out to be wrong by (KataGo's baseline).
+
+    Args:
+      strength: λ in [0, 1]; 0 is `average`, to rounding. exponent: α in [0, 1]; see `corrected`.
+    """
+    return trace_step_mix(mix=corrected(strength=strength, exponent=exponent))
+
+
+RULES["bias_correction"] = bias_correction

@@ -1,0 +1,145 @@
+"""RAVE: a move is worth what it was worth wherever in the rest of the game it was played (AMAF, "all moves as first").
+
+After each simulation every child of a node on the path whose move its player was the first to play from there on, in
+the tree or in the rollout, takes the simulation's value.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import carray
+
+from engram.games.game import Game
+from engram.native.intrinsics import pointer_at
+from engram.rng import random_below
+from engram.search.extension import Extension
+from engram.search.operators import Parameter, Record, after_backup, column_of, selection
+from engram.search.selection import highest_prior, with_starting_visits
+from engram.search.tree import (
+    EXPAND,
+    PLAYER_1,
+    Column,
+    blend_weight,
+    entering,
+    nodes_of,
+    sign_of,
+    statistics,
+)
+
+amaf_dtype = np.dtype(
+    [
+        ("mean", np.float64),  # value for player 0 of the simulations in which the node's move was played later
+        ("count", np.uint32),  # their number
+        ("unused", np.uint32),
+    ]
+)
+AMAF = Column(amaf_dtype, "amaf", follows_action=True, keeper=lambda game: amaf(game))  # noqa: PLW0108 - defined below
+
+
+@selection(
+    amaf=AMAF,
+    exploration=Parameter(0.0, low=0.0),
+    equivalence=Parameter(1000.0, low=0.0, high=1e12),
+    bias=Parameter(math.nan, low=0.0),
+    strength=Parameter(0.0, low=0.0),
+    first_play_urgency=Parameter(math.inf),
+)
+def rave(tree, node, rng, parameters):
+    """RAVE: the child of the highest (1-β)·Q + β·Q̃ + c·sqrt(ln N(s) / (n + 1)), Q̃ its AMAF value.
+
+    β = sqrt(k/(3n + k)), or with a bias b of least mean squared error, β = ñ/(n + ñ + 4·n·ñ·b²), ñ AMAF samples; 1
+    where n = 0, 0 where ñ = 0.
+
+    Args:
+      exploration: c ≥ 0. equivalence: k ≥ 0, visits after which both weigh the same.
+      bias: b ≥ 0 of AMAF's win rate (half that of values); nan: the other schedule.
+      strength: starting visits of the likeliest move, as in `ucb1_prior`, where somebody gave priors.
+      first_play_urgency: bound of children of which neither visit nor AMAF nor prior says anything; inf: each first.
+        One of them is drawn.
+
+    Cost: all children are looked at, visited or not; and after each simulation O(children) a node of the path.
+    Source: Gelly and Silver 2007 and 2011. Deviation: n are the child's own visits, where they take the parent's.
+    """
+    nodes = nodes_of(tree)
+    column = column_of(tree, parameters.amaf, amaf_dtype)
+    parent = nodes[node]
+    first = np.uint64(parent.first_child)
+    unvisited = first + np.uint64(parent.num_visited)
+    end = first + np.uint64(parent.num_children)
+    sign = sign_of(parent)
+    likeliest = highest_prior(nodes, parent) if parameters.strength > 0.0 else 0.0
+    total = np.float64(parent.visit_count) + np.float64(parent.in_flight)
+    scale = parameters.exploration * math.sqrt(math.log(max(total, 1.0)))
+    best = np.int64(EXPAND)
+    highest = -math.inf
+    unknown = np.int64(0)
+    for child in range(first, end):
+        visits = 0.0
+        value = 0.0
+        if child < unvisited:
+            visits, value = statistics(tree, nodes, child, sign)
+        if likeliest > 0.0:
+            prior = np.float64(nodes[child].prior)
+            visits, value = with_starting_visits(visits, value, prior, likeliest, parameters.strength)
+        count = np.float64(column[child].count)
+        if count > 0.0:
+            weight = blend_weight(visits, count, parameters.equivalence, parameters.bias)
+            if weight > 0.0 and value > -math.inf:
+                value += weight * (sign * column[child].mean - value)
+        elif visits <= 0.0:
+            unknown += 1
+            continue
+        bound = value + scale / math.sqrt(visits + 1.0)
+        if bound > highest:
+            highest = bound
+            best = np.int64(child) if child < unvisited else entering(child)
+    if unknown > 0 and parameters.first_play_urgency > highest:
+        drawn = np.int64(random_below(rng, unknown)) if unknown > 1 else np.int64(0)
+        for child in range(unvisited, end):
+            if column[child].count == 0 and (likeliest == 0.0 or nodes[child].prior == 0.0):
+                if drawn == 0:
+                    return entering(child)
+                drawn -= 1
+    return best
+
+
+@after_backup(amaf=AMAF, first_player=Record(np.dtype(np.uint8)))
+def update_amaf(tree, path, depth, value, moves, parameters):
+    """Takes a simulation into the column.
+
+    Args:
+      first_player: scratch by action: 1 + the player who plays it first from here on, 0 for neither.
+
+    Cost: O(moves of the rollout + children of the nodes on the path).
+    Source: Gelly and Silver 2007. Where both play an action, the first to do so counts (as in Fuego).
+    """
+    first_player = carray(pointer_at(parameters.first_player, np.uint8), (parameters.first_player_size,))
+    first_player[:] = np.uint8(0)
+    log = pointer_at(moves, np.int32)
+    for k in range(np.int64(log[0]), 0, -1):
+        first_player[log[k] >> 1] = np.uint8(1 + (log[k] & 1))
+    nodes = nodes_of(tree)
+    column = column_of(tree, parameters.amaf, amaf_dtype)
+    for at in range(depth - 1, -1, -1):
+        node = nodes[np.int64(path[at])]
+        mover = np.uint8(1 + (node.flags & PLAYER_1))
+        first_player[nodes[np.int64(path[at + 1])].action] = mover
+        first = np.int64(node.first_child)
+        for child in range(first, first + np.int64(node.num_children)):
+            if first_player[nodes[child].action] == mover:
+                entry = column[child]
+                entry.count += np.uint32(1)
+                entry.mean += (value - entry.mean) / np.float64(entry.count)
+    return 0
+
+
+def amaf(game: Game) -> Extension:
+    """What keeps the column `AMAF`; a search whose rule reads the column gets it by itself."""
+    return Extension(
+        "RAVE",
+        after_backup=update_amaf(first_player=np.zeros(game.num_actions, np.uint8)),
+        rollout_moves=True,
+        fork=lambda: amaf(game),
+    )

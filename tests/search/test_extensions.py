@@ -1,0 +1,241 @@
+"""Columns and extensions: rows against a dictionary, several extensions at once, a rule of a user's file."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import engram
+from engram.errors import InvalidParameter
+from engram.memory.similar_positions import PositionMemory
+from engram.presets import Preset, rave, uct
+from engram.presets.memory import remembering
+from engram.rng import new_rng
+from engram.search.extension import Extension
+from engram.search.extensions.bias_correction import bias_correction
+from engram.search.extensions.proofs import proofs
+from engram.search.limit import Limit
+from engram.search.operators import Column, after_backup, column_of, on_entered, on_expanded, on_leaf
+from engram.search.tree import Advice, Tree, swap_rows, zero_rows
+
+number = np.dtype([("mark", np.int64)])
+wide = np.dtype([("mark", np.int64), ("more", np.float64)])
+
+
+# ------------------------------------------------------------------------------------------- rows
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.booleans(), st.booleans()), max_size=6),
+    st.lists(st.tuples(st.sampled_from(["expand", "swap", "grow", "descend"]), st.integers(0, 10**6)), max_size=30),
+)
+def test_rows_follow_their_nodes_as_a_dictionary_does(kinds, steps):
+    """Every node is named by a number, and each column holds it; whatever the tree does, the two agree."""
+    columns = [Column(wide if large else number, f"c{k}", follows) for k, (large, follows) in enumerate(kinds)]
+    tree = Tree(3, 4000, columns)
+    names = {0: 1000}  # node to name
+
+    def write(node):
+        for column in columns:
+            tree.rows(column)[node]["mark"] = names[node]
+
+    write(0)
+    tree.nodes[0]["visit_count"] = 1
+    for kind, draw in steps:
+        leaves = [node for node in names if tree.nodes[node]["num_children"] == 0]
+        if kind == "expand" and leaves and tree.num_nodes + 3 <= len(tree.nodes):
+            node, first = leaves[draw % len(leaves)], tree.num_nodes
+            for column in columns:  # what an earlier search left there
+                tree.rows(column)[first : first + 3]["mark"] = -1
+            zero_rows(tree.header[0], first, 3)
+            assert all((tree.rows(column)[first : first + 3]["mark"] == 0).all() for column in columns)
+            tree.nodes[node]["first_child"], tree.nodes[node]["num_children"] = first, 3
+            tree.nodes["visit_count"][first : first + 3], tree.nodes["num_children"][first : first + 3] = 1, 0
+            tree.nodes["action"][first : first + 3] = range(3)
+            tree.nodes["first_child"][first : first + 3] = 0
+            tree.header["num_nodes"] = first + 3
+            for child in range(first, first + 3):
+                names[child] = 1000 + draw + child
+                write(child)
+        elif kind == "swap" and tree.num_nodes > 2:
+            a, b = 1, 2
+            before = {column: tree.rows(column)["mark"][[a, b]].tolist() for column in columns}
+            swap_rows(tree.header[0], a, b)
+            for column in columns:
+                expected = before[column][::-1] if column.follows_action else before[column]
+                assert tree.rows(column)["mark"][[a, b]].tolist() == expected
+            swap_rows(tree.header[0], a, b)
+        elif kind == "grow":
+            tree.grow()
+        elif kind == "descend" and tree.nodes[0]["num_children"]:
+            child = 1 if tree.nodes[0]["first_child"] == 1 else int(tree.nodes[0]["first_child"])
+            order, at = [child], 0
+            while at < len(order):
+                node = tree.nodes[order[at]]
+                order += range(int(node["first_child"]), int(node["first_child"]) + int(node["num_children"]))
+                at += 1
+            assert tree.descend(0)
+            names = {place: names[node] for place, node in enumerate(order)}
+    for column in columns:
+        rows = tree.rows(column)
+        assert len(rows) == len(tree.nodes)
+        assert all(rows[node]["mark"] == name for node, name in names.items())
+    assert list(tree.arrays()) == ["nodes", *(column.name for column in tree.columns)]
+
+
+# ------------------------------------------------------------------------------------ order of hooks
+order = Column(np.dtype([("places", np.int64)]), "order")
+
+
+@on_expanded(order=order)
+def note_expanded(tree, node, state, parameters):
+    root = column_of(tree, parameters.order, order.dtype)[0]
+    root.places = root.places * 10 + 1
+    return 0
+
+
+@on_entered(order=order)
+def note_entered(tree, path, depth, state, parameters):
+    root = column_of(tree, parameters.order, order.dtype)[0]
+    root.places = root.places * 10 + 2
+    return 0
+
+
+@on_leaf(order=order)
+def note_leaf(tree, path, depth, state, embedding, parameters):
+    root = column_of(tree, parameters.order, order.dtype)[0]
+    root.places = root.places * 10 + 3
+    return 0
+
+
+@after_backup(order=order)
+def note_backup(tree, path, depth, value, moves, parameters):
+    root = column_of(tree, parameters.order, order.dtype)[0]
+    root.places = root.places * 10 + 5
+    return 0
+
+
+@after_backup(order=order)
+def note_backup_again(tree, path, depth, value, moves, parameters):
+    root = column_of(tree, parameters.order, order.dtype)[0]
+    root.places = root.places * 10 + 6
+    return 0
+
+
+def test_hooks_are_called_in_the_order_of_a_simulation_and_of_the_extensions():
+    first = Extension(
+        on_expanded=note_expanded(), on_entered=note_entered(), on_leaf=note_leaf(), after_backup=note_backup()
+    )
+    second = Extension(after_backup=note_backup_again())
+    game = engram.game("connect_four")
+    search = engram.Search(game, Preset(selection=uct().selection, extensions=[first, second]))
+    search.run(game.initial_state(), Limit(simulations=3))
+    # The root alone: leaf, backups. Then it gets children: expanded, entered, leaf, backups. Then the next child.
+    assert search.tree.rows(order)["places"][0] == int("356" + "12356" + "2356")
+    assert first.name == "the extension note_expanded and note_entered and note_leaf and note_backup"
+
+
+# ------------------------------------------------------------------------------- several at once
+def trees(game, preset, simulations=600, seed=3):
+    search = engram.Search(game, preset)
+    search.run(game.initial_state(), Limit(simulations=simulations), seed=seed)
+    return search
+
+
+def bytes_of(search):
+    return search.tree.nodes[: search.tree.num_nodes].tobytes()
+
+
+@pytest.mark.parametrize(
+    "base", [uct, rave, lambda: uct(backup=bias_correction()), lambda: uct(solver=True, transpositions=True)]
+)
+def test_memories_beside_other_extensions_have_a_weight_each(base):
+    """Two memories of positions, with λ = 0 for the first, the second, both: silent ones change nothing."""
+    game, plain = engram.game("connect_four"), base()
+
+    def with_memories(*equivalences):
+        memories = tuple(remembering(capacity=300, dimension=64, equivalence=k) for k in equivalences)
+        return trees(game, Preset(**{**vars(plain), "extensions": (*plain.extensions, *memories)}))
+
+    both_silent, alone = with_memories(0.0, 0.0), bytes_of(trees(game, plain))
+    assert bytes_of(both_silent) == alone
+    second, first, both = with_memories(0.0, 30.0), with_memories(30.0, 0.0), with_memories(30.0, 30.0)
+    assert bytes_of(second) == bytes_of(first) == bytes_of(with_memories(30.0)) != alone
+    assert bytes_of(both) != bytes_of(first)
+    stores = [part.store for part in both.extensions if isinstance(part, PositionMemory)]
+    assert len(stores) == 2 and all(len(store) == 300 for store in stores)
+    assert {"memory", "memory.2", "memory_link", "memory_link.2"} <= set(both.tree.arrays())
+
+
+def test_a_search_with_several_extensions_goes_on_from_a_file_bit_for_bit(tmp_path):
+    game = engram.game("connect_four")
+    preset = Preset(
+        **{**vars(rave(solver=True)), "extensions": tuple(remembering(capacity=200, dimension=64) for _ in range(2))}
+    )
+    whole, first, second = (engram.Search(game, preset) for _ in range(3))
+    whole.run(game.initial_state(), Limit(simulations=700), seed=5)
+    first.run(game.initial_state(), Limit(simulations=300), seed=5)
+    first.save(tmp_path / "tree")
+    second.load(tmp_path / "tree")
+    second.run(second.root, Limit(simulations=400), seed=None)
+    for name, rows in whole.tree.arrays().items():
+        used = slice(whole.tree.num_nodes)
+        if not name.endswith("table"):
+            assert rows[used].tobytes() == second.tree.arrays()[name][used].tobytes(), name
+
+
+# ------------------------------------------------------------------------------- what is refused
+def test_what_does_not_go_together_is_said_in_one_sentence():
+    game = engram.game("connect_four")
+    column = Column(np.dtype([("value", np.float64), ("count", np.float64)]), "shared")
+    advising = Extension(name="a", advice=Advice(column))
+    base = {"selection": uct().selection}
+    for preset, match in (
+        (Preset(**base, extensions=[advising, Extension(name="b", advice=Advice(column))]), "a column of its own"),
+        (Preset(**base, extensions=["memory"]), "an engram.Extension"),
+        (Preset(**base, extensions=[proofs()] * 9), "up to 8 extensions with after_backup"),
+        (Preset(**base, extensions=[Extension(embedding_size=8)]), "no evaluator"),
+        (Preset(**base, extensions=[proofs()], threads=2), "the solver is written to by one thread"),
+        (Preset(**base, extensions=[Extension(after_backup=note_backup())], threads=2), "note_backup"),
+    ):
+        with pytest.raises(InvalidParameter, match=match) as refusal:
+            engram.Search(game, preset)
+        assert str(refusal.value).count(". ") == 0
+    with pytest.raises(InvalidParameter, match="on_leaf must be an operator of that kind"):
+        Extension(on_leaf=note_backup())
+    with pytest.raises(InvalidParameter, match="none', 'root' or 'tree"):
+        Extension(threads="many")
+    with pytest.raises(InvalidParameter, match="equivalence must be 0 or more"):
+        Advice(column, math.nan)
+    with pytest.raises(InvalidParameter, match="holds no advice"):
+        Advice(order)
+
+
+# --------------------------------------------------------------------------------- a user's file
+def test_the_example_with_a_column_holds_the_sum_of_squares_and_plays():
+    from examples.ucb1_tuned import mine, squares, ucb1_tuned
+
+    game = engram.game("connect_four")
+    search = trees(game, mine(), 2000)
+    nodes, totals = search.tree.nodes[: search.tree.num_nodes], search.tree.rows(squares)["total"]
+    # Outcomes are -1, 0 and 1: the sum of squares counts the games that were not drawn, never more than the visits.
+    assert (totals[: len(nodes)] <= nodes["visit_count"]).all() and 0.9 * 2000 < totals[0] <= 2000
+    children = search.tree.children()
+    first = int(nodes[0]["first_child"])
+    bounds = []
+    for child, row in zip(children, totals[first : first + len(children)], strict=True):
+        visits, value = int(child["visit_count"]), float(child["value"])
+        logarithm = math.log(2000)
+        variance = max(row / visits - value**2, 0.0) + 4 * math.sqrt(2 * logarithm / visits)
+        bounds.append(value + math.sqrt(logarithm / visits * min(1.0, variance)))
+    rule = ucb1_tuned()
+    bound = rule.bind(columns=search.tree.columns)
+    assert rule.address
+    header, rng = search.tree.header.ctypes.data, new_rng(0).ctypes.data
+    answer = rule.definition.callback.from_python(header, 0, rng, bound.address)
+    assert answer == first + int(np.argmax(bounds))
+    played = engram.match("tic_tac_toe", mine(), "random", games=20, simulations=200, workers=1, database=":memory:")
+    assert played.score > 0.8

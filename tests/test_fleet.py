@@ -1,0 +1,111 @@
+"""Work in processes: results in order, failures with their reason, workers that never outlive their parent."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+
+import pytest
+
+from engram.errors import InvalidParameter, TooLarge
+from engram.fleet import Fleet, WorkerError, default_workers, spread
+
+
+def slow_square(number, seconds=0.0):
+    time.sleep(seconds)
+    return number * number
+
+
+def refuse(number):
+    raise TooLarge(f"{number} is too large")
+
+
+def talk(number):
+    print("said to nobody", flush=True)
+    os.write(1, b"written to nobody\n")
+    return sys.stdin.read(), number
+
+
+def die(number):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def break_down(number):
+    raise ZeroDivisionError
+
+
+def finish_in_time(link, file):
+    link.send("working")
+    while not link.closing:
+        time.sleep(0.01)
+    file.write_text("saved")
+
+
+def test_results_come_in_the_order_of_the_tasks():
+    tasks = [(number, 0.2 * (number == 0)) for number in range(9)]
+    squares = [number * number for number in range(9)]
+    assert list(spread(slow_square, tasks, 1)) == list(spread(slow_square, tasks, 3)) == squares
+    assert list(spread(partial(slow_square, seconds=0.0), [(3,)], 4)) == [9]
+    assert default_workers() >= 1
+
+
+def test_an_error_of_the_work_is_raised_as_it_is():
+    with pytest.raises(TooLarge, match="5 is too large"):
+        list(spread(refuse, [(5,), (5,)], 2))
+
+
+def test_what_workers_print_and_read_does_not_disturb():
+    assert list(spread(talk, [(1,), (2,)], 2)) == [("", 1), ("", 2)]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a POSIX signal")
+def test_a_worker_that_dies_is_reported_by_its_signal():
+    with pytest.raises(WorkerError, match="ended by signal SIGKILL"):
+        list(spread(die, [(1,), (2,)], 2))
+    with pytest.raises(WorkerError, match="ended with exit code 1"):
+        list(spread(break_down, [(1,), (2,)], 2))
+
+
+def test_results_not_read_yet_can_be_read_after_an_error_and_failures_are_collected():
+    with Fleet(finish_in_time, None, count=1, grace_s=5.0) as fleet:
+        first = next(fleet.run())
+        assert first == "working" and list(fleet.finished()) == []
+    with Fleet(break_down, count=2) as fleet:
+        assert [type(error) for error in fleet.join()] == [WorkerError, WorkerError]
+
+
+def test_workers_have_their_grace_when_the_fleet_closes_or_the_parent_is_killed(tmp_path):
+    with Fleet(finish_in_time, tmp_path / "closed", count=1, grace_s=30.0) as fleet:
+        assert next(fleet.run()) == "working"
+    assert (tmp_path / "closed").read_text() == "saved"
+    parent = (
+        "import sys; from pathlib import Path; from engram.fleet import Fleet; import test_fleet\n"
+        "fleet = Fleet(test_fleet.finish_in_time, Path(sys.argv[1]), count=1, grace_s=30.0)\n"
+        "print(next(fleet.run()), flush=True); import time; time.sleep(60)"
+    )
+    folder = os.path.dirname(__file__)
+    paths = os.pathsep.join([folder, *sys.path])
+    process = subprocess.Popen(
+        [sys.executable, "-c", parent, str(tmp_path / "orphan")], stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": paths},
+    )  # fmt: skip
+    assert process.stdout is not None
+    with process:
+        assert process.stdout.readline() == "working\n"
+        process.kill()
+    deadline = time.monotonic() + 30
+    while not (tmp_path / "orphan").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert (tmp_path / "orphan").read_text() == "saved"
+
+
+def test_work_that_no_other_process_can_import_is_refused():
+    with pytest.raises(InvalidParameter, match="cannot receive"):
+        Fleet(lambda link: None, count=1)
+    code = "from engram.fleet import Fleet\ndef work(link): pass\nFleet(work, count=1)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "move its functions into a module" in done.stderr
