@@ -16,11 +16,12 @@ import ast
 import math
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Union
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
-from engram.errors import InvalidSpecification, nearest
+from engram.errors import InvalidSpecification, check_options
 
 Value = Union[None, bool, int, float, str, tuple["Value", ...], "Specification"]
 
@@ -29,6 +30,7 @@ MAX_DEPTH = 12
 
 _COLON = re.compile(r"\s*([A-Za-z_]\w*)\s*:(.*)", re.DOTALL)
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "none": None}
+_NUMBERS = {"inf": math.inf, "nan": math.nan}
 _PAIRS = {")": "(", "]": "["}
 
 
@@ -65,48 +67,49 @@ class Specification:
         return f"{self.name}:{inner}" if inner else self.name
 
     def _arguments(self, separator: str) -> str:
-        given = [_value_text(value) for value in self.positional]
-        return separator.join(given + [f"{key}={_value_text(value)}" for key, value in self.options.items()])
+        given = [value_text(value) for value in self.positional]
+        return separator.join(given + [f"{key}={value_text(value)}" for key, value in self.options.items()])
+
+    def by_name(self, order: Sequence[str], known: Iterable[str] | None = None) -> dict[str, Value]:
+        """The values by parameter.
+
+        Args:
+          order: parameters that take the positional values, in this order.
+          known: all parameters; None: any name will do.
+
+        Raises:
+          InvalidSpecification: too many positional values, or an unknown or repeated parameter.
+        """
+        if len(self.positional) > len(order):
+            if order:
+                raise InvalidSpecification(
+                    f"{self.name} takes {', '.join(order)}; {len(self.positional)} values were given"
+                )
+            raise InvalidSpecification(
+                f"{self.name} takes options by name only, as in {self.name}(x=1)"
+                if known is None or list(known)
+                else f"{self.name} takes no options"
+            )
+        if known is not None:
+            check_options(self.name, self.options, known)
+        values = dict(zip(order, self.positional, strict=False))
+        for name, value in self.options.items():
+            if name in values:
+                raise InvalidSpecification(f"{self.name}: {name} is given twice")
+            values[name] = value
+        return values
 
     def bind(self, defaults: Mapping[str, Any]) -> dict[str, Any]:
-        """All parameters by name: those given, and `defaults` for the rest.
+        """All parameters: the values given, each of the type of its default, and `defaults` for the rest.
 
-        A positional argument takes the next parameter in the order of `defaults`. A given value must have
-        the type of its default (a whole number will do for a float); a default of None accepts anything.
+        Positional values take the parameters in the order of `defaults`; a default of None accepts any value.
 
         Raises:
           InvalidSpecification: an unknown or repeated parameter, or a value of another type.
         """
-        names = list(defaults)
-        if len(self.positional) > len(names):
-            takes = f"takes {', '.join(names)}" if names else "takes no options"
-            raise InvalidSpecification(f"{self.name} {takes}; {len(self.positional)} values were given")
-        given = dict(zip(names, self.positional, strict=False))
-        for key, value in self.options.items():
-            if key not in defaults:
-                known = f" (it has {', '.join(names)})" if names else " (it has none)"
-                raise InvalidSpecification(f"{self.name} has no option {key!r}{nearest(key, names) or known}")
-            if key in given:
-                raise InvalidSpecification(f"{self.name}: {key} is given twice")
-            given[key] = value
-        return {name: self._typed(name, given[name], defaults[name]) if name in given else defaults[name]
-                for name in names}  # fmt: skip
-
-    def _typed(self, name: str, value: Value, default: Any) -> Any:
-        if default is None:
-            return value
-        if isinstance(default, bool) or isinstance(value, bool):
-            if isinstance(default, bool) and isinstance(value, bool):
-                return value
-        elif isinstance(default, float) and isinstance(value, (int, float)):
-            return float(value)
-        elif isinstance(default, str) and isinstance(value, Specification) and not (value.positional or value.options):
-            return value.name  # a bare word where a string is meant
-        elif isinstance(value, type(default)):
-            return value
-        kinds = {bool: "true or false", int: "a whole number", float: "a number", str: "a word", tuple: "a list"}
-        wanted = kinds.get(type(default), type(default).__name__)
-        raise InvalidSpecification(f"{self.name}: {name} must be {wanted}, not {_value_text(value)}")
+        values = self.by_name(list(defaults), defaults)
+        kinds = {name: Any if defaults[name] is None else type(defaults[name]) for name in values}
+        return {**defaults, **{name: typed(f"{self.name}: {name}", values[name], kinds[name]) for name in values}}
 
 
 def parse(text: str) -> Specification:
@@ -148,6 +151,87 @@ def split_specifications(text: str) -> list[str]:
     if not all(parts):
         raise InvalidSpecification(f"{_shown(text)} has an empty part between its commas")
     return parts
+
+
+def value_text(value: Value) -> str:
+    """The one canonical way to write a value."""
+    if value is None or isinstance(value, bool):
+        return "none" if value is None else str(value).lower()
+    if isinstance(value, tuple):
+        return "[" + ", ".join(value_text(part) for part in value) + "]"
+    return value.text if isinstance(value, Specification) else repr(value)
+
+
+# ------------------------------------------------------------------------------------- types
+
+
+def typed(what: str, value: Value, hint: Any) -> Any:
+    """A value as a parameter of this type takes it.
+
+    A whole number will do for a float, and a float without a fraction for an int. A bare word is text; it is a
+    number if it is `inf` or `nan` and a float is wanted. Classes that no specification can write accept no value.
+
+    Args:
+      what: the parameter, in the words of the error sentence. hint: a resolved type hint.
+
+    Raises:
+      InvalidSpecification: a value of another type.
+    """
+    kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    for kind in kinds:
+        result = _as_kind(value, kind)
+        if result is not _MISFIT:
+            return result
+    words = [word for kind in kinds if (word := _kind_words(kind))]
+    wanted = f"be {' or '.join(words)}" if words else "come from Python"
+    raise InvalidSpecification(f"{what} must {wanted}, not {value_text(value)}")
+
+
+_MISFIT = object()
+_KIND_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+
+
+def _kind_words(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return " or ".join(map(repr, get_args(kind)))
+    return "a list" if _is_list(kind) else _KIND_WORDS.get(kind, "")
+
+
+def _is_list(kind: Any) -> bool:
+    return (get_origin(kind) or kind) in (tuple, list, Sequence, Collection, Iterable)
+
+
+def _as_kind(value: Value, kind: Any) -> Any:
+    """The value as this type, or `_MISFIT`."""
+    bare = value.name if isinstance(value, Specification) and not (value.positional or value.options) else None
+    if kind in (float, int):
+        number = _NUMBERS.get(bare, value) if kind is float and bare is not None else value
+        if isinstance(number, bool) or not isinstance(number, (int, float)) or (kind is int and number % 1 != 0):
+            return _MISFIT
+        return kind(number)
+    if kind is str:
+        return bare if bare is not None else value if isinstance(value, str) else _MISFIT
+    if _is_list(kind):
+        return _as_list(value, kind)
+    if get_origin(kind) is Literal:
+        word = value if bare is None else bare
+        return word if word in get_args(kind) else _MISFIT
+    if kind in (bool, NoneType, Specification):
+        return value if isinstance(value, kind) else _MISFIT
+    if kind is not Any and kind is not object and isinstance(get_origin(kind) or kind, type):
+        return _MISFIT
+    return value if bare is None else _NUMBERS.get(bare, bare)
+
+
+def _as_list(value: Value, kind: Any) -> Any:
+    if not isinstance(value, tuple):
+        return _MISFIT
+    inner = tuple(element for element in get_args(kind) if element is not Ellipsis)
+    try:
+        elements = [typed("", element, Union[inner] if inner else Any) for element in value]
+    except InvalidSpecification:
+        return _MISFIT
+    return elements if (get_origin(kind) or kind) is list else tuple(elements)
 
 
 # ------------------------------------------------------------------------------------- inner parts
@@ -244,14 +328,6 @@ def _constant(value: Any, text: str) -> Value:
     if isinstance(value, str) and value.isprintable():
         return value
     raise InvalidSpecification(f"{_shown(text)}: a value is a finite number or a printable text")
-
-
-def _value_text(value: Value) -> str:
-    if value is None or isinstance(value, bool):
-        return "none" if value is None else str(value).lower()
-    if isinstance(value, tuple):
-        return "[" + ", ".join(_value_text(part) for part in value) + "]"
-    return value.text if isinstance(value, Specification) else repr(value)
 
 
 def _shown(text: str) -> str:

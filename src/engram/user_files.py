@@ -11,7 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from engram.errors import InvalidSpecification, nearest
+from engram.errors import EngramError, InvalidSpecification, nearest
+from engram.registry import Parts, bind
 from engram.specification import Specification, parse
 
 _WRITTEN = re.compile(r"\s*(?P<path>.+\.py):(?P<rest>.+)", re.DOTALL)
@@ -41,6 +42,30 @@ def load(text: str) -> tuple[Any, Specification, str]:
     return getattr(module, specification.name), specification, f"{path}:{specification.text}"
 
 
+def make(text: str, kinds: type | tuple[type, ...], parts: Parts | None = None, **given: Any) -> tuple[Any, str]:
+    """What a specification in a file stands for, and its canonical text.
+
+    Args:
+      kinds: what the name may stand for itself; any other class or function is called with the options.
+      parts, given: as in `engram.registry.bind`.
+
+    Raises:
+      InvalidSpecification: no such file, name or option, or the function fails.
+    """
+    entry, specification, canonical = load(text)
+    if isinstance(entry, kinds) or not callable(entry):
+        if specification.positional or specification.options:
+            raise InvalidSpecification(f"{canonical} is not a function, so it takes no options")
+        return entry, canonical
+    arguments = bind(entry, specification, parts, given)
+    try:
+        return entry(**arguments), canonical
+    except EngramError:
+        raise
+    except Exception as error:
+        raise InvalidSpecification(f"{canonical}: {type(error).__name__}: {error}") from error
+
+
 def _module(path: Path) -> ModuleType:
     if not path.is_file():
         raise InvalidSpecification(f"there is no file {path}")
@@ -62,5 +87,6 @@ def _module(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise InvalidSpecification(f"{path} does not run: {type(error).__name__}: {error}") from error
+        cause = str(error) if isinstance(error, EngramError) else f"{type(error).__name__}: {error}"
+        raise InvalidSpecification(f"{path} does not run: {cause}") from error
     return module

@@ -15,7 +15,7 @@ import engram  # noqa: E402
 from engram.cli.app import app  # noqa: E402
 from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification, MissingPackage  # noqa: E402
 from engram.networks.architectures import network, save_network  # noqa: E402
-from engram.presets.reading import preset  # noqa: E402
+from engram.presets.catalogue import preset  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_what_is_wrong_is_said_in_one_sentence(file, monkeypatch):
     for text, kind, said in (
         ('puct(network="go99")', InvalidFile, "no network 'go99'"),
         ("puct(symmetry=true)", InvalidParameter, "symmetry is for a network"),
-        ("puct(network=3)", InvalidSpecification, "network must be str"),
+        ("puct(network=3)", InvalidSpecification, "network must be text"),
     ):
         with pytest.raises(kind, match=said):
             preset(text)

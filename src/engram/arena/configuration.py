@@ -19,8 +19,7 @@ from engram.errors import EngramError, InvalidLimit, InvalidParameter, InvalidSp
 from engram.games.catalogue import game as named_game
 from engram.games.game import Game
 from engram.native.cache import sources
-from engram.presets.catalogue import registered
-from engram.presets.reading import preset
+from engram.presets.catalogue import PRESETS, preset
 from engram.search.limit import Limit
 from engram.search.operators import Operator
 from engram.search.preset import Preset
@@ -207,7 +206,7 @@ def _player_is_named(chosen: Any) -> bool:
     if not isinstance(chosen, Preset):
         return isinstance(chosen, str)
     try:
-        return parse(chosen.text).name in registered() and _same(preset(chosen.text), chosen)
+        return parse(chosen.text).name in PRESETS and _same(preset(chosen.text), chosen)
     except EngramError:
         return False
 

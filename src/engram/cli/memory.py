@@ -102,7 +102,7 @@ def ask(
     from engram.errors import InvalidFile
     from engram.games.catalogue import game as game_of
     from engram.memory import files
-    from engram.presets.reading import preset
+    from engram.presets.catalogue import preset
     from engram.search.preset import of_positions
     from engram.specification import Specification, parse
 

@@ -2,28 +2,58 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial, wraps
-from typing import Any
+from functools import partial
+from typing import Any, TypedDict, Unpack, cast
 
 from engram.errors import InvalidFile, InvalidParameter, check_whole
 from engram.games.game import Game
 from engram.memory.features import DIMENSION, Features
 from engram.memory.files import KeptStore, identity, like, load, take
-from engram.memory.neighbours import check_index
+from engram.memory.neighbours import INDICES
 from engram.memory.similar_positions import as_table, recall_leaf, remember_path
 from engram.memory.store import MAX_CAPACITY, Store
 from engram.networks import named_network
 from engram.presets.catalogue import register
 from engram.presets.rollouts import NETWORK_LEAVES, puct, uct
 from engram.search.operators import Operator
-from engram.search.preset import Memory, Preset, check_equivalence
+from engram.search.preset import Memory, Preset, SearchOptions, check_equivalence
 
 ROOM = 10_000
 """Entries of a memory that nothing else is said of: the paper's."""
+
+
+class MemoryOptions(TypedDict, total=False):
+    """Options of a memory of positions that a specification can set: those of `remembering`, defaults included."""
+
+    num_neighbours: int
+    temperature: float
+    capacity: int | None
+    dimension: int
+    decay: float
+    equivalence: float
+    neighbours: str | None
+    num_candidates: int | None
+    bias: float | None
+    every_node: bool
+    correct: bool
+    keep_states: bool
+    memory: str | None
+    plane_weight: float
+    pattern_weight: float
+
+
+class MemorySearchOptions(SearchOptions, MemoryOptions, total=False):
+    """Options of a search with a memory of positions."""
+
+
+def _parted(options: MemorySearchOptions) -> tuple[SearchOptions, MemoryOptions]:
+    parts: tuple[dict[str, Any], dict[str, Any]] = {}, {}
+    for name, value in options.items():
+        parts[name in MemoryOptions.__annotations__][name] = value
+    return cast(tuple[SearchOptions, MemoryOptions], parts)
 
 
 def remembering(
@@ -81,7 +111,7 @@ def remembering(
     check_whole("seed", seed, 0, 2**63 - 1)
     check_equivalence(equivalence)
     if neighbours is not None:
-        check_index(neighbours)
+        INDICES.check(neighbours)
     if bias is not None and not 0.0 <= bias < math.inf:
         raise InvalidParameter(f"bias must be 0 or more, not {bias}")
     if store is not None and not isinstance(store, Store):
@@ -161,7 +191,7 @@ def remembering(
     return make
 
 
-def comparing(base: Preset, network: str, layer: str | None, remembered: dict[str, Any], **changes: Any) -> Preset:
+def comparing(base: Preset, network: str, layer: str | None, remembered: MemoryOptions, **changes: Any) -> Preset:
     """A search whose memory compares positions by a layer of a network, which is asked about the leaves too.
 
     Args:
@@ -180,49 +210,22 @@ def comparing(base: Preset, network: str, layer: str | None, remembered: dict[st
     return replace(base, evaluator=evaluator, memory=memory, **changes)
 
 
-def remembers(make: Callable[..., Preset]) -> Callable[..., Preset]:
-    """Decorator: gives a preset every option of `remembering` by name, in place of its `**remembered`."""
-    own = inspect.signature(make)
-    mine = [one for one in own.parameters.values() if one.kind is inspect.Parameter.KEYWORD_ONLY]
-    of_memory = inspect.signature(remembering).parameters
-    kept = {"seed", "features", "store", "options", *own.parameters}
-    shared = [of_memory[name] for name in of_memory if name not in kept]
-    known = own.replace(parameters=[*mine, *shared])
-
-    @wraps(make)
-    def made(**options: Any) -> Preset:
-        known.bind(**options)  # refuses a name that there is not
-        return make(**options)
-
-    made.__signature__ = known  # type: ignore[attr-defined]
-    return made
-
-
 @register
-@remembers
 def memory_uct(
     *,
     exploration: float | None = None,
     network: str | None = None,
     layer: str | None = None,
-    backup: Operator | None = None,
-    rollout: str = "uniform",
-    expand_after: int = 1,
-    decision: str = "robust",
-    num_leaves: int | None = None,
-    reuse_tree: bool = True,
     selection: Operator | None = None,
-    solver: bool = False,
-    transpositions: bool = False,
-    **remembered: Any,
+    **options: Unpack[MemorySearchOptions],
 ) -> Preset:
     """UCT that remembers: leaves ask similar positions what they are worth (M-MCTS).
 
     Args:
-      exploration, backup, rollout, expand_after, decision, reuse_tree, selection, solver, transpositions: as in `uct`.
+      exploration, selection: as in `uct`.
       network, layer: positions are compared by this layer of a network (see `memory_puct`), and valued by rollouts all
-        the same; None: by hand-made features. num_leaves: as in `puct`.
-      remembered: the options of `remembering`: num_neighbours, temperature, capacity, ….
+        the same; None: by hand-made features.
+      options: as in `SearchOptions` and `remembering`: num_neighbours, temperature, capacity, ….
 
     The store lasts as long as the search: through the moves of a game, not to the next game.
 
@@ -230,33 +233,23 @@ def memory_uct(
     |M| = 10,000, η = 2 (its best). Deviations: hand-made features of D = 512 instead of a network's of 4096;
     λ = sqrt(k/(3N + k)), which the paper does not give.
     """
-    base = uct(
-        exploration=exploration, backup=backup, rollout=rollout, expand_after=expand_after, decision=decision,
-        reuse_tree=reuse_tree, selection=selection, solver=solver, transpositions=transpositions,
-    )  # fmt: skip
+    search, remembered = _parted(options)
     if network is None:
-        if layer is not None or num_leaves is not None:
-            raise InvalidParameter("a layer and num_leaves are for a network, and there is none")
-        return replace(base, memory=remembering(**remembered))
-    leaves = NETWORK_LEAVES if num_leaves is None else num_leaves
+        if layer is not None:
+            raise InvalidParameter("a layer is for a network, and there is none")
+        return replace(uct(exploration=exploration, selection=selection, **search), memory=remembering(**remembered))
+    leaves = search.pop("num_leaves", NETWORK_LEAVES)
+    base = uct(exploration=exploration, selection=selection, **search)
     return comparing(base, network, layer, remembered, rollout_share=1.0, num_leaves=leaves)
 
 
 @register
-@remembers
 def memory_puct(
     *,
     network: str | None = None,
     layer: str | None = None,
     exploration: float = 1.25,
-    backup: Operator | None = None,
-    decision: str = "robust",
-    num_leaves: int | None = None,
-    reuse_tree: bool = True,
-    solver: bool = False,
-    transpositions: bool = False,
-    correct: bool | None = None,
-    **remembered: Any,
+    **options: Unpack[MemorySearchOptions],
 ) -> Preset:
     """PUCT that remembers: positions are compared by a layer of the network, from the same evaluation.
 
@@ -264,10 +257,10 @@ def memory_puct(
       network: as in `puct`; None: uniform priors, rollouts, and hand-made features.
       layer: of the network, whose output is hashed to `dimension` numbers; default the one trained for it
         (`engram train features`), or else the last before the heads.
-      exploration, backup, decision, num_leaves, reuse_tree, solver, transpositions: as in `puct`.
-      correct: as in `remembering`; default: where a network values leaves. What similar positions are worth, the
-        paper's memory, is `correct=false`; beside a learned value it costs strength (experiments/memory_mcts).
-      remembered: the other options of `remembering`: num_neighbours, temperature, ….
+      exploration: as in `puct`.
+      options: as in `SearchOptions` and `remembering`: num_neighbours, temperature, …. correct: default where a network
+        values leaves. `correct=false` is the paper's memory, the value of similar positions; beside a learned value it
+        costs strength (experiments/memory_mcts).
 
     Source: Xiao, Mei and Müller, "Memory-augmented Monte-Carlo tree search", AAAI 2018. Deviations: on top of a learned
     value, which the paper leaves open, and which is corrected; D = 512 instead of 4096.
@@ -277,10 +270,9 @@ def memory_puct(
     """
     if layer is not None and network is None:
         raise InvalidParameter("a layer is for a network, and there is none")
-    base = puct(
-        exploration=exploration, network=network, backup=backup, decision=decision, num_leaves=num_leaves,
-        reuse_tree=reuse_tree, solver=solver, transpositions=transpositions,
-    )  # fmt: skip
+    search, remembered = _parted(options)
+    remembered.setdefault("correct", network is not None)
+    base = puct(exploration=exploration, network=network, **search)
     if network is None:
-        return replace(base, memory=remembering(correct=bool(correct), **remembered))
-    return comparing(base, network, layer, {"correct": correct is not False, **remembered})
+        return replace(base, memory=remembering(**remembered))
+    return comparing(base, network, layer, remembered)

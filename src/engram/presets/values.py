@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 from engram.errors import InvalidParameter
 from engram.games.game import Game
@@ -15,9 +15,8 @@ from engram.memory.values.table_backup import positions_of, recall_value, recogn
 from engram.presets.catalogue import register
 from engram.search import backup as backups
 from engram.search import selection as selections
-from engram.search.expansion import Expansion
 from engram.search.operators import Operator
-from engram.search.preset import Memory, Preset
+from engram.search.preset import Memory, Preset, SearchOptions
 
 TRACE_DECAY, DISCOUNT, MIN_STEP = 0.9, 0.9, 0.005
 NO_TRUST_BOUND = 1e9
@@ -92,14 +91,11 @@ def td_uct(
     discount: float | None = None,
     min_step: float = MIN_STEP,
     bootstrap: str = "taken",
-    backup: Operator | None = None,
     learn: bool = False,
     symmetric: bool | None = None,
     trust: float | None = None,
-    rollout: str = "uniform",
     all_children: bool = False,
-    decision: str | None = None,
-    reuse_tree: bool = True,
+    **search: Unpack[SearchOptions],
 ) -> Preset:
     """UCT with the temporal-difference backup (values in [-1, 1], as in the thesis), on top of a table of values.
 
@@ -108,14 +104,14 @@ def td_uct(
       exploration: c ≥ 0.
       trace_decay: λ. discount: γ a ply; default that of the table's file, else 0.9. min_step: floor of α.
       bootstrap: `taken` (as Sarsa) or `best` (as Q-learning).
-      backup: another rule without a mix, instead of these four.
       learn: write back what the search finds. False: the table stays as it is. A table from a file that learns
         forgets again at the end of each game, so that a match does not depend on the order of its games; the
         file is never written. A `Table` keeps what it learns.
       symmetric: mirror images share an entry; default as the file says, else true.
       trust: most visits that a known value counts for, ≥ 1; default as many as it has; not with `learn`.
-      rollout, all_children, reuse_tree: as in `uct`.
-      decision: default `robust`, with a table `secure`: its visits came from all games, by whatever way they led there.
+      all_children: as in `uct`.
+      search: as in `SearchOptions`. backup: another rule without a mix, instead of trace_decay, discount, min_step and
+        bootstrap. decision: default `robust`, with a table `secure`, because its visits came from all games.
 
     Raises:
       InvalidFile: when the search is made: no such file, damaged, or of another game, discount or symmetry.
@@ -130,7 +126,7 @@ def td_uct(
     own = {"symmetric": symmetric, "discount": discount}
     if isinstance(table, str) and discount is None:
         discount = table_files.about(table).get("discount")
-    rule = backup or backups.td(
+    rule = search.get("backup") or backups.td(
         trace_decay=trace_decay,
         discount=DISCOUNT if discount is None else discount,
         min_step=min_step,
@@ -143,12 +139,5 @@ def td_uct(
         memory = _from_file(str(table), rule, wanted, learn, bound)
     elif table is not None:
         memory = with_table(table, rule, symmetric=symmetric is not False, learn=learn, trust=bound)
-    return Preset(
-        selection=selections.ucb1(exploration=exploration),
-        backup=rule,
-        rollout=rollout,
-        expansion=Expansion(all_children=all_children),
-        memory=memory,
-        decision=decision or ("robust" if table is None else "secure"),
-        reuse_tree=reuse_tree,
-    )
+    options: SearchOptions = {"decision": "robust" if table is None else "secure", **search, "backup": rule}
+    return Preset.assemble(selections.ucb1(exploration=exploration), options, all_children=all_children, memory=memory)

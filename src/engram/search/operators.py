@@ -16,7 +16,7 @@ of all values that refuses those that do not go together; `needs=("amaf",)` says
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Union
 
@@ -27,6 +27,7 @@ from numba import carray, float64, int32, int64, types
 from engram.errors import InvalidParameter, InvalidSpecification, nearest
 from engram.native.intrinsics import pointer_at
 from engram.native.jit import Callback, compiled
+from engram.registry import Registry
 from engram.rng import rng_dtype
 from engram.search.schedules import Schedule
 from engram.search.tree import tree_dtype
@@ -92,8 +93,8 @@ class Definition:
                 fields += [(key, np.int64), (key + ("_parameters" if value is None else "_size"), np.int64)]
         self.dtype = np.dtype(fields or [("none", np.float64)])
         self.callback = Callback(function, returns, (*leading, numba.from_dtype(self.dtype)))
-        known = OPERATORS.setdefault(kind, {})
-        known[self.name] = self
+        if kind in OPERATORS:
+            OPERATORS[kind].add(self.name, self)
 
     def __call__(self, **values: Any) -> Operator:
         for key in values:
@@ -202,8 +203,10 @@ class Operator:
         return f"{self.definition.name}({', '.join(inner)})"
 
 
-OPERATORS: dict[str, dict[str, Definition]] = {}
-"""All operators by kind and name, the user's own among them: where specifications look."""
+OPERATORS: dict[str, Registry[Callable[..., Operator]]] = {
+    kind: Registry(f"{kind} rule") for kind in ("selection", "backup", "mix")
+}
+"""What makes an operator, by kind and name: definitions, the user's own among them, and functions such as `erwa`."""
 
 
 def _kind(kind: str, returns: Any, leading: tuple[Any, ...]) -> Callable[..., Callable[[Any], Definition]]:
@@ -239,17 +242,3 @@ the parameter record already knows how to carry, and keep alive."""
 def table_at(address, size):
     """A table parameter as an array of float64."""
     return carray(pointer_at(address, np.float64), (size,))
-
-
-def resolve(kind: str, name: str, values: Mapping[str, Any]) -> Operator:
-    """The operator of a kind by name, with its numbers.
-
-    Raises:
-      InvalidSpecification: no such operator or parameter; the sentence names the nearest.
-    """
-    known = OPERATORS.get(kind, {})
-    if name not in known:
-        raise InvalidSpecification(
-            f"no {kind} rule is called {name!r}{nearest(name, known)}; there are {', '.join(known)}"
-        )
-    return known[name](**values)

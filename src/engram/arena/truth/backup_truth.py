@@ -24,7 +24,7 @@ from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
 from engram.games.line.heuristics import is_line_game
 from engram.games.line.solver.solver import ILLEGAL, Solver
-from engram.presets.reading import preset
+from engram.presets.catalogue import preset
 from engram.rng import derive_seed
 from engram.search.limit import Limit
 from engram.search.preset import Preset

@@ -23,7 +23,7 @@ from engram.drivers.search import Search
 from engram.errors import InvalidParameter, InvalidSpecification
 from engram.games.catalogue import game as game_of
 from engram.games.line.solver.solver import Solver
-from engram.presets.reading import preset
+from engram.presets.catalogue import preset
 from engram.rng import derive_seed
 from engram.search.limit import Limit
 from engram.search.preset import of_positions
