@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from types import SimpleNamespace
 from typing import Any, TypeVar, Unpack, get_args, get_origin, get_type_hints
 
@@ -86,7 +86,8 @@ def about(function: Callable[..., Any]) -> str:
     return (inspect.getdoc(function) or "").partition("\n")[0].removesuffix(".")
 
 
-def types_of(function: Callable[..., Any]) -> tuple[dict[str, Any], bool]:
+@lru_cache(maxsize=256)
+def types_of(function: Callable[..., Any]) -> tuple[Mapping[str, Any], bool]:
     """The types of all that a function or class takes by name, and whether it takes other names as well.
 
     A parameter without a type, or with one that exists for type checkers alone, has the type `Any`.
@@ -137,11 +138,10 @@ def bind(
     """
     signature = inspect.signature(function)
     types, open_ended = types_of(function)
-    passed = {name: value for name, value in (given or {}).items() if types.pop(name, None) is not None}
-    in_order = [
-        name for name in types if name in signature.parameters
-        and signature.parameters[name].kind is not inspect.Parameter.KEYWORD_ONLY
-    ]  # fmt: skip
+    passed = {name: value for name, value in (given or {}).items() if name in types}
+    types = {name: hint for name, hint in types.items() if name not in passed}
+    own = [one for one in signature.parameters.values() if one.name in types]
+    in_order = [one.name for one in own if one.kind is not inspect.Parameter.KEYWORD_ONLY]
     for name, value in specification.by_name(in_order, None if open_ended else types).items():
         what = f"{specification.name}: {name}"
         part = parts.get(name) if parts and value is not None else None

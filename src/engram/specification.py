@@ -102,14 +102,16 @@ class Specification:
     def bind(self, defaults: Mapping[str, Any]) -> dict[str, Any]:
         """All parameters: the values given, each of the type of its default, and `defaults` for the rest.
 
-        Positional values take the parameters in the order of `defaults`; a default of None accepts any value.
+        Positional values take the parameters in the order of `defaults`; a default of None accepts any value as it is.
 
         Raises:
           InvalidSpecification: an unknown or repeated parameter, or a value of another type.
         """
         values = self.by_name(list(defaults), defaults)
-        kinds = {name: Any if defaults[name] is None else type(defaults[name]) for name in values}
-        return {**defaults, **{name: typed(f"{self.name}: {name}", values[name], kinds[name]) for name in values}}
+        for name, value in values.items():
+            if defaults[name] is not None:
+                values[name] = typed(f"{self.name}: {name}", value, type(defaults[name]))
+        return {**defaults, **values}
 
 
 def parse(text: str) -> Specification:
