@@ -69,14 +69,14 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def choices(word: str, known: Iterable[str], lead: str = "there are") -> str:
-    """How a sentence about an unknown word ends: with the nearest word, if one is near, and all words."""
+    """The end of a sentence about an unknown word: the nearest known word, if any, and all known words."""
     words = list(known)
     near, listed = nearest(word, words), f"{lead} {', '.join(words) or 'none'}"
     return f"{near} {listed[0].upper()}{listed[1:]}" if near else f"; {listed}"
 
 
 def check_options(owner: str, options: Iterable[str], known: Iterable[str]) -> None:
-    """Refuses options that `owner` does not take.
+    """Refuses unknown options.
 
     Raises:
       InvalidSpecification: the sentence names the nearest option, and lists all.

@@ -181,4 +181,4 @@ class UserPlayer:
 
 
 PLAYERS: Registry[Callable[..., Player]] = Registry("player", beside=PRESETS)
-"""Players that are not presets, by name: functions of the game and of their options."""
+"""Players other than presets, by name: functions of the game and of options."""

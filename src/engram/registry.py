@@ -1,8 +1,8 @@
-"""What a name in a specification stands for, and how its options become the arguments of a function.
+"""Names that specifications may use, and how the options of a specification become arguments of a function.
 
-A `Registry` holds functions by name. `bind` reads a function's signature and its resolved type hints, so that
-`uct(exploration=1.0)` as text is checked as `uct(exploration=1.0)` in Python is. The options of
-`**options: Unpack[SomeTypedDict]` (PEP 692) count as the function's own.
+A `Registry` holds functions by name. `bind` checks options against a function's signature and its resolved type
+hints, whether or not its module postpones annotations. The keys of `**options: Unpack[SomeTypedDict]` (PEP 692)
+count as options of the function.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from engram.specification import Specification, Value, typed, value_text
 
 Entry = TypeVar("Entry", bound=Callable[..., Any])
 Parts = Mapping[str, "Registry[Any]"]
-"""Options that name a part, such as `backup`, and where that part's name is looked up."""
+"""Options that name a part, such as `backup`, and the registry of such parts."""
 
 
 class Registry(dict[str, Entry]):
     """Functions by name. Looking up an unknown name raises `InvalidSpecification`, which names the nearest.
 
     Args:
-      kind: what they are, in the words of the error sentences: `game`, `selection rule`.
-      beside: a registry whose names are taken here too, and listed with these.
+      kind: the word for an entry in error sentences: `game`, `selection rule`.
+      beside: another registry whose names are taken here too; error sentences list them with these.
     """
 
     def __init__(self, kind: str, beside: Mapping[str, Any] | None = None):
@@ -43,7 +43,7 @@ class Registry(dict[str, Entry]):
         _ = self[name]
 
     def add(self, name: str, entry: Entry) -> Entry:
-        """Gives an entry its name; a module that is loaded again replaces its own entries.
+        """Gives an entry a name. A file or notebook cell that runs again replaces its own entries.
 
         Raises:
           InvalidSpecification: another definition has this name.
@@ -62,12 +62,12 @@ class Registry(dict[str, Entry]):
 
 
 def _origin(entry: Any) -> Any:
-    """The function or class that a user has written for an entry."""
+    """The function or class in the source behind an entry."""
     return inspect.unwrap(getattr(entry, "function", entry))
 
 
 def _same_definition(one: Any, other: Any) -> bool:
-    """Whether two entries come from one place in the source, whatever name its module was loaded under."""
+    """Whether two entries come from one place in the source; its module may have been loaded under two names."""
     first, second = _origin(one), _origin(other)
     modules = first.__module__, second.__module__
     files = [getattr(sys.modules.get(module), "__file__", None) for module in modules]
@@ -76,21 +76,21 @@ def _same_definition(one: Any, other: Any) -> bool:
 
 
 def defaults_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """The function's own parameters that have a default, and these."""
+    """Defaults by parameter, of the parameters that have one."""
     parameters = inspect.signature(function).parameters
     return {name: one.default for name, one in parameters.items() if one.default is not inspect.Parameter.empty}
 
 
 def about(function: Callable[..., Any]) -> str:
-    """One line about a function, for lists: the first of its docstring, without the full stop."""
+    """A description for lists: the first line of the docstring, without its full stop."""
     return (inspect.getdoc(function) or "").partition("\n")[0].removesuffix(".")
 
 
 @lru_cache(maxsize=256)
 def types_of(function: Callable[..., Any]) -> tuple[Mapping[str, Any], bool]:
-    """The types of all that a function or class takes by name, and whether it takes other names as well.
+    """Types by parameter of a function or class, and whether it accepts any other option as well.
 
-    A parameter without a type, or with one that exists for type checkers alone, has the type `Any`.
+    A parameter has the type `Any` if it has no annotation, or if only type checkers can resolve the annotation.
     """
     written = function.func if isinstance(function, partial) else function
     if inspect.isclass(written):
@@ -127,11 +127,11 @@ def bind(
     parts: Parts | None = None,
     given: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The arguments, by name, with which a specification calls a function.
+    """Arguments of a function by name, from the options of a specification.
 
     Args:
-      parts: options that name a part; the part is made, too.
-      given: arguments that the specification cannot set; those that the function does not take are left out.
+      parts: options that name a part; `bind` makes the part.
+      given: arguments that the specification must not set; the function gets those that it takes.
 
     Raises:
       InvalidSpecification: an unknown, repeated or missing option, or a value of another type than its parameter's.
@@ -154,7 +154,7 @@ def bind(
 
 
 def call(function: Callable[..., Any], specification: Specification, parts: Parts | None = None, **given: Any) -> Any:
-    """Calls a function with the options of a specification; see `bind`."""
+    """Calls a function with the options of a specification; arguments and errors as in `bind`."""
     return function(**bind(function, specification, parts, given))
 
 

@@ -1,13 +1,13 @@
-"""Specifications: what people write to name a game, a player, a preset or one of their parts.
+"""Specifications: texts that name a game, a player, a preset or one of their parts.
 
     uct(exploration=1.0)                     a name and options
-    puct(network='go9', backup=softmax(temperature=2.0))      a part that is named in the same way
-    puct(backup=average)                     a bare word is a part with no options
+    puct(network='go9', backup=softmax(temperature=2.0))      a part, written in the same way
+    puct(backup=average)                     a bare word: a part without options
     monotone_uct(knots=[-10, -4, -4])        a list of numbers, kept as a tuple
     go:19,komi=7.5    line:rows=6,columns=7,gravity=true      the way games are written
 
-Nothing is ever evaluated: the text is read as Python's syntax tree, of which calls by keyword, words,
-numbers, strings, `true`, `false` and `none` are accepted. Any other text raises `InvalidSpecification`.
+Nothing is ever evaluated. The text is parsed as Python syntax, of which calls, words, numbers, strings, lists,
+`true`, `false` and `none` are accepted. Any other text raises `InvalidSpecification`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PAIRS = {")": "(", "]": "["}
 
 @dataclass(frozen=True)
 class Specification:
-    """A name with arguments; two that mean the same have the same `text`.
+    """A name with arguments; the order of the options does not matter.
 
     Args:
       name: an identifier.
@@ -62,7 +62,7 @@ class Specification:
 
     @property
     def colon_text(self) -> str:
-        """The same as games are written: `go:19,komi=7.5`."""
+        """The same in the notation of games: `go:19,komi=7.5`."""
         inner = self._arguments(",")
         return f"{self.name}:{inner}" if inner else self.name
 
@@ -75,7 +75,7 @@ class Specification:
 
         Args:
           order: parameters that take the positional values, in this order.
-          known: all parameters; None: any name will do.
+          known: all parameters; None: accept any name.
 
         Raises:
           InvalidSpecification: too many positional values, or an unknown or repeated parameter.
@@ -100,9 +100,10 @@ class Specification:
         return values
 
     def bind(self, defaults: Mapping[str, Any]) -> dict[str, Any]:
-        """All parameters: the values given, each of the type of its default, and `defaults` for the rest.
+        """All parameters by name: the values of this specification, and `defaults` for the rest.
 
-        Positional values take the parameters in the order of `defaults`; a default of None accepts any value as it is.
+        Positional values take the parameters in the order of `defaults`. A value must have the type of its default;
+        a default of None accepts any value as it is.
 
         Raises:
           InvalidSpecification: an unknown or repeated parameter, or a value of another type.
@@ -123,7 +124,7 @@ def parse(text: str) -> Specification:
     source = _checked(text)
     colon = _COLON.match(source)
     if colon:
-        # A bracket keeps the parts together, so that `go:9)(` cannot mean anything.
+        # Brackets must close within the part after the colon, lest `go:9)(` become `go(9)()`.
         _check_brackets(colon[2], text)
         source = f"{colon[1]}({colon[2]})"
     found = _from_node(_tree(source.strip(), text), text)
@@ -170,11 +171,11 @@ def value_text(value: Value) -> str:
 def typed(what: str, value: Value, hint: Any) -> Any:
     """A value as a parameter of this type takes it.
 
-    A whole number will do for a float, and a float without a fraction for an int. A bare word is text; it is a
-    number if it is `inf` or `nan` and a float is wanted. Classes that no specification can write accept no value.
+    A float parameter accepts a whole number, and an int parameter a float without a fraction. A bare word is text,
+    except that `inf` and `nan` are numbers where a float may stand. A class that no text can express accepts no value.
 
     Args:
-      what: the parameter, in the words of the error sentence. hint: a resolved type hint.
+      what: the parameter's name in the error sentence. hint: a resolved type hint.
 
     Raises:
       InvalidSpecification: a value of another type.
@@ -247,13 +248,13 @@ def _checked(text: str) -> str:
     if not text.strip():
         raise InvalidSpecification("a specification must not be empty")
     if not text.isprintable() or "#" in text:
-        raise InvalidSpecification(f"{_shown(text)} holds a character that no specification has")
+        raise InvalidSpecification(f"{_shown(text)} holds a character that has no place in a specification")
     _check_brackets(text, text)
     return text
 
 
 def _check_brackets(source: str, text: str) -> list[int]:
-    """Places of the commas outside all brackets; also keeps deep nesting away from Python's own parser."""
+    """Positions of the commas outside all brackets; also keeps deep nesting away from Python's own parser."""
     open_brackets: list[str] = []
     commas: list[int] = []
     quote = ""
@@ -299,7 +300,7 @@ def _from_node(node: ast.expr, text: str) -> Value:
     if isinstance(node, ast.Constant):
         return _constant(node.value, text)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
-        # Only a sign right before a number: a chain of signs means nothing here.
+        # A sign stands right before a number; a chain of signs has no meaning here.
         number = _constant(node.operand.value, text) if isinstance(node.operand, ast.Constant) else None
         if isinstance(number, (int, float)) and not isinstance(number, bool):
             return -number if isinstance(node.op, ast.USub) else number

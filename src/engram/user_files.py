@@ -24,7 +24,7 @@ def is_in_file(text: str) -> bool:
 
 
 def load(text: str) -> tuple[Any, Specification, str]:
-    """What a specification names in a file: the object, the rest as a specification, the canonical text.
+    """The object that a specification names in a file, the part after the file as a specification, the canonical text.
 
     Raises:
       InvalidSpecification: no such file or name, or the file does not run.
@@ -32,7 +32,9 @@ def load(text: str) -> tuple[Any, Specification, str]:
     found = _WRITTEN.fullmatch(text)
     if found is None:
         name = Path(text.strip()).stem
-        raise InvalidSpecification(f"{text.strip()} needs the name of something in it, such as {text.strip()}:{name}")
+        raise InvalidSpecification(
+            f"{text.strip()} lacks the name of a game, preset or player in it, such as {text.strip()}:{name}"
+        )
     path = Path(found["path"]).expanduser()
     specification = parse(found["rest"])
     module = _module(path)
@@ -43,10 +45,10 @@ def load(text: str) -> tuple[Any, Specification, str]:
 
 
 def make(text: str, kinds: type | tuple[type, ...], parts: Parts | None = None, **given: Any) -> tuple[Any, str]:
-    """What a specification in a file stands for, and its canonical text.
+    """The object that a specification in a file stands for, or that its function makes, and the canonical text.
 
     Args:
-      kinds: what the name may stand for itself; any other class or function is called with the options.
+      kinds: types of objects to return as they are; any other class or function is called with the options.
       parts, given: as in `engram.registry.bind`.
 
     Raises:
@@ -82,7 +84,7 @@ def _module(path: Path) -> ModuleType:
     sys.modules[name] = module
     folder = os.path.dirname(full)
     if folder not in sys.path:
-        sys.path.append(folder)  # so that the file can import its neighbours
+        sys.path.append(folder)  # lets the file import its neighbours
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:

@@ -72,7 +72,7 @@ def test_a_match_of_networks_plays_in_processes(file, tmp_path):
 def test_what_is_wrong_is_said_in_one_sentence(file, monkeypatch):
     for text, kind, said in (
         ('puct(network="go99")', InvalidFile, "no network 'go99'"),
-        ("puct(symmetry=true)", InvalidParameter, "symmetry is for a network"),
+        ("puct(symmetry=true)", InvalidParameter, "symmetry needs a network"),
         ("puct(network=3)", InvalidSpecification, "network must be text"),
     ):
         with pytest.raises(kind, match=said):

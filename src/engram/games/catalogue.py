@@ -32,7 +32,7 @@ def _connect_four() -> Game:
 
 @GAMES.named("gomoku")
 def _gomoku(size: int = 15) -> Game:
-    """Five in a row (more wins too), size 5 to 24."""
+    """Five in a row (longer rows win too), size 5 to 24."""
     return line(size, size, 5, name=f"gomoku:{size}")
 
 
@@ -61,7 +61,7 @@ def game(text: str | Game) -> Game:
         `line:rows=4,columns=5,run=4,gravity=true`), or a game in a file (`my_game.py:hex`).
 
     Raises:
-      InvalidSpecification: no such game or parameter; the sentence names the nearest.
+      InvalidSpecification: no such game or parameter; the sentence names the nearest word.
     """
     if isinstance(text, Game):
         return text

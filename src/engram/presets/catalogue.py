@@ -22,12 +22,12 @@ PRESETS: Registry[Callable[..., Preset]] = Registry("search")
 
 
 def register(function: PresetFunction) -> PresetFunction:
-    """Decorator: makes a function that returns a `Preset` known by its name, and gives its presets their text.
+    """Decorator: lets specifications name a function that returns a `Preset`, and gives each preset its text.
 
-    None for an option means that it is left out, unless it has a default of its own.
+    An option of None counts as left out, unless the function itself gives the option another default.
 
     Raises:
-      InvalidSpecification: when called: an option that it does not take.
+      InvalidSpecification: the name is taken; or, when the function is called, an unknown option.
     """
     defaults = defaults_of(function)
 
@@ -42,7 +42,7 @@ def register(function: PresetFunction) -> PresetFunction:
         if all(isinstance(value, (bool, int, float, str, NoneType)) for value in options.values()):
             text = specification.text
         else:
-            # An option that text cannot express is shown between angle brackets, lest this pass for a specification.
+            # Text cannot express every option. Angle brackets keep this text from passing for a specification.
             text = (
                 f"{function.__name__}({', '.join(f'{key}=<{value}>' for key, value in specification.options.items())})"
             )
@@ -67,10 +67,10 @@ def preset(text: str | Preset) -> Preset:
 
 
 def from_file(text: str, **given: Any) -> tuple[Any, str]:
-    """What a name in a user's file stands for or makes, its operators among the options made, and the canonical text.
+    """The object that a name in a user's file stands for, or that its function makes, and the canonical text.
 
     Args:
-      given: what its function gets too, if it takes it.
+      given: further arguments for the function, as in `engram.registry.bind`.
     """
     return make(text, (Preset, Operator, Definition), OPERATORS, **given)
 

@@ -1,4 +1,4 @@
-"""The preset of a memory of moves."""
+"""The preset with a memory of moves."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def history_uct(
     window: float = 200.0,
     **search: Unpack[SearchOptions],
 ) -> Preset:
-    """UCT that remembers moves: how much a move improved a position elsewhere says where to look first here.
+    """UCT that remembers moves: moves that improved other positions are tried first here.
 
     Args:
       exploration: c ≥ 0 for values in [-1, 1].
       equivalence, shrinkage, window: as in `engram.search.extensions.move_history.remembering_moves`.
       search: as in `SearchOptions`.
 
-    What is remembered lasts through the moves of a game, not to the next game.
+    The memory lasts for one game.
 
     Source: Nijssen and Winands, "Enhancements for multi-player Monte-Carlo tree search", 2011 (progressive history,
-    after Schaeffer's history heuristic). Deviations: returns less the value of the position that the move was played
-    in, which fade; children that nobody has visited are valued by them too; λ in the place of their bonus.
+    after Schaeffer's history heuristic). Deviations: the score of a move is its return minus the value of the position
+    before it, and old scores fade; unvisited children get a value from it too; λ replaces their bonus.
     """
     base = uct(selection=selections.ucb1_memory(exploration=exploration), **search)
     return replace(base, memory=remembering_moves(equivalence=equivalence, shrinkage=shrinkage, window=window))

@@ -20,13 +20,13 @@ from engram.search.operators import Operator
 from engram.search.preset import Preset, SearchOptions
 
 NETWORK_LEAVES = 16
-"""Leaves of one tree that a network is asked about together."""
+"""Leaves of one tree that a network evaluates together."""
 PREDICTOR_STRENGTH, PREDICTOR_NODES = 200.0, 100
-"""Starting visits of a move predictor's likeliest move, and the nodes that it is asked about."""
+"""Starting visits of a move predictor's likeliest move, and the number of nodes that it sees."""
 
 
 def _evaluator(evaluator: Any, network: str | None, **options: Any) -> Any:
-    """The evaluator of a preset that takes one, or a network's name, or neither."""
+    """The given evaluator, or that of the named network, or None."""
     if network is None:
         return evaluator
     if evaluator is not None:
@@ -94,7 +94,7 @@ def puct(
     """
     for name, on in (("symmetry", symmetry), ("network_rollouts", network_rollouts)):
         if on and network is None:
-            raise InvalidParameter(f"{name} is for a network, and there is none")
+            raise InvalidParameter(f"{name} needs a network")
     if network is not None:
         search.setdefault("num_leaves", NETWORK_LEAVES)
     return Preset.assemble(
@@ -124,9 +124,9 @@ def uct_prior(
     Args:
       exploration: c ≥ 0 of nodes whose children have no priors. prior_exploration: c ≥ 0 of the others.
       strength: starting visits of the likeliest move, ≥ 0.
-      first_nodes: the predictor is asked about this many nodes of a search, the first.
-      evaluator: gives policies; its values are not used. network: one by name or file instead, as in `puct`; it needs
-        no value head. prior: a compiled function instead (see `Preset`). With none of them this is `uct`.
+      first_nodes: only this many nodes of a search, the first, get priors.
+      evaluator: gives policies; its values are ignored. network: by name or file instead, as in `puct`; it needs no
+        value head. prior: a compiled function instead (see `Preset`). With none of them this is `uct`.
       search: as in `SearchOptions`.
 
     Source: the baseline of Xiao, Mei and Müller, "Memory-augmented Monte-Carlo tree search", AAAI 2018 (Fuego with a

@@ -206,7 +206,7 @@ class Operator:
 OPERATORS: dict[str, Registry[Callable[..., Operator]]] = {
     kind: Registry(f"{kind} rule") for kind in ("selection", "backup", "mix")
 }
-"""What makes an operator, by kind and name: definitions, the user's own among them, and functions such as `erwa`."""
+"""Functions that return an operator, by kind and name: definitions, also a user's, and functions such as `erwa`."""
 
 
 def _kind(kind: str, returns: Any, leading: tuple[Any, ...]) -> Callable[..., Callable[[Any], Definition]]:
