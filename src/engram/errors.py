@@ -68,6 +68,25 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {found[0]!r}?" if found else ""
 
 
+def choices(word: str, known: Iterable[str], lead: str = "there are") -> str:
+    """The end of a sentence about an unknown word: the nearest known word, if any, and all known words."""
+    words = list(known)
+    near, listed = nearest(word, words), f"{lead} {', '.join(words) or 'none'}"
+    return f"{near} {listed[0].upper()}{listed[1:]}" if near else f"; {listed}"
+
+
+def check_options(owner: str, options: Iterable[str], known: Iterable[str]) -> None:
+    """Refuses unknown options.
+
+    Raises:
+      InvalidSpecification: the sentence names the nearest option, and lists all.
+    """
+    names = list(known)
+    for option in options:
+        if option not in names:
+            raise InvalidSpecification(f"{owner} has no option {option!r}{choices(option, names, 'it takes')}")
+
+
 def check_whole(what: str, number: object, low: int | None = None, high: int | None = None) -> None:
     """Refuses what is no whole number, or lies outside its range.
 

@@ -237,7 +237,7 @@ def test_a_move_can_be_watched():
 def test_a_watched_move_is_the_move_of_the_whole_budget():
     thoughts = []
     for command in ("genmove b", "lz-genmove_analyze b 1"):
-        ask = Session(preset_="uct(backup=monotone(knots=[-2, 4]))", simulations=20_000)  # a function of the budget
+        ask = Session(preset="uct(backup=monotone(knots=[-2, 4]))", simulations=20_000)  # a function of the budget
         ask(command)
         thoughts.append(ask.engine.session.comments[1])
     assert thoughts[0] == thoughts[1]
@@ -452,7 +452,7 @@ def test_an_analysis_ends_with_its_last_simulation():
             time.sleep(0.06)  # longer than a slice
             return Evaluation(np.zeros(len(states)), np.ones((len(states), 26)))
 
-    ask = Session("go:5", preset_=puct(evaluator=Slow(), num_leaves=4), simulations=8)
+    ask = Session("go:5", preset=puct(evaluator=Slow(), num_leaves=4), simulations=8)
     assert re.search(r"play [A-E][1-5]\n\n$", ask("lz-genmove_analyze b 100"))
 
 

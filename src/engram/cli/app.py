@@ -52,9 +52,10 @@ def games(as_json: JsonOption = False) -> None:
     from engram.errors import MissingPackage
     from engram.games.catalogue import GAMES
     from engram.games.open_spiel.kinds import playable
+    from engram.registry import about, defaults_of
 
     rows: list[dict[str, Any]] = [
-        {"game": name, "parameters": entry.parameters, "about": entry.about} for name, entry in GAMES.items()
+        {"game": name, "parameters": defaults_of(entry), "about": about(entry)} for name, entry in GAMES.items()
     ]
     if as_json:
         return print_json(rows)

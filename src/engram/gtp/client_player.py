@@ -11,7 +11,7 @@ import numpy as np
 from engram.errors import InvalidSpecification
 from engram.games.game import Game, State
 from engram.gtp.client import GtpFailure, GtpProgram, GtpRefusal
-from engram.player import Choice, Forfeit, Player, register_player
+from engram.player import PLAYERS, Choice, Forfeit, Player
 from engram.search.limit import Limit
 from engram.specification import Specification
 
@@ -159,6 +159,7 @@ class GtpPlayer:
         self._placed, self._pending, self._colour = True, [], 1 - mover
 
 
-@register_player("gtp", "a program that speaks GTP, in Go", command="", timeout_s=60.0)
-def _gtp(game: Game, command: str, timeout_s: float) -> Player:
+@PLAYERS.named("gtp")
+def _gtp(game: Game, command: str = "", timeout_s: float = 60.0) -> Player:
+    """A program that speaks GTP, in Go."""
     return GtpPlayer(game, command, timeout_s)

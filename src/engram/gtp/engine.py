@@ -24,7 +24,7 @@ class GtpEngine:
     """A session, and its commands.
 
     Args:
-      game: of Go. preset_: the search.
+      game: of Go. preset: the search.
       simulations, seconds: of a move; where there is a clock too, whichever ends first. None and no clock:
         10,000 simulations.
       seed: of all random numbers.
@@ -39,7 +39,7 @@ class GtpEngine:
     def __init__(
         self,
         game: Game,
-        preset_: Preset | str = "uct",
+        preset: Preset | str = "uct",
         *,
         simulations: int | None = None,
         seconds: float | None = None,
@@ -50,7 +50,7 @@ class GtpEngine:
     ):
         self.quitting = False
         self.session = Session(
-            game, preset_, simulations=simulations, seconds=seconds, seed=seed, waiting=waiting, interrupted=interrupted
+            game, preset, simulations=simulations, seconds=seconds, seed=seed, waiting=waiting, interrupted=interrupted
         )
         self._write = write
         self._commands: dict[str, Callable[[Words], str]] = {

@@ -13,7 +13,7 @@ from engram.games.go.sgf import is_go
 from engram.gtp.analysis import stream
 from engram.gtp.clock import Clock
 from engram.gtp.position import Position
-from engram.presets.reading import preset
+from engram.presets.catalogue import preset as preset_of
 from engram.rng import derive_seed
 from engram.search.limit import Limit
 from engram.search.preset import Preset
@@ -27,7 +27,7 @@ class Session:
     """The state that commands work on.
 
     Args:
-      game, preset_, simulations, seconds, seed, waiting, interrupted: as in `GtpEngine`.
+      game, preset, simulations, seconds, seed, waiting, interrupted: as in `GtpEngine`.
 
     Attributes:
       position: the game so far. search: None until one is wanted. clocks: of Black and White, or None.
@@ -40,7 +40,7 @@ class Session:
     def __init__(
         self,
         game: Game,
-        preset_: Preset | str,
+        preset: Preset | str,
         *,
         simulations: int | None,
         seconds: float | None,
@@ -57,7 +57,7 @@ class Session:
         self.clocks: tuple[Clock, Clock] | None = None
         self.comments: dict[int, str] = {}
         self.waiting, self._interrupted = waiting, interrupted
-        self._preset = preset(preset_)
+        self._preset = preset_of(preset)
         self._simulations, self._seconds = simulations, seconds
         self._seed, self._searches = seed, 0
         self._thought = ""

@@ -220,8 +220,8 @@ class OpenSpielGame(PythonGame):
         return state
 
 
-def open_spiel(game: Specification | str | int | None) -> OpenSpielGame:
-    """The game that OpenSpiel calls so, such as `hex(board_size=7)`.
+def open_spiel(game: Specification | str | int | None = None) -> OpenSpielGame:
+    """A game of OpenSpiel, such as `hex(board_size=7)`.
 
     Raises:
       MissingPackage: OpenSpiel is not installed.
