@@ -15,7 +15,7 @@ import time
 import numpy as np
 
 import engram
-from engram.presets.reading import preset
+from engram.presets.catalogue import preset
 
 RULES = {
     "average": "average",

@@ -136,7 +136,7 @@ def test_bind_fills_in_types_and_names_the_nearest():
         ("x(depth=true)", "whole number"),
         ("x(on=1)", "true or false"),
         ("x(scale=a)", "must be a number"),
-        ("x(word=3)", "must be a word"),
+        ("x(word=3)", "word must be text, not 3"),
         ("x(1, depth=2)", "depth is given twice"),
         ("x(1, 2, 3, 4, 5, 6)", "6 values were given"),
     ):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Unpack
 
 from engram.presets import uct_prior
-from engram.presets.memory import comparing, remembering, remembers
+from engram.presets.memory import MemoryOptions, comparing, remembering
 from engram.search.preset import Preset
 
 
-@remembers
-def memory_prior(*, network: str = "go9", layer: str = "hand-made", num_leaves: int = 1, **remembered: Any) -> Preset:
+def memory_prior(
+    *, network: str = "go9", layer: str = "hand-made", num_leaves: int = 1, **remembered: Unpack[MemoryOptions]
+) -> Preset:
     """`uct_prior` that remembers; positions are compared by a layer of its network, or by hand-made features.
 
     With a layer the network is asked about every leaf and not about the first 100 nodes alone, whose priors are the

@@ -68,6 +68,25 @@ def nearest(word: str, names: Iterable[str]) -> str:
     return f"; did you mean {matches[0]!r}?" if matches else ""
 
 
+def choices(word: str, names: Iterable[str], lead: str = "there are") -> str:
+    """The end of a sentence about an unknown word: the nearest name, if any, and all names."""
+    names = list(names)
+    hint, sentence = nearest(word, names), f"{lead} {', '.join(names) or 'none'}"
+    return f"{hint} {sentence[0].upper()}{sentence[1:]}" if hint else f"; {sentence}"
+
+
+def check_options(owner: str, options: Iterable[str], names: Iterable[str]) -> None:
+    """Refuses unknown options.
+
+    Raises:
+      InvalidSpecification: the sentence has the nearest option, and lists all.
+    """
+    names = list(names)
+    for option in options:
+        if option not in names:
+            raise InvalidSpecification(f"{owner} has no option {option!r}{choices(option, names, 'it takes')}")
+
+
 def check_whole(what: str, number: object, low: int | None = None, high: int | None = None) -> None:
     """Checks that a number is whole and in its range.
 

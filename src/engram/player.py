@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -12,6 +12,8 @@ import numpy as np
 from engram.drivers.search import Search
 from engram.errors import EngramError
 from engram.games.game import Game, State
+from engram.presets.catalogue import PRESETS
+from engram.registry import Registry
 from engram.search.extension import Extension
 from engram.search.limit import Limit
 from engram.search.preset import Preset
@@ -179,35 +181,5 @@ class UserPlayer:
             function(*arguments)
 
 
-# ------------------------------------------------------------------------------------------- by name
-
-
-@dataclass(frozen=True)
-class PlayerEntry:
-    """A kind of player that is no preset.
-
-    Attributes:
-      make: `(game, **parameters) -> Player`.
-      parameters: names and defaults.
-      about: one line for people.
-    """
-
-    make: Callable[..., Player]
-    parameters: Mapping[str, Any]
-    about: str
-
-
-PLAYERS: dict[str, PlayerEntry] = {}
-"""Kinds of players beside the presets, by name."""
-
-
-def register_player(
-    name: str, about: str, **parameters: Any
-) -> Callable[[Callable[..., Player]], Callable[..., Player]]:
-    """Decorator: makes a function `(game, **parameters) -> Player` known by a name, with these defaults."""
-
-    def register(function: Callable[..., Player]) -> Callable[..., Player]:
-        PLAYERS[name] = PlayerEntry(function, parameters, about)
-        return function
-
-    return register
+PLAYERS: Registry[Callable[..., Player]] = Registry("player", beside=PRESETS)
+"""Players other than presets, by name: functions of the game and of options."""

@@ -1,13 +1,13 @@
-"""Specifications: what people write to name a game, a player, a preset or one of their parts.
+"""Specifications: texts that name a game, a player, a preset or one of their parts.
 
     uct(exploration=1.0)                     a name and options
-    puct(network='go9', backup=softmax(temperature=2.0))      a part that is named in the same way
-    puct(backup=average)                     a bare word is a part with no options
+    puct(network='go9', backup=softmax(temperature=2.0))      a part, written in the same way
+    puct(backup=average)                     a bare word: a part without options
     monotone_uct(knots=[-10, -4, -4])        a list of numbers, kept as a tuple
     go:19,komi=7.5    line:rows=6,columns=7,gravity=true      the way games are written
 
-Nothing is ever evaluated: the text is read as Python's syntax tree, of which calls by keyword, words,
-numbers, strings, `true`, `false` and `none` are accepted. Any other text raises `InvalidSpecification`.
+Nothing is ever evaluated. The text is parsed as Python syntax, of which calls, words, numbers, strings, lists,
+`true`, `false` and `none` are accepted. Any other text raises `InvalidSpecification`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ import ast
 import math
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Union
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
-from engram.errors import InvalidSpecification, nearest
+from engram.errors import InvalidSpecification, check_options
 
 Value = Union[None, bool, int, float, str, tuple["Value", ...], "Specification"]
 
@@ -29,12 +30,13 @@ MAX_DEPTH = 12
 
 _COLON = re.compile(r"\s*([A-Za-z_]\w*)\s*:(.*)", re.DOTALL)
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "none": None}
+_NUMBERS = {"inf": math.inf, "nan": math.nan}
 _PAIRS = {")": "(", "]": "["}
 
 
 @dataclass(frozen=True)
 class Specification:
-    """A name with arguments; two that mean the same have the same `text`.
+    """A name with arguments; the order of the options does not matter.
 
     Args:
       name: an identifier.
@@ -60,53 +62,57 @@ class Specification:
 
     @property
     def colon_text(self) -> str:
-        """The same as games are written: `go:19,komi=7.5`."""
+        """The same in the notation of games: `go:19,komi=7.5`."""
         inner = self._arguments(",")
         return f"{self.name}:{inner}" if inner else self.name
 
     def _arguments(self, separator: str) -> str:
-        given = [_value_text(value) for value in self.positional]
-        return separator.join(given + [f"{key}={_value_text(value)}" for key, value in self.options.items()])
+        given = [value_text(value) for value in self.positional]
+        return separator.join(given + [f"{key}={value_text(value)}" for key, value in self.options.items()])
+
+    def by_name(self, order: Sequence[str], known: Iterable[str] | None = None) -> dict[str, Value]:
+        """The values by parameter.
+
+        Args:
+          order: parameters that take the positional values, in this order.
+          known: all parameters; None: accept any name.
+
+        Raises:
+          InvalidSpecification: too many positional values, or an unknown or repeated parameter.
+        """
+        if len(self.positional) > len(order):
+            if order:
+                raise InvalidSpecification(
+                    f"{self.name} takes {', '.join(order)}; {len(self.positional)} values were given"
+                )
+            raise InvalidSpecification(
+                f"{self.name} takes options by name only, as in {self.name}(x=1)"
+                if known is None or list(known)
+                else f"{self.name} takes no options"
+            )
+        if known is not None:
+            check_options(self.name, self.options, known)
+        values = dict(zip(order, self.positional, strict=False))
+        for name, value in self.options.items():
+            if name in values:
+                raise InvalidSpecification(f"{self.name}: {name} is given twice")
+            values[name] = value
+        return values
 
     def bind(self, defaults: Mapping[str, Any]) -> dict[str, Any]:
-        """All parameters by name: those given, and `defaults` for the rest.
+        """All parameters by name: the values of this specification, and `defaults` for the rest.
 
-        A positional argument takes the next parameter in the order of `defaults`. A given value must have
-        the type of its default (a whole number will do for a float); a default of None accepts anything.
+        Positional values take the parameters in the order of `defaults`. A value must have the type of its default;
+        a default of None accepts any value as it is.
 
         Raises:
           InvalidSpecification: an unknown or repeated parameter, or a value of another type.
         """
-        names = list(defaults)
-        if len(self.positional) > len(names):
-            takes = f"takes {', '.join(names)}" if names else "takes no options"
-            raise InvalidSpecification(f"{self.name} {takes}; {len(self.positional)} values were given")
-        given = dict(zip(names, self.positional, strict=False))
-        for key, value in self.options.items():
-            if key not in defaults:
-                known = f" (it has {', '.join(names)})" if names else " (it has none)"
-                raise InvalidSpecification(f"{self.name} has no option {key!r}{nearest(key, names) or known}")
-            if key in given:
-                raise InvalidSpecification(f"{self.name}: {key} is given twice")
-            given[key] = value
-        return {name: self._typed(name, given[name], defaults[name]) if name in given else defaults[name]
-                for name in names}  # fmt: skip
-
-    def _typed(self, name: str, value: Value, default: Any) -> Any:
-        if default is None:
-            return value
-        if isinstance(default, bool) or isinstance(value, bool):
-            if isinstance(default, bool) and isinstance(value, bool):
-                return value
-        elif isinstance(default, float) and isinstance(value, (int, float)):
-            return float(value)
-        elif isinstance(default, str) and isinstance(value, Specification) and not (value.positional or value.options):
-            return value.name  # a bare word where a string is meant
-        elif isinstance(value, type(default)):
-            return value
-        kinds = {bool: "true or false", int: "a whole number", float: "a number", str: "a word", tuple: "a list"}
-        wanted = kinds.get(type(default), type(default).__name__)
-        raise InvalidSpecification(f"{self.name}: {name} must be {wanted}, not {_value_text(value)}")
+        values = self.by_name(list(defaults), defaults)
+        for name, value in values.items():
+            if defaults[name] is not None:
+                values[name] = typed(f"{self.name}: {name}", value, type(defaults[name]))
+        return {**defaults, **values}
 
 
 def parse(text: str) -> Specification:
@@ -118,7 +124,7 @@ def parse(text: str) -> Specification:
     source = _checked(text)
     colon = _COLON.match(source)
     if colon:
-        # A bracket keeps the parts together, so that `go:9)(` cannot mean anything.
+        # Brackets must close within the part after the colon, lest `go:9)(` become `go(9)()`.
         _check_brackets(colon[2], text)
         source = f"{colon[1]}({colon[2]})"
     found = _from_node(_tree(source.strip(), text), text)
@@ -150,6 +156,87 @@ def split_specifications(text: str) -> list[str]:
     return parts
 
 
+def value_text(value: Value) -> str:
+    """The one canonical way to write a value."""
+    if value is None or isinstance(value, bool):
+        return "none" if value is None else str(value).lower()
+    if isinstance(value, tuple):
+        return "[" + ", ".join(value_text(part) for part in value) + "]"
+    return value.text if isinstance(value, Specification) else repr(value)
+
+
+# ------------------------------------------------------------------------------------- types
+
+
+def typed(what: str, value: Value, hint: Any) -> Any:
+    """A value as a parameter of this type takes it.
+
+    A float parameter accepts a whole number, and an int parameter a float without a fraction. A bare word is text,
+    except that `inf` and `nan` are numbers where a float may stand. A class that no text can express accepts no value.
+
+    Args:
+      what: the parameter's name in the error sentence. hint: a resolved type hint.
+
+    Raises:
+      InvalidSpecification: a value of another type.
+    """
+    kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    for kind in kinds:
+        result = _as_kind(value, kind)
+        if result is not _MISFIT:
+            return result
+    words = [word for kind in kinds if (word := _kind_words(kind))]
+    wanted = f"be {' or '.join(words)}" if words else "come from Python"
+    raise InvalidSpecification(f"{what} must {wanted}, not {value_text(value)}")
+
+
+_MISFIT = object()
+_KIND_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+
+
+def _kind_words(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return " or ".join(map(repr, get_args(kind)))
+    return "a list" if _is_list(kind) else _KIND_WORDS.get(kind, "")
+
+
+def _is_list(kind: Any) -> bool:
+    return (get_origin(kind) or kind) in (tuple, list, Sequence, Collection, Iterable)
+
+
+def _as_kind(value: Value, kind: Any) -> Any:
+    """The value as this type, or `_MISFIT`."""
+    bare = value.name if isinstance(value, Specification) and not (value.positional or value.options) else None
+    if kind in (float, int):
+        number = _NUMBERS.get(bare, value) if kind is float and bare is not None else value
+        if isinstance(number, bool) or not isinstance(number, (int, float)) or (kind is int and number % 1 != 0):
+            return _MISFIT
+        return kind(number)
+    if kind is str:
+        return bare if bare is not None else value if isinstance(value, str) else _MISFIT
+    if _is_list(kind):
+        return _as_list(value, kind)
+    if get_origin(kind) is Literal:
+        word = value if bare is None else bare
+        return word if word in get_args(kind) else _MISFIT
+    if kind in (bool, NoneType, Specification):
+        return value if isinstance(value, kind) else _MISFIT
+    if kind is not Any and kind is not object and isinstance(get_origin(kind) or kind, type):
+        return _MISFIT
+    return value if bare is None else _NUMBERS.get(bare, bare)
+
+
+def _as_list(value: Value, kind: Any) -> Any:
+    if not isinstance(value, tuple):
+        return _MISFIT
+    inner = tuple(element for element in get_args(kind) if element is not Ellipsis)
+    try:
+        elements = [typed("", element, Union[inner] if inner else Any) for element in value]
+    except InvalidSpecification:
+        return _MISFIT
+    return elements if (get_origin(kind) or kind) is list else tuple(elements)
+
+
 # ------------------------------------------------------------------------------------- inner parts
 
 
@@ -161,13 +248,13 @@ def _checked(text: str) -> str:
     if not text.strip():
         raise InvalidSpecification("a specification must not be empty")
     if not text.isprintable() or "#" in text:
-        raise InvalidSpecification(f"{_shown(text)} holds a character that no specification has")
+        raise InvalidSpecification(f"{_shown(text)} holds a character that has no place in a specification")
     _check_brackets(text, text)
     return text
 
 
 def _check_brackets(source: str, text: str) -> list[int]:
-    """Places of the commas outside all brackets; also keeps deep nesting away from Python's own parser."""
+    """Positions of the commas outside all brackets; also keeps deep nesting away from Python's own parser."""
     open_brackets: list[str] = []
     commas: list[int] = []
     quote = ""
@@ -213,7 +300,7 @@ def _from_node(node: ast.expr, text: str) -> Value:
     if isinstance(node, ast.Constant):
         return _constant(node.value, text)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
-        # Only a sign right before a number: a chain of signs means nothing here.
+        # A sign stands right before a number; a chain of signs has no meaning here.
         number = _constant(node.operand.value, text) if isinstance(node.operand, ast.Constant) else None
         if isinstance(number, (int, float)) and not isinstance(number, bool):
             return -number if isinstance(node.op, ast.USub) else number
@@ -244,14 +331,6 @@ def _constant(value: Any, text: str) -> Value:
     if isinstance(value, str) and value.isprintable():
         return value
     raise InvalidSpecification(f"{_shown(text)}: a value is a finite number or a printable text")
-
-
-def _value_text(value: Value) -> str:
-    if value is None or isinstance(value, bool):
-        return "none" if value is None else str(value).lower()
-    if isinstance(value, tuple):
-        return "[" + ", ".join(_value_text(part) for part in value) + "]"
-    return value.text if isinstance(value, Specification) else repr(value)
 
 
 def _shown(text: str) -> str:

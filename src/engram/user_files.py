@@ -11,7 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from engram.errors import InvalidSpecification, nearest
+from engram.errors import EngramError, InvalidSpecification, nearest
+from engram.registry import Parts, bind
 from engram.specification import Specification, parse
 
 _WRITTEN = re.compile(r"\s*(?P<path>.+\.py):(?P<rest>.+)", re.DOTALL)
@@ -23,7 +24,7 @@ def is_in_file(text: str) -> bool:
 
 
 def load(text: str) -> tuple[Any, Specification, str]:
-    """What a specification names in a file: the object, the rest as a specification, the canonical text.
+    """The object that a specification names in a file, the part after the file as a specification, the canonical text.
 
     Raises:
       InvalidSpecification: no such file or name, or the file does not run.
@@ -31,7 +32,9 @@ def load(text: str) -> tuple[Any, Specification, str]:
     found = _WRITTEN.fullmatch(text)
     if found is None:
         name = Path(text.strip()).stem
-        raise InvalidSpecification(f"{text.strip()} needs the name of something in it, such as {text.strip()}:{name}")
+        raise InvalidSpecification(
+            f"{text.strip()} lacks the name of a game, preset or player in it, such as {text.strip()}:{name}"
+        )
     path = Path(found["path"]).expanduser()
     specification = parse(found["rest"])
     module = _module(path)
@@ -39,6 +42,30 @@ def load(text: str) -> tuple[Any, Specification, str]:
         public = [name for name in vars(module) if not name.startswith("_")]
         raise InvalidSpecification(f"{path} has no {specification.name!r}{nearest(specification.name, public)}")
     return getattr(module, specification.name), specification, f"{path}:{specification.text}"
+
+
+def make(text: str, kinds: type | tuple[type, ...], parts: Parts | None = None, **given: Any) -> tuple[Any, str]:
+    """The object that a specification in a file stands for, or that its function makes, and the canonical text.
+
+    Args:
+      kinds: types of objects to return as they are; any other class or function is called with the options.
+      parts, given: as in `engram.registry.bind`.
+
+    Raises:
+      InvalidSpecification: no such file, name or option, or the function fails.
+    """
+    entry, specification, canonical = load(text)
+    if isinstance(entry, kinds) or not callable(entry):
+        if specification.positional or specification.options:
+            raise InvalidSpecification(f"{canonical} is not a function, so it takes no options")
+        return entry, canonical
+    arguments = bind(entry, specification, parts, given)
+    try:
+        return entry(**arguments), canonical
+    except EngramError:
+        raise
+    except Exception as error:
+        raise InvalidSpecification(f"{canonical}: {type(error).__name__}: {error}") from error
 
 
 def _module(path: Path) -> ModuleType:
@@ -57,10 +84,11 @@ def _module(path: Path) -> ModuleType:
     sys.modules[name] = module
     folder = os.path.dirname(full)
     if folder not in sys.path:
-        sys.path.append(folder)  # so that the file can import its neighbours
+        sys.path.append(folder)  # lets the file import its neighbours
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise InvalidSpecification(f"{path} does not run: {type(error).__name__}: {error}") from error
+        cause = str(error) if isinstance(error, EngramError) else f"{type(error).__name__}: {error}"
+        raise InvalidSpecification(f"{path} does not run: {cause}") from error
     return module

@@ -31,7 +31,7 @@ from engram.fleet import WorkerError
 from engram.games.catalogue import game as named_game
 from engram.games.line.one_word import line
 from engram.player import Choice
-from engram.presets.reading import preset
+from engram.presets.catalogue import preset
 from engram.search.limit import Limit
 
 PLAYERS = '''

@@ -16,7 +16,7 @@ from engram.games.go.patterns import TABLE
 from engram.games.go.rules import stones
 from engram.native.intrinsics import call_float
 from engram.native.jit import compiled
-from engram.presets.reading import preset
+from engram.presets.catalogue import preset
 from engram.rng import new_rng
 from engram.search.limit import Limit
 

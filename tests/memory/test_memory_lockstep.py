@@ -15,8 +15,8 @@ from engram.memory.store import Store
 from engram.memory.values import table_files
 from engram.memory.values.table import Table
 from engram.presets import memory_uct, puct, td_uct, uct
+from engram.presets.catalogue import preset
 from engram.presets.memory import remembering
-from engram.presets.reading import preset
 from engram.search.preset import Preset
 from engram.search.tree import advice_dtype
 

@@ -14,7 +14,7 @@ from engram.drivers.recollection import explain
 from engram.drivers.search import Search
 from engram.errors import EngramError, InvalidFile, InvalidParameter, InvalidSpecification
 from engram.presets import uct
-from engram.presets.reading import preset
+from engram.presets.catalogue import preset
 from engram.rng import new_rng
 from engram.search.expansion import Expansion
 from engram.search.extensions.move_history import ADVICE, learn_moves, move_dtype, move_history, ucb1_memory

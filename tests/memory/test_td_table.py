@@ -12,7 +12,7 @@ from engram.errors import EngramError, InvalidFile, InvalidParameter, OperatorEr
 from engram.games.python_game import PythonGame
 from engram.memory.values import table_files
 from engram.memory.values.table import Table
-from engram.presets.reading import preset
+from engram.presets.catalogue import preset
 from engram.search import backup as backups
 from engram.search.preset import Preset
 from tests.reference import Backup, LinePosition, ReferenceSearch, ucb1

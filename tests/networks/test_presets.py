@@ -18,7 +18,7 @@ from engram.networks.architectures import architecture  # noqa: E402
 from engram.networks.backend import installed  # noqa: E402
 from engram.networks.network import save_network  # noqa: E402
 from engram.networks.torch_backend import NetworkModule  # noqa: E402
-from engram.presets.reading import preset  # noqa: E402
+from engram.presets.catalogue import preset  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -76,10 +76,10 @@ def test_a_match_of_networks_plays_in_processes(file, tmp_path):
 def test_what_is_wrong_is_said_in_one_sentence(file, monkeypatch):
     for text, kind, said in (
         ('puct(network="go99")', InvalidFile, "no network 'go99'"),
-        ("puct(symmetry=true)", InvalidParameter, "symmetry is for a network"),
-        ("puct(backend=onnx)", InvalidParameter, "backend is for a network"),
+        ("puct(symmetry=true)", InvalidParameter, "symmetry needs a network"),
+        ("puct(backend=onnx)", InvalidParameter, "backend needs a network"),
         ("puct(network='go9', backend=onyx)", InvalidParameter, "did you mean 'onnx'"),
-        ("puct(network=3)", InvalidSpecification, "network must be str"),
+        ("puct(network=3)", InvalidSpecification, "network must be text"),
     ):
         with pytest.raises(kind, match=said):
             preset(text)

@@ -15,7 +15,7 @@ from engram.drivers.search import Search
 from engram.errors import InvalidGame, InvalidParameter
 from engram.games.game import Game
 from engram.presets import puct, rave, uct
-from engram.presets.reading import preset
+from engram.presets.catalogue import preset
 from engram.search.expansion import Expansion
 from engram.search.extensions.bias_correction import bias_correction
 from engram.search.limit import Limit

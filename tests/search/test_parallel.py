@@ -18,7 +18,7 @@ from engram.games.python_game import PythonGame
 from engram.native.intrinsics import address_of, atomic_add, compare_exchange
 from engram.native.jit import compiled
 from engram.presets import uct
-from engram.presets.reading import preset
+from engram.presets.catalogue import preset
 from engram.search import kernel as simulation
 from engram.search.backup import average
 from engram.search.evaluation import Evaluation

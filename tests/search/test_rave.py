@@ -16,7 +16,7 @@ from engram.games.python_game import PythonGame
 from engram.native.intrinsics import call_float
 from engram.native.jit import compiled
 from engram.presets import rave, uct
-from engram.presets.reading import preset
+from engram.presets.catalogue import preset
 from engram.rng import new_rng
 from engram.search.expansion import Expansion
 from engram.search.extensions.rave import AMAF

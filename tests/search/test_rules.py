@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from itertools import pairwise
 
@@ -14,10 +15,9 @@ import engram
 from engram.conformance.backup_contract import check_backup
 from engram.errors import InvalidParameter
 from engram.presets import uct
-from engram.presets.reading import preset
+from engram.presets.catalogue import preset
 from engram.search import backup as backups
-from engram.search.backup import RULES
-from engram.search.operators import backup
+from engram.search.operators import OPERATORS, backup
 from engram.search.schedules import DebiasedSteps, ExpIntegral, OfVisits, Staircase, StepsOf
 from engram.search.tree import OWN, PLAYER_1, Column, Tree, column_of, nodes_of
 
@@ -177,6 +177,9 @@ def test_staircases():
     # Pieces that double in width end at 1/15, 3/15, 7/15 and 15/15 of the budget.
     widening = Staircase(pieces=4, growth=2.0, widening=True).table(150)
     assert [int((widening == value).sum()) for value in (1, 2, 3)] == [10, 20, 40]
+
+
+RULES = {name: rule for name, rule in OPERATORS["backup"].items() if inspect.isfunction(rule)}
 
 
 @pytest.mark.parametrize("name", sorted(RULES))

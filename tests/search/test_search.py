@@ -27,11 +27,10 @@ from engram.games.line.one_word import line
 from engram.games.python_game import PythonGame
 from engram.native.intrinsics import record_at
 from engram.presets import puct, uct
-from engram.presets.catalogue import PRESETS
-from engram.presets.reading import preset
+from engram.presets.catalogue import PRESETS, preset
 from engram.search import backup as backups
 from engram.search import selection as selections
-from engram.search.decision import decision_rule, interval
+from engram.search.decision import DECISIONS, interval
 from engram.search.evaluation import Evaluation
 from engram.search.extension import Extension
 from engram.search.limit import Limit
@@ -129,25 +128,25 @@ def test_a_single_legal_move_is_decided_at_once():
 # ---------------------------------------------------------------------------------------- decisions
 def test_decisions_by_hand():
     value, visits = np.array([0.9, 0.1, 0.2, 1.0]), np.array([10, 30, 30, 0], np.uint32)
-    assert decision_rule("robust")(value, visits) == 2  # as many visits, the higher value
-    assert decision_rule("max_robust")(value, visits) == 2
-    assert decision_rule("max")(value, visits) == 0  # nobody has visited the last one
-    assert decision_rule("max")(np.array([0.5, 0.5]), np.array([3, 4], np.uint32)) == 1
+    assert DECISIONS["robust"](value, visits) == 2  # as many visits, the higher value
+    assert DECISIONS["max_robust"](value, visits) == 2
+    assert DECISIONS["max"](value, visits) == 0  # nobody has visited the last one
+    assert DECISIONS["max"](np.array([0.5, 0.5]), np.array([3, 4], np.uint32)) == 1
     # Wilson on p = 0.95, n = 2 and p = 0.8, n = 100: [0.3094, 0.9988] and [0.7112, 0.8666].
     value, visits = np.array([0.9, 0.6]), np.array([2, 100], np.uint32)
     low, high = interval(value, visits)
     assert low == pytest.approx([-0.3812, 0.4223], abs=1e-4)
     assert high == pytest.approx([0.9975, 0.7333], abs=1e-4)
-    assert decision_rule("secure")(value, visits) == 1
-    assert decision_rule("max")(value, visits) == 0
+    assert DECISIONS["secure"](value, visits) == 1
+    assert DECISIONS["max"](value, visits) == 0
 
 
 def test_lcb_leaves_out_what_was_hardly_looked_at():
     # Wilson on p = 0.99, n = 14 begins at 0.769, on p = 0.7, n = 100 at 0.604; 15 is 15 % of 100.
     for visits, expected in ((14, 1), (15, 0)):
         value, counts = np.array([0.98, 0.4, 1.0]), np.array([visits, 100, 0], np.uint32)
-        assert decision_rule("secure")(value, counts) == 0
-        assert decision_rule("lcb")(value, counts) == expected
+        assert DECISIONS["secure"](value, counts) == 0
+        assert DECISIONS["lcb"](value, counts) == expected
 
 
 def test_interval_of_an_unvisited_move_says_nothing():

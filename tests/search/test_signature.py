@@ -6,14 +6,14 @@ import pytest
 
 from engram.drivers.search import Search
 from engram.games.line.one_word import line
-from engram.presets.catalogue import registered
+from engram.presets.catalogue import PRESETS
 from engram.search.limit import Limit
 
 GAMES = {"connect_four": line(6, 7, 4, gravity=True), "tic_tac_toe": line(3, 3, 3)}
 
 # (preset, game): number of nodes, then the root's visits by action; 1000 simulations, seed 0.
 # A memory's dot products are compiled for the vector width of the machine, so its search repeats on one machine only.
-NAMES = sorted(set(registered()) - {"memory_uct", "memory_puct"})
+NAMES = sorted(set(PRESETS) - {"memory_uct", "memory_puct"})
 
 SIGNATURES: dict[tuple[str, str], tuple[int, ...]] = {
     ("epsilon_greedy", "connect_four"): (1898, 17, 6, 203, 190, 537, 22, 24),

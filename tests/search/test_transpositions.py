@@ -10,7 +10,7 @@ import pytest
 from engram.drivers.lockstep import Lockstep
 from engram.drivers.search import Search
 from engram.presets import puct, uct
-from engram.presets.reading import preset
+from engram.presets.catalogue import preset
 from engram.search import backup as backups
 from engram.search.evaluation import Evaluation
 from engram.search.expansion import Expansion

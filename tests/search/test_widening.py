@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from dataclasses import replace
 
@@ -12,8 +11,7 @@ import pytest
 from engram.drivers.search import Search
 from engram.errors import InvalidParameter
 from engram.presets import puct, uct
-from engram.presets.catalogue import PRESETS, register
-from engram.presets.reading import preset
+from engram.presets.catalogue import preset
 from engram.search import selection as selections
 from engram.search.expansion import Expansion
 from engram.search.limit import Limit
@@ -140,7 +138,6 @@ def test_the_switch_in_python():
     made = puct(exploration=2.0, widening=0.5)
     assert made.text == "puct(exploration=2.0, widening=0.5)"
     assert str(made.selection) == str(preset(made.text).selection)
-    assert list(inspect.signature(puct).parameters)[-1] == "widening"
     assert puct(widening=None).text == "puct"
 
 
@@ -153,8 +150,8 @@ def test_the_switch_in_python():
         ("uct(selection=widening(selection=ucb1), threads=2)", "rule widening"),
         ("uct(widening=1, threads=2)", "rule widening"),
         ("puct(widening=-1)", "coefficient"),
-        ("rave(widening=wide)", "widening must be float"),
-        ("puct(widening=ucb1(exploration=1))", "widening must be float"),
+        ("rave(widening=wide)", "widening must be a number"),
+        ("puct(widening=ucb1(exploration=1))", "widening must be a number"),
         ("puct(widning=1)", "widening"),
     ],
 )
@@ -162,22 +159,3 @@ def test_what_does_not_go_together_is_refused(specification, match):
     with pytest.raises(Exception, match=match) as found:
         Search(GAMES["tic_tac_toe"][0], preset(specification))
     assert isinstance(found.value, (InvalidParameter, ValueError))
-
-
-def test_presets_of_any_signature_take_the_switch():
-    def open_ended(**options):
-        return uct(**options)
-
-    def with_its_own(*, widening=2.0):
-        return uct(exploration=widening)
-
-    registry = dict(PRESETS)
-    try:
-        assert "widening=1.5" in register(open_ended)(exploration=0.5, widening=1.5).text
-        made = register(with_its_own)(widening=0.25)
-        assert (
-            str(made.selection) == str(uct(exploration=0.25).selection) and made.text == "with_its_own(widening=0.25)"
-        )
-    finally:
-        PRESETS.clear()
-        PRESETS.update(registry)

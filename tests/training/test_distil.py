@@ -184,7 +184,7 @@ def test_rollouts_of_a_policy_are_for_the_player_to_move_and_repeat():
                 return engram.Evaluation(np.zeros(len(states)), policy)
 
         assert PolicyRollouts(Sure(), game).evaluate(sure.reshape(1)).value.tolist() == [1.0]
-    with pytest.raises(InvalidParameter, match="network_rollouts is for a network"):
+    with pytest.raises(InvalidParameter, match="network_rollouts needs a network"):
         engram.presets.puct(network_rollouts=True)
 
 

@@ -166,7 +166,7 @@ def test_a_memory_compares_by_them(trained):
             one.run(game.initial_state(), engram.Limit(simulations=150), seed=4)
             visits[layer, equivalence] = one.tree.children()["visit_count"].tolist()
     assert visits["features", 0] == visits["block1", 0] and visits["features", 50] != visits["block1", 50]
-    with pytest.raises(InvalidParameter, match="for a network"):
+    with pytest.raises(InvalidParameter, match="layer needs a network"):
         engram.presets.memory_uct(layer="features")
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.errors import EngramError, InvalidParameter, InvalidSpecification
-from engram.presets.reading import preset
+from engram.presets.catalogue import preset
 from engram.tuning.space import Tunable, parse_tunable, space
 
 

@@ -20,10 +20,9 @@ from engram.errors import EngramError, InvalidLimit, InvalidParameter, InvalidSp
 from engram.games.catalogue import game as named_game
 from engram.games.game import Game
 from engram.native.cache import sources
-from engram.networks import require
+from engram.networks.by_name import shipped
 from engram.player import Player
-from engram.presets.catalogue import registered
-from engram.presets.reading import preset
+from engram.presets.catalogue import PRESETS, preset
 from engram.search.limit import Limit
 from engram.search.operators import Operator
 from engram.search.preset import Preset
@@ -240,7 +239,7 @@ def _player_is_named(chosen: Any) -> bool:
     if not isinstance(chosen, Preset):
         return isinstance(chosen, str)
     try:
-        return parse(chosen.text).name in registered() and _same(preset(chosen.text), chosen)
+        return parse(chosen.text).name in PRESETS and _same(preset(chosen.text), chosen)
     except EngramError:
         return False
 
@@ -289,13 +288,5 @@ def _data_files(specification: Specification) -> Iterator[Path]:
             yield from _data_files(value)
         elif isinstance(value, str) and name in FILE_OPTIONS:
             path = Path(value).expanduser()
-            if path.exists() and not (name == "network" and _is_shipped(value)):
+            if path.exists() and not (name == "network" and value in shipped()):
                 yield from sorted(path.glob("*.safetensors")) if path.is_dir() else [path]
-
-
-def _is_shipped(network: str) -> bool:
-    """Whether a name means a network of the package, which goes before a file of that name."""
-    require("a network")
-    from engram.networks.by_name import shipped
-
-    return network in shipped()

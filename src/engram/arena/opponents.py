@@ -16,7 +16,7 @@ from engram.games.game import Game, State
 from engram.games.line import one_word as line
 from engram.games.line.heuristics import LINE_HEURISTICS, heuristic_callback, is_line_game, line_heuristic
 from engram.games.line.solver.solver import Solver
-from engram.player import Choice, Player, register_player
+from engram.player import PLAYERS, Choice, Player
 from engram.search.limit import Limit
 from engram.specification import Specification
 
@@ -233,21 +233,25 @@ def _leaf_operator(game: Game, heuristic: str | Callable[[Any], float]) -> _Leaf
 # ------------------------------------------------------------------------------------------- by name
 
 
-@register_player("random", "plays uniformly at random")
+@PLAYERS.named("random")
 def _random(game: Game) -> Player:
+    """Plays uniformly at random."""
     return RandomPlayer(game)
 
 
-@register_player("minimax", "minimax by depth", depth=4, heuristic="auto", ties="random")
-def _minimax(game: Game, depth: int, heuristic: str, ties: str) -> Player:
+@PLAYERS.named("minimax")
+def _minimax(game: Game, depth: int = 4, heuristic: str = "auto", ties: str = "random") -> Player:
+    """Minimax by depth."""
     return DepthPlayer(game, depth=depth, prune=False, heuristic=heuristic, ties=ties)
 
 
-@register_player("alpha_beta", "alpha-beta by depth", depth=6, heuristic="auto", ties="random")
-def _alpha_beta(game: Game, depth: int, heuristic: str, ties: str) -> Player:
+@PLAYERS.named("alpha_beta")
+def _alpha_beta(game: Game, depth: int = 6, heuristic: str = "auto", ties: str = "random") -> Player:
+    """Alpha-beta by depth."""
     return DepthPlayer(game, depth=depth, prune=True, heuristic=heuristic, ties=ties)
 
 
-@register_player("solver", "perfect play on small line boards")
+@PLAYERS.named("solver")
 def _solver(game: Game) -> Player:
+    """Perfect play on small line boards."""
     return SolverPlayer(game)

@@ -16,17 +16,18 @@ def games(as_json: JsonOption = False) -> None:
     from engram.errors import MissingPackage
     from engram.games.catalogue import GAMES
     from engram.games.open_spiel.kinds import playable
+    from engram.registry import about, defaults_of
 
     if as_json:
         return print_json(
-            [{"game": name, "parameters": entry.parameters, "about": entry.about} for name, entry in GAMES.items()]
+            [{"game": name, "parameters": defaults_of(entry), "about": about(entry)} for name, entry in GAMES.items()]
         )
     from rich.table import Table
 
     table = Table("game", "parameters", "about")
     for name, entry in GAMES.items():
-        pairs = (key if value is None else f"{key}={value}" for key, value in entry.parameters.items())
-        table.add_row(name, ", ".join(pairs), entry.about)
+        pairs = (key if value is None else f"{key}={value}" for key, value in defaults_of(entry).items())
+        table.add_row(name, ", ".join(pairs), about(entry))
     print_table(table)
     with suppress(MissingPackage):
         typer.echo(f"Games of OpenSpiel: {', '.join(playable())}")

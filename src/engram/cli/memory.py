@@ -96,7 +96,7 @@ def ask(
     from engram.games.catalogue import game as game_of
     from engram.memory import files
     from engram.memory.similar_positions import position_memory
-    from engram.presets.reading import preset
+    from engram.presets.catalogue import preset
     from engram.search.extension import assemble
     from engram.specification import Specification, parse
 

@@ -11,7 +11,7 @@ import numpy as np
 from engram.errors import InvalidLimit, InvalidParameter, InvalidState
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
-from engram.presets.reading import preset
+from engram.presets.catalogue import preset as preset_of
 from engram.search.decision import final_move
 from engram.search.limit import Limit
 from engram.search.preset import Preset
@@ -72,11 +72,11 @@ class Lockstep:
     """
 
     def __init__(
-        self, game: Game | str, preset_: Preset | str, num_games: int, *, max_nodes: int | None = None,
+        self, game: Game | str, preset: Preset | str, num_games: int, *, max_nodes: int | None = None,
         at_once: int | None = None,
     ):  # fmt: skip
         self.game = game_of(game)
-        self.preset = preset(preset_)
+        self.preset = preset_of(preset)
         if self.preset.threads > 1:
             raise InvalidParameter("games in lockstep advance in one thread: leave threads out")
         self._workspace = Workspace(self.game, self.preset, num_games, max_nodes=max_nodes, at_once=at_once)

@@ -16,7 +16,7 @@ import numpy as np
 from engram.errors import InvalidLimit, InvalidState, check_whole
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
-from engram.presets.reading import preset
+from engram.presets.catalogue import preset as preset_of
 from engram.rng import derive_seed
 from engram.search import persistence as tree_file
 from engram.search.decision import final_move, highest_value, interval, most_visited
@@ -53,7 +53,7 @@ class Search:
     def __init__(
         self,
         game: Game | str,
-        preset_: Preset | str = "uct",
+        preset: Preset | str = "uct",
         *,
         max_nodes: int | None = None,
         max_bytes: int = DEFAULT_BYTES,
@@ -64,7 +64,7 @@ class Search:
             if bound is not None:
                 check_whole(name, bound)
         self.game = game_of(game)
-        chosen = preset(preset_)
+        chosen = preset_of(preset)
         self.preset = replace(
             chosen,
             threads=chosen.threads if threads is None else threads,

@@ -3,65 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
-from engram.errors import InvalidSpecification, nearest
+from engram.errors import InvalidSpecification
 from engram.games.game import Game
 from engram.games.go.rules import go
 from engram.games.line.one_word import line
 from engram.games.open_spiel.adapter import open_spiel
 from engram.games.open_spiel.kinds import PREFIX
-from engram.specification import Specification, parse
-from engram.user_files import is_in_file, load
+from engram.registry import Registry, bind, defaults_of
+from engram.specification import parse
+from engram.user_files import is_in_file, load, make
+
+GAMES: Registry[Callable[..., Game]] = Registry("game")
+"""Built-in games by name; the first line of each docstring describes the game in lists."""
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A game that can be named.
-
-    Attributes:
-      make: from its parameters to the game.
-      parameters: names and defaults, in the order in which they may be given without a name.
-      about: one line for people.
-    """
-
-    make: Callable[..., Game]
-    parameters: dict[str, Any]
-    about: str
-
-
-def _line(rows: int, columns: int, run: int, gravity: bool) -> Game:
-    return line(rows, columns, run, gravity)
-
-
-def _gomoku(size: int) -> Game:
-    return line(size, size, 5, name=f"gomoku:{size}")
-
-
+@GAMES.named("tic_tac_toe")
 def _tic_tac_toe() -> Game:
+    """Three in a row on 3 by 3."""
     return line(3, 3, 3, name="tic_tac_toe")
 
 
+@GAMES.named("connect_four")
 def _connect_four() -> Game:
+    """Four in a row on 6 by 7, stones fall."""
     return line(6, 7, 4, gravity=True, name="connect_four")
 
 
-def _go(size: int, komi: float, move_limit: int) -> Game:
+@GAMES.named("gomoku")
+def _gomoku(size: int = 15) -> Game:
+    """Five in a row (longer rows win too), size 5 to 24."""
+    return line(size, size, 5, name=f"gomoku:{size}")
+
+
+@GAMES.named("line")
+def _line(rows: int = 6, columns: int = 7, run: int = 4, gravity: bool = False) -> Game:
+    """Any board, any run, with or without gravity."""
+    return line(rows, columns, run, gravity)
+
+
+@GAMES.named("go")
+def _go(size: int = 9, komi: float = 7.5, move_limit: int = 0) -> Game:
+    """Size 2 to 25, area scoring, positional superko."""
     return go(size, komi=komi, move_limit=move_limit or None)
 
 
-GAMES: dict[str, Entry] = {
-    "tic_tac_toe": Entry(_tic_tac_toe, {}, "three in a row on 3 by 3"),
-    "connect_four": Entry(_connect_four, {}, "four in a row on 6 by 7, stones fall"),
-    "gomoku": Entry(_gomoku, {"size": 15}, "five in a row (more wins too), size 5 to 24"),
-    "line": Entry(
-        _line, {"rows": 6, "columns": 7, "run": 4, "gravity": False}, "any board, any run, with or without gravity"
-    ),
-    "go": Entry(_go, {"size": 9, "komi": 7.5, "move_limit": 0}, "size 2 to 25, area scoring, positional superko"),
-    PREFIX: Entry(open_spiel, {"game": None}, "a game of OpenSpiel, such as openspiel:hex(board_size=7)"),
-}
-"""Built-in games by name."""
+GAMES.add(PREFIX, open_spiel)
 
 _made: dict[str, Game] = {}
 
@@ -74,35 +61,26 @@ def game(text: str | Game) -> Game:
         `line:rows=4,columns=5,run=4,gravity=true`), or a game in a file (`my_game.py:hex`).
 
     Raises:
-      InvalidSpecification: no such game or parameter; the sentence names the nearest.
+      InvalidSpecification: no such game or parameter; the sentence names the nearest word.
     """
     if isinstance(text, Game):
         return text
     if is_in_file(text):
-        found, specification, canonical = load(text)
+        canonical = load(text)[2]
         if canonical not in _made:
-            _made[canonical] = _from_file(found, specification, canonical)
+            _made[canonical] = _from_file(text)
         return _made[canonical]
     specification = parse(text)
-    if specification.name not in GAMES:
-        raise InvalidSpecification(
-            f"no game is called {specification.name!r}{nearest(specification.name, GAMES)}; "
-            f"there are {', '.join(GAMES)}"
-        )
     entry = GAMES[specification.name]
-    parameters = specification.bind(entry.parameters)
+    parameters = defaults_of(entry) | bind(entry, specification)
     key = f"{specification.name}:{parameters}"
     if key not in _made:
-        _made[key] = entry.make(**parameters)
+        _made[key] = entry(**parameters)
     return _made[key]
 
 
-def _from_file(found: Any, specification: Specification, canonical: str) -> Game:
-    if callable(found) and not isinstance(found, Game):
-        try:
-            found = found(*specification.positional, **specification.options)
-        except TypeError as error:
-            raise InvalidSpecification(f"{canonical}: {error}") from error
-    if not isinstance(found, Game):
-        raise InvalidSpecification(f"{canonical} is a {type(found).__name__}, not a Game")
-    return found
+def _from_file(text: str) -> Game:
+    result, canonical = make(text, Game)
+    if not isinstance(result, Game):
+        raise InvalidSpecification(f"{canonical} is a {type(result).__name__}, not a Game")
+    return result

@@ -12,7 +12,7 @@ from engram.errors import IllegalAction, InvalidSpecification
 from engram.games.game import Game, State
 from engram.gtp.client import GtpFailure, GtpProgram, GtpRefusal
 from engram.gtp.protocol import COLOURS, parse_vertex, vertex
-from engram.player import Choice, Forfeit, Player, register_player
+from engram.player import PLAYERS, Choice, Forfeit, Player
 from engram.search.limit import Limit
 from engram.specification import Specification
 
@@ -161,6 +161,7 @@ class GtpPlayer:
         self._board_shown, self._pending, self._colour = True, [], 1 - mover
 
 
-@register_player("gtp", "a program that speaks GTP, in Go", command="", timeout_s=60.0)
-def _gtp(game: Game, command: str, timeout_s: float) -> Player:
+@PLAYERS.named("gtp")
+def _gtp(game: Game, command: str = "", timeout_s: float = 60.0) -> Player:
+    """A program that speaks GTP, in Go."""
     return GtpPlayer(game, command, timeout_s)

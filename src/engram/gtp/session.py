@@ -13,7 +13,7 @@ from engram.games.go.sgf import is_go
 from engram.gtp.analysis import stream
 from engram.gtp.clock import Clock
 from engram.gtp.position import Position
-from engram.presets.reading import preset as read_preset
+from engram.presets.catalogue import preset as preset_of
 from engram.rng import derive_seed
 from engram.search.limit import Limit
 from engram.search.preset import Preset
@@ -57,7 +57,7 @@ class Session:
         self.clocks: tuple[Clock, Clock] | None = None
         self.comments: dict[int, str] = {}
         self.waiting, self._interrupted = waiting, interrupted
-        self._preset = read_preset(preset)
+        self._preset = preset_of(preset)
         self._simulations, self._seconds = simulations, seconds
         self._seed, self._searches = seed, 0
         self._comment = ""

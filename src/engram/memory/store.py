@@ -29,7 +29,7 @@ from engram.memory.layout import (
     store_dtype,
     touch,
 )
-from engram.memory.neighbours import check_index, make_index
+from engram.memory.neighbours import make_index
 from engram.native.intrinsics import call, pointer_at
 from engram.native.jit import compiled
 
@@ -275,7 +275,6 @@ class Store:
             ("state_bytes", state_bytes, 0, 2**31 - 1),
         ):
             check_whole(f"a memory's {what}", number, low, high)
-        check_index(neighbours)
         self.capacity = capacity
         self.dimension = dimension
         self.neighbours = neighbours

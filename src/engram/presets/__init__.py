@@ -1,4 +1,4 @@
-"""Presets: searches put together, by name; the one place where the papers' constants stand."""
+"""Presets: complete searches by name; the one place for constants from papers."""
 
 from engram.presets.history import history_uct
 from engram.presets.memory import memory_puct, memory_uct

@@ -1,53 +1,92 @@
-"""Presets by name: those of this package, and those that packages above it add."""
+"""Presets by name: `preset("uct(exploration=1.0)")`, `preset("my_rules.py:mine(width=0.5)")`."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
-from typing import Any
+from types import NoneType
+from typing import Any, TypeVar, cast
 
-from engram.search import selection as selections
+from engram.errors import InvalidSpecification
+from engram.registry import Registry, call, defaults_of, types_of
+from engram.search.operators import OPERATORS, Definition, Operator
 from engram.search.preset import Preset
-from engram.specification import Specification
+from engram.specification import Specification, parse
+from engram.user_files import is_in_file, make
 
-PRESETS: dict[str, Callable[..., Preset]] = {}
-"""Presets by name: where specifications look."""
-_WIDENING = inspect.Parameter("widening", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="float | None")
+PresetFunction = TypeVar("PresetFunction", bound=Callable[..., Preset])
 
-
-def registered() -> dict[str, Callable[..., Preset]]:
-    """All presets by name."""
-    return PRESETS
+PRESETS: Registry[Callable[..., Preset]] = Registry("search")
+"""Functions that return presets, by name."""
 
 
-def register(function: Callable[..., Preset]) -> Callable[..., Preset]:
-    """Decorator: makes a function that returns a `Preset` known by its name, and its presets know their text.
+def register(function: PresetFunction) -> PresetFunction:
+    """Decorator: lets specifications name a function that returns a `Preset`, and gives each preset its text.
 
-    Every preset takes one option more than the function: `widening`, C ≥ 0 of `engram.search.selection.widening` around
-    its selection rule; None: not. A function with an option of that name keeps its own.
+    An option of None counts as left out, unless the function itself gives the option another default.
+
+    Raises:
+      InvalidSpecification: the name is taken; or, when the function is called, an unknown option.
     """
-    own = list(inspect.signature(function).parameters.values())
-    widens = any(one.name == "widening" for one in own)
+    defaults = defaults_of(function)
 
     @wraps(function)
     def named(**options: Any) -> Preset:
-        widening = None if widens else options.pop("widening", None)
-        made = function(**options)
-        if widening is not None:
-            options["widening"] = widening
-            made = replace(made, selection=selections.widening(selection=made.selection, coefficient=widening))
-        plain = all(isinstance(value, (bool, int, float, str)) for value in options.values())
-        # What no text can name is shown, between angle brackets, so that no one takes it for a specification.
-        shown = ", ".join(f"{key}=<{value}>" for key, value in sorted(options.items()))
-        text = Specification(function.__name__, (), options).text if plain else f"{function.__name__}({shown})"
-        return replace(made, text=text)
+        options = {
+            name: value for name, value in options.items() if value is not None or defaults.get(name) is not None
+        }
+        specification = Specification(function.__name__, (), options)
+        types, open_ended = types_of(function)
+        specification.by_name((), None if open_ended else types)
+        if all(isinstance(value, (bool, int, float, str, NoneType)) for value in options.values()):
+            text = specification.text
+        else:
+            # Text cannot express every option. Angle brackets keep this text from passing for a specification.
+            text = (
+                f"{function.__name__}({', '.join(f'{key}=<{value}>' for key, value in specification.options.items())})"
+            )
+        return replace(function(**options), text=text)
 
-    if not widens:
-        # Behind the others, but before `**options`.
-        place = len(own) - any(one.kind is inspect.Parameter.VAR_KEYWORD for one in own)
-        signature = inspect.signature(function).replace(parameters=[*own[:place], _WIDENING, *own[place:]])
-        named.__signature__ = signature  # type: ignore[attr-defined]
-    PRESETS[function.__name__] = named
-    return named
+    PRESETS.add(function.__name__, named)
+    return cast(PresetFunction, named)
+
+
+def preset(text: str | Preset) -> Preset:
+    """The preset that a specification such as `uct(exploration=1.0)` or `my_rules.py:mine(width=0.5)` names.
+
+    Raises:
+      InvalidSpecification: no such preset or option; the sentence names the nearest word.
+    """
+    if isinstance(text, Preset):
+        return text
+    if is_in_file(text):
+        return as_preset(*from_file(text))
+    specification = parse(text)
+    return as_preset(call(PRESETS[specification.name], specification, OPERATORS), specification.text)
+
+
+def from_file(text: str, **given: Any) -> tuple[Any, str]:
+    """The object that a name in a user's file stands for, or that its function makes, and the canonical text.
+
+    Args:
+      given: further arguments for the function, as in `engram.registry.bind`.
+    """
+    return make(text, (Preset, Operator, Definition), OPERATORS, **given)
+
+
+def as_preset(result: Any, text: str) -> Preset:
+    """The preset with this text.
+
+    Raises:
+      InvalidSpecification: `result` is not a preset.
+    """
+    if isinstance(result, Preset):
+        return replace(result, text=text)
+    if isinstance(result, (Operator, Definition)):
+        kind = result.definition.kind if isinstance(result, Operator) else result.kind
+        raise InvalidSpecification(
+            f"{text} is a {kind} operator, not a preset; name a function that returns, for example, "
+            f"engram.presets.uct({kind}=...)"
+        )
+    raise InvalidSpecification(f"{text} is a {type(result).__name__}, not a preset or a function that returns one")

@@ -1,29 +1,59 @@
-"""Presets with a memory; the one place where the memory paper's constants stand."""
+"""Presets with a memory of positions; the one place for the memory paper's constants."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial, wraps
-from typing import Any
+from functools import partial
+from typing import Any, TypedDict, Unpack, cast
 
 from engram.errors import InvalidFile, InvalidParameter, check_whole
 from engram.games.game import Game
 from engram.memory.features import DIMENSION, Features
 from engram.memory.files import StorePersistence, identity, like, load, take
-from engram.memory.neighbours import check_index
+from engram.memory.neighbours import INDICES
 from engram.memory.similar_positions import ADVICE, LINK, PositionMemory, ask_about_leaf, learn_return
 from engram.memory.store import MAX_CAPACITY, Store
 from engram.networks.by_name import NamedNetwork
 from engram.presets.catalogue import register
 from engram.presets.rollouts import NETWORK_LEAVES, puct, uct
 from engram.search.operators import Operator
-from engram.search.preset import Preset
+from engram.search.preset import Preset, SearchOptions
 from engram.search.tree import Advice, Column
 
 ROOM = 10_000
-"""Entries of a memory that nothing else is said of: the paper's."""
+"""Default capacity of a memory, in entries: the paper's."""
+
+
+class MemoryOptions(TypedDict, total=False):
+    """Options of a memory of positions that a specification can set; see `remembering` for meanings and defaults."""
+
+    num_neighbours: int
+    temperature: float
+    capacity: int | None
+    dimension: int
+    decay: float
+    equivalence: float
+    neighbours: str | None
+    num_candidates: int | None
+    bias: float | None
+    every_node: bool
+    correct: bool
+    keep_states: bool
+    memory: str | None
+    plane_weight: float
+    pattern_weight: float
+
+
+class MemorySearchOptions(SearchOptions, MemoryOptions, total=False):
+    """Options of a search with a memory of positions."""
+
+
+def _parted(options: MemorySearchOptions) -> tuple[SearchOptions, MemoryOptions]:
+    parts: tuple[dict[str, Any], dict[str, Any]] = {}, {}
+    for name, value in options.items():
+        parts[name in MemoryOptions.__annotations__][name] = value
+    return cast(tuple[SearchOptions, MemoryOptions], parts)
 
 
 def remembering(
@@ -52,43 +82,43 @@ def remembering(
 
     Args:
       num_neighbours: M ≥ 1. temperature: τ > 0, of cosines.
-      capacity: |M| ≥ 1, entries; default 10,000, and as many beside those of a file.
+      capacity: |M| ≥ 1, entries; default 10,000, on top of the entries of a file.
       dimension: D ≥ 1 of the features. decay: η ≥ 1 a ply.
-      equivalence: k ≥ 0 of the weight λ = sqrt(k/(3N + k)) in selection; 0: bit for bit the search without memory;
-        the default by experiments/memory_truth.
-      bias: b ≥ 0 of the weight λ = N_M/(N + N_M + 4·N·N_M·b²) instead, of least mean squared error if memory's
-        value is wrong by b; None: not.
-      every_node: ask about every node of the path on every visit, and take nothing up: slow, a yardstick.
-      correct: say how wrong the first evaluations of similar positions turned out to be, Σ w_i·(V̂_i - first_i), and add
-        λ of that to a node's value, instead of taking λ of what they are worth: for evaluators with a value.
-      keep_states: keep positions too, so that an answer can be shown as boards (compiled games).
+      equivalence: k ≥ 0 of the weight λ = sqrt(k/(3N + k)) in selection; 0: bit for bit the search without memory.
+        The default comes from experiments/memory_truth.
+      bias: b ≥ 0 of the weight λ = N_M/(N + N_M + 4·N·N_M·b²) instead, which has the least mean squared error if the
+        memory's value is wrong by b; default: the weight by `equivalence`.
+      every_node: query every node of the path at every visit, and back up no answer from the leaf: slow, a yardstick.
+      correct: add λ of the average error of similar positions' first evaluations, Σ w_i·(V̂_i - first_i), to a node's
+        value, instead of mixing in λ of their value: for evaluators that give values.
+      keep_states: store positions too, so that answers can be shown as boards (compiled games).
       memory: a file to begin every game with (`engram memory build`).
-      neighbours: `exact`, `simhash` or `sketch`; default that of the file, or `sketch`.
+      neighbours: the neighbour search, `exact`, `simhash` or `sketch`; default that of the file, or `sketch`.
       seed: of hashing and projections.
-      num_candidates: rows that `sketch` compares exactly; fewer are faster and find less of the nearest.
+      num_candidates: rows that `sketch` compares exactly; fewer are faster and miss more of the nearest.
       plane_weight, pattern_weight: share of the planes and of the 3×3 patterns in hand-made features.
-      features: from the game to its features; default hand-made ones.
-      store: one to go on with, which then outlives the search and is shared by all that are given it, trees of
-        `Lockstep` included; of one game and the same features.
-      options: of a neighbour search of your own.
+      features: a function from the game to its features; default hand-made ones.
+      store: an existing store, which outlives the search; all searches and trees that get it share it, and need the
+        same game and features.
+      options: options of a user's own neighbour search.
 
     Raises:
-      InvalidParameter, InvalidSpecification: a number out of range, an unknown neighbour search.
+      InvalidParameter: a number out of range. InvalidSpecification: an unknown neighbour search.
     """
     check_whole("num_neighbours", num_neighbours, 1, MAX_CAPACITY)
     if capacity is not None:
         check_whole("capacity", capacity, 1, MAX_CAPACITY)
     check_whole("seed", seed, 0, 2**63 - 1)
     if neighbours is not None:
-        check_index(neighbours)
+        INDICES.check(neighbours)
     if store is not None and not isinstance(store, Store):
         raise InvalidParameter(
-            f"store is an engram.memory.store.Store, not a {type(store).__name__}; a file is memory="
+            f"store must be an engram.memory.store.Store, not a {type(store).__name__}; use memory= for a file"
         )
     if memory is not None and store is not None:
-        raise InvalidParameter("a memory begins with a file or with a store, not with both")
+        raise InvalidParameter("a memory starts from a file or from a store, not from both")
     if features is not None and (plane_weight, pattern_weight) != (1.0, 1.0):
-        raise InvalidParameter("plane_weight and pattern_weight are for hand-made features, and others are given")
+        raise InvalidParameter("plane_weight and pattern_weight need hand-made features, not `features`")
     if num_candidates is not None:
         options = {**options, "num_candidates": num_candidates}
     numbers = {
@@ -127,21 +157,21 @@ def remembering(
         if known is None and memory is not None:
             known = load(memory, belongs_to)
         if known is not None and known.states.shape[1] not in (0, game.state_dtype.itemsize):
-            raise InvalidFile(f"{memory} holds positions of {game.name} as another version of it kept them")
+            raise InvalidFile(f"{memory} holds positions of {game.name} in the layout of another version")
         if known is not None and keep_states and not known.states.shape[1]:
-            raise InvalidParameter(f"{memory} was built without positions, so that keep_states has none to show")
+            raise InvalidParameter(f"{memory} was built without positions: leave keep_states out")
         if keep_states and not game.compiled:
-            raise InvalidParameter(f"{game.name} is a plain Python game, whose positions a memory cannot keep")
+            raise InvalidParameter(f"{game.name} is a plain Python game, whose positions a memory cannot store")
         # A store from outside is the caller's: a new game must not empty it.
         own, forget = (store, None) if store is not None else begin(game, made, known)
         if store is not None and (store.corrects != correct or num_candidates is not None):
-            raise InvalidParameter("a store that is given has its own num_candidates, and corrects as the search does")
+            raise InvalidParameter("a given store has its own num_candidates, and its `correct` must be the search's")
         own.corrects = correct
         if own.dimension != made.dimension:
             raise InvalidParameter(f"features of {made.dimension} numbers do not fit a memory of {own.dimension}")
         for what, wanted in belongs_to.items():
             if own.belongs_to is not None and own.belongs_to[what] != wanted:
-                raise InvalidParameter(f"the store that is given has {what} {own.belongs_to[what]}, not {wanted}")
+                raise InvalidParameter(f"the given store has {what} {own.belongs_to[what]}, not {wanted}")
         own.belongs_to = belongs_to
         return PositionMemory(
             "the memory of positions",
@@ -160,11 +190,11 @@ def remembering(
     return make
 
 
-def comparing(base: Preset, network: str, layer: str | None, remembered: dict[str, Any], **changes: Any) -> Preset:
-    """A search whose memory compares positions by a layer of a network, which is asked about the leaves too.
+def comparing(base: Preset, network: str, layer: str | None, remembered: MemoryOptions, **changes: Any) -> Preset:
+    """A search whose memory compares positions by a layer of a network, which evaluates the leaves too.
 
     Args:
-      network, layer: as in `memory_puct`. remembered: options of `remembering`. changes: of the search, besides.
+      network, layer: as in `memory_puct`. remembered: options of `remembering`. changes: other fields of the preset.
     """
     named = NamedNetwork(network)
     chosen, size = named.layer(layer)
@@ -179,107 +209,70 @@ def comparing(base: Preset, network: str, layer: str | None, remembered: dict[st
     return replace(base, evaluator=evaluator, extensions=(remembering(**remembered, features=features),), **changes)
 
 
-def remembers(make: Callable[..., Preset]) -> Callable[..., Preset]:
-    """Decorator: gives a preset every option of `remembering` by name, in place of its `**remembered`."""
-    own = inspect.signature(make)
-    mine = [one for one in own.parameters.values() if one.kind is inspect.Parameter.KEYWORD_ONLY]
-    of_memory = inspect.signature(remembering).parameters
-    kept = {"seed", "features", "store", "options", *own.parameters}
-    shared = [of_memory[name] for name in of_memory if name not in kept]
-    known = own.replace(parameters=[*mine, *shared])
-
-    @wraps(make)
-    def made(**options: Any) -> Preset:
-        known.bind(**options)  # refuses a name that there is not
-        return make(**options)
-
-    made.__signature__ = known  # type: ignore[attr-defined]
-    return made
-
-
 @register
-@remembers
 def memory_uct(
     *,
     exploration: float | None = None,
     network: str | None = None,
     layer: str | None = None,
-    backup: Operator | None = None,
-    rollout: str = "uniform",
-    expand_after: int = 1,
-    decision: str = "robust",
-    num_leaves: int | None = None,
-    reuse_tree: bool = True,
     selection: Operator | None = None,
-    solver: bool = False,
-    transpositions: bool = False,
-    **remembered: Any,
+    **options: Unpack[MemorySearchOptions],
 ) -> Preset:
     """UCT that remembers: leaves ask similar positions what they are worth (M-MCTS).
 
     Args:
-      exploration, backup, rollout, expand_after, decision, reuse_tree, selection, solver, transpositions: as in `uct`.
-      network, layer: positions are compared by this layer of a network (see `memory_puct`), and valued by rollouts all
-        the same; None: by hand-made features. num_leaves: as in `puct`.
-      remembered: the options of `remembering`: num_neighbours, temperature, capacity, ….
+      exploration, selection: as in `uct`.
+      network, layer: positions are compared by this layer of a network (see `memory_puct`), though rollouts value
+        them; default: by hand-made features.
+      options: as in `SearchOptions` and `remembering`: num_neighbours, temperature, capacity, ….
 
-    The store lasts as long as the search: through the moves of a game, not to the next game.
+    The store lasts for one game.
 
     Source: Xiao, Mei and Müller, "Memory-augmented Monte-Carlo tree search", AAAI 2018: M = 50, τ = 0.1,
     |M| = 10,000, η = 2 (its best). Deviations: hand-made features of D = 512 instead of a network's of 4096;
     λ = sqrt(k/(3N + k)), which the paper does not give.
     """
-    base = uct(
-        exploration=exploration, backup=backup, rollout=rollout, expand_after=expand_after, decision=decision,
-        reuse_tree=reuse_tree, selection=selection, solver=solver, transpositions=transpositions,
-    )  # fmt: skip
+    search, remembered = _parted(options)
     if network is None:
-        if layer is not None or num_leaves is not None:
-            raise InvalidParameter("a layer and num_leaves are for a network, and there is none")
+        if layer is not None:
+            raise InvalidParameter("layer needs a network")
+        base = uct(exploration=exploration, selection=selection, **search)
         return replace(base, extensions=(remembering(**remembered),))
-    leaves = NETWORK_LEAVES if num_leaves is None else num_leaves
+    leaves = search.pop("num_leaves", NETWORK_LEAVES)
+    base = uct(exploration=exploration, selection=selection, **search)
     return comparing(base, network, layer, remembered, rollout_share=1.0, num_leaves=leaves)
 
 
 @register
-@remembers
 def memory_puct(
     *,
     network: str | None = None,
     layer: str | None = None,
     exploration: float = 1.25,
-    backup: Operator | None = None,
-    decision: str = "robust",
-    num_leaves: int | None = None,
-    reuse_tree: bool = True,
-    solver: bool = False,
-    transpositions: bool = False,
-    correct: bool | None = None,
-    **remembered: Any,
+    **options: Unpack[MemorySearchOptions],
 ) -> Preset:
-    """PUCT that remembers: positions are compared by a layer of the network, from the same evaluation.
+    """PUCT that remembers: positions are compared by a layer of the network, computed in the same evaluation.
 
     Args:
-      network: as in `puct`; None: uniform priors, rollouts, and hand-made features.
-      layer: of the network, whose output is hashed to `dimension` numbers; default the one trained for it
-        (`engram train features`), or else the last before the heads.
-      exploration, backup, decision, num_leaves, reuse_tree, solver, transpositions: as in `puct`.
-      correct: as in `remembering`; default: where a network values leaves. What similar positions are worth, the
-        paper's memory, is `correct=false`; beside a learned value it costs strength (experiments/memory_mcts).
-      remembered: the other options of `remembering`: num_neighbours, temperature, ….
+      network: as in `puct`; default: uniform priors, rollouts, and hand-made features.
+      layer: of the network, whose output is hashed to `dimension` numbers; default the layer trained for this
+        (`engram train features`), or else the last one before the heads.
+      exploration: as in `puct`.
+      options: as in `SearchOptions` and `remembering`: num_neighbours, temperature, …. correct: true by default with a
+        network; `correct=false` is the paper's memory, the value of similar positions, and costs strength beside a
+        learned value (experiments/memory_mcts).
 
-    Source: Xiao, Mei and Müller, "Memory-augmented Monte-Carlo tree search", AAAI 2018. Deviations: on top of a learned
-    value, which the paper leaves open, and which is corrected; D = 512 instead of 4096.
+    Source: Xiao, Mei and Müller, "Memory-augmented Monte-Carlo tree search", AAAI 2018. Deviations: the memory
+    corrects a learned value, which the paper does not consider; D = 512 instead of 4096.
 
     Raises:
       InvalidParameter: a layer without a network, or one that it does not have. MissingPackage: no PyTorch.
     """
     if layer is not None and network is None:
-        raise InvalidParameter("a layer is for a network, and there is none")
-    base = puct(
-        exploration=exploration, network=network, backup=backup, decision=decision, num_leaves=num_leaves,
-        reuse_tree=reuse_tree, solver=solver, transpositions=transpositions,
-    )  # fmt: skip
+        raise InvalidParameter("layer needs a network")
+    search, remembered = _parted(options)
+    remembered.setdefault("correct", network is not None)
+    base = puct(exploration=exploration, network=network, **search)
     if network is None:
-        return replace(base, extensions=(remembering(correct=bool(correct), **remembered),))
-    return comparing(base, network, layer, {"correct": correct is not False, **remembered})
+        return replace(base, extensions=(remembering(**remembered),))
+    return comparing(base, network, layer, remembered)

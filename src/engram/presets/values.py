@@ -1,11 +1,11 @@
-"""`td_uct`: the search that learns, with or without a table of values; the thesis' constants stand here."""
+"""`td_uct`: temporal-difference search, with or without a table of values; the one place for the thesis' constants."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 from engram.errors import InvalidParameter
 from engram.games.game import Game
@@ -15,10 +15,9 @@ from engram.memory.values.table_backup import Positions, enter_known_children, l
 from engram.presets.catalogue import register
 from engram.search import backup as backups
 from engram.search import selection as selections
-from engram.search.expansion import Expansion
 from engram.search.extension import Extension, Maker
 from engram.search.operators import Operator
-from engram.search.preset import Preset
+from engram.search.preset import Preset, SearchOptions
 
 TRACE_DECAY, DISCOUNT, MIN_STEP = 0.9, 0.9, 0.005
 NO_TRUST_BOUND = 1e9
@@ -30,17 +29,17 @@ def with_table(
     """A table of values for any search with rollouts: `Preset(backup=rule, extensions=(with_table(table, rule),))`.
 
     Args:
-      table: shared by all searches that get it; it must outlive them.
+      table: shared by all searches that get it, which it must outlive.
       rule: the search's backup rule, which learns into the table.
       symmetric: mirror images share an entry.
-      learn: write what the search finds back; False: the table stays as it is.
-      trust: most visits that a known value counts for when a search begins from it, ≥ 1; only without `learn`.
+      learn: write the search's values back; False: the table stays as it is.
+      trust: upper bound, ≥ 1, on the visits that a value from the table counts for; only without `learn`.
 
     Raises:
       InvalidParameter: a rule with a mix; trust below 1, or with `learn`.
     """
     if not 1.0 <= trust <= NO_TRUST_BOUND or (learn and trust != NO_TRUST_BOUND):
-        raise InvalidParameter("trust is 1 or more, and goes with a table that does not learn")
+        raise InvalidParameter("trust must be 1 or more, and needs a table that does not learn")
     learning = through_table(table=table.header, rule=rule) if learn else None
 
     def make(game: Game) -> Extension:
@@ -63,8 +62,8 @@ def _from_file(
     path: str, rule: Operator, wanted: dict[str, Any], learn: bool, trust: float
 ) -> Callable[[Game], Extension]:
     def make(game: Game) -> Extension:
-        # Each search has its own: what it learns in one game must not reach the next, or a match would
-        # depend on which worker played what.
+        # Each search has its own table: if learning passed from one game to the next, the result of a match would
+        # depend on which worker plays which game.
         known, about, _ = table_files.load(path, {"game": game.name, **wanted})
         return of(game, known, about["symmetric"])
 
@@ -95,33 +94,29 @@ def td_uct(
     discount: float | None = None,
     min_step: float = MIN_STEP,
     bootstrap: str = "taken",
-    backup: Operator | None = None,
     learn: bool = False,
     symmetric: bool | None = None,
     trust: float | None = None,
-    rollout: str = "uniform",
     all_children: bool = False,
-    decision: str | None = None,
-    reuse_tree: bool = True,
+    **search: Unpack[SearchOptions],
 ) -> Preset:
     """UCT with the temporal-difference backup (values in [-1, 1], as in the thesis), on top of a table of values.
 
     Args:
-      table: a file (`engram train td`), or a `Table`; None: nothing but the search's own tree.
+      table: a file (`engram train td`), or a `Table`; default: no table.
       exploration: c ≥ 0.
       trace_decay: λ. discount: γ a ply; default that of the table's file, else 0.9. min_step: floor of α.
       bootstrap: `taken` (as Sarsa) or `best` (as Q-learning).
-      backup: another rule without a mix, instead of these four.
-      learn: write back what the search finds. False: the table stays as it is. A table from a file that learns
-        forgets again at the end of each game, so that a match does not depend on the order of its games; the
-        file is never written. A `Table` keeps what it learns.
-      symmetric: mirror images share an entry; default as the file says, else true.
-      trust: most visits that a known value counts for, ≥ 1; default as many as it has; not with `learn`.
-      rollout, all_children, reuse_tree: as in `uct`.
-      decision: default `robust`, with a table `secure`: its visits came from all games, by whatever way they led there.
+      learn: write the search's values back. A table from a file starts afresh with each game, so that a match does not
+        depend on the order of its games, and the file never changes. A `Table` keeps the new values.
+      symmetric: mirror images share an entry; default that of the file, else true.
+      trust: upper bound, ≥ 1, on the visits that a value from the table counts for; default none; not with `learn`.
+      all_children: as in `uct`.
+      search: as in `SearchOptions`. backup: another rule without a mix, instead of trace_decay, discount, min_step and
+        bootstrap. decision: default `robust`, with a table `secure`, because its visits came from all games.
 
     Raises:
-      InvalidFile: when the search is made: no such file, damaged, or of another game, discount or symmetry.
+      InvalidFile: when the search is made: the file is missing, damaged, or of another game, discount or symmetry.
 
     Source: the thesis on TD-UCT. Deviation: transpositions share an entry too.
     """
@@ -129,11 +124,11 @@ def td_uct(
         alone = {"learn": learn, "symmetric": symmetric is not None, "trust": trust is not None}
         if any(alone.values()):
             given = next(name for name, is_given in alone.items() if is_given)
-            raise InvalidParameter(f"td_uct: {given} is about a table, and there is none")
+            raise InvalidParameter(f"td_uct: {given} needs a table")
     own = {"symmetric": symmetric, "discount": discount}
     if isinstance(table, str) and discount is None:
         discount = table_files.about(table).get("discount")
-    rule = backup or backups.td(
+    rule = search.get("backup") or backups.td(
         trace_decay=trace_decay,
         discount=DISCOUNT if discount is None else discount,
         min_step=min_step,
@@ -146,12 +141,7 @@ def td_uct(
         extensions = (_from_file(str(table), rule, wanted, learn, bound),)
     elif table is not None:
         extensions = (with_table(table, rule, symmetric=symmetric is not False, learn=learn, trust=bound),)
-    return Preset(
-        selection=selections.ucb1(exploration=exploration),
-        backup=rule,
-        rollout=rollout,
-        expansion=Expansion(all_children=all_children),
-        extensions=extensions,
-        decision=decision or ("robust" if table is None else "secure"),
-        reuse_tree=reuse_tree,
+    options: SearchOptions = {"decision": "robust" if table is None else "secure", **search, "backup": rule}
+    return Preset.assemble(
+        selections.ucb1(exploration=exploration), options, all_children=all_children, extensions=extensions
     )

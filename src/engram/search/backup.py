@@ -14,7 +14,7 @@ player to move there (bootstrap 1).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from engram.errors import InvalidParameter
 from engram.native.intrinsics import address_of, call_float
 from engram.native.jit import compiled
 from engram.search import mixes
-from engram.search.operators import Operator, Parameter, backup, table_at
+from engram.search.operators import OPERATORS, Operator, Parameter, backup, table_at
 from engram.search.schedules import Constant, DebiasedSteps, ExpIntegral, Schedule, Staircase, StepsOf, knots_of
 from engram.search.threads import count_visit, move_first, move_own, move_value
 from engram.search.tree import PROVEN, nodes_of, own_of, sign_of
@@ -284,20 +284,5 @@ def _one_step(step: float, discount: float, bootstrap: float) -> Operator:
     return trace_step_mix(trace_decay=0.0, discount=discount, bootstrap=bootstrap, steps=np.array([1.0, step]))
 
 
-RULES: dict[str, Callable[..., Operator]] = {
-    rule.__name__: rule
-    for rule in (
-        average,
-        erwa,
-        feedback,
-        monotone,
-        softmax,
-        coulom,
-        max_mcts,
-        td,
-        td_ucb,
-        sarsa,
-        q_learning,
-    )
-}
-"""Backup rules by the name that specifications use."""
+for _rule in (average, erwa, feedback, monotone, softmax, coulom, max_mcts, td, td_ucb, sarsa, q_learning):
+    OPERATORS["backup"].add(_rule.__name__, _rule)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from engram.errors import InvalidSpecification, nearest
 from engram.intervals import wilson
+from engram.registry import Registry
 
 LEAST_SHARE = 0.15
 
@@ -50,15 +50,14 @@ def lower_confidence_bound(value: np.ndarray, visits: np.ndarray) -> int:
 
 
 Decision = Callable[[np.ndarray, np.ndarray], int]
-DECISIONS: dict[str, Decision] = {
-    "robust": most_visited,
-    "max": highest_value,
-    "secure": highest_lower_bound,
-    "lcb": lower_confidence_bound,
-    # The search goes on, within a bound, until both agree (`search.py`); if they never do, the visits decide.
-    "max_robust": most_visited,
-}
+DECISIONS: Registry[Decision] = Registry("decision")
 """Final-move rules by name: (value for the mover, visits) of each child to its index."""
+DECISIONS.add("robust", most_visited)
+DECISIONS.add("max", highest_value)
+DECISIONS.add("secure", highest_lower_bound)
+DECISIONS.add("lcb", lower_confidence_bound)
+# The search goes on, within a bound, until both agree (`search.py`); if they never do, the visits decide.
+DECISIONS.add("max_robust", most_visited)
 
 
 def final_move(name: str, value: np.ndarray, visits: np.ndarray, proven: np.ndarray) -> int:
@@ -74,17 +73,4 @@ def final_move(name: str, value: np.ndarray, visits: np.ndarray, proven: np.ndar
     allowed = proven & (value >= best) if best >= 1.0 else ~proven | ((value >= best) & (value > -1.0))
     allowed |= not allowed.any()
     candidates = np.flatnonzero(allowed)
-    return int(candidates[decision_rule(name)(value[candidates], visits[candidates])])
-
-
-def decision_rule(name: str) -> Decision:
-    """The final-move rule of a name.
-
-    Raises:
-      InvalidSpecification: no such rule.
-    """
-    if name not in DECISIONS:
-        raise InvalidSpecification(
-            f"no decision is called {name!r}{nearest(name, DECISIONS)}; there are {', '.join(DECISIONS)}"
-        )
-    return DECISIONS[name]
+    return int(candidates[DECISIONS[name](value[candidates], visits[candidates])])

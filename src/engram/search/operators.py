@@ -23,7 +23,7 @@ operator away from a tree that several threads share.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Union
 
@@ -34,6 +34,7 @@ from numba import carray, float64, int32, int64, types
 from engram.errors import InvalidParameter, InvalidSpecification, nearest
 from engram.native.intrinsics import pointer_at
 from engram.native.jit import Callback, compiled
+from engram.registry import Registry
 from engram.rng import rng_dtype
 from engram.search.schedules import Schedule
 from engram.search.tree import OWN, Column, advice_dtype, column_of, tree_dtype
@@ -115,8 +116,8 @@ class Definition:
                 fields += [(key, np.int64), (key + ("_parameters" if value is None else "_size"), np.int64)]
         self.dtype = np.dtype(fields or [("none", np.float64)])
         self.callback = Callback(function, returns, (*leading, numba.from_dtype(self.dtype)))
-        known = OPERATORS.setdefault(kind, {})
-        known[self.name] = self
+        if kind in OPERATORS:
+            OPERATORS[kind].add(self.name, self)
 
     def __call__(self, **values: Any) -> Operator:
         for key in values:
@@ -257,8 +258,10 @@ class Operator:
         return f"{self.definition.name}({', '.join(inner)})"
 
 
-OPERATORS: dict[str, dict[str, Definition]] = {}
-"""All operators by kind and name, the user's own among them: where specifications look."""
+OPERATORS: dict[str, Registry[Callable[..., Operator]]] = {
+    kind: Registry(f"{kind} rule") for kind in ("selection", "backup", "mix")
+}
+"""Functions that return an operator, by kind and name: definitions, also a user's, and functions such as `erwa`."""
 
 
 def _kind(
@@ -299,17 +302,3 @@ HOOKS = ("on_expanded", "on_entered", "on_leaf", "before_backup", "after_backup"
 def table_at(address, size):
     """A table parameter as an array of float64."""
     return carray(pointer_at(address, np.float64), (size,))
-
-
-def resolve(kind: str, name: str, values: Mapping[str, Any]) -> Operator:
-    """The operator of a kind by name, with its numbers.
-
-    Raises:
-      InvalidSpecification: no such operator or parameter; the sentence names the nearest.
-    """
-    known = OPERATORS.get(kind, {})
-    if name not in known:
-        raise InvalidSpecification(
-            f"no {kind} rule is called {name!r}{nearest(name, known)}; there are {', '.join(known)}"
-        )
-    return known[name](**values)

@@ -4,17 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, TypedDict
 
 from engram.errors import InvalidParameter, InvalidSpecification, check_whole
 from engram.games.game import Game
 from engram.search import backup as backups
-from engram.search.decision import decision_rule
+from engram.search.decision import DECISIONS
 from engram.search.evaluation import Evaluator
 from engram.search.expansion import Expansion
 from engram.search.extension import Maker
 from engram.search.extensions.proofs import proofs
 from engram.search.extensions.transpositions import transpositions
 from engram.search.operators import Operator
+from engram.search.selection import widening
+
+
+class SearchOptions(TypedDict, total=False):
+    """Options of every search, for the functions that make presets: `**search: Unpack[SearchOptions]`.
+
+    backup: a backup operator; default the preset's own, the mean as a rule.
+    decision, rollout, solver, transpositions, num_leaves, threads, parallel, reuse_tree: as in `Preset`.
+    expand_after: visits that a node has before it gets children, ≥ 0; default 1.
+    widening: C ≥ 0 of `engram.search.selection.widening` around the selection rule; default: no widening.
+    """
+
+    backup: Operator | None
+    rollout: str
+    expand_after: int
+    decision: str | None
+    num_leaves: int | None
+    reuse_tree: bool
+    solver: bool
+    transpositions: bool
+    threads: int
+    parallel: str
+    widening: float | None
 
 
 @dataclass(frozen=True)
@@ -66,7 +90,7 @@ class Preset:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "extensions", tuple(self.extensions))
-        decision_rule(self.decision)
+        DECISIONS.check(self.decision)
         if self.rollout not in ("uniform", "heavy"):
             raise InvalidSpecification(f"rollout is 'uniform' or 'heavy', not {self.rollout!r}")
         for kind in ("selection", "backup"):
@@ -106,6 +130,22 @@ class Preset:
     def switched(self) -> tuple[Maker, ...]:
         """The extensions that `solver` and `transpositions` spell; they come last, as others change what they carry."""
         return (*([proofs()] if self.solver else []), *([transpositions] if self.transpositions else []))
+
+    @classmethod
+    def assemble(
+        cls, selection: Operator, search: SearchOptions, *, all_children: bool = False, **parts: Any
+    ) -> Preset:
+        """The preset of a selection rule, with the options that every search has.
+
+        Args:
+          search: None for an option means that it is left out.
+          all_children: as in `Expansion`. parts: of the preset, by the names above.
+        """
+        options: dict[str, Any] = {name: value for name, value in search.items() if value is not None}
+        after, coefficient = options.pop("expand_after", 1), options.pop("widening", None)
+        if coefficient is not None:
+            selection = widening(selection=selection, coefficient=coefficient)
+        return cls(selection=selection, expansion=Expansion(after, all_children), **options, **parts)
 
     def __str__(self) -> str:
         return self.text

@@ -24,7 +24,7 @@ from engram.games.game import Game
 from engram.games.line.heuristics import is_line_game
 from engram.games.line.solver.solver import ILLEGAL, Solver
 from engram.intervals import NORMAL_95, wilson
-from engram.presets.reading import preset
+from engram.presets.catalogue import preset
 from engram.rng import derive_seed
 from engram.search.limit import Limit
 from engram.search.preset import Preset

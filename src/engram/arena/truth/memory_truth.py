@@ -24,7 +24,7 @@ from engram.fleet import spread
 from engram.games.catalogue import game as game_of
 from engram.games.line.solver.solver import Solver
 from engram.memory.similar_positions import position_memory
-from engram.presets.reading import preset
+from engram.presets.catalogue import preset
 from engram.rng import derive_seed
 from engram.search.extension import assemble
 from engram.search.limit import Limit

@@ -45,7 +45,7 @@ def run_training(
 
     Args:
       train: `(plan, output, checkpoint_s=, stop_at=, progress=)`; returns the last progress (`done`, `warnings`).
-      line: progress and plan in words.  use: a sentence on what the result is for.
+      line: progress and plan in words. use: a sentence on what the result is for.
     """
     with Live("steps", plan.steps, quiet=as_json) as live:
 

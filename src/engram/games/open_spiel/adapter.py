@@ -224,8 +224,8 @@ class OpenSpielGame(PythonGame):
         return state
 
 
-def open_spiel(game: Specification | str | int | None) -> OpenSpielGame:
-    """The game of an OpenSpiel name, such as `hex(board_size=7)`.
+def open_spiel(game: Specification | str | int | None = None) -> OpenSpielGame:
+    """A game of OpenSpiel, such as `hex(board_size=7)`.
 
     Raises:
       MissingPackage: OpenSpiel is not installed.

@@ -1,8 +1,8 @@
 """Neighbour indices by name: ours, and every subclass of `NeighbourIndex` that a user has defined."""
 
 from engram.memory.neighbours.exact import Exact
-from engram.memory.neighbours.index import INDICES, NeighbourIndex, check_index, make_index
+from engram.memory.neighbours.index import INDICES, NeighbourIndex, make_index
 from engram.memory.neighbours.simhash import SimHash
 from engram.memory.neighbours.sketch import Sketch
 
-__all__ = ["INDICES", "Exact", "NeighbourIndex", "SimHash", "Sketch", "check_index", "make_index"]
+__all__ = ["INDICES", "Exact", "NeighbourIndex", "SimHash", "Sketch", "make_index"]

@@ -12,7 +12,6 @@ know it; its record begins with `common_fields`, and `functions_of` makes its `f
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -20,8 +19,9 @@ import numba
 import numpy as np
 from numba import int64
 
-from engram.errors import InvalidSpecification, nearest
+from engram.errors import check_options
 from engram.native.jit import Callback
+from engram.registry import Registry, types_of
 
 common_fields: list[Any] = [
     ("size", np.int64),  # rows in use
@@ -30,7 +30,7 @@ common_fields: list[Any] = [
 ]
 
 
-INDICES: dict[str, Callable[..., NeighbourIndex]] = {}
+INDICES: Registry[Callable[..., NeighbourIndex]] = Registry("neighbour search")
 """What `neighbours=` of a store and of the memory presets may name."""
 
 
@@ -46,7 +46,7 @@ class NeighbourIndex:
 
     def __init_subclass__(cls) -> None:
         if "name" in vars(cls):
-            INDICES[cls.name] = cls
+            INDICES.add(cls.name, cls)
 
     def __init__(self, dtype: np.dtype, capacity: int, dimension: int):
         self.header = np.zeros(1, dtype)
@@ -82,31 +82,17 @@ def functions_of(
     }
 
 
-def check_index(name: str) -> None:
-    """Refuses a neighbour search that there is not.
-
-    Raises:
-      InvalidSpecification: the sentence names the nearest.
-    """
-    if name not in INDICES:
-        raise InvalidSpecification(
-            f"no neighbour search is called {name!r}{nearest(name, INDICES)}; there are {', '.join(INDICES)}"
-        )
-
-
 def make_index(name: str, capacity: int, dimension: int, seed: int, options: Mapping[str, Any]) -> NeighbourIndex:
     """An empty index.
 
     Raises:
-      InvalidSpecification: there is none of that name, or it has no such option.
+      InvalidSpecification: no index has this name, or it has no such option.
     """
-    check_index(name)
-    takes = inspect.signature(INDICES[name]).parameters.values()
-    known = [one.name for one in takes if one.kind is inspect.Parameter.KEYWORD_ONLY and one.name != "seed"]
-    for option in options:
-        if option not in known and all(one.kind is not inspect.Parameter.VAR_KEYWORD for one in takes):
-            has = f"it has {', '.join(known)}" if known else "it has none"
-            raise InvalidSpecification(
-                f"the neighbour search {name} has no option {option!r}{nearest(option, known)}; {has}"
-            )
+    takes, open_ended = types_of(INDICES[name])
+    if not open_ended:
+        check_options(
+            f"the neighbour search {name}",
+            options,
+            [option for option in takes if option not in ("capacity", "dimension", "seed")],
+        )
     return INDICES[name](capacity, dimension, seed=seed, **options)

@@ -13,10 +13,10 @@ from engram.games.game import Game, game_dtype
 from engram.native.intrinsics import call, record_at
 from engram.native.jit import compiled
 from engram.rng import mix as mix_bits
-from engram.search.backup import RULES, trace_step_mix
+from engram.search.backup import trace_step_mix
 from engram.search.extension import Extension
 from engram.search.extensions.pools import fault, join, relist, table_column
-from engram.search.operators import Operator, Parameter, Record, column_of, mix, on_entered
+from engram.search.operators import OPERATORS, Operator, Parameter, Record, column_of, mix, on_entered
 from engram.search.tree import PLAYER_1, Column, Tree, nodes_of, own_of
 
 FREED = 0.8
@@ -150,4 +150,4 @@ def bias_correction(strength: float = 0.35, exponent: float = 0.85) -> Operator:
     return trace_step_mix(mix=corrected(strength=strength, exponent=exponent))
 
 
-RULES["bias_correction"] = bias_correction
+OPERATORS["backup"].add("bias_correction", bias_correction)

@@ -1,0 +1,167 @@
+"""Names that specifications may use, and how the options of a specification become arguments of a function.
+
+A `Registry` holds functions by name. `bind` checks options against a function's signature and its resolved type
+hints, whether or not its module postpones annotations. The keys of `**options: Unpack[SomeTypedDict]` (PEP 692)
+count as options of the function.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from types import SimpleNamespace
+from typing import Any, TypeVar, Unpack, get_args, get_origin, get_type_hints
+
+from engram.errors import InvalidSpecification, choices
+from engram.specification import Specification, Value, typed, value_text
+
+Entry = TypeVar("Entry", bound=Callable[..., Any])
+Parts = Mapping[str, "Registry[Any]"]
+"""Options that name a part, such as `backup`, and the registry of such parts."""
+
+
+class Registry(dict[str, Entry]):
+    """Functions by name. Looking up an unknown name raises `InvalidSpecification`, which names the nearest.
+
+    Args:
+      kind: the word for an entry in error sentences: `game`, `selection rule`.
+      beside: another registry whose names are taken here too; error sentences list them with these.
+    """
+
+    def __init__(self, kind: str, beside: Mapping[str, Any] | None = None):
+        super().__init__()
+        self.kind = kind
+        self._beside = {} if beside is None else beside
+
+    def __missing__(self, name: str) -> Entry:
+        raise InvalidSpecification(f"no {self.kind} is called {name!r}{choices(name, [*self, *self._beside])}")
+
+    def check(self, name: str) -> None:
+        """Raises `InvalidSpecification` for an unknown name."""
+        _ = self[name]
+
+    def add(self, name: str, entry: Entry) -> Entry:
+        """Gives an entry a name. A file or notebook cell that runs again replaces its own entries.
+
+        Raises:
+          InvalidSpecification: another definition has this name.
+        """
+        taken = self.get(name, self._beside.get(name))
+        if taken is not None and not _same_definition(taken, entry):
+            raise InvalidSpecification(
+                f"there is already a {self.kind} called {name!r}, in {_origin(taken).__module__}; choose another name"
+            )
+        self[name] = entry
+        return entry
+
+    def named(self, name: str) -> Callable[[Entry], Entry]:
+        """Decorator: `add` with this name."""
+        return partial(self.add, name)
+
+
+def _origin(entry: Any) -> Any:
+    """The function or class in the source behind an entry."""
+    return inspect.unwrap(getattr(entry, "function", entry))
+
+
+def _same_definition(one: Any, other: Any) -> bool:
+    """Whether two entries come from one place in the source; its module may have been loaded under two names."""
+    first, second = _origin(one), _origin(other)
+    modules = first.__module__, second.__module__
+    files = [getattr(sys.modules.get(module), "__file__", None) for module in modules]
+    same_source = modules[0] == modules[1] or (files[0] is not None and files[0] == files[1])
+    return same_source and first.__qualname__ == second.__qualname__
+
+
+def defaults_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """Defaults by parameter, of the parameters that have one."""
+    parameters = inspect.signature(function).parameters
+    return {name: one.default for name, one in parameters.items() if one.default is not inspect.Parameter.empty}
+
+
+def about(function: Callable[..., Any]) -> str:
+    """A description for lists: the first line of the docstring, without its full stop."""
+    return (inspect.getdoc(function) or "").partition("\n")[0].removesuffix(".")
+
+
+@lru_cache(maxsize=256)
+def types_of(function: Callable[..., Any]) -> tuple[Mapping[str, Any], bool]:
+    """Types by parameter of a function or class, and whether it accepts any other option as well.
+
+    A parameter has the type `Any` if it has no annotation, or if only type checkers can resolve the annotation.
+    """
+    written = function.func if isinstance(function, partial) else function
+    if inspect.isclass(written):
+        written = written.__init__
+    elif not inspect.isroutine(written):
+        written = type(written).__call__
+    scope = getattr(inspect.unwrap(written), "__globals__", {})
+    types: dict[str, Any] = {}
+    open_ended = False
+    for name, parameter in inspect.signature(function).parameters.items():
+        hint = _resolved(parameter.annotation, scope)
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            if get_origin(hint) is Unpack:
+                types.update(get_type_hints(get_args(hint)[0]))
+            else:
+                open_ended = True
+        elif parameter.kind is not inspect.Parameter.VAR_POSITIONAL:
+            types[name] = hint
+    return types, open_ended
+
+
+def _resolved(annotation: Any, scope: dict[str, Any]) -> Any:
+    if annotation is inspect.Parameter.empty:
+        return Any
+    try:
+        return get_type_hints(SimpleNamespace(__annotations__={"it": annotation}), scope)["it"]
+    except NameError:
+        return Any
+
+
+def bind(
+    function: Callable[..., Any],
+    specification: Specification,
+    parts: Parts | None = None,
+    given: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Arguments of a function by name, from the options of a specification.
+
+    Args:
+      parts: options that name a part; `bind` makes the part.
+      given: arguments that the specification must not set; the function gets those that it takes.
+
+    Raises:
+      InvalidSpecification: an unknown, repeated or missing option, or a value of another type than its parameter's.
+    """
+    signature = inspect.signature(function)
+    types, open_ended = types_of(function)
+    passed = {name: value for name, value in (given or {}).items() if name in types}
+    types = {name: hint for name, hint in types.items() if name not in passed}
+    own = [one for one in signature.parameters.values() if one.name in types]
+    in_order = [one.name for one in own if one.kind is not inspect.Parameter.KEYWORD_ONLY]
+    for name, value in specification.by_name(in_order, None if open_ended else types).items():
+        what = f"{specification.name}: {name}"
+        part = parts.get(name) if parts and value is not None else None
+        passed[name] = typed(what, value, types.get(name, Any)) if part is None else _part(what, value, part, parts)
+    try:
+        signature.bind(**passed)
+    except TypeError as error:
+        raise InvalidSpecification(f"{specification.name}: {error}") from None
+    return passed
+
+
+def call(function: Callable[..., Any], specification: Specification, parts: Parts | None = None, **given: Any) -> Any:
+    """Calls a function with the options of a specification; arguments and errors as in `bind`."""
+    return function(**bind(function, specification, parts, given))
+
+
+def _part(what: str, value: Value, registry: Registry[Any], parts: Parts | None) -> Any:
+    named = Specification(value) if isinstance(value, str) else value
+    if not isinstance(named, Specification):
+        raise InvalidSpecification(f"{what} must be a {registry.kind}, not {value_text(value)}")
+    if named.positional:
+        raise InvalidSpecification(f"{named.name} takes options by name only, as in {named.name}(x=1)")
+    return call(registry[named.name], named, parts)
