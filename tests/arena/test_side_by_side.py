@@ -53,7 +53,7 @@ def remembers(num_leaves=1, own_value=True):
     made = remembering(
         capacity=40, equivalence=30.0, temperature=0.5, features=lambda game: Features(game, 64, embedding_size=3)
     )
-    return replace(knows(num_leaves), extensions=(made,), rollout_share=0.0 if own_value else 1.0)
+    return replace(knows(num_leaves), extensions=(made,), leaf_value="evaluator" if own_value else "rollout")
 
 def knows(num_leaves=1, solver=False):
     return puct(evaluator=Wins(), num_leaves=num_leaves, solver=solver)

@@ -35,12 +35,12 @@ class Embeds:
         return engram.Evaluation(0.01 * stones[:, 0] - 0.5, np.ones((len(states), 7)), stones)
 
 
-def with_embedding(num_leaves, rollout_share=0.0):
+def with_embedding(num_leaves, leaf_value="evaluator"):
     made = remembering(
         capacity=150, equivalence=30.0, temperature=0.5, features=lambda game: Features(game, 64, embedding_size=3)
     )
     base = puct(evaluator=Embeds(), num_leaves=num_leaves)
-    return replace(base, extensions=(made,), rollout_share=rollout_share)
+    return replace(base, extensions=(made,), leaf_value=leaf_value)
 
 
 PRESETS = {
@@ -51,7 +51,7 @@ PRESETS = {
     ),
     "network": with_embedding(1),
     "network, leaves in flight": with_embedding(4),
-    "network for the memory alone": with_embedding(4, rollout_share=1.0),
+    "network for the memory alone": with_embedding(4, leaf_value="rollout"),
 }
 
 

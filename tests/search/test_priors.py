@@ -182,4 +182,4 @@ def test_wrong_priors_are_refused():
         with pytest.raises(InvalidParameter):
             uct_prior(**wrong)
     with pytest.raises(InvalidParameter):
-        Preset(selection=uct().selection, rollout_share=0.5)
+        Preset(selection=uct().selection, leaf_value=0.5)

@@ -240,7 +240,7 @@ def memory_uct(
         return replace(base, extensions=(remembering(**remembered),))
     leaves = search.pop("num_leaves", NETWORK_LEAVES)
     base = uct(exploration=exploration, selection=selection, **search)
-    return comparing(base, network, layer, remembered, rollout_share=1.0, num_leaves=leaves)
+    return comparing(base, network, layer, remembered, leaf_value="rollout", num_leaves=leaves)
 
 
 @register

@@ -26,6 +26,13 @@ PREDICTOR_STRENGTH, PREDICTOR_NODES = 200.0, 100
 """Starting visits of a move predictor's likeliest move, and the number of nodes that it sees."""
 
 
+def _leaf_value(rollout_share: float) -> str | float:
+    """AlphaGo's λ as a preset says it."""
+    if not 0.0 <= rollout_share <= 1.0:
+        raise InvalidParameter(f"rollout_share must be in [0, 1], not {rollout_share!r}")
+    return {0.0: "evaluator", 1.0: "rollout"}.get(rollout_share, float(rollout_share))
+
+
 def _evaluator(evaluator: Any, network: str | None, **options: Any) -> Any:
     """The given evaluator, or that of the named network, or None."""
     if network is None:
@@ -104,7 +111,7 @@ def puct(
         selections.puct(exploration=exploration, first_play_urgency=first_play_urgency, reduction=reduction),
         search,
         evaluator=_evaluator(evaluator, network, backend=backend, symmetry=symmetry, rollouts=network_rollouts),
-        rollout_share=rollout_share,
+        leaf_value=_leaf_value(rollout_share),
     )
 
 
@@ -182,8 +189,8 @@ def rave(
 def _seeded(selection: Operator, evaluator: Any, network: str | None, search: SearchOptions, **priors: Any) -> Preset:
     """A search whose evaluator gives priors, and whose leaves are valued by rollouts."""
     evaluator = _evaluator(evaluator, network)
-    share = 0.0 if evaluator is None else 1.0
-    return Preset.assemble(selection, search, evaluator=evaluator, rollout_share=share, **priors)
+    value = "evaluator" if evaluator is None else "rollout"
+    return Preset.assemble(selection, search, evaluator=evaluator, leaf_value=value, **priors)
 
 
 @register

@@ -112,7 +112,7 @@ def coulom(tree, node, mean, parameters):
     best = first
     for child in range(first, first + np.uint64(parent.num_visited)):
         if nodes[child].visit_count > nodes[best].visit_count:
-            best = child
+            best = np.uint64(child)
     visits = np.float64(nodes[best].visit_count)
     points = parameters.points
     pull = max(1.0, np.float64(parent.visit_count) / (parameters.growth * points))

@@ -54,8 +54,8 @@ class Preset:
         with the game's record; it may use the state up.
       evaluator: answers batches of leaves instead; a function of the game and of the leaves that wait together at
         most makes one for each search.
-      rollout_share: in [0, 1], of a rollout (or `evaluation`) in a leaf's value beside the evaluator's; 1: the
-        evaluator gives priors, and embeddings where a memory wants them, and its values are not used.
+      leaf_value: source of a leaf's value beside an evaluator: `evaluator`; `rollout` (or `evaluation`), and then
+        the evaluator gives priors and embeddings alone; or the share of a rollout in a mean of both, between 0 and 1.
       prior: a function `(state, actions, count, weights) -> 0`, compiled with the game's record, that writes a
         weight ≥ 0 for each of `count` legal actions: `weights[actions[k]] = …`; or `game`: the game's own; or None.
       first_nodes: only so many nodes of a search, the first, are given priors; None: all.
@@ -76,7 +76,7 @@ class Preset:
     rollout: str = "uniform"
     evaluation: Callable[..., float] | None = None
     evaluator: Evaluator | Callable[[Game, int], Evaluator] | None = None
-    rollout_share: float = 0.0
+    leaf_value: str | float = "evaluator"
     prior: Callable[..., int] | str | None = None
     first_nodes: int | None = None
     extensions: tuple[Maker, ...] = ()
@@ -101,7 +101,7 @@ class Preset:
         check_whole("threads", self.threads, 1, 256)
         if self.parallel not in ("tree", "root"):
             raise InvalidParameter(f"parallel is 'tree' or 'root', not {self.parallel!r}")
-        if self.evaluation is not None and self.evaluator is not None and self.rollout_share == 0.0:
+        if self.evaluation is not None and self.evaluator is not None and self.leaf_value == "evaluator":
             raise InvalidParameter("a search takes an evaluation or an evaluator, not both")
         if self.evaluator is not None and not callable(getattr(self.evaluator, "evaluate", self.evaluator)):
             raise InvalidParameter(
@@ -109,11 +109,12 @@ class Preset:
             )
         if self.evaluator is not None and self.expansion != Expansion():
             raise InvalidParameter("with an evaluator a leaf gets children when its value comes: leave expansion out")
-        if not 0.0 <= self.rollout_share <= 1.0:
-            raise InvalidParameter(f"rollout_share must be in [0, 1], not {self.rollout_share!r}")
-        if self.rollout_share > 0.0 and self.evaluator is None:
-            raise InvalidParameter("rollout_share is for an evaluator, and there is none")
-        if self.rollout == "heavy" and self.evaluator is not None and self.rollout_share == 0.0:
+        share = isinstance(self.leaf_value, float) and 0.0 < self.leaf_value < 1.0
+        if not share and self.leaf_value not in ("evaluator", "rollout"):
+            raise InvalidParameter(f"leaf_value is 'evaluator', 'rollout' or a share between, not {self.leaf_value!r}")
+        if self.leaf_value != "evaluator" and self.evaluator is None:
+            raise InvalidParameter("a rollout_share or leaf_value needs an evaluator, and there is none")
+        if self.rollout == "heavy" and self.evaluator is not None and self.leaf_value == "evaluator":
             raise InvalidParameter(
                 "the evaluator values every leaf: a heavy rollout needs a rollout_share, such as 0.5"
             )

@@ -212,7 +212,7 @@ def statistics(tree, nodes, child, sign):
 def compact_subtree(old, child, new):
     """Copies the subtree under `child` to the start of `new`; returns its number of nodes. O(nodes copied)."""
     new[0] = old[child]
-    count = 1
+    count = np.int64(1)
     at = 0
     while at < count:
         first = new[at].first_child
@@ -247,7 +247,7 @@ def subtree_size(nodes, child):
     stack = np.empty(1024, np.int64)
     stack[0] = child
     depth = 1
-    count = 1
+    count = np.int64(1)
     while depth > 0:
         depth -= 1
         node = stack[depth]

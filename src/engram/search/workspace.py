@@ -313,7 +313,7 @@ class Workspace:
             try:
                 states = self._waiting_states(count)
                 assert self.evaluator is not None
-                valued = self.preset.rollout_share < 1.0
+                valued = self.preset.leaf_value != "rollout"
                 answer = checked(
                     self.evaluator.evaluate(states), count, self.game.num_actions,
                     valued=valued, embedding_size=self.assembly.embedding_size,
@@ -376,11 +376,11 @@ class Workspace:
         program["evaluation"] = self._evaluation.address if self._evaluation else address
         program["evaluation_writes"] = writes and address != 0
         program["waits"] = 0 if preset.evaluator is None else self._waits()
-        program["rollout_share"] = preset.rollout_share
+        program["rollout_share"] = preset.leaf_value if isinstance(preset.leaf_value, float) else 0.0
         program["prior"] = self._prior.address if self._prior else game.address("prior") if preset.prior else 0
         program["expand_after"] = preset.expansion.after
         program["expand_all"] = preset.expansion.all_children
-        program["sorted_children"] = preset.evaluator is not None and preset.rollout_share < 1.0
+        program["sorted_children"] = preset.evaluator is not None and preset.leaf_value != "rollout"
         return program
 
     def _suspects(self) -> str:
@@ -391,7 +391,8 @@ class Workspace:
 
     def _waits(self) -> int:
         # Where only the first nodes have priors, the evaluator rests after them, unless a memory wants its embedding.
-        return WAITS_FOR_PRIORS if self.preset.rollout_share == 1.0 and not self.assembly.embedding_size else WAITS
+        rests = self.preset.leaf_value == "rollout" and not self.assembly.embedding_size
+        return WAITS_FOR_PRIORS if rests else WAITS
 
     def _compiled_function(
         self, function: Callable[..., Any] | None, returns: Any, more: tuple[Any, ...]

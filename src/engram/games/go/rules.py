@@ -165,7 +165,7 @@ def canonical_hash(state):
                 point = (row + 1) * (width + 1) + column + 1
                 kind = np.int64(state.chain[np.uint64(point)]) & 3
                 if np.uint64(point) == state.ko:
-                    kind = 3
+                    kind = np.int64(3)
                 if kind != 0:
                     code ^= cell_word(image(symmetry, row, column, width, width), kind)
         lowest = min(lowest, code)

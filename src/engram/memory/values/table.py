@@ -79,10 +79,10 @@ def enter(table, key):
             return np.int64(slot)
         if entries[slot].key == np.uint64(0):
             table.size += 1
-            least = slot
+            least = np.uint64(slot)
             break
         if entries[slot].visit_count < entries[least].visit_count:
-            least = slot
+            least = np.uint64(slot)
     entry = entries[least]
     if entry.key != np.uint64(0):
         table.num_replaced += 1

@@ -151,7 +151,7 @@ def ucb1_memory(tree, node, rng, parameters):
         if bound > highest:
             highest = bound
             best = entering(child)
-            alike = 1
+            alike = np.int64(1)
         elif bound == highest and alike > 0:
             alike += 1
             if np.int64(random_below(rng, alike)) == 0:

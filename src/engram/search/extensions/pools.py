@@ -36,7 +36,7 @@ def join(rows, table, index, key):
             return
         place += 1
         if place == capacity:
-            place = 0
+            place = np.int64(0)
 
 
 @compiled

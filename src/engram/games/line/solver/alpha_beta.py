@@ -238,7 +238,7 @@ def _begin(board, search, me, mask):
     if has_run(board, me ^ mask):
         low = high = -((remaining + 2) // 2)
     elif remaining == 0:
-        low = high = 0
+        low = high = np.int64(0)
     elif winning_cells(board, me) & playable(board, mask):
         low = high = (remaining + 1) // 2
     search.low = low
