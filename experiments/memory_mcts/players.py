@@ -20,5 +20,5 @@ def memory_prior(
     """
     base = uct_prior(network=network, rollout="heavy", num_leaves=num_leaves)
     if layer == "hand-made":
-        return replace(base, memory=remembering(**remembered))
+        return replace(base, extensions=(remembering(**remembered),))
     return comparing(base, network, layer, remembered)

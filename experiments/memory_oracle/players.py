@@ -15,13 +15,13 @@ from numba import carray
 
 from engram import Evaluation
 from engram.arena.opponents import line_parameters
-from engram.games.game import Game
+from engram.games.game import Game, game_dtype
 from engram.games.line.one_word import line
 from engram.games.line.solver.solver import Solver
 from engram.memory.arithmetic import floats_at
 from engram.memory.features import Features, features_dtype, write_features
 from engram.memory.layout import entries_of, store_dtype
-from engram.memory.similar_positions import as_table, back_up_memory, game_dtype, known_row
+from engram.memory.similar_positions import ADVICE, LINK, back_up_memory, link_dtype, linked_row
 from engram.memory.store import add, query
 from engram.native.intrinsics import call, pointer_at, record_at
 from engram.native.jit import compiled
@@ -30,10 +30,11 @@ from engram.presets.memory import remembering
 from engram.rng import derive_seed
 from engram.search.backup import average
 from engram.search.evaluation import Evaluator
-from engram.search.operators import NO_RECORD, Parameter, recall, remember
-from engram.search.preset import Memory, Preset
+from engram.search.extension import Extension
+from engram.search.operators import Column, Parameter, Record, advice_dtype, after_backup, column_of, on_leaf
+from engram.search.preset import Preset
 from engram.search.selection import ucb1
-from engram.search.tree import memory_of
+from engram.search.tree import Advice
 
 OWN, SIBLINGS, BLURRED = "own", "siblings", "blurred"
 KINDS = (OWN, SIBLINGS, BLURRED)
@@ -79,20 +80,26 @@ def _uniform(words: np.ndarray) -> np.ndarray:
 
 @compiled
 def _note(parameters, node, answer, truth):
-    """Writes the answer and V* of one of the first `num_notes` nodes into `notes`, (num_notes, 2): to be judged by."""
-    if node < parameters.num_notes:
+    """Writes the answer and V* of a node into its row of `notes`, (nodes, 2) laid flat, if there is one."""
+    if 2 * node < parameters.notes_size:
         row = carray(pointer_at(parameters.notes + 16 * node, np.float64), (2,))
         row[0] = answer
         row[1] = truth
 
 
-@recall(
+truth_dtype = np.dtype([("value", np.float64), ("error", np.float64)])  # V* and the position's own error
+TRUTH = Column(truth_dtype, "truth")
+NO_NOTES = np.zeros(0)
+
+
+@on_leaf(
+    advice=ADVICE,
+    truth=TRUTH,
     sigma=Parameter(0.0, 0.0, 10.0),
     kind=Parameter(0.0, 0.0, 2.0),
     count=Parameter(10.0, 1.0, 1e9),
     decay=Parameter(2.0, 1.0, 1e12),
-    notes=NO_RECORD,
-    num_notes=Parameter(0.0, 0.0, 1e9),
+    notes=Record(np.dtype(np.float64)),
 )
 def say_truth(tree, path, depth, state, embedding, parameters):
     """Takes what the spoilt truth says of the leaf up the path, as a memory takes its answer (eq. 9).
@@ -100,49 +107,45 @@ def say_truth(tree, path, depth, state, embedding, parameters):
     Args:
       sigma, kind: of the error (0: each position's own; 1: one for all children of a node; 2: the answer is that of
         the parent, one for all its children). count: N_M. decay: η a ply.
-      notes, num_notes: see `_note`.
+      notes: see `_note`.
     """
     known = carray(path, (depth + 1,))
-    column = memory_of(tree)
+    column = column_of(tree, parameters.advice, advice_dtype)
+    truths = column_of(tree, parameters.truth, truth_dtype)
     given = floats_at(embedding, 2)
-    leaf = column[np.int64(known[depth])]
-    leaf.entry = np.int32(np.int64(given[0]) + 2)
-    leaf.generation = np.uint32(np.int64((np.float64(given[1]) + 10.0) / 1e-4))
-    value, source = np.float64(given[0]), leaf
+    leaf = truths[np.int64(known[depth])]
+    leaf.value = np.float64(given[0])
+    leaf.error = np.float64(given[1])
+    value, source = leaf.value, leaf
     if depth > 0 and parameters.kind != 0.0:
-        source = column[np.int64(known[depth - 1])]
+        source = truths[np.int64(known[depth - 1])]
         if parameters.kind == 2.0:
-            value = np.float64(source.entry) - 2.0
-    value += parameters.sigma * (np.float64(source.generation) * 1e-4 - 10.0)
+            value = source.value
+    value += parameters.sigma * source.error
     value = min(1.0, max(-1.0, value))
     _note(parameters, np.int64(known[depth]), value, np.float64(given[0]))
     back_up_memory(column, known, depth, value, parameters.count, parameters.decay)
     return 0
 
 
-@remember()
-def nothing(tree, path, depth, value, parameters):
-    """This memory learns nothing: it knows."""
-    return 0
-
-
-@recall(
-    store=NO_RECORD,
-    features=NO_RECORD,
-    game=NO_RECORD,
+@on_leaf(
+    advice=ADVICE,
+    link=LINK,
+    store=Record(store_dtype),
+    features=Record(features_dtype),
+    game=Record(game_dtype),
     num_neighbours=50.0,
     temperature=0.1,
     exact=1.0,
-    notes=NO_RECORD,
-    num_notes=Parameter(0.0, 0.0, 1e9),
+    notes=Record(np.dtype(np.float64)),
 )
 def say_neighbours(tree, path, depth, state, embedding, parameters):
-    """As `recall_leaf` with η = 2; with `exact` what is stored is worth V* and not the mean of its returns."""
+    """As `ask_about_leaf` with η = 2; with `exact` what is stored is worth V* and not the mean of its returns."""
     store = record_at(parameters.store, store_dtype)
     features = record_at(parameters.features, features_dtype)
     game = record_at(parameters.game, game_dtype)
     known = carray(path, (depth + 1,))
-    column = memory_of(tree)
+    column = column_of(tree, parameters.advice, advice_dtype)
     truth = np.float64(floats_at(embedding, 2)[0])
     asked = floats_at(store.query_features, store.dimension)
     if write_features(features, state, embedding + 8, asked) < 0:  # a network's numbers stand behind the two
@@ -154,20 +157,20 @@ def say_neighbours(tree, path, depth, state, embedding, parameters):
     entry = entries_of(store)[row]
     if parameters.exact != 0.0:
         entry.value = truth
-    leaf = column[np.int64(known[depth])]
-    leaf.entry = np.int32(row + 1)
-    leaf.generation = entry.generation
+    link = column_of(tree, parameters.link, link_dtype)[np.int64(known[depth])]
+    link.entry = np.int32(row + 1)
+    link.generation = entry.generation
     return 0
 
 
-@remember(store=NO_RECORD)
-def count_path(tree, path, depth, value, parameters):
+@after_backup(link=LINK, store=Record(store_dtype))
+def count_path(tree, path, depth, value, moves, parameters):
     """Every entry of the path has one more return, and is worth what it was."""
     store = record_at(parameters.store, store_dtype)
     known = carray(path, (depth + 1,))
     entries = entries_of(store)
     for at in range(depth + 1):
-        row = known_row(entries, memory_of(tree)[np.int64(known[at])])
+        row = linked_row(store, column_of(tree, parameters.link, link_dtype)[np.int64(known[at])])
         if row >= 0:
             entries[row].visit_count += 1.0
     return 0
@@ -179,7 +182,7 @@ def remembering_truth(
     network: str | None = None,
     equivalence: float = 3.0,
     temperature: float = 0.1,
-    notes: np.ndarray = NO_RECORD,
+    notes: np.ndarray = NO_NOTES,
 ) -> Preset:
     """`memory_uct` whose entries are worth V*: what its features alone would allow.
 
@@ -194,31 +197,32 @@ def remembering_truth(
     def features(game: Game) -> Features:
         return Features(game) if named is None else Features(game, embedding_size=size, embedding_name=named.identity)
 
-    def make(game: Game) -> Memory:
+    def make(game: Game) -> Extension:
         base = remembering(equivalence=equivalence, temperature=temperature, features=features)(game)
+        columns = {"advice": base.advice.column, "link": base.after_backup.values["link"]}
         ask = say_neighbours(
-            store=base.store.handle, features=base.features.handle, game=as_table(game.address("hash")),
-            temperature=temperature, exact=int(exact), notes=notes, num_notes=len(notes) if notes.ndim == 2 else 0,
+            **columns, store=base.store.header, features=base.features.header, game=game.record(),
+            temperature=temperature, exact=int(exact), notes=notes.reshape(-1),
         )  # fmt: skip
-        keep = count_path(store=base.store.handle) if exact else base.remember
-        return replace(base, recall=ask, remember=keep, another=lambda: make(game), kept=None)
+        keep = count_path(link=columns["link"], store=base.store.header) if exact else base.after_backup
+        return replace(base, on_leaf=ask, after_backup=keep, fork=lambda: make(game), persistence=None)
 
     return _searching(make, network=None if named is None else replace(named, embedding=layer))
 
 
-def _searching(memory: Any, seed: int = 0, network: NamedNetwork | None = None) -> Preset:
+def _searching(extension: Any, seed: int = 0, network: NamedNetwork | None = None) -> Preset:
     return Preset(
         selection=ucb1(),
         backup=average(),
         evaluator=lambda game, batch: Exact(game, derive_seed(seed, "errors") >> 1, network and network(game, batch)),
-        rollout_share=1.0,
-        memory=memory,
+        leaf_value="rollout",
+        extensions=(extension,),
     )
 
 
 def knowing(
     *, kind: str = OWN, sigma: float = 0.0, equivalence: float = 3.0, count: float = 10.0, decay: float = 2.0,
-    seed: int = 0, notes: np.ndarray = NO_RECORD,
+    seed: int = 0, notes: np.ndarray = NO_NOTES,
 ) -> Preset:  # fmt: skip
     """`uct` with such a memory; `equivalence=0` is the search without it.
 
@@ -232,7 +236,7 @@ def knowing(
         kind=KINDS.index(kind),
         count=count,
         decay=decay,
-        notes=notes,
-        num_notes=len(notes) if notes.ndim == 2 else 0,
+        notes=notes.reshape(-1),
     )
-    return _searching(Memory(recall=operator, remember=nothing(), equivalence=equivalence), seed)
+    truthful = Extension("the truth", on_leaf=operator, advice=Advice(ADVICE, equivalence), embedding_size=2)
+    return _searching(truthful, seed)
