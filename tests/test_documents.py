@@ -69,6 +69,14 @@ def test_examples_are_short_and_play(name, tmp_path):
     assert result.wins >= 8
 
 
+def test_the_map_names_every_file_once_and_no_other():
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    named = re.findall(r"^- `([\w/]+\.py)` \S", text, re.MULTILINE)
+    source = ROOT / "src" / "engram"
+    files = {str(file.relative_to(source)) for file in source.rglob("*.py") if not file.name.startswith("__")}
+    assert sorted(named) == sorted(files)
+
+
 def test_the_front_door_has_the_names_it_promises():
     assert set(engram.__all__) == {
         "EngramError", "Evaluation", "Extension", "Game", "Limit", "Lockstep", "PythonGame", "Search", "check_game",
