@@ -206,7 +206,7 @@ def _check_threads(game: Game, preset: Preset, assembly: Assembly) -> None:
         raise InvalidParameter("an evaluator is asked by one thread: use num_leaves, or games in lockstep")
     for extension in assembly.extensions:
         if extension.threads == "none" or (extension.store is not None and extension.fork is None):
-            raise InvalidParameter(f"{extension.name} is written to by one thread: leave out either the extension or threads")
+            raise InvalidParameter(f"{extension.name} is written to by one thread: leave it or threads out")
     if preset.parallel == "root":
         return
     parts = [part for rule in (preset.selection, assembly.backup) for part in rule.parts]

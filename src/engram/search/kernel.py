@@ -85,7 +85,7 @@ def finish(program, slot, status):
 
 @compiled(inline=True)
 def begin(program, slot, tree):
-    """Copies the root's state into the slot; with `expand_all` replays the path to the node that enters its children."""
+    """Copies the root's state into the slot; with `expand_all` replays the path to the node to fill."""
     # With an evaluator the leaf gets its children when its value arrives, and needs their room by then.
     if is_waiting(program, slot) and tree.capacity < tree.max_nodes and not has_room(program, tree):
         return GROW

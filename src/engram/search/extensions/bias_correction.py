@@ -37,7 +37,7 @@ error_dtype = np.dtype(
 
 
 def _rebase(rows: np.ndarray, moved: bool) -> None:
-    """Before a move of the root: subtracts all nodes' parts from the sums, and copies each bucket's sums to all its nodes,
+    """Before a move of the root: subtracts all nodes' parts from the sums, and copies a bucket's sums to all its nodes,
     so that any can be its home. After it: sets new homes, and adds the kept nodes' parts.
     """
     homes = rows["home"]
@@ -98,8 +98,8 @@ def corrected(tree, node, mean, parameters):
 
         V(s) = (k·(v_0 - λ·B) + Σ n_i·V_i) / (k + Σ n_i),   B = Σ_b w·(v_0 - Σ n_i·V_i / Σ n_i) / Σ_b w,   w = (Σ n_i)^α
 
-    B, the bias of the node's bucket, sums over all its nodes with children, each at its last update. k is the number of
-    the node's own evaluations (usually one: the rollout's or the network's), v_0 their mean. v_0 - λ·B stays in [-1, 1].
+    B, the bias of the node's bucket, sums over all its nodes with children, each at its last update. k counts the
+    node's evaluations (usually one: the rollout's or the network's), v_0 is their mean. v_0 - λ·B stays in [-1, 1].
 
     Args:
       strength: λ in [0, 1]. exponent: α in [0, 1].

@@ -181,7 +181,7 @@ class _Persistence:
         counts = entries["count"]
         sound = (np.abs(entries["advantage"]) <= 2.0 + 1e-6) & (counts >= 0.0) & (counts <= MAX_NUMBER)
         if entries.shape != self.entries.shape or not sound.all():
-            raise InvalidFile(f"{path} is damaged or of another game: its memory of moves has other entries or values out of range")
+            raise InvalidFile(f"{path} is damaged or of another game: its memory of moves is out of range")
         self.entries[:] = entries
 
 
