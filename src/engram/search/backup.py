@@ -1,11 +1,11 @@
-"""Backup: how a leaf's value changes the nodes on the path to it (trace × step × mix: docs/methods/backup.md).
+"""Backup: how a leaf's value updates the nodes on its path (trace × step × mix: docs/methods/backup.md).
 
-With s_0 … s_h the path, R the leaf's value, everything for player 0 (so that no sign appears) and all
-values those before this simulation's updates, from i = h down to 0:
+The path is s_0 … s_h and R the leaf's value. All values are for player 0 and from before this simulation. From i = h
+down to 0:
 
     G_h = R,  G_i = γ·[λ·G_{i+1} + (1-λ)·B_i]                       (trace)
     mean(s_i) += α_n·(G_i - mean(s_i)),  n = visits with this one   (step)
-    V(s_i) = mix(s_i, mean(s_i)), or the mean where there is no mix (mix)
+    V(s_i) = mix(s_i, mean(s_i)), or the mean without a mix       (mix)
 
 B_i is V(s_{i+1}) (bootstrap 0, the child taken) or the value of the best visited child of s_i for the
 player to move there (bootstrap 1).
@@ -28,24 +28,24 @@ from engram.search.schedules import Constant, DebiasedSteps, ExpIntegral, Schedu
 from engram.search.threads import count_visit, move_first, move_own, move_value
 from engram.search.tree import PROVEN, nodes_of, own_of, sign_of
 
-_FAR = 4.0  # farther than any two values
+_FAR = 4.0  # exceeds the difference of any two values
 
 
 @compiled(inline=True)
 def best_child_value(nodes, node, taken, taken_before):
-    """Value for player 0 of the best child of `node` that was visited before this simulation; nan if none was.
+    """Value for player 0 of the best child of `node` visited before this simulation; nan if there is none.
 
-    The child taken counts with its value `taken_before`, nan if it is new.
+    The child taken counts with its earlier value `taken_before`, nan if it is new.
     """
     parent = nodes[node]
     sign = sign_of(parent)
-    # Those that do not count are put below all others by arithmetic: of conditions the compiler makes branches, which
-    # nobody could predict. The child taken comes last, with its value before.
+    # Arithmetic puts excluded children below all others, because a branch here would be unpredictable. The child taken
+    # comes last, with its earlier value.
     best = -_FAR
     first = np.uint64(parent.first_child)
     for child in range(first, first + np.uint64(parent.num_visited)):
-        left_out = (nodes[child].visit_count == 0) | (child == np.uint64(taken))
-        value = sign * nodes[child].value - _FAR * np.float64(left_out)
+        excluded = (nodes[child].visit_count == 0) | (child == np.uint64(taken))
+        value = sign * nodes[child].value - _FAR * np.float64(excluded)
         best = value if value > best else best
     value = sign * taken_before
     best = value if value > best else best
@@ -54,15 +54,15 @@ def best_child_value(nodes, node, taken, taken_before):
 
 @compiled
 def _add_shared(tree, index, target, step, visits, is_leaf, parameters):
-    """The step of a node that other threads change as well: each value in one exchange, none lost."""
+    """Updates a node that other threads update too: one atomic exchange for each value."""
     if tree.own == 0:
         move_value(tree, index, target, step)
         return
     move_own(tree, index, target, step)
     if is_leaf:
         move_first(tree, index, target, 1.0 / np.float64(visits))
-    mixed = (address_of(tree), index, own_of(tree)[index].mean, parameters.mix_parameters)
-    nodes_of(tree)[index].value = call_float(parameters.mix, mixed)
+    arguments = (address_of(tree), index, own_of(tree)[index].mean, parameters.mix_parameters)
+    nodes_of(tree)[index].value = call_float(parameters.mix, arguments)
 
 
 def _first_step_is_whole(values: dict[str, Any]) -> None:
@@ -70,7 +70,7 @@ def _first_step_is_whole(values: dict[str, Any]) -> None:
     if not isinstance(steps, np.ndarray) or not len(steps):
         return
     if abs(steps[0] - 1.0) > 1e-9 or steps.min() < 0.0 or steps.max() > 1.0 + 1e-9:
-        raise InvalidParameter("a table of steps begins with 1, the first return's, and all are in [0, 1]")
+        raise InvalidParameter("a table of steps must begin with 1 and stay in [0, 1]")
 
 
 @backup(
@@ -84,15 +84,15 @@ def _first_step_is_whole(values: dict[str, Any]) -> None:
     mix=None,
 )
 def trace_step_mix(tree, path, depth, value, parameters):
-    """The whole family in one operator; `average`, `erwa` and `td` give it its numbers.
+    """The whole family in one operator; rules such as `average`, `erwa` and `td` set its parameters.
 
     Args:
       discount: γ in [0, 1] a ply.
       trace_decay: λ in [0, 1].
       bootstrap: 0 the child taken, 1 the best visited child.
       min_step: floor of α.
-      steps: α_1 = 1, α_2, …, each in [0, 1]; the last holds for ever; empty: α_n = 1/n.
-      mix: an operator of kind `mix`, or None; it needs a tree with the column of own means.
+      steps: α_1 = 1, α_2, …, each in [0, 1]; the last one repeats; empty: α_n = 1/n.
+      mix: an operator of kind `mix`, or None; it needs the column `OWN`.
 
     A node entered for the first time has no earlier value: the bootstrap from it is the return itself.
 
@@ -107,7 +107,7 @@ def trace_step_mix(tree, path, depth, value, parameters):
     floor = parameters.min_step
     num_steps = parameters.steps_size
     steps = table_at(parameters.steps, num_steps)
-    mixes = tree.own != 0
+    has_mix = tree.own != 0
     shared = tree.shared != 0
     target = value
     child_before = math.nan
@@ -117,8 +117,8 @@ def trace_step_mix(tree, path, depth, value, parameters):
         if at < depth:
             bootstrap = target
             if bootstraps:
-                known = best_child_value(nodes, index, path[at + 1], child_before) if best else child_before
-                bootstrap = target if math.isnan(known) else known
+                estimate = best_child_value(nodes, index, path[at + 1], child_before) if best else child_before
+                bootstrap = target if math.isnan(estimate) else estimate
             target = discount * (decay * target + (1.0 - decay) * bootstrap)
         visits = count_visit(tree, np.int64(index)) if shared else np.int64(node.visit_count) + 1
         step = 1.0 / np.float64(visits) if num_steps == 0 else steps[min(visits, num_steps) - 1]
@@ -129,16 +129,16 @@ def trace_step_mix(tree, path, depth, value, parameters):
             _add_shared(tree, np.int64(index), target, step, visits, at == depth, parameters)
             continue
         node.visit_count = np.uint32(visits)
-        if not mixes:
+        if not has_mix:
             node.value = before + step * (target - before) if visits > 1 else target
         elif not node.flags & PROVEN:
             own = own_of(tree)[index]
             own.mean = own.mean + step * (target - own.mean) if visits > 1 else target
             if at == depth:
-                # Until it has children a node's visits are its own evaluations; `first` is their mean.
+                # Every visit of a node without children is an evaluation of its own; `first` is their mean.
                 own.first = own.first + (target - own.first) / np.float64(visits) if visits > 1 else target
-            mixed = (address_of(tree), np.int64(index), own.mean, parameters.mix_parameters)
-            node.value = call_float(parameters.mix, mixed)
+            arguments = (address_of(tree), np.int64(index), own.mean, parameters.mix_parameters)
+            node.value = call_float(parameters.mix, arguments)
     return 0
 
 
@@ -152,7 +152,7 @@ def erwa(step: float = 0.1, debiased: bool = False) -> Operator:
 
     Args:
       step: α in (0, 1].
-      debiased: α_n = α/(1 - (1-α)^n) instead, the one that is a Monotone rule; needs α < 1.
+      debiased: α_n = α/(1 - (1-α)^n) instead, which is a Monotone rule; needs α < 1.
     """
     if not 0.0 < step <= 1.0 or (debiased and step == 1.0):
         raise InvalidParameter(f"erwa: step must be in (0, 1{')' if debiased else ']'}, not {step}")
@@ -163,10 +163,10 @@ def feedback(profile: int = 1, pieces: int = 8, growth: float = 2.0, budget: int
     """Feedback adjustment F1 … F4: weights of returns that rise in a staircase over the budget.
 
     Args:
-      profile: 1 linear, 2 exponential on equal pieces; 3 linear, 4 exponential on pieces that widen.
+      profile: 1 linear, 2 exponential, on equal pieces; 3 linear, 4 exponential, on widening pieces.
       pieces, growth, budget: see `Staircase`.
 
-    Source: Xie and Liu 2009; pieces and growth are ours.
+    Source: Xie and Liu 2009, which leaves pieces and growth open.
     """
     if profile not in (1, 2, 3, 4):
         raise InvalidParameter(f"feedback: profile is 1, 2, 3 or 4, not {profile}")
@@ -192,14 +192,14 @@ def monotone(knots: Sequence[float] | float = 0.0, budget: int | None = None) ->
 def softmax(
     knots: Sequence[float] | float | None = None, temperature: float | None = None, budget: int | None = None
 ) -> Operator:
-    """Softmax MCTS: each node is worth the soft maximum of its children, with a temperature that grows with its visits.
+    """Softmax MCTS: a node's value is the soft maximum of its children; the temperature grows with its visits.
 
     Args:
       knots: values of h; τ = ∫₀ᵘ e^{h(s)} ds, u = N(s)/B. Default a single 0: τ = u.
       temperature: a constant τ ≥ 0 instead.
       budget: B; default the search's own number of simulations.
 
-    Source: the same, §3.2.
+    Source: as for `monotone`, §3.2.
     """
     if knots is not None and temperature is not None:
         raise InvalidParameter("softmax takes knots or a temperature, not both")
@@ -250,7 +250,7 @@ def td(trace_decay: float = 0.9, discount: float = 0.9, min_step: float = 0.005,
 
 
 def td_ucb(min_step: float = 0.005) -> Operator:
-    """One target, the leaf's value, to all nodes of the path, with α_n = max(1/n, floor): TD-UCT without its trace.
+    """TD-UCT without its trace: the leaf's value is the target of every node of the path, with α_n = max(1/n, floor).
 
     Args:
       min_step: floor of α in [0, 1].

@@ -17,10 +17,10 @@ class Change:
     """One move in two trees.
 
     Attributes:
-      line: the moves that lead to it, itself last.
+      line: the moves from the root, this one last.
       visits_before, visits_after: simulations through it.
-      value_before, value_after: in [-1, 1] for the player who makes the move; None where nobody has.
-      share_change: change of its part of its position's visits, in [-1, 1].
+      value_before, value_after: in [-1, 1] for the player of the move; None without visits.
+      share_change: change of its share of its position's visits, in [-1, 1].
     """
 
     line: tuple[str, ...]
@@ -32,9 +32,10 @@ class Change:
 
     @property
     def value_change(self) -> float | None:
-        """Value after less value before; None where one is missing."""
-        both = self.value_before is not None and self.value_after is not None
-        return self.value_after - self.value_before if both else None  # type: ignore[operator]
+        """`value_after` less `value_before`; None if either is None."""
+        if self.value_before is None or self.value_after is None:
+            return None
+        return self.value_after - self.value_before
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for programs."""
@@ -46,9 +47,9 @@ def compare(before: SavedTree, after: SavedTree, *, depth: int = 4) -> list[list
 
     Args:
       before, after: trees of one game from one position.
-      depth: positions looked at, ≥ 1; the first is the root.
+      depth: number of positions, ≥ 1; the first is the root.
 
-    Returns lists ordered by the visits in `after`. A line ends where nobody has been in either tree.
+    Returns lists ordered by the visits in `after`. A line ends where neither tree has visits.
 
     Raises:
       InvalidFile: the trees are of different games or positions.
@@ -59,9 +60,9 @@ def compare(before: SavedTree, after: SavedTree, *, depth: int = 4) -> list[list
         raise InvalidFile("the trees grow from different positions: they cannot be compared")
     levels: list[list[Change]] = []
     line: tuple[str, ...] = ()
-    here: tuple[int | None, int | None] = (0, 0)
+    pair: tuple[int | None, int | None] = (0, 0)
     while len(levels) < depth:
-        moves = [_moves(tree, node) for tree, node in zip((before, after), here, strict=True)]
+        moves = [_moves(tree, node) for tree, node in zip((before, after), pair, strict=True)]
         if not any(moves):
             break
         totals = [max(1, sum(visits for _, visits, _ in level.values())) for level in moves]
@@ -72,15 +73,15 @@ def compare(before: SavedTree, after: SavedTree, *, depth: int = 4) -> list[list
             changes.append(Change((*line, after.action_names[action]), old, new, value_before, value_after, share))
         changes.sort(key=lambda change: (-change.visits_after, -change.visits_before, change.line))
         levels.append(changes)
-        followed = moves[1] or moves[0]
-        best = max(followed, key=lambda action: followed[action][1])
-        here = (moves[0].get(best, (None,))[0], moves[1].get(best, (None,))[0])
+        main = moves[1] or moves[0]
+        best = max(main, key=lambda action: main[action][1])
+        pair = (moves[0].get(best, (None,))[0], moves[1].get(best, (None,))[0])
         line = (*line, after.action_names[best])
     return levels
 
 
 def _moves(tree: SavedTree, node: int | None) -> dict[int, tuple[int, int, float | None]]:
-    """Of each visited child by action: its node, visits, and value for the player who moves there."""
+    """Each visited child by action: its node, visits and value for the player to move."""
     if node is None:
         return {}
     parent = tree.nodes[node]

@@ -1,4 +1,4 @@
-"""Decision: which move is played after a search, from the statistics of the root's children."""
+"""Decision: chooses the move to play from the statistics of the root's children."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEAST_SHARE = 0.15
 def interval(value: np.ndarray, visits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """95 % interval of values in [-1, 1] after so many visits: Wilson's, on p = (value + 1)/2.
 
-    Exact in spirit for wins and losses; with draws or heuristic values in between it is wider than needed.
+    It suits wins and losses; for draws and heuristic values in between it is wider than necessary.
     """
     low, high = wilson(np.clip((value + 1.0) / 2.0, 0.0, 1.0), visits)
     return 2 * low - 1, 2 * high - 1
@@ -40,9 +40,9 @@ def highest_lower_bound(value: np.ndarray, visits: np.ndarray) -> int:
 def lower_confidence_bound(value: np.ndarray, visits: np.ndarray) -> int:
     """`lcb`: as `secure`, among moves with at least 15 % of the most visits.
 
-    The bound of a move that was hardly looked at means little, however high it is.
+    The bound of a move with few visits means little, however high it is.
 
-    Source: KataGo, which takes the same share; its bound is that of a normal mean, ours is Wilson's.
+    Source: KataGo, with the same share. Deviation: Wilson's bound, where KataGo takes that of a normal mean.
     """
     low, _ = interval(value, visits)
     enough = (visits > 0) & (visits >= LEAST_SHARE * visits.max())
@@ -56,18 +56,18 @@ DECISIONS.add("robust", most_visited)
 DECISIONS.add("max", highest_value)
 DECISIONS.add("secure", highest_lower_bound)
 DECISIONS.add("lcb", lower_confidence_bound)
-# The search goes on, within a bound, until both agree (`search.py`); if they never do, the visits decide.
+# `Search.run` continues, within a bound, until visits and value agree; else the visits decide.
 DECISIONS.add("max_robust", most_visited)
 
 
 def final_move(name: str, value: np.ndarray, visits: np.ndarray, proven: np.ndarray) -> int:
-    """The move that a rule chooses, by its index, where some values are proven.
+    """Index of the move that a rule chooses, with respect to proven values.
 
-    A proven win is played. Proven losses, and proven moves worth less than another proven one, are left out
-    while there is another move; where all are lost, the rule chooses among all.
+    A proven win is played. Proven losses, and proven moves below another proven one, are excluded while another move
+    remains. If all moves are lost, the rule chooses among all.
 
     Args:
-      name: of the rule. value, visits, proven: (A,) of each move; values for the player to move.
+      name: the rule's. value, visits, proven: (A,) each; values for the player to move.
     """
     best = value[proven].max(initial=-1.0)
     allowed = proven & (value >= best) if best >= 1.0 else ~proven | ((value >= best) & (value > -1.0))

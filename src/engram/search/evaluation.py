@@ -1,4 +1,4 @@
-"""Evaluation: what a leaf is worth, by rollout, by a compiled function of the state, or by a batch evaluator."""
+"""Evaluation: a leaf's value, by rollout, by a compiled function of the state, or by a batch evaluator."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from engram.errors import OperatorError
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What an evaluator says of B positions.
+    """An evaluator's results for B positions.
 
     Attributes:
-      value: (B,) in [-1, 1], for the player to move in each; None of one that only gives policies.
+      value: (B,) in [-1, 1], for the player to move in each; None from an evaluator of policies alone.
       policy: (B, num_actions) weights ≥ 0 by action (illegal ones are ignored, the rest normalised), or None.
-      embedding: (B, D) numbers that a memory can compare, or None.
+      embedding: (B, D) vectors that a memory compares, or None.
     """
 
     value: np.ndarray | None
@@ -27,7 +27,7 @@ class Evaluation:
 
 
 class Evaluator(Protocol):
-    """Answers a batch of positions; a network as a rule."""
+    """Evaluates batches of positions; usually a network."""
 
     def evaluate(self, states: Sequence[Any] | np.ndarray) -> Evaluation:
         """Evaluates B states: an array (B,) of the game's record, or a list of a Python game's objects."""
@@ -36,10 +36,10 @@ class Evaluator(Protocol):
 def checked(
     evaluation: Evaluation, batch: int, num_actions: int, *, valued: bool = True, embedding_size: int = 0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Values, weights and embeddings as the kernel takes them ((0, 0) for what is absent).
+    """Values, weights and embeddings as the kernel takes them; an absent array has shape (0, 0).
 
-    With `valued` False the values are not looked at: nan, which the kernel takes for a rollout. `embedding_size`:
-    numbers that a memory compares, 0: there is none.
+    With `valued` False all values are nan, which the kernel replaces by rollouts. `embedding_size`: length of the
+    vectors that a memory compares; 0 without one.
 
     Raises:
       OperatorError: wrong shapes, or a number that is not finite or out of range.
@@ -47,9 +47,8 @@ def checked(
     if not isinstance(evaluation, Evaluation):
         raise OperatorError(f"the evaluator returned a {type(evaluation).__name__}, not an engram.Evaluation")
     if evaluation.value is None and valued:
-        raise OperatorError("the evaluator gave no values, and this search takes them from nobody else")
-    given = evaluation.value if valued else np.full(batch, np.nan)
-    value = np.ascontiguousarray(given, np.float32)
+        raise OperatorError("the evaluator gave no values, and this search has no other source of values")
+    value = np.ascontiguousarray(evaluation.value if valued else np.full(batch, np.nan), np.float32)
     if value.shape != (batch,):
         raise OperatorError(f"the evaluator gave values of shape {value.shape} for {batch} positions")
     if valued and not np.isfinite(value).all():
@@ -70,6 +69,6 @@ def checked(
         if embedding.ndim != 2 or len(embedding) != batch or not np.isfinite(embedding).all():
             raise OperatorError(f"the evaluator gave embeddings of shape {embedding.shape}, or not finite ones")
     if embedding_size and embedding.shape != (batch, embedding_size):
-        what = embedding.shape[1] if embedding.size else "none"
-        raise OperatorError(f"the memory compares embeddings of {embedding_size} numbers; the evaluator gave {what}")
+        size = embedding.shape[1] if embedding.size else "none"
+        raise OperatorError(f"the memory compares embeddings of {embedding_size} numbers; the evaluator gave {size}")
     return value, policy, embedding

@@ -1,4 +1,4 @@
-"""Expansion: when a leaf gets children, in which order they are entered, and from how many a value is asked."""
+"""Expansion: when a node gets children, and in which order simulations enter them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Expansion:
     """When and how the tree grows.
 
     Args:
-      after: visits that a node has before it gets children, ≥ 0; 0 enters a child at once.
-      all_children: True: from a new inner node every child is entered once, one simulation each, before
-        the search goes on (the thesis' variant). False: one child.
+      after: visits of a node before it gets children, ≥ 0; 0 enters a child at once.
+      all_children: True: one simulation enters each child of a new inner node before the search continues (the thesis'
+        variant). False: one child.
     """
 
     after: int = 1
@@ -36,9 +36,9 @@ class Expansion:
 
 @compiled
 def make_children(program, slot, tree, index):
-    """Gives the node of the slot's current state its children, unvisited; returns their number, < 0 on failure.
+    """Makes the unvisited children of the node at the slot's state; returns their number, < 0 on failure.
 
-    Room for `num_actions` more nodes must have been seen to; 0: another thread took it in the meantime.
+    The caller has checked for room for `num_actions` nodes; 0: another thread took that room.
     """
     nodes = nodes_of(tree)
     count = call(program.game.legal_actions, (slot.state, slot.actions))
@@ -83,8 +83,7 @@ def actions_of(program, slot):
 
 @compiled(inline=True)
 def swap_children(tree, nodes, a, b):
-    """Exchanges two unvisited children of a node."""
-    # Both are unvisited, so only action and prior differ, and the columns that follow an action.
+    """Exchanges two unvisited children: action, prior and the columns that follow an action; the rest is equal."""
     action = nodes[a].action
     prior = nodes[a].prior
     nodes[a].action = nodes[b].action
@@ -96,9 +95,9 @@ def swap_children(tree, nodes, a, b):
 
 @compiled(inline=True)
 def is_child(node, child, shared):
-    """Whether a selection rule's answer is a visited child of a node, or an unvisited one to enter.
+    """Whether a selection rule's result is a visited child of a node, or an unvisited one to enter.
 
-    In a shared tree another thread may have entered that child since the rule looked.
+    In a shared tree another thread may have entered that child since the rule ran.
     """
     first = np.int64(node.first_child)
     unvisited = first + np.int64(node.num_visited)
@@ -111,14 +110,14 @@ def is_child(node, child, shared):
 
 @compiled(inline=True)
 def enter(program, tree, index, choice, rng):
-    """Enters a child of a node: the one that `choice` says, or the next. Returns it; 0: it has been entered before."""
+    """Enters the child of a node that `choice` encodes, or the next; returns it, or 0 if another thread was faster."""
     node = nodes_of(tree)[index]
     shared = tree.shared != 0
     if shared and not claim(tree, index):
         return np.int64(0)
     child = np.int64(0)
-    gone = choice != EXPAND and entering(choice) < np.int64(node.first_child) + np.int64(node.num_visited)
-    if node.num_visited < node.num_children and not gone:
+    is_entered = choice != EXPAND and entering(choice) < np.int64(node.first_child) + np.int64(node.num_visited)
+    if node.num_visited < node.num_children and not is_entered:
         child = next_child(program, tree, node, choice, rng)
     if shared:
         release(tree, index)
@@ -129,7 +128,7 @@ def enter(program, tree, index, choice, rng):
 def next_child(program, tree, node, choice, rng):
     """The next child to visit, now counted as visited.
 
-    It is the one that `choice` says (`entering`), else (EXPAND) the first of those sorted, else drawn at random.
+    `choice` encodes it (`entering`); for EXPAND it is the first of sorted children, else a random one.
     """
     nodes = nodes_of(tree)
     first = np.int64(node.first_child)
@@ -148,15 +147,15 @@ def next_child(program, tree, node, choice, rng):
 
 @compiled
 def set_priors(program, tree, index, weights):
-    """Gives the children of a node their share of `weights` (by action, ≥ 0) and sorts them, highest first.
+    """Sets the priors of a node's children to their shares of `weights` (by action, ≥ 0); sorts them, highest first.
 
-    Returns 0, or -1 where a weight is negative or not a number. Where all weights are 0 the prior is uniform.
+    Returns 0, or -1 if a weight is negative or not finite. If all weights are 0, the prior is uniform.
     """
     nodes = nodes_of(tree)
     first = np.int64(nodes[index].first_child)
     count = np.int64(nodes[index].num_children)
     total = 0.0
-    # Insertion sort, stable, beside the nodes: they are spread over memory, and these are not.
+    # A stable insertion sort in two short arrays, which are denser in memory than the nodes.
     sorted_weights = np.empty(count, np.float32)
     sorted_actions = np.empty(count, np.int32)
     for k in range(count):
@@ -183,7 +182,7 @@ def set_priors(program, tree, index, weights):
 
 @compiled
 def ask_prior(program, slot, tree, index):
-    """Gives the children just made the priors of the compiled prior, if there is one; negative on failure."""
+    """Sets the priors of new children by the compiled prior, if there is one; negative on failure."""
     if program.prior == 0 or slot.priors_left <= 0:
         return 0
     slot.priors_left -= 1

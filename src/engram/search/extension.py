@@ -1,7 +1,7 @@
-"""Extensions: what a search carries beside selection and backup, and which of them go together.
+"""Extensions: parts of a search beside selection and backup, and the rules for combining them.
 
 RAVE, proofs, transpositions, bias correction, a memory of positions, a memory of moves, a table of values: each is one
-file that declares columns, hooks and what it bears. One simulation calls the hooks in this order:
+file that declares its columns, hooks and limits. One simulation calls the hooks in this order:
 
   on_expanded     a node has just got its children
   on_entered      a node is visited for the first time, and the game goes on
@@ -33,38 +33,37 @@ if TYPE_CHECKING:
 
 
 class Persistence(Protocol):
-    """How the file of a tree holds what an extension keeps beside the tree."""
+    """Saves and loads an extension's store with the file of a tree."""
 
     def state_dict(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """What the state is, as JSON, and its arrays."""
+        """The store's description, for JSON, and its arrays."""
 
     def load_state_dict(self, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray], path: str | Path) -> None:
-        """Takes over the state of a file.
+        """Replaces the store's contents by those of a file.
 
         Raises:
-          InvalidFile: it belongs to something else, or is damaged; nothing has changed then.
+          InvalidFile: the file belongs to another store or is damaged; nothing has changed.
         """
 
 
 @dataclass(frozen=True)
 class Extension:
-    """Something that a search carries beside selection and backup.
+    """A part of a search beside selection and backup.
 
     Args:
-      name: for sentences about it; default those of its operators.
+      name: for messages; default: the names of its operators.
       on_expanded, on_entered, on_leaf, before_backup, after_backup: operators of these kinds, or None.
-      backup: a backup rule that takes the place of the preset's; None: the preset's.
-      advice: the column in which it advises selection, and how much of it selection takes; None: none.
+      backup: a backup rule that replaces the preset's; None: the preset's.
+      advice: its column of advice for selection, and the weight of that advice; None: no advice.
       rollout_moves: `after_backup` reads the moves of rollouts.
-      embedding_size: numbers of the evaluator's embedding that `on_leaf` reads; 0: none.
-      store: what the operators keep on the host; None: nothing.
-      num_bytes: what the store takes.
-      new_game: called when a search forgets its tree for a new game; None: the store stays as it is.
-      fork: makes one more with the same operators, as this one was at first, for another tree; None: all trees share
-        this one.
-      persistence: how a saved tree holds the store; None: a tree beside such a store is not saved.
-      threads: the most that it bears: `none`, `root` (a tree for each thread) or `tree` (all on one).
-      evaluator: it bears an evaluator of batches.
+      embedding_size: length of the evaluator's embedding that `on_leaf` reads; 0: none.
+      store: the operators' data on the host; None: nothing.
+      num_bytes: size of the store.
+      new_game: called when a search clears its tree for a new game; None: the store stays as it is.
+      fork: makes the same extension, with a fresh store, for another tree; None: all trees share this one.
+      persistence: saves and loads the store; None: a tree with such a store is not saved.
+      threads: the most that it allows: `none`, `root` (a tree for each thread) or `tree` (all on one).
+      evaluator: it works with a batch evaluator.
     """
 
     name: str = ""
@@ -105,8 +104,8 @@ class Extension:
     @property
     def columns(self) -> tuple[Column, ...]:
         """The columns of the tree that it reads or writes."""
-        advised = () if self.advice is None else (self.advice.column,)
-        return (*advised, *(column for operator in self.operators.values() for column in operator.columns))
+        advice = () if self.advice is None else (self.advice.column,)
+        return (*advice, *(column for operator in self.operators.values() for column in operator.columns))
 
 
 Maker = Extension | Callable[[Game], Extension]
@@ -115,7 +114,7 @@ Maker = Extension | Callable[[Game], Extension]
 
 @dataclass(frozen=True)
 class Assembly:
-    """The extensions of one search and what they add up to.
+    """The extensions of one search, with the backup rule and the columns that result.
 
     Attributes:
       extensions: of the search's first tree.
@@ -129,12 +128,12 @@ class Assembly:
 
     @property
     def advice(self) -> tuple[Advice, ...]:
-        """What selection blends in, in the order of the extensions."""
+        """The advice that selection blends in, in the order of the extensions."""
         return tuple(extension.advice for extension in self.extensions if extension.advice is not None)
 
     @property
     def embedding_size(self) -> int:
-        """Numbers of the evaluator's embedding that an extension reads; 0: none."""
+        """Length of the evaluator's embedding that an extension reads; 0: none."""
         return max((extension.embedding_size for extension in self.extensions), default=0)
 
     @property
@@ -144,18 +143,18 @@ class Assembly:
 
 
 def assemble(game: Game, preset: Preset) -> Assembly:
-    """The extensions of a preset for a game, with those that keep a column which a rule reads.
+    """Assembles a preset's extensions for a game, and adds the keepers of columns that its rules read.
 
     Raises:
-      InvalidParameter: they do not go together; the sentence says which and why.
+      InvalidParameter: two parts conflict; the message names them.
     """
-    extensions = [_made(maker, game) for maker in preset.extensions]
+    extensions = [_extension(maker, game) for maker in preset.extensions]
     rules = [preset.selection, preset.backup]
     written = {column for extension in extensions for column in extension.columns}
     for column in dict.fromkeys(column for rule in rules for column in rule.columns):
         if column.keeper is not None and column not in written:
             extensions.append(column.keeper(game))
-    extensions += [_made(maker, game) for maker in preset.switched]
+    extensions += [_extension(maker, game) for maker in preset.switched]
     parts: tuple[Operator | Extension, ...] = (*rules, *extensions)
     columns = dict.fromkeys(column for part in parts for column in part.columns)
     assembly = Assembly(tuple(extensions), _backup(preset, extensions), tuple(columns))
@@ -164,11 +163,11 @@ def assemble(game: Game, preset: Preset) -> Assembly:
 
 
 def fork(extensions: Sequence[Extension]) -> tuple[Extension, ...]:
-    """The extensions of one more tree beside the first."""
+    """The extensions for another tree."""
     return tuple(extension if extension.fork is None else extension.fork() for extension in extensions)
 
 
-def _made(maker: Maker, game: Game) -> Extension:
+def _extension(maker: Maker, game: Game) -> Extension:
     extension = maker(game) if callable(maker) else maker
     if not isinstance(extension, Extension):
         raise InvalidParameter(f"an extension is an engram.Extension, not {extension!r}")
@@ -183,14 +182,14 @@ def _backup(preset: Preset, extensions: Sequence[Extension]) -> Operator:
 
 
 def _check(game: Game, preset: Preset, assembly: Assembly) -> None:
-    """The one place that knows what goes together; what a part bears, the part itself declares."""
+    """Checks all parts against the limits that each declares."""
     extensions = assembly.extensions
     for kind in HOOKS:
         if sum(kind in extension.operators for extension in extensions) > MAX_HOOKS:
             raise InvalidParameter(f"a search has up to {MAX_HOOKS} extensions with {kind}")
-    advised = [advice.column for advice in assembly.advice]
-    if len(set(advised)) < len(advised):
-        raise InvalidParameter(f"two extensions advise in the column {advised[0].name}: give each a column of its own")
+    columns = [advice.column for advice in assembly.advice]
+    if len(set(columns)) < len(columns):
+        raise InvalidParameter(f"two extensions advise in the column {columns[0].name}: give each a column of its own")
     if preset.evaluator is None and assembly.embedding_size:
         raise InvalidParameter("the memory compares an evaluator's embeddings, and the search has no evaluator")
     for extension in extensions:

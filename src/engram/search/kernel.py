@@ -1,13 +1,13 @@
 """One simulation: select, expand, evaluate, back up; and the compiled loops around it.
 
     begin      the root's state is copied
-    1 select   a rule says which child to go on with
-    2 expand   a node gets children when its time has come; a new child is the leaf
-    3 evaluate at once, or by a batch for which many slots wait
-    4 back up  the leaf's value changes the nodes of the path
+    1 select   a rule chooses the child to continue with
+    2 expand   a node gets its children after `expand_after` visits; a new child is the leaf
+    3 evaluate at once, or in a batch of waiting slots
+    4 back up  the leaf's value updates the nodes of the path
 
-A slot is one simulation in flight; one call advances one tree or many. Extensions are called at the five places that
-`extension.py` names. What several threads do to a node stands in `threads.py`.
+A slot is one simulation in flight; one call advances one tree or many. `extension.py` names the five hooks that the
+kernel calls; `threads.py` has the steps of several threads on one node.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from engram.search.threads import claim, enter_flight, leave_flight, release
 from engram.search.tree import EXPAND, PLAYER_1, PROVEN, TERMINAL, nodes_of, tree_dtype
 
 DECISION_PERIOD = 64
-VALUE_BOUND = 1.0 + 1e-6  # of the root's value, rounding allowed: a higher one comes from a faulty rule
+VALUE_BOUND = 1.0 + 1e-6  # of the root's value, with rounding; only a faulty rule exceeds it
 
 
 @compiled(inline=True)
 def advance(program, slot):
-    """One simulation with compiled evaluation; False, with the slot's status, where there was none."""
+    """Runs one simulation with compiled evaluation; False, with the slot's status, if none took place."""
     status = descend(program, slot)
     if status == LEAF or status == OVER:
         status = finish(program, slot, status)
@@ -54,9 +54,9 @@ def advance(program, slot):
 
 @compiled
 def descend(program, slot):
-    """Steps 1 and 2: from the root to a leaf, whose state is then in `slot.state`.
+    """Steps 1 and 2: walks from the root to a leaf and leaves its state in `slot.state`.
 
-    Returns LEAF, OVER, GROW, COLLISION or FAILED. With GROW and COLLISION nothing has changed.
+    Returns LEAF, OVER, GROW, COLLISION or FAILED. GROW and COLLISION change nothing.
     """
     tree = tree_of(slot)
     status = begin(program, slot, tree)
@@ -69,10 +69,10 @@ def descend(program, slot):
 
 @compiled(inline=True)
 def finish(program, slot, status):
-    """Steps 3 and 4: values the slot's leaf at once and backs it up; returns the leaf's status, or FAILED."""
+    """Steps 3 and 4: evaluates the slot's leaf at once and backs up its value; returns the leaf's status, or FAILED."""
     if status == OVER:
         value = nodes_of(tree_of(slot))[leaf_of(slot)].value
-    elif ask(program, slot, np.int64(0)) < 0:
+    elif leaf_reached(program, slot, np.int64(0)) < 0:
         return FAILED
     else:
         value = evaluate(program, slot)
@@ -85,8 +85,8 @@ def finish(program, slot, status):
 
 @compiled(inline=True)
 def begin(program, slot, tree):
-    """Puts the root's state into the slot; with `expand_all` it goes on to the node that enters its children."""
-    # With an evaluator the leaf gets its children when its value comes: the room must be there by then.
+    """Copies the root's state into the slot; with `expand_all` replays the path to the node to fill."""
+    # With an evaluator the leaf gets its children when its value arrives, and needs their room by then.
     if is_waiting(program, slot) and tree.capacity < tree.max_nodes and not has_room(program, tree):
         return GROW
     if copy_state(program.game, slot.state, slot.root_state) < 0:
@@ -110,7 +110,7 @@ def begin(program, slot, tree):
 
 @compiled(inline=True)
 def select(program, slot, tree):
-    """Step 1: goes on to a child, visited or new; INNER if it was visited, else what the new one is."""
+    """Step 1: moves to a child; INNER if it was visited before, else the status of the new leaf."""
     nodes = nodes_of(tree)
     path = path_of(slot)
     index = np.int64(path[slot.depth])
@@ -118,7 +118,7 @@ def select(program, slot, tree):
     child = np.int64(EXPAND)
     if slot.forced == 0:
         child = call(program.selection, (slot.tree, index, slot.rng, program.selection_parameters))
-    # The answer of a rule is an index into memory: it is checked before it is used.
+    # A rule's result indexes memory, so it is checked first.
     if not is_child(nodes[index], child, shared):
         return FAILED
     entered = child < 0
@@ -143,7 +143,7 @@ def select(program, slot, tree):
 
 @compiled(inline=True)
 def arrive(program, slot, node, over):
-    """First visit of a node: whose move it is, and the outcome if the game is over. LEAF, OVER or FAILED."""
+    """First visit of a node: sets the player to move, or the outcome if the game is over. LEAF, OVER or FAILED."""
     if over != 0:
         node.flags |= np.uint8(TERMINAL)
     mover = call(program.game.to_play, (slot.state,))
@@ -160,7 +160,7 @@ def arrive(program, slot, node, over):
 
 @compiled(inline=True)
 def expand(program, slot, tree):
-    """Step 2: gives the node at the end of the path its children, if its time has come; INNER where it has some."""
+    """Step 2: makes the children of the path's last node if they are due; INNER if it has any."""
     index = leaf_of(slot)
     node = nodes_of(tree)[index]
     if node.flags & (TERMINAL | PROVEN):
@@ -180,7 +180,7 @@ def expand(program, slot, tree):
         return LEAF
     if shared and not claim(tree, index):
         return LEAF
-    # Between the look and the claim another thread may have made them.
+    # Another thread may have made them before this one's claim.
     count = make_children(program, slot, tree, index) if node.num_children == 0 else 1
     if shared:
         release(tree, index)
@@ -188,21 +188,21 @@ def expand(program, slot, tree):
         return LEAF
     if count <= 0 or ask_prior(program, slot, tree, index) < 0:
         return FAILED
-    status = expanded(program, slot, index)
+    status = children_made(program, slot, index)
     slot.forced = program.expand_all != 0 and node.num_visited < node.num_children
     return status
 
 
 @compiled(inline=True)
-def expanded(program, slot, index):
-    """Tells the extensions that a node has got its children; INNER or FAILED."""
+def children_made(program, slot, index):
+    """Calls the hooks for a node with new children; INNER or FAILED."""
     arguments = (slot.tree, index, slot.state)
     return INNER if run_hooks(program.on_expanded, slot.on_expanded_parameters, arguments) >= 0 else FAILED
 
 
 @compiled(inline=True)
 def retreat(slot, tree, status):
-    """Takes the walk back, draws of the generator included, and returns the status."""
+    """Undoes the walk and the generator's draws, and returns the status."""
     rng = record_at(slot.rng, rng_dtype)
     rng.word[0] = slot.words[0]
     rng.word[1] = slot.words[1]
@@ -212,15 +212,15 @@ def retreat(slot, tree, status):
 
 
 @compiled(inline=True)
-def ask(program, slot, embedding):
-    """Lets the extensions look at the slot's leaf before its evaluation uses the state up."""
+def leaf_reached(program, slot, embedding):
+    """Calls the hooks for the slot's leaf before its evaluation changes the state."""
     arguments = (slot.tree, slot.path, slot.depth, slot.state, embedding)
     return run_hooks(program.on_leaf, slot.on_leaf_parameters, arguments)
 
 
 @compiled(inline=True)
 def evaluate(program, slot):
-    """Step 3: value of the slot's state for player 0, by the evaluation or a rollout; uses the state up."""
+    """Step 3: value of the slot's state for player 0, by the evaluation or a rollout; changes the state."""
     if program.evaluation_writes != 0:
         pointer_at(slot.moves, np.int32)[0] = slot.max_depth
         return call_float(program.evaluation, (slot.state, slot.rng, slot.moves))
@@ -231,15 +231,14 @@ def evaluate(program, slot):
 
 @compiled(inline=True)
 def back_up(program, slot, value):
-    """Step 4: takes the value for player 0 of the slot's leaf up its path; FAILED if a rule or an extension did."""
+    """Step 4: backs up the leaf's value for player 0 along the slot's path; FAILED if a rule or an extension fails."""
     tree = tree_of(slot)
-    path = (slot.tree, slot.path, slot.depth, value)
-    status = run_hooks(program.before_backup, slot.before_backup_parameters, path)
+    arguments = (slot.tree, slot.path, slot.depth, value)
+    status = run_hooks(program.before_backup, slot.before_backup_parameters, arguments)
     if status >= 0:
-        status = call(program.backup, (slot.tree, slot.path, slot.depth, value, slot.backup_parameters))
+        status = call(program.backup, (*arguments, slot.backup_parameters))
     if status >= 0:
-        moves = (slot.tree, slot.path, slot.depth, value, slot.moves)
-        status = run_hooks(program.after_backup, slot.after_backup_parameters, moves)
+        status = run_hooks(program.after_backup, slot.after_backup_parameters, (*arguments, slot.moves))
     if slot.moves != 0:
         pointer_at(slot.moves, np.int32)[0] = 0
     if tree.shared != 0:
@@ -272,7 +271,7 @@ def leaf_of(slot):
 
 @compiled(inline=True)
 def run_hooks(hooks, parameters, arguments):
-    """Calls the hooks of one kind in their order; 0, or FAILED at the first that failed."""
+    """Calls the hooks of one kind in their order; 0, or FAILED at the first failure."""
     for place in range(hooks.count):
         if call(hooks.functions[place], (*arguments, parameters[place])) < 0:
             return FAILED
@@ -281,7 +280,7 @@ def run_hooks(hooks, parameters, arguments):
 
 @compiled(inline=True)
 def has_room(program, tree):
-    """Whether this leaf and those still in flight can all have children."""
+    """Whether this leaf and those in flight all have room for children."""
     leaves = 1 + np.int64(nodes_of(tree)[0].in_flight)
     return tree.num_nodes + program.game.num_actions * leaves <= tree.capacity
 
@@ -296,8 +295,8 @@ def is_waiting(program, slot):
 
 
 @compiled
-def is_decided(tree, left):
-    """Whether `left` more simulations cannot change the most visited child of the root."""
+def is_decided(tree, remaining):
+    """Whether `remaining` more simulations cannot change the most visited child of the root."""
     nodes = nodes_of(tree)
     first = np.int64(nodes[0].first_child)
     most = np.int64(0)
@@ -309,7 +308,7 @@ def is_decided(tree, left):
             most = visits
         elif visits > second:
             second = visits
-    return nodes[0].num_children == 1 or most - second > left
+    return nodes[0].num_children == 1 or most - second > remaining
 
 
 @compiled(inline=True)
@@ -323,9 +322,9 @@ def has_finished(slot):
 
 @compiled
 def simulate(program, slots, count):
-    """Up to `count` simulations in each slot's tree; statuses stand in the slots.
+    """Runs up to `count` simulations in each slot's tree and sets the slots' statuses.
 
-    A slot goes on until `count`, its budget, or a status that its owner must see to (GROW, FAILED).
+    A slot stops at `count`, at its budget, or at a status that the caller must handle (GROW, FAILED).
     """
     for number in range(len(slots)):
         slot = slots[number]
@@ -339,19 +338,19 @@ def simulate(program, slots, count):
 
 
 @compiled
-def simulate_together(program, slots, left, portion):
-    """Simulations of one thread (one slot) out of the `left` ((1,) int64) of all threads, `portion` at a time.
+def simulate_together(program, slots, remaining, portion):
+    """Runs one thread's (one slot's) simulations out of all threads' `remaining` ((1,) int64), `portion` at a time.
 
-    A thread whose core has other work leaves more to the others, so that none waits for more than a portion.
-    Budgets are of all threads together; the caller sees to them.
+    A thread on a busy core takes fewer portions, so that the others wait for one at most. The caller checks the
+    budget, which all threads share.
     """
     slot = slots[0]
     slot.status = LEAF
     while True:
-        mine = min(portion, np.int64(atomic_add(left.ctypes.data, np.int64(-portion))))
-        if mine <= 0:
+        count = min(portion, np.int64(atomic_add(remaining.ctypes.data, np.int64(-portion))))
+        if count <= 0:
             return
-        for _ in range(mine):
+        for _ in range(count):
             if not advance(program, slot):
                 return
 
@@ -366,13 +365,13 @@ def _mark_path(slot, change):
 
 @compiled
 def descend_all(program, slots, waiting, count, again):
-    """Takes every unfinished slot to a leaf; ends of games are backed up at once.
+    """Takes every unfinished slot to a leaf and backs up ends of games at once.
 
     Args:
-      waiting: gets the numbers of the slots whose leaves wait for a value, from place `count` on.
-      again: those alone that asked for room, which there is now.
+      waiting: receives the numbers of the slots whose leaves wait for a value, from index `count` on.
+      again: only the slots that asked for room, after the trees have grown.
 
-    Returns how many wait. The slots of a tree go in their order, so that a tree does not depend on when it grew.
+    Returns the number of waiting slots. The slots of a tree keep their order, so a tree does not depend on its growth.
     """
     for number in range(len(slots)):
         slot = slots[number]
@@ -398,7 +397,7 @@ def descend_all(program, slots, waiting, count, again):
 
 @compiled
 def finish_all(program, slots, waiting, values, weights, embeddings):
-    """Takes the values of waiting leaves up, and gives the leaves their children.
+    """Makes the children of waiting leaves and backs up the leaves' values.
 
     Args:
       waiting: (B,) numbers of slots.
@@ -417,16 +416,16 @@ def finish_all(program, slots, waiting, values, weights, embeddings):
         if nodes[leaf].flags & PLAYER_1:
             value = -value
         embedding = embeddings.ctypes.data + row * embeddings.shape[1] * 4 if len(embeddings) else 0
-        status = ask(program, slot, np.int64(embedding))
-        wanted = nodes[leaf].num_children == 0 and slot.depth < slot.max_depth
-        if status >= 0 and wanted:
+        status = leaf_reached(program, slot, np.int64(embedding))
+        expandable = nodes[leaf].num_children == 0 and slot.depth < slot.max_depth
+        if status >= 0 and expandable:
             if tree.num_nodes + program.game.num_actions <= tree.capacity:
                 status = make_children(program, slot, tree, leaf)
                 if status > 0 and len(weights) and slot.priors_left > 0:
                     slot.priors_left -= 1
                     status = set_priors(program, tree, leaf, weights[row])
                 if status >= 0:
-                    status = expanded(program, slot, leaf)
+                    status = children_made(program, slot, leaf)
             else:
                 tree.full = 1
         if math.isnan(value):
@@ -452,7 +451,7 @@ def gather(program, slots, waiting, count, batch):
 
 @compiled
 def withdraw_all(slots, waiting):
-    """Takes back the virtual loss of leaves whose evaluation will not come."""
+    """Removes the virtual loss of leaves whose evaluation failed."""
     for number in waiting:
         if slots[number].sharers > 1:
             _mark_path(slots[number], -1)

@@ -11,7 +11,7 @@ from engram.errors import InvalidLimit
 
 @dataclass(frozen=True)
 class Limit:
-    """How long a search may go on: until the first of the bounds that are given.
+    """The end of a search: the first of its bounds.
 
     Args:
       simulations: passes of select, expand, evaluate, back up; ≥ 1.
@@ -41,6 +41,6 @@ class Limit:
             raise InvalidLimit(f"seconds must be positive and finite, not {self.seconds}")
         if self.stop_early and self.simulations is None:
             raise InvalidLimit("stop_early needs a number of simulations")
-        # Plain numbers, so that NumPy's may be given and JSON can be written.
+        # JSON cannot write NumPy's numbers.
         object.__setattr__(self, "simulations", None if self.simulations is None else int(self.simulations))
         object.__setattr__(self, "seconds", None if self.seconds is None else float(self.seconds))

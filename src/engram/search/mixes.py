@@ -1,9 +1,8 @@
 """Mixes: a node's value from the values of its children, instead of the mean of its returns.
 
-A mix sees a node after its mean has been updated. `k` is the number of the node's own evaluations
-(one, as a rule), v_0 their mean, Q_i and n_i value and visits of the visited children, all for the player
-to move; m = (k·v_0 + Σ n_i·Q_i) / (k + Σ n_i) is their plain mean. A node without visited children
-keeps the mean of its returns.
+A mix runs after a node's mean is updated. k is the number of the node's own evaluations (usually one), v_0 their mean;
+Q_i and n_i are value and visits of the visited children. All values are for the player to move, and
+m = (k·v_0 + Σ n_i·Q_i) / (k + Σ n_i) is the plain mean. A node without visited children keeps the mean of its returns.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ def mean_of_children(tree, nodes, node):
         count = np.float64(nodes[child].visit_count)
         total += count
         weighted += count * sign * nodes[child].value
-    own = max(np.float64(parent.visit_count) - total, 0.0)
-    own_value = sign * own_of(tree)[node].first
-    mean = (own * own_value + weighted) / max(own + total, 1.0)
-    return own, own_value, total, mean
+    evaluations = max(np.float64(parent.visit_count) - total, 0.0)
+    leaf_value = sign * own_of(tree)[node].first
+    mean = (evaluations * leaf_value + weighted) / max(evaluations + total, 1.0)
+    return evaluations, leaf_value, total, mean
 
 
 def _temperatures_are_valid(values: dict[str, Value]) -> None:
@@ -55,7 +54,7 @@ def softmax(tree, node, mean, parameters):
 
     Cost: two passes over the visited children a node on the path, one exponential a child.
     Source: "Bayesian optimization for backpropagation in Monte-Carlo tree search", §3.
-    Deviation: the node's own evaluations count k times (once, as a rule) at the weight of the mean.
+    Deviation: the node's own evaluations count k times (usually once) at the weight of the mean.
     """
     nodes = nodes_of(tree)
     parent = nodes[node]
@@ -63,21 +62,21 @@ def softmax(tree, node, mean, parameters):
         return mean
     temperatures = table_at(parameters.temperature, parameters.temperature_size)
     tau = temperatures[min(np.int64(parent.visit_count), parameters.temperature_size) - 1]
-    own, own_value, _, middle = mean_of_children(tree, nodes, node)
+    evaluations, leaf_value, _, middle = mean_of_children(tree, nodes, node)
     if tau == 0.0:
         return sign_of(parent) * middle
     sign = sign_of(parent)
     first = np.uint64(parent.first_child)
     last = first + np.uint64(parent.num_visited)
-    # Only differences of exponents matter: against the highest, nothing overflows. Where none can, the mean will do.
+    # Exponents relative to the highest value cannot overflow; for small τ the mean suffices.
     highest = middle
     if tau > 300.0:
         for child in range(first, last):
             if nodes[child].visit_count > 0:
                 highest = max(highest, sign * nodes[child].value)
-    weight = own * math.exp(tau * (middle - highest))
+    weight = evaluations * math.exp(tau * (middle - highest))
     total = weight
-    value = weight * own_value
+    value = weight * leaf_value
     for child in range(first, last):
         visits = np.float64(nodes[child].visit_count)
         if visits > 0.0:

@@ -8,16 +8,16 @@ An operator is written as a plain function and a decorator that names its parame
 `ucb1(exploration=0.5)` is the operator with its numbers; inside, `parameters.exploration` reads them. A parameter is
 
 * a number: `Parameter(default, low, high)`;
-* a table: its default is an array; `table_at(parameters.steps, parameters.steps_size)` reads it. A schedule
-  (`schedules.py`) given for it is tabulated when the budget is known;
+* a table: its default is an array; `table_at(parameters.steps, parameters.steps_size)` reads it. Its value may be a
+  schedule (`schedules.py`), which is tabulated when the budget is known;
 * another operator or none: its default is None; `parameters.mix` is its address (0: none) and
   `parameters.mix_parameters` that of its numbers, for `call`;
-* a record of the host: `Record(dtype)`; `record_at(parameters.store, dtype)` reads it, and `parameters.store_size` says
-  how many there are, for `carray`;
+* a record of the host: `Record(dtype)`; `record_at(parameters.store, dtype)` reads it, and `parameters.store_size` is
+  their number, for `carray`;
 * a column of the tree: a `Column`; `column_of(tree, parameters.amaf, amaf.dtype)` reads it.
 
-`check=` may name a function of all values that refuses those that do not go together; `threads=False` keeps the
-operator away from a tree that several threads share.
+`check=` may name a function of all values that rejects inconsistent ones; `threads=False` bars the operator from a tree
+that several threads share.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ __all__ = [
 
 Value = Union[float, np.ndarray, Schedule, Column, "Operator", None]
 Check = Callable[[dict[str, Value]], None]
-"""Raises `InvalidParameter` for values that do not go together."""
+"""Raises `InvalidParameter` for inconsistent values."""
 
 
 @dataclass(frozen=True)
@@ -68,18 +68,18 @@ class Record:
     """Records that the host owns: an operator gets their address.
 
     Args:
-      dtype: of the array that is given for the parameter; it lives as long as the operator.
+      dtype: of the parameter's array, which lives as long as the operator.
     """
 
     dtype: np.dtype
 
 
 class Definition:
-    """An operator without its numbers; call it with keyword arguments to give them.
+    """An operator without its numbers; a call with keyword arguments sets them.
 
     Attributes:
       kind: the phase it belongs to, such as `selection`.
-      name: how specifications write it.
+      name: in specifications.
       threads: it may work on a tree that several threads share.
       parameters: name to `Parameter`, `Record`, `Column`, default table, or None for an operator.
     """
@@ -126,49 +126,46 @@ class Definition:
                     f"{self.name} has no parameter {key!r}{nearest(key, self.parameters)}; "
                     f"it takes {', '.join(self.parameters) or 'none'}"
                 )
-        chosen: dict[str, Value] = {}
-        for key, declared in self.parameters.items():
-            given = values.get(key)
-            if declared is None:
-                if given is not None and not isinstance(given, Operator):
-                    raise InvalidParameter(f"{self.name}: {key} must be an operator, not {given!r}")
-                chosen[key] = given
-                continue
-            if isinstance(declared, Column):
-                if given is not None and not (isinstance(given, Column) and given.dtype == declared.dtype):
-                    raise InvalidParameter(f"{self.name}: {key} must be a column of {declared.dtype}, not {given!r}")
-                chosen[key] = declared if given is None else given
-                continue
-            if isinstance(declared, Record):
-                if given is not None and not (isinstance(given, np.ndarray) and given.dtype == declared.dtype):
-                    raise InvalidParameter(f"{self.name}: {key} must be an array of {declared.dtype}, not {given!r}")
-                chosen[key] = given
-                continue
-            if isinstance(declared, np.ndarray):
-                if hasattr(given, "table"):
-                    chosen[key] = given
-                    continue
-                table = np.ascontiguousarray(declared if given is None else given, np.float64)
-                if not np.isfinite(table).all():
-                    raise InvalidParameter(f"{self.name}: {key} holds a number that is not finite")
-                chosen[key] = table
-                continue
-            number = declared.default if given is None else given
-            if isinstance(number, bool) or not isinstance(number, (int, float)):
-                raise InvalidParameter(f"{self.name}: {key} must be a number, not {number!r}")
-            unset = math.isnan(declared.default) and math.isnan(number)
-            infinite = math.isinf(number) and not math.isinf(declared.default)
-            if not unset and (infinite or not declared.low <= number <= declared.high):
-                raise InvalidParameter(f"{self.name}: {key} must be in [{declared.low}, {declared.high}], not {number}")
-            chosen[key] = float(number)
+        complete = {key: self._value(key, values.get(key)) for key in self.parameters}
         if self.check is not None:
-            self.check(chosen)
-        return Operator(self, chosen)
+            self.check(complete)
+        return Operator(self, complete)
+
+    def _value(self, key: str, value: Any) -> Value:
+        """The checked value of a parameter; its default for None."""
+        declared, label = self.parameters[key], f"{self.name}: {key}"
+        if declared is None:
+            if value is not None and not isinstance(value, Operator):
+                raise InvalidParameter(f"{label} must be an operator, not {value!r}")
+            return value
+        if isinstance(declared, Column):
+            if value is not None and not (isinstance(value, Column) and value.dtype == declared.dtype):
+                raise InvalidParameter(f"{label} must be a column of {declared.dtype}, not {value!r}")
+            return declared if value is None else value
+        if isinstance(declared, Record):
+            if value is not None and not (isinstance(value, np.ndarray) and value.dtype == declared.dtype):
+                raise InvalidParameter(f"{label} must be an array of {declared.dtype}, not {value!r}")
+            return value
+        if isinstance(declared, np.ndarray):
+            if hasattr(value, "table"):
+                return value
+            table = np.ascontiguousarray(declared if value is None else value, np.float64)
+            if not np.isfinite(table).all():
+                raise InvalidParameter(f"{label} holds a number that is not finite")
+            return table
+        number = declared.default if value is None else value
+        if isinstance(number, bool) or not isinstance(number, (int, float)):
+            raise InvalidParameter(f"{label} must be a number, not {number!r}")
+        unset = math.isnan(declared.default) and math.isnan(number)
+        infinite = math.isinf(number) and not math.isinf(declared.default)
+        if not unset and (infinite or not declared.low <= number <= declared.high):
+            raise InvalidParameter(f"{label} must be in [{declared.low}, {declared.high}], not {number}")
+        return float(number)
 
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """An operator's numbers in memory; its tables live as long as this does."""
+    """An operator's numbers as a record in memory, with the tables that it points to."""
 
     record: np.ndarray
     keep: list[Any]
@@ -199,9 +196,9 @@ class Operator:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Columns of the tree that it reads or writes, or an operator among its parameters; each once."""
+        """Columns of the tree that it or an operator among its parameters reads or writes; each once."""
         columns = [value for part in self.parts for value in part.values.values() if isinstance(value, Column)]
-        mixes = [OWN for part in self.parts if part.definition.kind == "mix"]  # the means that a mix mixes
+        mixes = [OWN for part in self.parts if part.definition.kind == "mix"]  # a mix reads the means
         return tuple(dict.fromkeys(columns + mixes))
 
     def bind(self, budget: int | None = None, columns: Sequence[Column] = ()) -> Bound:
@@ -212,7 +209,7 @@ class Operator:
           columns: of the tree, in their places.
 
         Raises:
-          InvalidParameter: a schedule needs a budget and none is known, or a record is missing.
+          InvalidParameter: a schedule needs a budget, or a record is missing.
         """
         record = np.zeros(1, self.definition.dtype)
         keep: list[Any] = []
@@ -228,7 +225,7 @@ class Operator:
                 continue
             if value is None:
                 if isinstance(self.definition.parameters[key], Record):
-                    raise InvalidParameter(f"{self.definition.name}: {key} is missing, the record that it works on")
+                    raise InvalidParameter(f"{self.definition.name}: the record {key} is missing")
                 continue
             if isinstance(self.definition.parameters[key], Record):
                 assert isinstance(value, np.ndarray)
@@ -261,7 +258,7 @@ class Operator:
 OPERATORS: dict[str, Registry[Callable[..., Operator]]] = {
     kind: Registry(f"{kind} rule") for kind in ("selection", "backup", "mix")
 }
-"""Functions that return an operator, by kind and name: definitions, also a user's, and functions such as `erwa`."""
+"""Functions that return an operator, by kind and name: definitions, a user's included, and functions such as `erwa`."""
 
 
 def _kind(
@@ -276,15 +273,15 @@ def _kind(
 
 
 selection = _kind("selection", int64, (_TREE, int64, _RNG))
-"""Decorator of `rule(tree, node, rng, parameters) -> child`: the child of `node` to go on with, or `EXPAND`."""
+"""Decorator of `rule(tree, node, rng, parameters) -> child`: the child of `node` to continue with, or `EXPAND`."""
 backup = _kind("backup", int64, (_TREE, _PATH, int64, float64), threads=False)
-"""Decorator of `rule(tree, path, depth, value, parameters) -> 0`: takes the leaf's value up `path[depth] … path[0]`."""
+"""Decorator of `rule(tree, path, depth, value, parameters) -> 0`: backs up a leaf's value, `path[depth] … path[0]`."""
 mix = _kind("mix", float64, (_TREE, int64, float64))
 """Decorator of `rule(tree, node, mean, parameters) -> value`: a node's value from its children's and its own mean."""
 
 # The hooks of an extension, in the order in which one simulation calls them; each returns 0, or -1 on failure.
 on_expanded = _kind("on_expanded", int64, (_TREE, int64, int64), threads=False)
-"""Decorator of `hook(tree, node, state, parameters) -> 0`: the node of this state has just got its children."""
+"""Decorator of `hook(tree, node, state, parameters) -> 0`: the node of this state has new children."""
 on_entered = _kind("on_entered", int64, (_TREE, _PATH, int64, int64), threads=False)
 """Decorator of `hook(tree, path, depth, state, parameters) -> 0`: a first visit, where the game goes on."""
 on_leaf = _kind("on_leaf", int64, (_TREE, _PATH, int64, int64, int64), threads=False)

@@ -1,4 +1,4 @@
-"""A search on disk: its tree, where its random numbers stand, and enough words to read it without the game."""
+"""A search on disk: its tree, the state of its generator, and the names to read it without the game."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from engram.search.workspace import Workspace
 KIND = "tree"
 FORMAT = 2
 COLUMN = "column_"
-"""Before the names of the tree's arrays."""
+"""Prefix of the tree's arrays."""
 NODES = COLUMN + "nodes"
 _SLOT_FIELDS = ("depth", "replay", "done")
 
 
 @dataclass(frozen=True)
 class SavedTree:
-    """A tree read from a file, to be looked at; `Search.load` goes on with it.
+    """A tree read from a file for inspection; `Search.load` continues it.
 
     Attributes:
-      game, preset: the texts that named them.
+      game, preset: their specifications.
       nodes: (number of nodes,) records; see `tree.py`; values for player 0.
-      action_names: by action, as people write them.
+      action_names: by action.
       diagram: the root's position.
     """
 
@@ -54,12 +54,12 @@ class SavedTree:
 
     @property
     def player(self) -> int:
-        """Who moves at the root, 0 or 1."""
+        """The player to move at the root, 0 or 1."""
         return int(self.nodes[0]["flags"] & PLAYER_1)
 
 
 def check_save(path: str | Path, work: Workspace) -> None:
-    """Refuses what `save` would refuse; see `Search.check_save`."""
+    """Rejects what `save` would reject; see `Search.check_save`."""
     if isinstance(work.game, PythonGame):
         raise InvalidParameter(f"{work.game.name}: its positions are Python objects, which a file cannot hold")
     for extension in work.extensions[0]:
@@ -96,49 +96,18 @@ def save(path: str | Path, work: Workspace) -> None:
 
 
 def load(path: str | Path, work: Workspace, max_bytes: int) -> None:
-    """Puts the tree of a file into a workspace; see `Search.load`. A file that is refused changes nothing."""
+    """Loads the tree of a file into a workspace; see `Search.load`. A rejected file changes nothing."""
     game, tree = work.game, work.trees[0]
     about, arrays = _read(path, max_bytes)
-    for what, found, wanted in (("game", about["game"], game.name), ("search", about["preset"], work.preset.text)):
-        if found != wanted:
-            raise InvalidFile(f"{path} holds a tree of the {what} {found}, not of {wanted}")
-    wanted_columns = {COLUMN + name: rows.dtype for name, rows in tree.arrays().items()}
-    wanted_columns |= {"root_states": work.root_states.dtype, "paths": work.paths.dtype, "rng": np.dtype(np.uint64)}
-    shapes = {"root_states": work.root_states[0].shape, "paths": work.paths[0].shape, "rng": (2,)}
-    count = len(arrays[NODES])
-    for name, dtype in wanted_columns.items():
-        fits = name in arrays and arrays[name].dtype == dtype and arrays[name].shape == shapes.get(name, (count,))
-        if not fits:
-            raise InvalidFile(f"{path} was written by another version of engram or of {game.name}: its {name} differ")
-    if len(about["action_names"]) != game.num_actions:
-        raise InvalidFile(
-            f"{path} names {len(about['action_names']):,} actions, and {game.name} has {game.num_actions}"
-        )
-    stores = _stores(work)
-    shared = any(extension.store is not None and extension.persistence is None for extension in work.extensions[0])
-    if len(work.slots) > 1 or shared:
-        raise InvalidParameter(
-            "a tree is loaded into a search with one thread, one leaf in flight, and no shared memory"
-        )
-    if set(about["stores"]) != {prefix for prefix, _ in stores}:
-        raise InvalidFile(f"{path} holds a tree with other extensions than this search has")
-    for column in tree.columns:
-        fault = column.fault(arrays[COLUMN + column.name]) if column.fault is not None else None
-        if fault:
-            raise InvalidFile(f"{path} is not sound: {fault}")
-    for advice in tree.advice:
-        rows = arrays[COLUMN + advice.column.name]
-        if not ((np.abs(rows["value"]) <= 1.0 + 1e-6) & (rows["count"] >= 0.0) & np.isfinite(rows["count"])).all():
-            raise InvalidFile(f"{path} is not sound: advice on a node is not in [-1, 1]")
-    if count > tree.max_nodes:
-        raise InvalidFile(f"{path} holds {count:,} nodes, and this search is bounded to {tree.max_nodes:,}")
+    _check_fit(path, work, about, arrays)
     buffer = game.new_buffer()
     buffer[:] = arrays["root_states"]
     if game.to_play(game.read(buffer)) != int(arrays[NODES][0]["flags"] & PLAYER_1):
-        raise InvalidFile(f"{path} is not sound: its root is of another player than its position")
-    for prefix, extension in stores:
-        own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-        extension.load_state_dict(about["stores"][prefix], own, path)
+        raise InvalidFile(f"{path} is not sound: its root and its position have different players to move")
+    for prefix, store in _stores(work):
+        contents = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+        store.load_state_dict(about["stores"][prefix], contents, path)
+    count = len(arrays[NODES])
     while len(tree.nodes) < count:
         tree.grow()
     tree.clear()
@@ -154,8 +123,45 @@ def load(path: str | Path, work: Workspace, max_bytes: int) -> None:
         work.slots[0][name] = about["slot"][name]
 
 
+def _check_fit(path: str | Path, work: Workspace, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+    """Rejects a sound file that does not fit the workspace."""
+    game, tree = work.game, work.trees[0]
+    for kind, name in (("game", game.name), ("preset", work.preset.text)):
+        if about[kind] != name:
+            raise InvalidFile(f"{path} holds a tree of the {kind} {about[kind]}, not of {name}")
+    dtypes = {COLUMN + name: rows.dtype for name, rows in tree.arrays().items()}
+    dtypes |= {"root_states": work.root_states.dtype, "paths": work.paths.dtype, "rng": np.dtype(np.uint64)}
+    shapes = {"root_states": work.root_states[0].shape, "paths": work.paths[0].shape, "rng": (2,)}
+    count = len(arrays[NODES])
+    for name, dtype in dtypes.items():
+        fits = name in arrays and arrays[name].dtype == dtype and arrays[name].shape == shapes.get(name, (count,))
+        if not fits:
+            raise InvalidFile(f"{path} was written by another version of engram or of {game.name}: its {name} differ")
+    if len(about["action_names"]) != game.num_actions:
+        raise InvalidFile(
+            f"{path} names {len(about['action_names']):,} actions, and {game.name} has {game.num_actions}"
+        )
+    shared = any(extension.store is not None and extension.persistence is None for extension in work.extensions[0])
+    if len(work.slots) > 1 or shared:
+        raise InvalidParameter(
+            "a tree is loaded into a search with one thread, one leaf in flight, and no shared memory"
+        )
+    if set(about["stores"]) != {prefix for prefix, _ in _stores(work)}:
+        raise InvalidFile(f"{path} holds a tree with other extensions than this search has")
+    for column in tree.columns:
+        fault = column.fault(arrays[COLUMN + column.name]) if column.fault is not None else None
+        if fault:
+            raise InvalidFile(f"{path} is not sound: {fault}")
+    for advice in tree.advice:
+        rows = arrays[COLUMN + advice.column.name]
+        if not ((np.abs(rows["value"]) <= 1.0 + 1e-6) & (rows["count"] >= 0.0) & np.isfinite(rows["count"])).all():
+            raise InvalidFile(f"{path} is not sound: advice on a node is not in [-1, 1]")
+    if count > tree.max_nodes:
+        raise InvalidFile(f"{path} holds {count:,} nodes, and this search is bounded to {tree.max_nodes:,}")
+
+
 def _stores(work: Workspace) -> list[tuple[str, Persistence]]:
-    """The extensions of a workspace that keep something beside the tree, and the prefix of each one's arrays."""
+    """The prefix of its arrays, and the persistence, of each extension with a store."""
     return [
         (f"extension_{number}_", extension.persistence)
         for number, extension in enumerate(work.extensions[0])
@@ -174,7 +180,7 @@ def _read(path: str | Path, max_bytes: int) -> tuple[dict[str, Any], dict[str, n
 
 
 def _fault(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str | None:
-    """What compiled code would stumble over: a checksum says that a file is whole, not that it is a tree."""
+    """The first fault that could crash compiled code, or None; a checksum shows only that the file is whole."""
     kinds = {
         "game": str,
         "preset": str,
@@ -185,27 +191,27 @@ def _fault(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str | 
         "stores": dict,
     }
     if any(not isinstance(about.get(key), kind) for key, kind in kinds.items()):
-        return "its description is not complete"
+        return "its description is incomplete"
     slot, paths = about["slot"], arrays.get("paths", np.zeros(0))
     depths = [slot.get(name) for name in ("depth", "replay")]
     if any(not isinstance(depth, int) or not 0 <= depth < max(1, len(paths)) for depth in depths):
-        return "its last path is not one"
+        return "its last path is not valid"
     done = slot.get("done")
     if not isinstance(done, int) or isinstance(done, bool) or not 0 <= done < 2**62:
-        return "its description is not complete"
+        return "its description is incomplete"
     nodes = arrays.get(NODES)
     if nodes is None or nodes.dtype != node_dtype or nodes.ndim != 1 or not len(nodes):
         return "it has no nodes, or nodes of another version of engram"
     first, children = nodes["first_child"].astype(np.int64), nodes["num_children"].astype(np.int64)
     inside = (first >= 0) & (first + children <= len(nodes)) & ((first > 0) | (children == 0))
     if not (inside & (nodes["num_visited"] <= children)).all():
-        return "a node's children are not there"
+        return "a node's children lie outside the tree"
     if not ((nodes["action"] >= 0) & (nodes["action"] < len(about["action_names"]))).all():
-        return "it has an action that the game has not"
+        return "it has an action outside the game"
     if not (np.abs(nodes["value"]) <= 1.0 + 1e-6).all() or nodes["in_flight"].any() or nodes["claim"].any():
         return "a value is not in [-1, 1], or a simulation is still in flight"
     if any(not isinstance(state, dict) for state in about["stores"].values()):
-        return "its description is not complete"
+        return "its description is incomplete"
     if len(paths) and not ((paths >= 0) & (paths < math.inf)).all():
-        return "its last path is not one"
+        return "its last path is not valid"
     return None

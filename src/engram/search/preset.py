@@ -1,4 +1,4 @@
-"""A preset: one search put together, rules and extensions."""
+"""A preset: the rules and extensions of one search."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from engram.search.selection import widening
 class SearchOptions(TypedDict, total=False):
     """Options of every search, for the functions that make presets: `**search: Unpack[SearchOptions]`.
 
-    backup: a backup operator; default the preset's own, the mean as a rule.
+    backup: a backup operator; default: the preset's, usually the mean.
     decision, rollout, solver, transpositions, num_leaves, threads, parallel, reuse_tree: as in `Preset`.
-    expand_after: visits that a node has before it gets children, ≥ 0; default 1.
+    expand_after: visits of a node before it gets children, ≥ 0; default 1.
     widening: C ≥ 0 of `engram.search.selection.widening` around the selection rule; default: no widening.
     """
 
@@ -43,30 +43,29 @@ class SearchOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Preset:
-    """A search put together: one operator a phase.
+    """The rules and extensions of one search.
 
     Args:
       selection, backup: operators of these kinds.
       expansion: when and how the tree grows.
       decision: final move: `robust`, `max`, `max_robust`, `secure` or `lcb`.
-      rollout: `uniform`, or `heavy` where the game has one: how leaves are played out.
+      rollout: the policy of rollouts, `uniform`, or `heavy` where the game has one.
       evaluation: None for rollouts, or a function `(state, rng) -> value for player 0`, compiled
-        with the game's record; it may use the state up.
-      evaluator: answers batches of leaves instead; a function of the game and of the leaves that wait together at
-        most makes one for each search.
-      leaf_value: source of a leaf's value beside an evaluator: `evaluator`; `rollout` (or `evaluation`), and then
-        the evaluator gives priors and embeddings alone; or the share of a rollout in a mean of both, between 0 and 1.
-      prior: a function `(state, actions, count, weights) -> 0`, compiled with the game's record, that writes a
-        weight ≥ 0 for each of `count` legal actions: `weights[actions[k]] = …`; or `game`: the game's own; or None.
-      first_nodes: only so many nodes of a search, the first, are given priors; None: all.
-      extensions: what the search carries beside its rules; a function of the game makes an extension for each search.
-      solver: carry proven values up the tree, and end the search when the root's is proven.
+        with the game's record; it may change the state.
+      evaluator: evaluates batches of leaves; a function `(game, max_leaves) -> evaluator` makes one for each search.
+      leaf_value: source of a leaf's value with an evaluator. `evaluator`; `rollout`: a rollout or `evaluation`, and the
+        evaluator gives priors and embeddings alone; or in (0, 1), the share of a rollout in a mean of both.
+      prior: a function `(state, actions, count, weights) -> 0`, compiled with the game's record, that sets
+        `weights[actions[k]]` ≥ 0 for each of `count` legal actions; `game`: the game's own; None: uniform.
+      first_nodes: number of nodes, the first of a search, that get priors; None: all.
+      extensions: or functions of the game that make one for each search.
+      solver: propagate proven values, and end the search when the root is proven.
       transpositions: nodes of the same position share their value in selection.
       num_leaves: simulations of one tree in flight for an evaluator, 1 to 1024.
-      threads: of the processor, 1 to 256; parallel: `tree`, all on one, or `root`, a tree each and their roots
-        added up. More than one on a tree does not repeat.
-      reuse_tree: keep what is below the moves played.
-      text: the specification that makes it again.
+      threads: 1 to 256. parallel: `tree`, all threads on one, or `root`, a tree each, with their roots added up.
+        Several threads on one tree do not repeat.
+      reuse_tree: keep the subtree below the moves played.
+      text: its specification.
     """
 
     selection: Operator
@@ -109,9 +108,9 @@ class Preset:
             )
         if self.evaluator is not None and self.expansion != Expansion():
             raise InvalidParameter("with an evaluator a leaf gets children when its value comes: leave expansion out")
-        share = isinstance(self.leaf_value, float) and 0.0 < self.leaf_value < 1.0
-        if not share and self.leaf_value not in ("evaluator", "rollout"):
-            raise InvalidParameter(f"leaf_value is 'evaluator', 'rollout' or a share between, not {self.leaf_value!r}")
+        is_share = isinstance(self.leaf_value, float) and 0.0 < self.leaf_value < 1.0
+        if not is_share and self.leaf_value not in ("evaluator", "rollout"):
+            raise InvalidParameter(f"leaf_value is 'evaluator', 'rollout' or in (0, 1), not {self.leaf_value!r}")
         if self.leaf_value != "evaluator" and self.evaluator is None:
             raise InvalidParameter("a rollout_share or leaf_value needs an evaluator, and there is none")
         if self.rollout == "heavy" and self.evaluator is not None and self.leaf_value == "evaluator":
@@ -129,7 +128,7 @@ class Preset:
 
     @property
     def switched(self) -> tuple[Maker, ...]:
-        """The extensions that `solver` and `transpositions` spell; they come last, as others change what they carry."""
+        """The extensions of `solver` and `transpositions`: last, because others change the values that they use."""
         return (*([proofs()] if self.solver else []), *([transpositions] if self.transpositions else []))
 
     @classmethod
@@ -139,7 +138,7 @@ class Preset:
         """The preset of a selection rule, with the options that every search has.
 
         Args:
-          search: None for an option means that it is left out.
+          search: the options; None stands for an option's default.
           all_children: as in `Expansion`. parts: of the preset, by the names above.
         """
         options: dict[str, Any] = {name: value for name, value in search.items() if value is not None}

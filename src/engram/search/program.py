@@ -23,12 +23,12 @@ program_dtype = np.dtype(
         ("game", game_dtype),
         ("selection", np.int64),  # addresses of operators
         ("selection_parameters", np.int64),
-        ("backup", np.int64),  # its parameters may be a tree's own, and stand in the tree's slots
+        ("backup", np.int64),  # its parameters are in the slots, because each tree may have its own
         *((kind, hooks_dtype) for kind in HOOKS),
         ("evaluation", np.int64),  # (state, rng) -> value for player 0; 0: a rollout through play
-        ("evaluation_writes", np.int64),  # 1: it takes the slot's `moves` too, and writes its own there
-        ("waits", np.int64),  # 0, or WAITS or WAITS_FOR_PRIORS: leaves wait for an evaluator that answers batches
-        ("rollout_share", np.float64),  # of a rollout in the value of a leaf that an evaluator has valued
+        ("evaluation_writes", np.int64),  # 1: it also takes the slot's `moves` and logs the rollout there
+        ("waits", np.int64),  # 0, or WAITS or WAITS_FOR_PRIORS: leaves wait for a batch evaluator
+        ("rollout_share", np.float64),  # weight of a rollout in a leaf's value beside an evaluator's
         ("prior", np.int64),  # (state, actions, count, weights): weights of the legal actions; 0: none
         ("expand_after", np.int64),
         ("expand_all", np.int64),
@@ -58,18 +58,18 @@ slot_dtype = np.dtype(
         ("done", np.int64),  # simulations backed up since the search began
         ("budget", np.int64),  # simulations at which the slot's search ends
         ("stop_early", np.int64),
-        ("priors_left", np.int64),  # nodes whose children may still be given priors
-        ("padding", np.int64, (16,)),  # a slot is a thread's own: two never share a line of the processor's cache
+        ("priors_left", np.int64),  # nodes whose children may still get priors
+        ("padding", np.int64, (16,)),  # keeps the slots of two threads off one cache line
     ]
 )
 
 WAITS = 1  # every leaf waits
-WAITS_FOR_PRIORS = 2  # leaves wait while their children may be given priors; values are compiled
+WAITS_FOR_PRIORS = 2  # leaves wait while their children may get priors; values are compiled
 
 LEAF = 0  # the leaf waits for a value
-OVER = 1  # the leaf is the end of a game: its value is known
-GROW = 2  # no room for children; nothing was changed
-COLLISION = 3  # the leaf is being evaluated for another slot; nothing was changed
-FINISHED = 4  # the budget is spent, the root is proven, or nothing can change the choice any more
-INNER = 5  # the node has children: the walk goes on
+OVER = 1  # the leaf is the end of a game or proven: its value is exact
+GROW = 2  # no room for children; the tree is unchanged
+COLLISION = 3  # another slot waits for the leaf's value; the tree is unchanged
+FINISHED = 4  # the budget is spent, the root is proven, or the choice is decided
+INNER = 5  # the node has children: the walk continues
 FAILED = -1  # an operator reported failure

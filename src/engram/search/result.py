@@ -1,4 +1,4 @@
-"""What a search found, and how it tells people."""
+"""The result of a search, for programs and for print."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ class MoveStatistics:
     """One move of the root.
 
     Attributes:
-      action: its number. name: as people write it.
+      action: its number. name: its notation.
       visits: simulations that went through it.
       value: in [-1, 1] for the player to move at the root; 0 without visits.
       low, high: 95 % interval of the value (Wilson); the value itself where it is proven.
       prior: P in [0, 1].
       principal_variation: the most visited line from here, this move first, as names.
       proven: whether the value is game-theoretic, and not an estimate (presets with solver=True).
-      memory: V̂_M, what similar positions, or the same move elsewhere, say of it, in [-1, 1] for the player to move at
-        the root (of a memory with correct=True: what it adds to the value); None: nothing.
+      memory: V̂_M, the memory's value of it, in [-1, 1] for the player to move at the root; of a memory with
+        correct=True, its correction of the value; None without advice.
     """
 
     action: int
@@ -44,13 +44,13 @@ class SearchResult:
     """The outcome of one search; `print(result)` shows it as a table.
 
     Attributes:
-      game: its name. player: whose move it was, 0 or 1.
-      action: the move to play. name: as people write it.
+      game: its name. player: to move at the root, 0 or 1.
+      action: the move to play. name: its notation.
       value: of the root in [-1, 1] for the player to move.
-      simulations: backed up in this search. seconds: it took, without compiling.
+      simulations: backed up in this search. seconds: its duration, without compiling.
       moves: every legal move, most visited first.
-      nodes: in the tree now. node_bytes: they take. tree_full: the bound on nodes kept some out.
-      stopped: why it ended: `simulations`, `seconds`, `decided`, `proven` or `interrupted`; `running` before that.
+      nodes: in the tree. node_bytes: their size. tree_full: the bound on nodes prevented an expansion.
+      stopped: its end by `simulations`, `seconds`, `decided`, `proven` or `interrupted`; `running` before that.
     """
 
     game: str
@@ -108,19 +108,19 @@ class SearchResult:
         if self.tree_full:
             lines.append("the tree reached its bound on nodes: the search went on without growing it")
         width = max([4, *(len(move.name) for move in self.moves)])
-        remembers = any(move.memory is not None for move in self.moves)
-        heading = f"{'prior':>6}  {'memory  ' if remembers else ''}line"
+        has_memory = any(move.memory is not None for move in self.moves)
+        heading = f"{'prior':>6}  {'memory  ' if has_memory else ''}line"
         lines.append(f"{'move':>{width}}  {'visits':>10}  {'value':>7}  {'95 % interval':>17}  {heading}")
-        shown = [move for move in self.moves if move.visits > 0] or list(self.moves)
-        for move in shown[:20]:
+        rows = [move for move in self.moves if move.visits > 0] or list(self.moves)
+        for move in rows[:20]:
             bounds = "proven" if move.proven else f"[{move.low:+.3f}, {move.high:+.3f}]"
-            recalled = "" if move.memory is None else f"{move.memory:+.3f}"
+            advice = "" if move.memory is None else f"{move.memory:+.3f}"
             lines.append(
                 f"{move.name:>{width}}  {move.visits:>10,}  {move.value:>+7.3f}  {bounds:>17}  {move.prior:>6.3f}  "
-                f"{f'{recalled:>6}  ' if remembers else ''}{' '.join(move.principal_variation[:8])}"
+                f"{f'{advice:>6}  ' if has_memory else ''}{' '.join(move.principal_variation[:8])}"
             )
-        if len(self.moves) > len(shown[:20]):
-            lines.append(f"… and {len(self.moves) - len(shown[:20])} more moves")
+        if len(self.moves) > len(rows[:20]):
+            lines.append(f"… and {len(self.moves) - len(rows[:20])} more moves")
         return "\n".join(lines)
 
 
@@ -128,8 +128,8 @@ class SearchResult:
 class RootMoves:
     """The moves of a root, (A,) each: action, visits, value in [-1, 1] for the player to move, prior, proven or not.
 
-    And the first extension's advice on them: its value for the player to move, nan for none, and N_M; None where no
-    extension advises.
+    `advice` is the first extension's value for the player to move, nan for none, and `advice_count` its N_M; both are
+    None without such an extension.
     """
 
     action: np.ndarray
@@ -142,21 +142,21 @@ class RootMoves:
 
 
 def merged(roots: Sequence[RootMoves]) -> RootMoves:
-    """The moves of one root that several trees have searched: visits added, values by their visits, advice by N_M.
+    """Merges one root's moves from several trees: adds visits, averages values by visits and advice by N_M.
 
     Source: Cazenave and Jouandeau, "On the parallelization of UCT", 2007 (single-run parallelization).
     """
     order = [np.argsort(root.action) for root in roots]
     first = roots[0]
 
-    def of_all(name: str) -> np.ndarray:
-        return np.array([getattr(root, name)[rows] for root, rows in zip(roots, order, strict=True)], np.float64)
+    def stack(name: str) -> np.ndarray:
+        return np.array([getattr(root, name)[places] for root, places in zip(roots, order, strict=True)], np.float64)
 
-    visits = of_all("visits")
-    value, total = _weighted(of_all("value"), visits)
+    visits = stack("visits")
+    value, total = _weighted(stack("value"), visits)
     advice, count = None, None
     if all(root.advice is not None for root in roots):
-        advice, count = _weighted(of_all("advice"), of_all("advice_count"))
+        advice, count = _weighted(stack("advice"), stack("advice_count"))
         advice[count == 0.0] = np.nan
     return type(first)(
         first.action[order[0]], total.astype(np.uint32), value, first.prior[order[0]], first.proven[order[0]],

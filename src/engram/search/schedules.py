@@ -2,7 +2,7 @@
 
 A schedule is relative: it is a function of u = n/B, so the same rule means the same at any budget
 (the paper writes absolute visits, g = h - ln B). Tables reach beyond B, because a kept
-tree brings visits from earlier moves; behind their end the last value holds.
+tree brings visits from earlier moves; the last value holds beyond their end.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ MAX_ENTRIES = 1 << 24
 
 
 class Schedule(Protocol):
-    """Anything that can be tabulated."""
+    """A function of visits that can be tabulated."""
 
     def table(self, budget: int | None) -> np.ndarray:
-        """Values at n = 1, 2, …, the last of which holds for ever.
+        """Values at n = 1, 2, …; the last holds for all larger n.
 
         Raises:
-          InvalidParameter: the budget is needed and not known (a search limited by seconds alone).
+          InvalidParameter: the schedule needs a budget, and the search is limited by seconds alone.
         """
 
 
@@ -43,8 +43,8 @@ def visits(budget: int | None) -> np.ndarray:
     return np.arange(1, min(REACH * int(budget), MAX_ENTRIES) + 1, dtype=np.float64)
 
 
-def _given(own: int | None, budget: int | None) -> int | None:
-    return budget if own is None else own
+def _first(budget: int | None, default: int | None) -> int | None:
+    return default if budget is None else budget
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,10 @@ class OfVisits:
     budget: int | None = None
 
     def table(self, budget: int | None) -> np.ndarray:
-        n = visits(_given(self.budget, budget))
+        n = visits(_first(self.budget, budget))
         values = np.asarray(self.function(n), np.float64)
         if values.shape != n.shape:
-            raise InvalidParameter(f"a function of visits takes an array and gives one as long, not {values.shape}")
+            raise InvalidParameter(f"a function of visits must return {len(n)} values, not {values.shape}")
         if not np.isfinite(values).all():
             raise InvalidParameter("a schedule gave a value that is not finite")
         return values
@@ -83,8 +83,8 @@ class OfVisits:
 class ExpIntegral:
     """f(u) = base + ∫₀ᵘ e^{h(s)} ds with h piecewise linear through knots equally spaced over [0, 1].
 
-    The form of every positive, increasing, continuously differentiable f (the paper's lemma). Beyond
-    u = 1 the last value of h holds, so f goes on as a straight line.
+    Every positive, increasing, continuously differentiable f has this form (the paper's lemma). Beyond u = 1 the last
+    value of h holds, so f continues as a straight line.
 
     Args:
       knots: values of h, at least 1.
@@ -117,8 +117,8 @@ class ExpIntegral:
         return self.base + value + np.maximum(u - 1.0, 0.0) * np.exp(h[-1])
 
     def table(self, budget: int | None) -> np.ndarray:
-        n = visits(_given(self.budget, budget))
-        return self.at(n / (_given(self.budget, budget) or 1))
+        n = visits(_first(self.budget, budget))
+        return self.at(n / (_first(self.budget, budget) or 1))
 
 
 def _exp_integral(start: np.ndarray, slope: np.ndarray, width: np.ndarray) -> np.ndarray:
@@ -133,8 +133,7 @@ class Staircase:
     """Weights that rise in steps over the budget: the feedback adjustment policies.
 
     F1 rises linearly on equal pieces, F2 exponentially; F3 linearly on pieces that widen exponentially,
-    F4 exponentially on those. The source gives neither the number of pieces nor the growth; they are
-    parameters here.
+    F4 exponentially on those. The source leaves the number of pieces and the growth open.
 
     Args:
       exponential: the weight of piece k is growth^k; else 1 + (growth - 1)·k.
@@ -157,8 +156,8 @@ class Staircase:
             raise InvalidParameter(f"a staircase has 1 to 64 pieces and growth 1 to 100, not {self}")
 
     def table(self, budget: int | None) -> np.ndarray:
-        n = visits(_given(self.budget, budget))
-        u = n / (_given(self.budget, budget) or 1)
+        n = visits(_first(self.budget, budget))
+        u = n / (_first(self.budget, budget) or 1)
         if self.widening:
             ends = (np.exp2(np.arange(1, self.pieces + 1)) - 1.0) / (np.exp2(self.pieces) - 1.0)
         else:
@@ -171,7 +170,7 @@ class Staircase:
 class StepsOf:
     """Step sizes α_n = w_n / Σ_{j≤n} w_j of a schedule of weights w.
 
-    Kept by 1/α_n = 1 + (w_{n-1}/w_n)/α_{n-1}, because sums of growing weights overflow.
+    Computed by 1/α_n = 1 + (w_{n-1}/w_n)/α_{n-1}, because sums of growing weights overflow.
     """
 
     weights: Schedule = field(default_factory=lambda: Constant(1.0))
@@ -194,7 +193,7 @@ class DebiasedSteps:
     step: float
 
     def table(self, budget: int | None) -> np.ndarray:
-        # The power is below rounding long before the table ends, and then the step is α for ever.
+        # Beyond the table's end the power is below rounding, and the step is α.
         entries = min(MAX_ENTRIES, max(2, math.ceil(-40.0 / math.log1p(-self.step))))
         n = np.arange(1, entries + 1, dtype=np.float64)
         return self.step / -np.expm1(n * math.log1p(-self.step))
@@ -213,8 +212,8 @@ def _steps(weights):
 
 def knots_of(values: Sequence[float] | float) -> tuple[float, ...]:
     """Knots as a tuple, from a number or a list."""
-    given = values if isinstance(values, Sequence) and not isinstance(values, str) else [values]
-    if not all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in given):
-        shown = ", ".join(str(getattr(value, "text", value)) for value in given)
-        raise InvalidParameter(f"knots must be numbers, not {shown}")
-    return tuple(float(value) for value in given)  # type: ignore[arg-type]
+    knots = values if isinstance(values, Sequence) and not isinstance(values, str) else [values]
+    if not all(isinstance(knot, (int, float)) and not isinstance(knot, bool) for knot in knots):
+        text = ", ".join(str(getattr(knot, "text", knot)) for knot in knots)
+        raise InvalidParameter(f"knots must be numbers, not {text}")
+    return tuple(float(knot) for knot in knots)  # type: ignore[arg-type]

@@ -1,8 +1,8 @@
-"""Selection: which child a simulation goes on with.
+"""Selection: chooses the child with which a simulation continues.
 
-A rule reads a node's visited children (the first `num_visited`) and returns one of them, or `EXPAND`
-to enter the next child that nobody has visited. Indices are unsigned inside a rule: Numba then leaves
-out the test for a negative index, some 5 % of a search.
+A rule reads a node's visited children (the first `num_visited`) and returns one of them, or `EXPAND` to enter the next
+unvisited child. Indices are unsigned inside a rule: Numba then omits the test for a negative index, about 5 % of a
+search.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def ucb1(tree, node, rng, parameters):
 
     Args:
       exploration: c ≥ 0, for values in [-1, 1] (twice that of [0, 1]).
-      first_play_urgency: the bound given to children that nobody has visited; inf: each is tried first.
+      first_play_urgency: bound of unvisited children; inf: each is tried first.
 
     Cost: one logarithm a node, one square root and one division a child.
     Source: Auer, Cesa-Bianchi and Fischer 2002; Kocsis and Szepesvári 2006; urgency: Gelly and Wang 2006.
@@ -33,16 +33,16 @@ def ucb1(tree, node, rng, parameters):
     nodes = nodes_of(tree)
     parent = nodes[node]
     visited = np.uint64(parent.num_visited)
-    left = visited < np.uint64(parent.num_children)
+    has_unvisited = visited < np.uint64(parent.num_children)
     urgency = parameters.first_play_urgency
-    if left and urgency == math.inf:
+    if has_unvisited and urgency == math.inf:
         return EXPAND
     sign = sign_of(parent)
     first = np.uint64(parent.first_child)
     total = np.float64(parent.visit_count) + np.float64(parent.in_flight)
     scale = parameters.exploration * math.sqrt(math.log(max(total, 1.0)))
     best = np.int64(EXPAND)
-    highest = urgency if left else -math.inf
+    highest = urgency if has_unvisited else -math.inf
     for child in range(first, first + visited):
         visits, value = statistics(tree, nodes, child, sign)
         bound = value + scale / math.sqrt(visits)
@@ -60,12 +60,12 @@ def puct(tree, node, rng, parameters):
 
     Args:
       exploration: c ≥ 0, for values in [-1, 1].
-      first_play_urgency: Q of children that nobody has visited; nan (default): the node's own value.
-      reduction: taken off that own value, ≥ 0.
+      first_play_urgency: Q of unvisited children; nan (default): the node's own value.
+      reduction: subtracted from that own value, ≥ 0.
 
-    Children are sorted by prior when they are made, so among the unvisited only the first is looked at.
+    Children are sorted by prior, so only the first unvisited one matters.
     Cost: one square root a node, one division a child.
-    Source: Rosin 2011; Silver et al. 2017 (who take the sum of the children's visits for N(s)).
+    Source: Rosin 2011; Silver et al. 2017 (with the sum of the children's visits for N(s)).
     """
     nodes = nodes_of(tree)
     parent = nodes[node]
@@ -92,7 +92,7 @@ def puct(tree, node, rng, parameters):
 
 @compiled(inline=True)
 def highest_prior(nodes, parent):
-    """The highest prior among the children of a node, or 0 where nobody gave them priors."""
+    """The highest prior among the children of a node, or 0 without priors."""
     highest = 0.0
     if parent.flags & PRIORS:
         first = np.uint64(parent.first_child)
@@ -103,14 +103,14 @@ def highest_prior(nodes, parent):
 
 @compiled(inline=True)
 def with_starting_visits(visits, value, prior, highest, strength):
-    """(n, Q) of a child that began with strength·P/P_max visits worth P/P_max for the player who moves there.
+    """(n, Q) of a child with strength·P/P_max starting visits worth P/P_max for the player to move at its parent.
 
-    They are added when they are read, so that the node's own statistics, and memory's, stay those of real visits.
+    They are added at reading, so that the statistics of nodes and memories count real visits alone.
     """
     share = prior / highest
-    given = strength * share
-    total = visits + given
-    return total, (visits * value + given * share) / total if total > 0.0 else 0.0
+    start = strength * share
+    total = visits + start
+    return total, (visits * value + start * share) / total if total > 0.0 else 0.0
 
 
 @selection(
@@ -121,15 +121,15 @@ def ucb1_prior(tree, node, rng, parameters):
 
         n = N + s·p,   Q = (N·V + s·p·p)/n,   p = P/P_max
 
-    N and V are the child's visits and value. Where nobody gave priors it is UCB1, each child first once.
+    N and V are the child's visits and value. Without priors it is UCB1, with each child tried first.
 
     Args:
-      exploration: c ≥ 0, for values in [-1, 1], of nodes whose children nobody gave priors.
-      prior_exploration: c ≥ 0 of the others. Starting visits explore by themselves: a bound that falls with them holds
-        the likeliest moves back.
+      exploration: c ≥ 0, for values in [-1, 1], of nodes without priors.
+      prior_exploration: c ≥ 0 of nodes with priors. Starting visits explore by themselves: a bound that falls with them
+        delays the likeliest moves.
       strength: s ≥ 0, starting visits of the likeliest move.
 
-    Cost: all children are looked at, visited or not.
+    Cost: O(children) a node, visited or not.
     Source: Xiao, Mei and Müller 2018, after Gelly and Silver 2007 (s = 200; win rate (1 + p)/2).
     Deviation: N(s) counts real visits; a child with less than one visit has the bound of one visit.
     """
@@ -167,8 +167,8 @@ def epsilon_greedy(tree, node, rng, parameters):
     """With probability ε a child drawn uniformly, else the one of the highest value.
 
     Args:
-      epsilon: ε in [0, 1]; 0 is greedy. A proven loss that is drawn is left for the highest value.
-      first_play_urgency: value given to children that nobody has visited; inf: each is tried first.
+      epsilon: ε in [0, 1]; 0 is greedy. The highest value replaces a proven loss that was drawn.
+      first_play_urgency: value of unvisited children; inf: each is tried first.
 
     Source: Sutton and Barto 2018, §2.2.
     """
@@ -182,11 +182,11 @@ def epsilon_greedy(tree, node, rng, parameters):
         return EXPAND
     sign = sign_of(parent)
     if parameters.epsilon > 0.0 and random_float(rng) < parameters.epsilon:
-        drawn = random_below(rng, number)
-        if drawn >= visited:
+        place = random_below(rng, number)
+        if place >= visited:
             return EXPAND
-        if statistics(tree, nodes, first + drawn, sign)[1] > -math.inf:
-            return np.int64(first + drawn)
+        if statistics(tree, nodes, first + place, sign)[1] > -math.inf:
+            return np.int64(first + place)
     best = np.int64(EXPAND)
     highest = urgency if visited < number else -math.inf
     for child in range(first, first + visited):
@@ -202,17 +202,17 @@ def greedy(tree, node, rng, parameters):
     """The child of the highest value; ties go to the one that was visited first.
 
     Args:
-      first_play_urgency: value given to children that nobody has visited; inf: each is tried first.
+      first_play_urgency: value of unvisited children; inf: each is tried first.
     """
     nodes = nodes_of(tree)
     parent = nodes[node]
     visited = np.uint64(parent.num_visited)
-    left = visited < np.uint64(parent.num_children)
-    if left and parameters.first_play_urgency == math.inf:
+    has_unvisited = visited < np.uint64(parent.num_children)
+    if has_unvisited and parameters.first_play_urgency == math.inf:
         return EXPAND
     sign = sign_of(parent)
     best = np.int64(EXPAND)
-    highest = parameters.first_play_urgency if left else -math.inf
+    highest = parameters.first_play_urgency if has_unvisited else -math.inf
     first = np.uint64(parent.first_child)
     for child in range(first, first + visited):
         _, value = statistics(tree, nodes, child, sign)
@@ -222,28 +222,28 @@ def greedy(tree, node, rng, parameters):
     return best
 
 
-def _has_a_rule(values: dict[str, Value]) -> None:
+def _check_rule(values: dict[str, Value]) -> None:
     if not isinstance(values["selection"], Operator):
-        raise InvalidParameter("widening takes the rule that it widens, as in widening(selection=ucb1())")
+        raise InvalidParameter("widening needs a selection rule, as in widening(selection=ucb1())")
 
 
 @selection(
-    check=_has_a_rule,
+    check=_check_rule,
     threads=False,
     selection=None,
     coefficient=Parameter(1.0, low=0.0, high=1e9),
     exponent=Parameter(0.5, low=0.0, high=1.0),
 )
 def widening(tree, node, rng, parameters):
-    """The choice of another rule, which may enter no more than k = ⌈C·N(s)^α⌉ children of a node.
+    """The choice of another rule, limited to k = ⌈C·N(s)^α⌉ children of a node.
 
-    Where priors were given the rule sees the k likeliest children alone. Elsewhere it enters any k, by its own order or
-    drawn at random, and then sees these alone.
+    With priors the rule sees only the k likeliest children. Without, it enters any k, in its own order or at random,
+    and then sees only these.
 
     Args:
       selection: the rule, any one. coefficient: C ≥ 0; at least one child is entered. exponent: α in [0, 1].
 
-    Where all children that it sees are proven losses, one more is entered. One thread on a tree.
+    If all visible children are proven losses, one more is entered. One thread on a tree.
     Cost: one power a node while it has children left.
     Source: Coulom 2007, §4.3; Chaslot et al. 2008 (progressive unpruning). Deviation: a power of N(s), as in Couëtoux
       et al. 2011, for their tables.
@@ -258,7 +258,7 @@ def widening(tree, node, rng, parameters):
             parent.num_children = np.uint16(visited)
         elif parent.flags & PRIORS:
             parent.num_children = np.uint16(min(np.int64(number), limit))
-    asked = (address_of(tree), node, address_of(rng), parameters.selection_parameters)
-    chosen = call(parameters.selection, asked)
+    arguments = (address_of(tree), node, address_of(rng), parameters.selection_parameters)
+    child = call(parameters.selection, arguments)
     parent.num_children = number
-    return chosen
+    return child

@@ -1,12 +1,12 @@
-"""Steps of several threads on one tree: each is atomic, so that no thread waits and nothing is lost.
+"""Steps of several threads on one tree: each is atomic, so that no thread waits and no update is lost.
 
-One thread never comes here: the kernel asks `tree.shared` first. The rules, which the order of the steps upholds:
+The kernel takes these steps only if `tree.shared` is set. Their order keeps three rules:
 
-- A simulation counts in `in_flight` (virtual loss) of a node from before others can see it there until after
-  its visit is counted, so that a child in sight has a visit or a virtual loss.
-- The thread that holds a node's claim makes its children and enters the next of them. A thread that meets the claim
-  does not wait: it evaluates the position where it stands.
-- `num_children` and `num_visited` are written last, behind a fence: the children that they count are whole.
+- A simulation counts in a node's `in_flight` (virtual loss) from before it is visible there until its visit is counted.
+  A visible child therefore has a visit or a virtual loss.
+- Only the thread that holds a node's claim makes or enters its children. A thread that fails to claim a node does not
+  wait: it evaluates the node's position.
+- `num_children` and `num_visited` are written last, behind a fence: the children that they count are complete.
 """
 
 from __future__ import annotations
@@ -39,33 +39,33 @@ _MINUS_1 = np.uint16(0xFFFF)
 
 @compiled(inline=True)
 def enter_flight(tree, index):
-    """One more simulation below a node."""
+    """Adds a simulation in flight to a node."""
     atomic_add(tree.nodes + index * _NODE_BYTES + _IN_FLIGHT, np.uint16(1))
 
 
 @compiled(inline=True)
 def leave_flight(tree, path, depth):
-    """One simulation less below each node of a path."""
+    """Removes a simulation in flight from each node of a path."""
     for at in range(depth + 1):
         atomic_add(tree.nodes + np.int64(path[at]) * _NODE_BYTES + _IN_FLIGHT, _MINUS_1)
 
 
 @compiled(inline=True)
 def claim(tree, index):
-    """Whether this thread, and no other until `release`, may give the node children or enter one."""
+    """Claims the making and entering of a node's children until `release`; False if another thread has it."""
     return compare_exchange(tree.nodes + index * _NODE_BYTES + _CLAIM, np.uint8(0), np.uint8(1))
 
 
 @compiled(inline=True)
 def release(tree, index):
-    """Lets others claim the node; all that was written under the claim is seen first."""
+    """Releases the claim, after other threads can see all writes under it."""
     fence()
     nodes_of(tree)[index].claim = np.uint8(0)
 
 
 @compiled(inline=True)
 def reserve(tree, count):
-    """The first of `count` nodes that are now this thread's own, or -1 if there is no room."""
+    """Reserves `count` nodes for this thread; returns the first, or -1 without room."""
     at = address_of(tree) + _NUM_NODES
     while True:
         first = atomic_add(at, np.int64(0))
@@ -77,7 +77,7 @@ def reserve(tree, count):
 
 @compiled(inline=True)
 def count_visit(tree, index):
-    """One more visit of a node; returns their number with it."""
+    """Counts a visit of a node; returns the new count."""
     return np.int64(atomic_add(tree.nodes + index * _NODE_BYTES + _VISITS, np.uint32(1))) + 1
 
 
@@ -98,11 +98,11 @@ def move_value(tree, index, target, step):
 
 @compiled(inline=True)
 def move_own(tree, index, target, step):
-    """Moves a node's own running mean in the same manner."""
+    """Moves a node's own running mean likewise."""
     _move(tree.own + index * _OWN_BYTES + _MEAN, target, step)
 
 
 @compiled(inline=True)
 def move_first(tree, index, target, step):
-    """Moves the mean of a node's own evaluations in the same manner."""
+    """Moves the mean of a node's own evaluations likewise."""
     _move(tree.own + index * _OWN_BYTES + _FIRST, target, step)

@@ -1,14 +1,14 @@
 """The tree: one flat array of 32-byte nodes, and columns beside it.
 
-Children of a node lie side by side, visited ones first in the order of their first visit (or, with
-priors, of their prior), so that a selection rule reads one short run of memory. Node 0 is the root.
+Children of a node lie side by side, visited ones first in the order of their first visit (with priors, of their
+prior). A selection rule therefore reads one short run of memory. Node 0 is the root.
 
 A column is a record for every node, which an operator declares as a parameter (`operators.py`). The tree allocates,
-zeroes, grows, compacts, saves and frees all columns alike. The core itself reads two kinds of column: `OWN`, which the
-backup keeps for a mix, and those from which `statistics` takes a child's value: pooled sums and advice.
+zeroes, grows, compacts, saves and frees all columns alike. The core itself reads two kinds: `OWN`, which the backup
+keeps for a mix, and those from which `statistics` takes a child's value (pooled sums and advice).
 
-Point of view: every value in the tree is for player 0. A rule turns it with `sign_of(node)`, +1 where
-player 0 moves and -1 where player 1 does; games in which a player moves twice need no special care.
+Point of view: every value in the tree is for player 0. A rule multiplies it by `sign_of(node)`, +1 where
+player 0 moves and -1 where player 1 does; a player may therefore move twice in a row.
 """
 
 from __future__ import annotations
@@ -32,32 +32,32 @@ node_dtype = np.dtype(
         ("visit_count", np.uint32),  # N: simulations backed up through this node
         ("first_child", np.int32),  # index of its first child; 0 while it has none
         ("action", np.int32),  # action that leads here from the parent
-        ("prior", np.float32),  # P in [0, 1]; uniform where nobody gave one
+        ("prior", np.float32),  # P in [0, 1]; uniform without priors
         ("num_children", np.uint16),  # legal actions here, once expanded
-        ("num_visited", np.uint16),  # children that have been entered: the first so many
-        ("in_flight", np.uint16),  # simulations below that wait for their evaluation
+        ("num_visited", np.uint16),  # children entered; they come first
+        ("in_flight", np.uint16),  # simulations through it that are not backed up yet
         ("flags", np.uint8),  # PLAYER_1, TERMINAL, PROVEN, PRIORS
-        ("claim", np.uint8),  # 1 while a thread that shares the tree changes its children
+        ("claim", np.uint8),  # 1 while one of several threads changes its children
     ]
 )
 advice_dtype = np.dtype(
     [
-        ("value", np.float64),  # what an extension says that a node is worth, in [-1, 1] for player 0
-        ("count", np.float64),  # N_M ≥ 0, the weight of its evidence; 0: it says nothing
+        ("value", np.float64),  # an extension's value of a node, in [-1, 1] for player 0
+        ("count", np.float64),  # N_M ≥ 0, the weight of its evidence; 0: no advice
     ]
 )
 own_dtype = np.dtype(
     [
         ("mean", np.float64),  # running value before `mix`, for player 0
-        ("first", np.float64),  # the node's own first evaluation, for player 0
+        ("first", np.float64),  # mean of the node's own evaluations, for player 0
     ]
 )
 pooled_dtype = np.dtype(
     [
-        ("key", np.uint64),  # what the nodes of a pool have in common
+        ("key", np.uint64),  # common to the nodes of a pool
         ("total", np.float64),  # at its home: Σ N·V for player 0 over all nodes of the pool
         ("count", np.float64),  # at its home: Σ N
-        ("home", np.int64),  # node that keeps the sums of its pool; 0: it is in none
+        ("home", np.int64),  # node that keeps the sums of its pool; 0: no pool
     ]
 )
 advising_dtype = np.dtype(
@@ -65,7 +65,7 @@ advising_dtype = np.dtype(
         ("column", np.int64),  # address of a column of advice
         ("equivalence", np.float64),  # k of λ = sqrt(k / (3N + k))
         ("bias", np.float64),  # b of λ = N_M / (N + N_M + 4·N·N_M·b²), used instead where it is not nan
-        ("corrects", np.int64),  # 1: λ of the advice is added to the node's value, not blended with it
+        ("corrects", np.int64),  # 1: λ times the advice is added to the node's value, not blended with it
     ]
 )
 tree_dtype = np.dtype(
@@ -78,10 +78,10 @@ tree_dtype = np.dtype(
         ("capacity", np.int64),
         ("num_nodes", np.int64),
         ("max_nodes", np.int64),
-        ("full", np.int64),  # 1 once an expansion was left out for want of room
+        ("full", np.int64),  # 1 after an expansion failed for want of room
         ("shared", np.int64),  # 1: several threads, see `threads.py`
         ("num_columns", np.int64),
-        ("num_following", np.int64),  # the first so many columns follow a node's action
+        ("num_following", np.int64),  # columns that follow a node's action; they come first
         ("columns", np.int64, (MAX_COLUMNS,)),  # addresses
         ("row_bytes", np.int64, (MAX_COLUMNS,)),  # bytes that a new node zeroes
     ]
@@ -90,14 +90,14 @@ tree_dtype = np.dtype(
 PLAYER_1 = 1
 TERMINAL = 2
 PROVEN = 4
-PRIORS = 8  # its children were given priors
+PRIORS = 8  # its children have priors
 EXPAND = -1
-"""What a selection rule returns to enter the next child that nobody has visited."""
+"""Result of a selection rule that enters the next unvisited child."""
 
 
 @compiled(inline=True)
 def entering(child):
-    """What a selection rule returns to enter this child of the node, which nobody has visited."""
+    """Result of a selection rule that enters this unvisited child; the function is its own inverse."""
     return np.int64(-2) - np.int64(child)
 
 
@@ -160,7 +160,7 @@ def blend_weight(visits, count, equivalence, bias):
 
 @compiled(inline=True)
 def advice_at(tree, number, child):
-    """What the extension of this number says of a node."""
+    """The advice of an extension on a node."""
     advising = carray(pointer_at(tree.advice, advising_dtype), (tree.num_advice,))[number]
     return carray(pointer_at(advising.column, advice_dtype), (tree.capacity,))[child]
 
@@ -182,11 +182,10 @@ def with_advice(tree, child, sign, visits, value):
 
 @compiled(inline=True)
 def statistics(tree, nodes, child, sign):
-    """(visits, Q) of a visited child for the player whose sign is given.
+    """(visits, Q) of a visited child for the player of a sign.
 
-    Simulations in flight count as visits that were lost (virtual loss), so that a batch spreads. Where nodes are
-    pooled, Q is that of the pool. Advice is blended in where an extension has any.
-    A proven loss is worth -inf: no rule enters it while there is another move.
+    Simulations in flight count as lost visits (virtual loss), so that a batch spreads. Q of a pooled node is that of the
+    pool. Advice of extensions is blended in. A proven loss is worth -inf: a rule enters it only without another move.
     """
     visits = np.float64(nodes[child].visit_count)
     value = sign * nodes[child].value
@@ -227,7 +226,7 @@ def compact_subtree(old, child, new):
 
 @compiled
 def subtree_order(nodes, child, order):
-    """Writes where each node of the subtree under `child` stood, in the order of `compact_subtree`."""
+    """Writes the indices of the subtree under `child`, in the order of `compact_subtree`."""
     order[0] = child
     count = 1
     at = 0
@@ -268,20 +267,20 @@ def subtree_size(nodes, child):
 @dtype_holder
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A record for every node of a tree, which operators share by sharing this object.
+    """A record for every node of a tree; operators share it by sharing this object.
 
     Args:
       dtype: of one node's record, a multiple of 8 bytes. A new node has zeros.
-      name: for files and pages; default that of the first operator's parameter that declares it.
-      follows_action: the record goes along when two unvisited children change places.
-      new_nodes: zero the rows of new nodes; False: a table whose places have nothing to do with nodes.
-      rebase: host function `(rows, moved)`, called with the rows in use before a subtree becomes the tree (False), and
-        with the rows kept after it (True).
+      name: for files and pages; default: that of the first parameter that declares it.
+      follows_action: the record moves with the action when two unvisited children are swapped.
+      new_nodes: zero the rows of new nodes; False: a table that is not indexed by node.
+      rebase: host function `(rows, moved)`, called before a subtree becomes the tree (False, all rows in use) and after
+        (True, the rows kept).
       rebuild: host function `(tree, moved)`, called after the arrays have grown, and after nodes have moved.
-      threads: several threads may write it at once; else a search whose threads share a tree is refused.
-      header: the field of the tree's record that holds the column's address too, for what the core itself reads.
-      keeper: makes the extension that writes the column for a game, where a search reads it and has no such extension.
-      fault: `(rows) -> sentence or None` for rows from a file: what compiled code would stumble over.
+      threads: several threads may write it at once; False: the column excludes threads on one tree.
+      header: field of the tree's record that holds the address of a column that the core reads.
+      keeper: function of the game that makes the writing extension, for a search that reads the column without one.
+      fault: `(rows) -> sentence or None`, the fault of rows from a file that could crash compiled code.
     """
 
     dtype: np.dtype
@@ -309,14 +308,14 @@ OWN = Column(own_dtype, "own", threads=True, header="own")
 
 @dataclass(frozen=True)
 class Advice:
-    """What an extension says of the children of a node, and the share λ that selection takes of it.
+    """An extension's advice on the children of a node, and the weight λ of it in selection.
 
     Args:
       column: of `advice_dtype`, which the extension writes.
       equivalence: k ≥ 0 of λ = sqrt(k / (3N + k)); 0: none.
-      bias: b ≥ 0 of λ = N_M / (N + N_M + 4·N·N_M·b²) instead, of least mean squared error if the advice is wrong by b;
-        None: not.
-      corrects: the advice says how wrong the node's value is; λ of it is added to the value.
+      bias: b ≥ 0 of λ = N_M / (N + N_M + 4·N·N_M·b²) instead, of least mean squared error for advice with error b; None:
+        by `equivalence`.
+      corrects: the advice is a correction of the node's value, to which λ times the advice is added.
 
     Raises:
       InvalidParameter: a number out of range, or a column of another kind.
@@ -337,17 +336,17 @@ class Advice:
 
 
 class Tree:
-    """The arrays of one tree, grown as needed up to a bound that is kept.
+    """The arrays of one tree, which grow as needed up to a bound.
 
     Args:
       num_actions: of the game; a node's children never number more.
       max_nodes: bound on the nodes, ≥ 1 + num_actions.
-      columns: kept beside the nodes.
-      advice: what `statistics` blends in, in this order; its columns are among `columns`.
+      columns: beside the nodes.
+      advice: for `statistics` to blend in, in this order; its columns are among `columns`.
 
     Attributes:
       nodes: (capacity,) of `node_dtype`.
-      columns: those that follow a node's action first; a parameter of an operator holds a column's place here.
+      columns: first those that follow a node's action; an operator's parameter holds a column's place here.
 
     Raises:
       InvalidParameter: too small a bound, or more than 16 columns.
@@ -381,7 +380,7 @@ class Tree:
 
     @property
     def full(self) -> bool:
-        """Whether an expansion was left out because the bound was reached."""
+        """Whether an expansion failed because the bound was reached."""
         return bool(self.header["full"][0])
 
     def rows(self, column: Column) -> np.ndarray:
@@ -411,7 +410,7 @@ class Tree:
     def grow(self) -> None:
         """Doubles the room, up to the bound."""
         capacity = min(self.max_nodes, 2 * len(self.nodes))
-        # In place the system moves pages: old and new never lie side by side. NumPy refuses where a view exists.
+        # `resize` moves pages, so old and new arrays never coexist. NumPy refuses while a view exists.
         try:
             self.nodes.resize(capacity)
         except ValueError:
@@ -425,7 +424,7 @@ class Tree:
         self.rebuild(moved=False)
 
     def rebuild(self, *, moved: bool) -> None:
-        """Lets the columns mend what depends on where rows lie."""
+        """Calls the columns' `rebuild`."""
         for column in self.columns:
             if column.rebuild is not None:
                 column.rebuild(self, moved)
@@ -447,7 +446,7 @@ class Tree:
         return np.where(rows["count"] > 0.0, sign * rows["value"], np.nan), rows["count"].astype(np.float64)
 
     def descend(self, action: int) -> bool:
-        """Makes the root's child by `action` the root and keeps the subtree below; False if there is none."""
+        """Makes the root's child by `action` the root and keeps its subtree; False if it has no visits."""
         children = self.children()
         places = np.flatnonzero(children["action"] == action)
         if not len(places) or children["visit_count"][places[0]] == 0:
@@ -490,7 +489,7 @@ class Tree:
 
 
 def ordered(columns: Sequence[Column]) -> tuple[Column, ...]:
-    """The places of columns in a tree: those that follow a node's action come first.
+    """The columns in their order in a tree: those that follow a node's action come first.
 
     Raises:
       InvalidParameter: too many.
@@ -501,7 +500,7 @@ def ordered(columns: Sequence[Column]) -> tuple[Column, ...]:
 
 
 def bytes_a_node(columns: Sequence[Column]) -> int:
-    """Memory that a node and its rows take."""
+    """Size of a node and its rows."""
     return node_dtype.itemsize + sum(column.dtype.itemsize for column in columns)
 
 

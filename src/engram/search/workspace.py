@@ -1,4 +1,4 @@
-"""The memory that searches run in: trees, slots and buffers of one or many games side by side.
+"""Trees, slots and buffers of one search or of many side by side.
 
 `Search` holds a workspace of one tree, `Lockstep` one of many; both advance it by `step`.
 """
@@ -32,7 +32,7 @@ DEFAULT_BYTES = 1 << 30
 LINE_BYTES = 256
 UNBOUNDED = 2**62
 PORTIONS = 32
-"""That a thread takes of its part of a slice: many, so that all end together; few, so that they seldom meet."""
+"""Portions per thread and slice: many, so that threads finish together; few, so that they rarely contend."""
 _ACTIONS = types.CPointer(int32)
 _WEIGHTS = types.CPointer(float32)
 
@@ -41,9 +41,9 @@ class Workspace:
     """Room for `num_trees` searches of one game with one preset.
 
     Args:
-      game, preset: what is searched and how.
+      game, preset: of all searches.
       num_trees: games side by side.
-      max_nodes: bound on the nodes of each tree, or None: what `max_bytes` holds.
+      max_nodes: bound on the nodes of each tree; None: as many as `max_bytes` holds.
       max_bytes: bound on the bytes of each tree's nodes.
       at_once: trees searched together at most, None: all; the evaluator's batch is their leaves.
     """
@@ -82,14 +82,14 @@ class Workspace:
         self._pool: ThreadPoolExecutor | None = None
         if isinstance(preset.prior, str) and not game.address("prior"):
             raise InvalidParameter(f"{game.name} has no prior of its own; leave prior='game' out")
-        given = preset.prior if callable(preset.prior) else None
-        self._prior = self._compiled_function(given, int64, (_ACTIONS, int64, _WEIGHTS))
+        prior = preset.prior if callable(preset.prior) else None
+        self._prior = self._compiled_function(prior, int64, (_ACTIONS, int64, _WEIGHTS))
         num_slots = num_trees * self.sharers
         self.evaluator = _evaluator(preset, game, (at_once or num_trees) * self.sharers)
         words = game.state_bytes // 8
         depth = game.max_moves + 1
         self.root_states = np.zeros((num_trees, words), np.uint64)
-        # Far enough apart that no two threads write to one line of the processor's cache.
+        # The gaps keep the data of two threads off one cache line.
         self.rngs = np.zeros((num_slots if shared else num_trees, LINE_BYTES // rng_dtype.itemsize), rng_dtype)[:, 0]
         self._states = np.zeros((num_slots, words + LINE_BYTES // 8), np.uint64)[:, :words]
         self.paths = np.zeros((num_slots, depth + 1), np.int32)
@@ -101,23 +101,9 @@ class Workspace:
         self._batch = np.zeros((num_slots if preset.evaluator else 0, words), np.uint64)
         self.program = self._make_program()
         self._bound_for: int | None = -1
-        self.slots = np.zeros(num_slots, slot_dtype)
-        for number in range(num_slots):
-            slot = self.slots[number]
-            tree = number // self.sharers
-            generator = number if shared else tree
-            slot["tree"] = self.trees[tree].header.ctypes.data
-            slot["root_state"] = self.root_states[tree].ctypes.data
-            slot["rng"] = self.rngs[generator : generator + 1].ctypes.data
-            slot["state"] = self._states[number].ctypes.data
-            slot["path"] = self.paths[number].ctypes.data
-            slot["actions"] = self._actions[number].ctypes.data
-            slot["moves"] = self._moves[number].ctypes.data if logs else 0
-            slot["weights"] = self._weights[number].ctypes.data if preset.prior else 0
-            slot["max_depth"] = depth
-            slot["sharers"] = self.sharers
-        for made in self.trees:
-            made.header["shared"] = shared
+        self.slots = self._make_slots(num_slots)
+        for tree in self.trees:
+            tree.header["shared"] = shared
         if isinstance(game, PythonGame):
             rows = [*self.root_states, *self._states, *self._batch]
             weakref.finalize(self, _release, game, [row.ctypes.data for row in rows])
@@ -125,14 +111,14 @@ class Workspace:
     # ----------------------------------------------------------------------------- one tree
 
     def set_root(self, number: int, state: State) -> None:
-        """Makes a state the root of a tree, which forgets what it held."""
+        """Empties a tree and sets its root's state."""
         self.game.write(self.root_states[number], state)
         tree = self.trees[number]
         tree.clear()
         tree.nodes[0]["flags"] = PLAYER_1 if self.game.to_play(state) else 0
 
     def new_game(self, number: int) -> None:
-        """Tells a tree's extensions that another game begins; an extension that several trees share goes on."""
+        """Tells a tree's extensions that another game begins, except those that several trees share."""
         for extension in self.extensions[number]:
             if extension.new_game is not None and (len(self.trees) == 1 or extension.fork is not None):
                 extension.new_game()
@@ -141,7 +127,7 @@ class Workspace:
         """Gives the operators their numbers for a budget of simulations (None: not known).
 
         Raises:
-          InvalidParameter: a rule is a function of the budget, and there is none.
+          InvalidParameter: a rule needs a budget, and there is none.
         """
         if budget == self._bound_for:
             return
@@ -157,15 +143,15 @@ class Workspace:
         self.program["selection_parameters"] = address(self.preset.selection)
         for number, extensions in enumerate(self.extensions):
             slots = self._slots_of(number)
-            replaced = (extension.backup for extension in extensions if extension.backup is not None)
-            slots["backup_parameters"] = address(next(replaced, self.preset.backup))
+            backups = (extension.backup for extension in extensions if extension.backup is not None)
+            slots["backup_parameters"] = address(next(backups, self.preset.backup))
             for kind in HOOKS:
                 for place, operator in enumerate(_operators(extensions, kind)):
                     slots[kind + "_parameters"][:, place] = address(operator)
         self._bound_for = budget
 
     def start(self, number: int, budget: int, seed: int | None, stop_early: bool = False) -> None:
-        """Begins a search of so many simulations in a tree; without a seed, where the last one was left."""
+        """Begins a search of `budget` simulations in a tree; without a seed the generator continues."""
         slots = self._slots_of(number)
         slots["done"] = 0
         if seed is not None:
@@ -205,11 +191,11 @@ class Workspace:
         tree = self.trees[number]
         children = tree.children()
         if not len(children):
-            # The first simulation looks at the root alone: its moves are still worth naming.
+            # Before its expansion the root has no children, but legal moves.
             actions = np.array(self.game.legal_actions(self.game.read(self.root_states[number])))
-            nothing = np.zeros(len(actions))
+            zeros = np.zeros(len(actions))
             uniform = np.full(len(actions), 1 / len(actions))
-            return RootMoves(actions, nothing.astype(np.uint32), nothing, uniform, nothing.astype(bool))
+            return RootMoves(actions, zeros.astype(np.uint32), zeros, uniform, zeros.astype(bool))
         sign = -1.0 if tree.nodes[0]["flags"] & PLAYER_1 else 1.0
         visits = children["visit_count"].copy()
         value = np.where(visits > 0, sign * children["value"], 0.0)
@@ -218,13 +204,13 @@ class Workspace:
         return RootMoves(children["action"].copy(), visits, value, prior, proven, *tree.root_advice(sign))
 
     def mix_root_priors(self, number: int, share: float, concentration: float, rng: np.random.Generator) -> None:
-        """Mixes Dirichlet noise into the priors of a root whose children nobody has visited."""
+        """Mixes Dirichlet noise into the priors of a root's children, unless one has visits."""
         children = self.trees[number].children()
         if len(children) < 2 or children["visit_count"].any():
             return
         noise = rng.dirichlet(np.full(len(children), concentration / len(children)))
         children["prior"] = (1.0 - share) * children["prior"] + share * noise
-        # The first unvisited child is taken for the best of them.
+        # Selection takes the first unvisited child for the likeliest.
         children[:] = children[np.argsort(-children["prior"], kind="stable")]
 
     def root_value(self, number: int) -> float:
@@ -238,9 +224,9 @@ class Workspace:
         """Advances every unfinished tree: by up to `count` simulations, or by one batch for an evaluator.
 
         Raises:
-          OperatorError: an operator or the evaluator failed; a Python game's own exception is raised as it is.
+          OperatorError: an operator or the evaluator failed; a Python game's own exception passes unchanged.
         """
-        if self.preset.evaluator is None or self._asks_no_more():
+        if self.preset.evaluator is None or self._has_all_priors():
             if self.threads > 1:
                 self._simulate_in_threads(count)
             else:
@@ -256,16 +242,16 @@ class Workspace:
 
     def warm_up(self) -> None:
         """Compiles, or loads from the cache, all that a search calls."""
-        nothing = self.slots[:0]
-        kernel.simulate(self.program[0], nothing, 0)
+        slots = self.slots[:0]
+        kernel.simulate(self.program[0], slots, 0)
         if self._shared:
             kernel.simulate_together(self.program[0], self.slots[:1], np.zeros(1, np.int64), 1)
             kernel.is_decided(self.trees[0].header[0], 0)
         if self.preset.evaluator is not None:
-            kernel.descend_all(self.program[0], nothing, self._waiting[:0], 0, False)
-            kernel.gather(self.program[0], nothing, self._waiting[:0], 0, self._batch)
+            kernel.descend_all(self.program[0], slots, self._waiting[:0], 0, False)
+            kernel.gather(self.program[0], slots, self._waiting[:0], 0, self._batch)
             empty = np.empty((0, 0), np.float32)
-            kernel.finish_all(self.program[0], nothing, self._waiting[:0], empty.ravel(), empty, empty)
+            kernel.finish_all(self.program[0], slots, self._waiting[:0], empty.ravel(), empty, empty)
 
     # -------------------------------------------------------------------------- inner parts
 
@@ -277,31 +263,31 @@ class Workspace:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.threads - 1, "engram")
         if self._shared:
-            wanted = min(count, self.left())
+            total = min(count, self.left())
             work: Any = kernel.simulate_together
-            what: tuple[Any, ...] = (np.array([wanted], np.int64), max(1, wanted // (PORTIONS * self.threads)))
+            arguments: tuple[Any, ...] = (np.array([total], np.int64), max(1, total // (PORTIONS * self.threads)))
         else:
-            work, what = kernel.simulate, (-(-count // self.threads),)
-        others = [
-            self._pool.submit(work, self.program[0], self.slots[number : number + 1], *what)
+            work, arguments = kernel.simulate, (-(-count // self.threads),)
+        futures = [
+            self._pool.submit(work, self.program[0], self.slots[number : number + 1], *arguments)
             for number in range(1, self.threads)
         ]
         try:
-            work(self.program[0], self.slots[:1], *what)
+            work(self.program[0], self.slots[:1], *arguments)
         finally:
-            wait(others)
-        for other in others:
-            other.result()
+            wait(futures)
+        for future in futures:
+            future.result()
         if self._shared and not (self.slots["status"] == FAILED).any():
             left, early = self.left(), self.slots[0]["stop_early"]
             if left <= 0 or (early and kernel.is_decided(self.trees[0].header[0], left)):
                 self.slots["status"] = FINISHED
 
     def _shares(self, amount: int) -> Any:
-        share, more = divmod(amount, self.sharers)
-        return share + (np.arange(self.sharers) < more)
+        share, rest = divmod(amount, self.sharers)
+        return share + (np.arange(self.sharers) < rest)
 
-    def _asks_no_more(self) -> bool:
+    def _has_all_priors(self) -> bool:
         return bool(self.program["waits"][0] == WAITS_FOR_PRIORS and (self.slots["priors_left"] <= 0).all())
 
     def _step_batch(self) -> None:
@@ -335,19 +321,36 @@ class Workspace:
         self.game.raise_pending()
         if (self.slots["status"] == FAILED).any():
             raise OperatorError(
-                f"while searching {self.game.name}: {self._suspects()} failed, or gave a value that is not in [-1, 1] "
-                "or a child that is not there; run with NUMBA_BOUNDSCHECK=1 to see where"
+                f"while searching {self.game.name}: {self._suspects()} failed, or returned a value outside [-1, 1] "
+                "or an invalid child; NUMBA_BOUNDSCHECK=1 shows the line"
             )
 
     def _grow(self) -> bool:
-        """Makes room in the trees that ask for it; whether any did."""
-        asking = np.flatnonzero(self.slots["status"] == GROW)
-        for number in asking:
+        """Grows the trees whose slots need room; returns whether any did."""
+        numbers = np.flatnonzero(self.slots["status"] == GROW)
+        for number in numbers:
             tree = self.trees[number // self.sharers]
             room = self.game.num_actions * (self.sharers + 1)
             while tree.num_nodes + room > len(tree.nodes) < tree.max_nodes:
                 tree.grow()
-        return len(asking) > 0
+        return len(numbers) > 0
+
+    def _make_slots(self, num_slots: int) -> np.ndarray:
+        slots = np.zeros(num_slots, slot_dtype)
+        for number, slot in enumerate(slots):
+            tree = number // self.sharers
+            generator = number if self._shared else tree
+            slot["tree"] = self.trees[tree].header.ctypes.data
+            slot["root_state"] = self.root_states[tree].ctypes.data
+            slot["rng"] = self.rngs[generator : generator + 1].ctypes.data
+            slot["state"] = self._states[number].ctypes.data
+            slot["path"] = self.paths[number].ctypes.data
+            slot["actions"] = self._actions[number].ctypes.data
+            slot["moves"] = self._moves[number].ctypes.data if len(self._moves) else 0
+            slot["weights"] = self._weights[number].ctypes.data if len(self._weights) else 0
+        slots["max_depth"] = self.game.max_moves + 1
+        slots["sharers"] = self.sharers
+        return slots
 
     def _make_program(self) -> np.ndarray:
         game, preset = self.game, self.preset
@@ -371,7 +374,7 @@ class Workspace:
                 f"{reader.name} learns from the moves of rollouts, and {game.name} does not log those of heavy ones; "
                 "leave rollout='heavy' out"
             )
-        # Where a game does not write its rollouts' moves down, they are played move by move.
+        # Without a compiled rollout that logs its moves, the kernel plays rollouts move by move.
         address = game.address(policy + "_moves" if writes else policy)
         program["evaluation"] = self._evaluation.address if self._evaluation else address
         program["evaluation_writes"] = writes and address != 0
@@ -386,13 +389,13 @@ class Workspace:
     def _suspects(self) -> str:
         hooks = [operator for kind in HOOKS for operator in _operators(self.assembly.extensions, kind)]
         phases = [self.preset.selection, self.assembly.backup, *hooks]
-        parts = [operator.definition.name for operator in phases]
-        return f"one of {', '.join(parts)}, the evaluation and the game's own functions"
+        names = [operator.definition.name for operator in phases]
+        return f"one of {', '.join(names)}, the evaluation and the game's own functions"
 
     def _waits(self) -> int:
-        # Where only the first nodes have priors, the evaluator rests after them, unless a memory wants its embedding.
-        rests = self.preset.leaf_value == "rollout" and not self.assembly.embedding_size
-        return WAITS_FOR_PRIORS if rests else WAITS
+        # With rollouts the evaluator serves only for priors, unless a memory reads its embedding.
+        priors_only = self.preset.leaf_value == "rollout" and not self.assembly.embedding_size
+        return WAITS_FOR_PRIORS if priors_only else WAITS
 
     def _compiled_function(
         self, function: Callable[..., Any] | None, returns: Any, more: tuple[Any, ...]
@@ -412,9 +415,9 @@ def _operators(extensions: Sequence[Extension], kind: str) -> list[Operator]:
 
 
 def _evaluator(preset: Preset, game: Game, num_slots: int) -> Evaluator | None:
-    chosen: Any = preset.evaluator
-    made: Evaluator | None = chosen if chosen is None or hasattr(chosen, "evaluate") else chosen(game, num_slots)
-    return made
+    source: Any = preset.evaluator
+    evaluator: Evaluator | None = source if source is None or hasattr(source, "evaluate") else source(game, num_slots)
+    return evaluator
 
 
 def _release(game: PythonGame, addresses: list[int]) -> None:

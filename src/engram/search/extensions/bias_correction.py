@@ -1,8 +1,8 @@
-"""Subtree value bias correction: what evaluations of one kind are wrong by is learnt as their subtrees grow.
+"""Subtree value bias correction: learns the mean error of similar evaluations from the subtrees below them.
 
-Nodes lie in buckets: who made the last move, that move, the move before it, and what the game says of its surroundings
-(`local_pattern`; without it the moves alone). A column keeps each node's part of its bucket's sums, and the sums
-themselves at one of the bucket's nodes (its home).
+Nodes lie in buckets by the last move and its player, the move before it, and the game's pattern around it
+(`local_pattern`, if any). A column holds each node's part of its bucket's sums, and the sums themselves at one of the
+bucket's nodes (its home).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from engram.search.operators import OPERATORS, Operator, Parameter, Record, colu
 from engram.search.tree import PLAYER_1, Column, Tree, nodes_of, own_of
 
 FREED = 0.8
-"""Share of a node's part of its bucket that leaves with it."""
+"""Share of a node's part that leaves the bucket with the node."""
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _SUMS = (("total", "error"), ("count", "weight"))
 
@@ -29,7 +29,7 @@ error_dtype = np.dtype(
         ("key", np.uint64),  # of the node's bucket
         ("total", np.float64),  # at its home: Σ weighted errors for player 0 of the nodes in the bucket
         ("count", np.float64),  # at its home: Σ weights
-        ("home", np.int64),  # node that keeps the sums of its bucket; 0: it is in none
+        ("home", np.int64),  # node that keeps the sums of its bucket; 0: no bucket
         ("error", np.float64),  # its own part of the total
         ("weight", np.float64),  # its own part of the count
     ]
@@ -37,8 +37,8 @@ error_dtype = np.dtype(
 
 
 def _rebase(rows: np.ndarray, moved: bool) -> None:
-    """Before a move of the root: takes all nodes' parts out of the sums, and copies each bucket's remaining sums to all
-    its nodes, so that any of them can be its home. After it: makes new homes, and puts the kept nodes' parts back.
+    """Before a move of the root: subtracts all nodes' parts from the sums, and copies a bucket's sums to all its nodes,
+    so that any can be its home. After it: sets new homes, and adds the kept nodes' parts.
     """
     homes = rows["home"]
     if not moved:
@@ -71,7 +71,7 @@ _TABLE = table_column("errors_table")
 
 @compiled
 def _bucket_key(game, nodes, path, depth, state):
-    """Key of the bucket of the path's last node, whose state this is."""
+    """Key of the bucket of the path's last node, at `state`."""
     parent = nodes[np.int64(path[depth - 1])]
     last = np.int64(nodes[np.int64(path[depth])].action)
     # The move before the root is unknown.
@@ -98,16 +98,16 @@ def corrected(tree, node, mean, parameters):
 
         V(s) = (k·(v_0 - λ·B) + Σ n_i·V_i) / (k + Σ n_i),   B = Σ_b w·(v_0 - Σ n_i·V_i / Σ n_i) / Σ_b w,   w = (Σ n_i)^α
 
-    B, the bias of the node's bucket, is over all its nodes with children as they last stood; k is the number of own
-    evaluations (one, as a rule: the rollout or the network's value), v_0 their mean. v_0 - λ·B is kept in [-1, 1].
+    B, the bias of the node's bucket, sums over all its nodes with children, each at its last update. k counts the
+    node's evaluations (usually one: the rollout's or the network's), v_0 is their mean. v_0 - λ·B stays in [-1, 1].
 
     Args:
       strength: λ in [0, 1]. exponent: α in [0, 1].
 
-    Where a search goes on with a subtree, 0.8 of what the others gave to their buckets goes with them. The root and
-    ends of games have no bucket. Cost: O(visited children) and one power a node on the path; the key, once a node.
+    When a subtree becomes the tree, 0.8 of the other nodes' parts leaves their buckets. The root and ends of games have
+    no bucket. Cost: O(visited children) and one power a node on the path; the key, once a node.
     Source: Wu, KataGo, docs/KataGoMethods.md, "Subtree value bias correction"; its settings.
-    Deviation: evaluations of rollouts too; the correction does not leave the range of values.
+    Deviation: rollouts too are corrected, and the corrected value stays in the range of values.
     """
     nodes = nodes_of(tree)
     parent = nodes[node]
@@ -120,7 +120,7 @@ def corrected(tree, node, mean, parameters):
         visits = np.float64(nodes[child].visit_count)
         total += visits
         weighted += visits * nodes[child].value
-    own = max(np.float64(parent.visit_count) - total, 0.0)
+    evaluations = max(np.float64(parent.visit_count) - total, 0.0)
     value = own_of(tree)[node].first
     if entry.home != 0:
         home = column[np.uint64(entry.home)]
@@ -133,16 +133,16 @@ def corrected(tree, node, mean, parameters):
             entry.weight = weight
         if home.count > 0.0:
             value = min(max(value - parameters.strength * (home.total / home.count), -1.0), 1.0)
-    return (own * value + weighted) / max(own + total, 1.0)
+    return (evaluations * value + weighted) / max(evaluations + total, 1.0)
 
 
 def bias_buckets(game: Game) -> Extension:
-    """What keeps the column `ERRORS`; a search whose backup reads the column gets it by itself."""
+    """Keeper of the column `ERRORS`; a search adds it if its backup reads the column."""
     return Extension("bias correction", on_entered=enter_bucket(game=game.record("local_pattern")))
 
 
 def bias_correction(strength: float = 0.35, exponent: float = 0.85) -> Operator:
-    """The mean, each node's own evaluation corrected by what its like turned out to be wrong by (KataGo's baseline).
+    """The mean, with each evaluation corrected by the mean error of similar ones (KataGo's baseline).
 
     Args:
       strength: λ in [0, 1]; 0 is `average`, to rounding. exponent: α in [0, 1]; see `corrected`.

@@ -1,7 +1,7 @@
-"""A memory of moves: how much better than its position a move turned out, wherever in the search it was played.
+"""A memory of moves: a move's mean advantage over its position, wherever in the search it was played.
 
-Two numbers a player and action, for player 0 as everywhere. They are copied into a column of advice, so that a
-child has an N_M and a V̂_M before its first visit.
+Each player and action has two numbers, for player 0. A column of advice copies them, so that a child has an N_M and a
+V̂_M before its first visit.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ ADVICE = Column(advice_dtype, "move_advice")
 
 @compiled(inline=True)
 def _advise(nodes, column, entries, node, shrinkage):
-    """Writes what the moves from a node are worth by memory beside its children.
+    """Writes the memory's values of a node's moves into its children's rows.
 
     V̂_M(s, a) = V̂(s) + A_a·N_a/(N_a + κ), kept in [-1, 1];  N_M(s, a) = N_a + κ
     """
@@ -57,15 +57,15 @@ def _advise(nodes, column, entries, node, shrinkage):
     player = np.int64(parent.flags & PLAYER_1)
     first = np.int64(parent.first_child)
     for child in range(first, first + np.int64(parent.num_children)):
-        known = entries[2 * np.int64(nodes[child].action) + player]
-        weight = known.count + shrinkage
-        column[child].value = min(1.0, max(-1.0, parent.value + known.advantage * known.count / weight))
+        entry = entries[2 * np.int64(nodes[child].action) + player]
+        weight = entry.count + shrinkage
+        column[child].value = min(1.0, max(-1.0, parent.value + entry.advantage * entry.count / weight))
         column[child].count = weight
 
 
 @on_expanded(advice=ADVICE, entries=Record(move_dtype), shrinkage=Parameter(20.0, 1e-6, MAX_NUMBER))
 def advise_children(tree, node, state, parameters):
-    """Tells new children what their moves were worth elsewhere.
+    """Gives new children the memory's values of their moves.
 
     Args:
       entries: of each move, 2·action + player. shrinkage: κ > 0, prior returns at the position's own value.
@@ -85,12 +85,12 @@ def advise_children(tree, node, state, parameters):
     window=Parameter(200.0, 1.0, MAX_NUMBER),
 )
 def learn_moves(tree, path, depth, value, moves, parameters):
-    """Gives the moves of a path their return, and the children beside the path what is known of their moves now.
+    """Updates the moves of a path by its return, and then the advice on all children of its nodes.
 
         N_a = min(N_a + 1, window);  A_a += (R - V̂(s) - A_a)/N_a
 
-    V̂(s) is the value after the backup, this return in it: of a mean of N returns what is learnt is 1 - 1/N of the
-    difference, so that positions of few visits say less. R is the simulation's own return, undiscounted.
+    V̂(s) is the value after the backup and includes this return. With a mean of N returns the memory learns 1 - 1/N of
+    the difference, so that positions of few visits count less. R is the simulation's undiscounted return.
 
     Args:
       entries, shrinkage: as for `advise_children`. window: ≥ 1, returns after which older ones fade.
@@ -114,16 +114,16 @@ def learn_moves(tree, path, depth, value, moves, parameters):
 
 @selection(exploration=Parameter(0.3, low=0.0))
 def ucb1_memory(tree, node, rng, parameters):
-    """UCB1 in which advice speaks for unvisited children: the highest Q + c·sqrt(ln N(s) / (n + 1)).
+    """UCB1 with advice for unvisited children: the highest Q + c·sqrt(ln N(s) / (n + 1)).
 
     Q of a visited child is its value blended with the advice; of an unvisited one it is the first extension's advice.
-    Children without advice are entered first. Of several unvisited ones of equal worth one is drawn.
+    Children without advice are entered first. A random draw breaks ties among unvisited children.
 
     Args:
       exploration: c ≥ 0, for values in [-1, 1].
 
-    Cost: all children are looked at, visited or not.
-    Source: Nijssen and Winands 2011 (progressive history), who try each child first.
+    Cost: O(children) a node, visited or not.
+    Source: Nijssen and Winands 2011 (progressive history), where each child is tried first.
     """
     nodes = nodes_of(tree)
     parent = nodes[node]
@@ -137,7 +137,7 @@ def ucb1_memory(tree, node, rng, parameters):
     scale = parameters.exploration * math.sqrt(math.log(max(total, 1.0)))
     best = np.int64(EXPAND)
     highest = -math.inf
-    alike = np.int64(0)  # unvisited children of the highest bound, of which one is drawn
+    ties = np.int64(0)  # unvisited children of the highest bound
     for child in range(first, end):
         if child < unvisited:
             visits, value = statistics(tree, nodes, child, sign)
@@ -151,17 +151,17 @@ def ucb1_memory(tree, node, rng, parameters):
         if bound > highest:
             highest = bound
             best = entering(child)
-            alike = np.int64(1)
-        elif bound == highest and alike > 0:
-            alike += 1
-            if np.int64(random_below(rng, alike)) == 0:
+            ties = np.int64(1)
+        elif bound == highest and ties > 0:
+            ties += 1
+            if np.int64(random_below(rng, ties)) == 0:
                 best = entering(child)
     return best
 
 
 @dataclass(frozen=True)
 class _Persistence:
-    """A memory of moves as the file of a tree holds it."""
+    """Saves and loads a memory of moves."""
 
     entries: np.ndarray
 
@@ -170,18 +170,19 @@ class _Persistence:
         return {"kind": "moves"}, {"moves": self.entries}
 
     def load_state_dict(self, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray], path: str | Path) -> None:
-        """Makes the store hold the entries of a file.
+        """Replaces the entries by those of a file.
 
         Raises:
-          InvalidFile: they are of another kind, or damaged; nothing has changed then.
+          InvalidFile: they are of another kind, or damaged; nothing has changed.
         """
-        found = arrays.get("moves")
-        if about.get("kind") != "moves" or found is None or found.dtype != move_dtype:
+        entries = arrays.get("moves")
+        if about.get("kind") != "moves" or entries is None or entries.dtype != move_dtype:
             raise InvalidFile(f"{path} holds no memory of moves")
-        sound = (np.abs(found["advantage"]) <= 2.0 + 1e-6) & (found["count"] >= 0.0) & (found["count"] <= MAX_NUMBER)
-        if found.shape != self.entries.shape or not sound.all():
-            raise InvalidFile(f"{path} is damaged: what it knows of moves is not in [-2, 2], or of another game")
-        self.entries[:] = found
+        counts = entries["count"]
+        sound = (np.abs(entries["advantage"]) <= 2.0 + 1e-6) & (counts >= 0.0) & (counts <= MAX_NUMBER)
+        if entries.shape != self.entries.shape or not sound.all():
+            raise InvalidFile(f"{path} is damaged or of another game: its memory of moves is out of range")
+        self.entries[:] = entries
 
 
 def move_history(
@@ -191,23 +192,23 @@ def move_history(
 
     Args:
       equivalence: k ≥ 0 of λ = sqrt(k/(3N + k)), the weight of the memory in the value of a visited child.
-      shrinkage: κ > 0, returns that say that a move is worth what its position is.
+      shrinkage: κ > 0, prior returns at the position's own value.
       window: ≥ 1, returns after which older ones fade.
 
     Raises:
       InvalidParameter: a number out of range.
     """
     advice = Advice(Column(ADVICE.dtype, ADVICE.name), float(equivalence))
-    expanded = partial(advise_children, advice=advice.column, shrinkage=shrinkage)
-    learned = partial(learn_moves, advice=advice.column, shrinkage=shrinkage, window=window)
-    expanded(), learned()  # refuses numbers out of range now, not when the first search is made
+    advise = partial(advise_children, advice=advice.column, shrinkage=shrinkage)
+    learn = partial(learn_moves, advice=advice.column, shrinkage=shrinkage, window=window)
+    advise(), learn()  # checks the ranges now instead of at the first search
 
     def make(game: Game) -> Extension:
         entries = np.zeros(2 * game.num_actions, move_dtype)
         return Extension(
             "the memory of moves",
-            on_expanded=expanded(entries=entries),
-            after_backup=learned(entries=entries),
+            on_expanded=advise(entries=entries),
+            after_backup=learn(entries=entries),
             advice=advice,
             store=entries,
             num_bytes=entries.nbytes,

@@ -1,7 +1,7 @@
-"""Pools: nodes with a key in common keep sums together, at the one of them that is their home.
+"""Pools: nodes with the same key share their sums, which one of them, the pool's home, holds.
 
-A column holds each node's key and home. A table from key to home lies beside it: open addressing, as many places as the
-tree has nodes, so that it is bounded as the tree is.
+A column holds each node's key and home. Another holds the hash table from key to home: open addressing, with as many
+places as the tree has nodes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 from engram.native.jit import compiled
 from engram.search.tree import Column
 
-PROBES = 64  # places looked at before a node is left alone in its pool
+PROBES = 64  # places tried before a node stays alone in its pool
 
 
 def table_column(name: str) -> Column:
@@ -21,7 +21,7 @@ def table_column(name: str) -> Column:
 
 @compiled
 def join(rows, table, index, key):
-    """Gives a node a key, and the home of that key's pool; a new key makes the node itself the home."""
+    """Gives a node a key and that key's home; the first node of a key is the home itself."""
     rows[index].key = key
     rows[index].home = index
     capacity = len(table)
@@ -41,7 +41,7 @@ def join(rows, table, index, key):
 
 @compiled
 def relist(rows, table, num_nodes):
-    """Makes the table again after its room has grown; the sums stay at their homes, listed or not."""
+    """Rebuilds the table after the tree has grown; the sums stay at their homes, listed or not."""
     table[:] = 0
     rows[0].home = 0
     for k in range(num_nodes):
@@ -51,6 +51,6 @@ def relist(rows, table, num_nodes):
 
 
 def fault(rows: np.ndarray) -> str | None:
-    """A home that is not there, in rows from a file."""
+    """The fault of rows from a file with a home outside the tree, or None."""
     inside = (rows["home"] >= 0) & (rows["home"] < len(rows))
-    return None if inside.all() else "a pool is kept by a node that is not there"
+    return None if inside.all() else "the home of a pool lies outside the tree"

@@ -1,7 +1,7 @@
-"""Proof: game-theoretic values of nodes, carried up from the ends of games (docs/methods/proof.md).
+"""Proofs: game-theoretic values of nodes, propagated from the ends of games (docs/methods/proof.md).
 
-A node is proven if it ends the game, if a move there leads to a proven win of 1, or if all its legal moves
-are proven; it is then worth the best of its proven moves, and a simulation that reaches it ends there.
+A node is proven if it ends the game, if a move there leads to a proven win of 1, or if all its legal moves are proven.
+Its value is that of its best proven move, and a simulation that reaches it ends there.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from engram.search.tree import PROVEN, TERMINAL, nodes_of, sign_of
 
 @after_backup()
 def propagate_proofs(tree, path, depth, value, moves, parameters):
-    """Marks what the end of a game at `path[depth]` proves on the path, and gives proven nodes their exact value.
+    """Marks the nodes of a path that the end of a game at `path[depth]` proves, and sets proven nodes' exact values.
 
-    It goes to the root always: simulations that were in flight may have been backed up through a proven node.
+    It always runs to the root, because simulations in flight may have been backed up through a proven node.
 
     Cost: O(depth), and O(visited children) for each node above a proven one.
     Source: Winands, Björnsson and Saito, "Monte-Carlo tree search solver", 2008.
@@ -49,5 +49,5 @@ def propagate_proofs(tree, path, depth, value, moves, parameters):
 
 
 def proofs() -> Extension:
-    """A solver: proven values are carried up, and the search ends when the root's is proven."""
+    """A solver: propagates proven values, and the search ends when the root is proven."""
     return Extension("the solver", after_backup=propagate_proofs(), threads="none")

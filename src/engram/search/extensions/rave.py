@@ -1,7 +1,7 @@
-"""RAVE: a move is worth what it was worth wherever in the rest of the game it was played (AMAF, "all moves as first").
+"""RAVE: a move's value from all simulations that play it anywhere later in the game (AMAF, "all moves as first").
 
-After each simulation every child of a node on the path whose move its player was the first to play from there on, in
-the tree or in the rollout, takes the simulation's value.
+A simulation updates each child of a node on its path whose move is played from there on, in the tree or in the rollout.
+The move counts for the player that plays it first.
 """
 
 from __future__ import annotations
@@ -55,12 +55,11 @@ def rave(tree, node, rng, parameters):
     Args:
       exploration: c ≥ 0. equivalence: k ≥ 0, visits after which both weigh the same.
       bias: b ≥ 0 of AMAF's win rate (half that of values); nan: the other schedule.
-      strength: starting visits of the likeliest move, as in `ucb1_prior`, where somebody gave priors.
-      first_play_urgency: bound of children of which neither visit nor AMAF nor prior says anything; inf: each first.
-        One of them is drawn.
+      strength: starting visits of the likeliest move, as in `ucb1_prior`, for nodes with priors.
+      first_play_urgency: bound of children without visits, AMAF samples and prior; inf: each first, in random order.
 
-    Cost: all children are looked at, visited or not; and after each simulation O(children) a node of the path.
-    Source: Gelly and Silver 2007 and 2011. Deviation: n are the child's own visits, where they take the parent's.
+    Cost: O(children) a node, visited or not; the same again after each simulation.
+    Source: Gelly and Silver 2007 and 2011. Deviation: n counts the child's own visits, not the parent's.
     """
     nodes = nodes_of(tree)
     column = column_of(tree, parameters.amaf, amaf_dtype)
@@ -74,7 +73,7 @@ def rave(tree, node, rng, parameters):
     scale = parameters.exploration * math.sqrt(math.log(max(total, 1.0)))
     best = np.int64(EXPAND)
     highest = -math.inf
-    unknown = np.int64(0)
+    num_unknown = np.int64(0)
     for child in range(first, end):
         visits = 0.0
         value = 0.0
@@ -89,28 +88,28 @@ def rave(tree, node, rng, parameters):
             if weight > 0.0 and value > -math.inf:
                 value += weight * (sign * column[child].mean - value)
         elif visits <= 0.0:
-            unknown += 1
+            num_unknown += 1
             continue
         bound = value + scale / math.sqrt(visits + 1.0)
         if bound > highest:
             highest = bound
             best = np.int64(child) if child < unvisited else entering(child)
-    if unknown > 0 and parameters.first_play_urgency > highest:
-        drawn = np.int64(random_below(rng, unknown)) if unknown > 1 else np.int64(0)
+    if num_unknown > 0 and parameters.first_play_urgency > highest:
+        place = np.int64(random_below(rng, num_unknown)) if num_unknown > 1 else np.int64(0)
         for child in range(unvisited, end):
             if column[child].count == 0 and (likeliest == 0.0 or nodes[child].prior == 0.0):
-                if drawn == 0:
+                if place == 0:
                     return entering(child)
-                drawn -= 1
+                place -= 1
     return best
 
 
 @after_backup(amaf=AMAF, first_player=Record(np.dtype(np.uint8)))
 def update_amaf(tree, path, depth, value, moves, parameters):
-    """Takes a simulation into the column.
+    """Adds a simulation to the column.
 
     Args:
-      first_player: scratch by action: 1 + the player who plays it first from here on, 0 for neither.
+      first_player: scratch by action: 1 + the player that plays it first from here on; 0: neither.
 
     Cost: O(moves of the rollout + children of the nodes on the path).
     Source: Gelly and Silver 2007. Where both play an action, the first to do so counts (as in Fuego).
@@ -136,7 +135,7 @@ def update_amaf(tree, path, depth, value, moves, parameters):
 
 
 def amaf(game: Game) -> Extension:
-    """What keeps the column `AMAF`; a search whose rule reads the column gets it by itself."""
+    """Keeper of the column `AMAF`; a search adds it if its rule reads the column."""
     return Extension(
         "RAVE",
         after_backup=update_amaf(first_player=np.zeros(game.num_actions, np.uint8)),

@@ -1,8 +1,8 @@
 """Transpositions: nodes of the same position share the results of their simulations (docs/methods/transpositions.md).
 
-The nodes stay a tree, so every path keeps its own legal moves, visits and proofs; only the value that a selection rule
-reads of a child is that of its position, over all its nodes. One column holds the shared sums, at one node of each
-position (its home); another is the table from position to home.
+The nodes stay a tree, so every path keeps its own legal moves, visits and proofs. Selection alone reads a child's value
+as the mean over all nodes of its position. One column holds the shared sums, at one node of each position (its home);
+another is the table from position to home.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from engram.search.tree import Column, Tree, nodes_of, pooled_dtype
 
 @compiled
 def _recount(nodes, rows, table, num_nodes):
-    """Makes the table and the sums again after nodes have moved."""
+    """Rebuilds the table and the sums after nodes have moved."""
     table[:] = 0
     for k in range(len(rows)):
         rows[k].total = 0.0
@@ -49,7 +49,7 @@ _TABLE = table_column("pooled_table")
 
 @on_entered(pooled=POOLED, table=_TABLE, game=Record(game_dtype))
 def pool(tree, path, depth, state, parameters):
-    """Lets a new node share the sums of its position."""
+    """Adds a new node to the pool of its position."""
     game = record_at(parameters.game, game_dtype)
     rows = column_of(tree, parameters.pooled, pooled_dtype)
     table = column_of(tree, parameters.table, np.int32)
@@ -71,14 +71,14 @@ def _add_path(tree, path, depth, rows, factor):
 
 @before_backup(pooled=POOLED)
 def detach(tree, path, depth, value, parameters):
-    """Takes what the nodes of a path hold out of the sums of their positions, before they change."""
+    """Subtracts the nodes of a path from the sums of their positions, before they change."""
     _add_path(tree, path, depth, column_of(tree, parameters.pooled, pooled_dtype), -1.0)
     return 0
 
 
 @after_backup(pooled=POOLED)
 def reattach(tree, path, depth, value, moves, parameters):
-    """Adds what the nodes of a path hold now."""
+    """Adds the changed nodes of a path to the sums of their positions."""
     _add_path(tree, path, depth, column_of(tree, parameters.pooled, pooled_dtype), 1.0)
     return 0
 
