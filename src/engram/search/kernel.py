@@ -60,10 +60,11 @@ def descend(program, slot):
     """
     tree = tree_of(slot)
     status = begin(program, slot, tree)
+    index = leaf_of(slot)
     while status == INNER:
-        status = expand(program, slot, tree)
+        status = expand(program, slot, tree, index)
         if status == INNER:
-            status = select(program, slot, tree)
+            status, index = select(program, slot, tree, index)
     return status
 
 
@@ -109,36 +110,34 @@ def begin(program, slot, tree):
 
 
 @compiled(inline=True)
-def select(program, slot, tree):
+def select(program, slot, tree, index):
     """Step 1: moves to a child; INNER if it was visited before, else the status of the new leaf."""
     nodes = nodes_of(tree)
-    path = path_of(slot)
-    index = np.int64(path[slot.depth])
     shared = tree.shared != 0
     child = np.int64(EXPAND)
     if slot.forced == 0:
         child = call(program.selection, (slot.tree, index, slot.rng, program.selection_parameters))
     # A rule's result indexes memory, so it is checked first.
     if not is_child(nodes[index], child, shared):
-        return FAILED
+        return FAILED, index
     entered = child < 0
     if entered:
         child = enter(program, tree, index, child, record_at(slot.rng, rng_dtype))
         if child == 0:
-            return LEAF if shared else FAILED
+            return (LEAF if shared else FAILED), index
         if slot.forced != 0:
             slot.replay = slot.depth + 1 if nodes[index].num_visited < nodes[index].num_children else 0
     elif shared:
         enter_flight(tree, child)
     slot.depth += 1
-    path[slot.depth] = child
+    path_of(slot)[slot.depth] = child
     over = call(program.game.play, (slot.state, np.int64(nodes[child].action)))
     if over < 0:
-        return FAILED
+        return FAILED, child
     # Until the first visit is counted, another thread may not yet see the node's flags.
     if entered or (shared and nodes[child].visit_count == 0):
-        return arrive(program, slot, nodes[child], over)
-    return INNER
+        return arrive(program, slot, nodes[child], over), child
+    return INNER, child
 
 
 @compiled(inline=True)
@@ -159,9 +158,8 @@ def arrive(program, slot, node, over):
 
 
 @compiled(inline=True)
-def expand(program, slot, tree):
+def expand(program, slot, tree, index):
     """Step 2: makes the children of the path's last node if they are due; INNER if it has any."""
-    index = leaf_of(slot)
     node = nodes_of(tree)[index]
     if node.flags & (TERMINAL | PROVEN):
         return OVER
