@@ -19,11 +19,12 @@ import numpy as np
 import engram
 from engram.games.line import one_word as line_module
 from engram.presets import puct, uct
+from engram.search.columns import Advice, Column, advice_dtype
 from engram.search.evaluation import Evaluation
 from engram.search.extension import Extension
 from engram.search.operators import after_backup, on_leaf
 from engram.search.preset import Preset
-from engram.search.tree import Advice, Column, advice_dtype, column_of
+from engram.search.tree import column_of
 
 ROUNDS = 9
 SIMULATIONS = 100_000

@@ -23,7 +23,7 @@ from engram.search.limit import Limit
 from engram.drivers.lockstep import Lockstep
 from engram.search.extension import Extension
 from engram.search.preset import Preset
-from engram.search.tree import Advice
+from engram.search.columns import Advice
 from engram.presets import puct, uct
 from engram.drivers.search import Search
 from tests.games_for_tests import arms, pick

@@ -29,12 +29,12 @@ from engram.networks.by_name import NamedNetwork
 from engram.presets.memory import remembering
 from engram.rng import derive_seed
 from engram.search.backup import average
+from engram.search.columns import Advice
 from engram.search.evaluation import Evaluator
 from engram.search.extension import Extension
 from engram.search.operators import Column, Parameter, Record, advice_dtype, after_backup, column_of, on_leaf
 from engram.search.preset import Preset
 from engram.search.selection import ucb1
-from engram.search.tree import Advice
 
 OWN, SIBLINGS, BLURRED = "own", "siblings", "blurred"
 KINDS = (OWN, SIBLINGS, BLURRED)

@@ -17,8 +17,8 @@ from engram.memory.values.table import Table
 from engram.presets import memory_uct, puct, td_uct, uct
 from engram.presets.catalogue import preset
 from engram.presets.memory import remembering
+from engram.search.columns import advice_dtype
 from engram.search.preset import Preset
-from engram.search.tree import advice_dtype
 
 GAME = engram.game("connect_four")
 

@@ -16,8 +16,8 @@ from engram.memory.similar_positions import back_up_memory
 from engram.memory.store import Store
 from engram.presets.catalogue import preset
 from engram.presets.memory import remembering
+from engram.search.columns import advice_dtype
 from engram.search.preset import Preset
-from engram.search.tree import advice_dtype
 from tests.memory.test_memory_lockstep import bytes_of
 
 

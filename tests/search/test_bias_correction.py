@@ -16,11 +16,11 @@ from engram.errors import InvalidGame, InvalidParameter
 from engram.games.game import Game
 from engram.presets import puct, rave, uct
 from engram.presets.catalogue import preset
+from engram.search.columns import OWN
 from engram.search.expansion import Expansion
 from engram.search.extensions.bias_correction import bias_correction
 from engram.search.limit import Limit
 from engram.search.preset import Preset
-from engram.search.tree import OWN
 from tests import reference
 from tests.reference import Backup, BiasCorrection, Node, ReferenceSearch
 from tests.search.test_reference import (

@@ -15,12 +15,13 @@ from engram.memory.similar_positions import PositionMemory
 from engram.presets import Preset, rave, uct
 from engram.presets.memory import remembering
 from engram.rng import new_rng
+from engram.search.columns import Advice
 from engram.search.extension import Extension
 from engram.search.extensions.bias_correction import bias_correction
 from engram.search.extensions.proofs import proofs
 from engram.search.limit import Limit
 from engram.search.operators import Column, after_backup, column_of, on_entered, on_expanded, on_leaf
-from engram.search.tree import Advice, Tree, swap_rows, zero_rows
+from engram.search.tree import Tree, swap_rows, zero_rows
 
 number = np.dtype([("mark", np.int64)])
 wide = np.dtype([("mark", np.int64), ("more", np.float64)])

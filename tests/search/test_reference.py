@@ -15,6 +15,7 @@ from engram.games.line.one_word import line
 from engram.presets import puct, uct
 from engram.search import backup as backups
 from engram.search import selection as selections
+from engram.search.columns import Advice, Column, advice_dtype
 from engram.search.evaluation import Evaluation
 from engram.search.expansion import Expansion
 from engram.search.extension import Extension
@@ -22,7 +23,7 @@ from engram.search.limit import Limit
 from engram.search.operators import Parameter, after_backup, mix, on_leaf
 from engram.search.preset import Preset
 from engram.search.schedules import ExpIntegral, StepsOf
-from engram.search.tree import PLAYER_1, TERMINAL, Advice, Column, advice_dtype, column_of, nodes_of, sign_of
+from engram.search.tree import PLAYER_1, TERMINAL, column_of, nodes_of, sign_of
 from tests import reference
 from tests.games_for_tests import PickPosition, pick
 from tests.reference import Backup, LinePosition, Node, ReferenceSearch, Rng

@@ -17,9 +17,10 @@ from engram.errors import InvalidParameter
 from engram.presets import uct
 from engram.presets.catalogue import preset
 from engram.search import backup as backups
+from engram.search.columns import OWN, Column
 from engram.search.operators import OPERATORS, backup
 from engram.search.schedules import DebiasedSteps, ExpIntegral, OfVisits, Staircase, StepsOf
-from engram.search.tree import OWN, PLAYER_1, Column, Tree, column_of, nodes_of
+from engram.search.tree import PLAYER_1, Tree, column_of, nodes_of
 
 
 def one_node(own: float, children: list[tuple[float, int]], player: int = 0) -> Tree:

@@ -30,13 +30,14 @@ from engram.presets import puct, uct
 from engram.presets.catalogue import PRESETS, preset
 from engram.search import backup as backups
 from engram.search import selection as selections
+from engram.search.columns import Advice, Column, advice_dtype
 from engram.search.decision import DECISIONS, interval
 from engram.search.evaluation import Evaluation
 from engram.search.extension import Extension
 from engram.search.limit import Limit
 from engram.search.operators import after_backup, on_leaf, table_at
 from engram.search.preset import Preset
-from engram.search.tree import TERMINAL, Advice, Column, advice_dtype, column_of, nodes_of
+from engram.search.tree import TERMINAL, column_of, nodes_of
 from tests.games_for_tests import arms, pick, pick_dtype
 
 TIC_TAC_TOE = line(3, 3, 3, name="tic_tac_toe")

@@ -12,9 +12,10 @@ from engram.errors import InvalidParameter
 from engram.presets import uct
 from engram.rng import new_rng
 from engram.search import selection as selections
+from engram.search.columns import Advice, Column, advice_dtype
 from engram.search.limit import Limit
 from engram.search.operators import Operator
-from engram.search.tree import EXPAND, PLAYER_1, Advice, Column, Tree, advice_dtype
+from engram.search.tree import EXPAND, PLAYER_1, Tree
 from tests.games_for_tests import arms
 
 MEMORY = Column(advice_dtype, "memory")

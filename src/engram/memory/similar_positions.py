@@ -20,9 +20,9 @@ from engram.memory.layout import entries_of, keep_state, row_of, store_dtype
 from engram.memory.store import add, query, update
 from engram.native.intrinsics import call, record_at
 from engram.native.jit import compiled
+from engram.search.columns import Column, advice_dtype
 from engram.search.extension import Extension
 from engram.search.operators import Parameter, Record, after_backup, column_of, on_leaf
-from engram.search.tree import Column, advice_dtype
 
 link_dtype = np.dtype(
     [

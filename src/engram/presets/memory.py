@@ -17,9 +17,9 @@ from engram.memory.store import MAX_CAPACITY, Store
 from engram.networks.by_name import NamedNetwork
 from engram.presets.catalogue import register
 from engram.presets.rollouts import NETWORK_LEAVES, puct, uct
+from engram.search.columns import Advice, Column
 from engram.search.operators import Operator
 from engram.search.preset import Preset, SearchOptions
-from engram.search.tree import Advice, Column
 
 ROOM = 10_000
 """Default capacity of a memory, in entries: the paper's."""

@@ -24,9 +24,9 @@ import numpy as np
 from engram.errors import InvalidParameter
 from engram.games.game import Game
 from engram.games.python_game import PythonGame
+from engram.search.columns import Advice, Column
 from engram.search.operators import HOOKS, Operator
 from engram.search.program import MAX_HOOKS
-from engram.search.tree import Advice, Column
 
 if TYPE_CHECKING:
     from engram.search.preset import Preset

@@ -36,8 +36,9 @@ from engram.native.intrinsics import pointer_at
 from engram.native.jit import Callback, compiled
 from engram.registry import Registry
 from engram.rng import rng_dtype
+from engram.search.columns import OWN, Column, advice_dtype
 from engram.search.schedules import Schedule
-from engram.search.tree import OWN, Column, advice_dtype, column_of, tree_dtype
+from engram.search.tree import column_of, tree_dtype
 
 _TREE = numba.from_dtype(tree_dtype)
 _RNG = numba.from_dtype(rng_dtype)

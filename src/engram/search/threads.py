@@ -16,7 +16,8 @@ from numba import carray
 
 from engram.native.intrinsics import address_of, atomic_add, compare_exchange, fence, pointer_at
 from engram.native.jit import compiled
-from engram.search.tree import node_dtype, nodes_of, own_dtype, tree_dtype
+from engram.search.columns import own_dtype
+from engram.search.tree import node_dtype, nodes_of, tree_dtype
 
 
 def offset(dtype: np.dtype, field: str) -> int:

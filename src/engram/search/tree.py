@@ -14,18 +14,16 @@ player 0 moves and -1 where player 1 does; a player may therefore move twice in 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numba import carray
 
 from engram.errors import InvalidParameter
-from engram.native.intrinsics import dtype_holder, pointer_at
+from engram.native.intrinsics import pointer_at
 from engram.native.jit import compiled
+from engram.search.columns import MAX_COLUMNS, Advice, Column, advice_dtype, ordered, own_dtype
 
-MAX_COLUMNS = 16
 node_dtype = np.dtype(
     [
         ("value", np.float64),  # backed-up value V in [-1, 1] for player 0; of a terminal node, its outcome
@@ -38,18 +36,6 @@ node_dtype = np.dtype(
         ("in_flight", np.uint16),  # simulations through it that are not backed up yet
         ("flags", np.uint8),  # PLAYER_1, TERMINAL, PROVEN, PRIORS
         ("claim", np.uint8),  # 1 while one of several threads changes its children
-    ]
-)
-advice_dtype = np.dtype(
-    [
-        ("value", np.float64),  # an extension's value of a node, in [-1, 1] for player 0
-        ("count", np.float64),  # N_M ≥ 0, the weight of its evidence; 0: no advice
-    ]
-)
-own_dtype = np.dtype(
-    [
-        ("mean", np.float64),  # running value before `mix`, for player 0
-        ("first", np.float64),  # mean of the node's own evaluations, for player 0
     ]
 )
 pooled_dtype = np.dtype(
@@ -184,7 +170,7 @@ def with_advice(tree, child, sign, visits, value):
 def statistics(tree, nodes, child, sign):
     """(visits, Q) of a visited child for the player of a sign.
 
-    Simulations in flight count as lost visits (virtual loss), so that a batch spreads. Q of a pooled node is that of the
+    Simulations in flight count as lost visits (virtual loss), so that a batch spreads. A pooled node has the Q of the
     pool. Advice of extensions is blended in. A proven loss is worth -inf: a rule enters it only without another move.
     """
     visits = np.float64(nodes[child].visit_count)
@@ -262,77 +248,6 @@ def subtree_size(nodes, child):
                 stack[depth] = first + k
                 depth += 1
     return count
-
-
-@dtype_holder
-@dataclass(frozen=True, eq=False)
-class Column:
-    """A record for every node of a tree; operators share it by sharing this object.
-
-    Args:
-      dtype: of one node's record, a multiple of 8 bytes. A new node has zeros.
-      name: for files and pages; default: that of the first parameter that declares it.
-      follows_action: the record moves with the action when two unvisited children are swapped.
-      new_nodes: zero the rows of new nodes; False: a table that is not indexed by node.
-      rebase: host function `(rows, moved)`, called before a subtree becomes the tree (False, all rows in use) and after
-        (True, the rows kept).
-      rebuild: host function `(tree, moved)`, called after the arrays have grown, and after nodes have moved.
-      threads: several threads may write it at once; False: the column excludes threads on one tree.
-      header: field of the tree's record that holds the address of a column that the core reads.
-      keeper: function of the game that makes the writing extension, for a search that reads the column without one.
-      fault: `(rows) -> sentence or None`, the fault of rows from a file that could crash compiled code.
-    """
-
-    dtype: np.dtype
-    name: str = ""
-    follows_action: bool = False
-    new_nodes: bool = True
-    rebase: Callable[[np.ndarray, bool], None] | None = None
-    rebuild: Callable[[Tree, bool], None] | None = None
-    threads: bool = False
-    header: str | None = None
-    keeper: Callable[[Any], Any] | None = None
-    fault: Callable[[np.ndarray], str | None] | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "dtype", np.dtype(self.dtype))
-        if self.new_nodes and self.dtype.itemsize % 8:
-            raise InvalidParameter(
-                f"column {self.name}: a record takes a multiple of 8 bytes, not {self.dtype.itemsize}; add a field"
-            )
-
-
-OWN = Column(own_dtype, "own", threads=True, header="own")
-"""Means before `mix`, kept by the backup for every search with a mix."""
-
-
-@dataclass(frozen=True)
-class Advice:
-    """An extension's advice on the children of a node, and the weight λ of it in selection.
-
-    Args:
-      column: of `advice_dtype`, which the extension writes.
-      equivalence: k ≥ 0 of λ = sqrt(k / (3N + k)); 0: none.
-      bias: b ≥ 0 of λ = N_M / (N + N_M + 4·N·N_M·b²) instead, of least mean squared error for advice with error b; None:
-        by `equivalence`.
-      corrects: the advice is a correction of the node's value, to which λ times the advice is added.
-
-    Raises:
-      InvalidParameter: a number out of range, or a column of another kind.
-    """
-
-    column: Column
-    equivalence: float = 3.0
-    bias: float | None = None
-    corrects: bool = False
-
-    def __post_init__(self) -> None:
-        if not 0.0 <= self.equivalence < math.inf:
-            raise InvalidParameter(f"equivalence must be 0 or more, not {self.equivalence}")
-        if self.bias is not None and not 0.0 <= self.bias < math.inf:
-            raise InvalidParameter(f"bias must be 0 or more, not {self.bias}")
-        if self.column.dtype != advice_dtype:
-            raise InvalidParameter(f"column {self.column.name} holds no advice: its dtype is not advice_dtype")
 
 
 class Tree:
@@ -488,23 +403,12 @@ class Tree:
         self.header["num_advice"] = len(self.advice)
 
 
-def ordered(columns: Sequence[Column]) -> tuple[Column, ...]:
-    """The columns in their order in a tree: those that follow a node's action come first.
-
-    Raises:
-      InvalidParameter: too many.
-    """
-    if len(columns) > MAX_COLUMNS:
-        raise InvalidParameter(f"a tree has up to {MAX_COLUMNS} columns, not {len(columns)}")
-    return tuple(sorted(columns, key=lambda column: not column.follows_action))
+def _enlarged(array: np.ndarray, capacity: int) -> np.ndarray:
+    larger = np.zeros(capacity, array.dtype)
+    larger[: len(array)] = array
+    return larger
 
 
 def bytes_a_node(columns: Sequence[Column]) -> int:
     """Size of a node and its rows."""
     return node_dtype.itemsize + sum(column.dtype.itemsize for column in columns)
-
-
-def _enlarged(array: np.ndarray, capacity: int) -> np.ndarray:
-    larger = np.zeros(capacity, array.dtype)
-    larger[: len(array)] = array
-    return larger

@@ -16,9 +16,10 @@ from engram.games.python_game import PythonGame
 from engram.memory.values.table import enter, entries_of, find, key_of, table_dtype
 from engram.native.intrinsics import address_of, call, record_at
 from engram.native.jit import compiled
+from engram.search.columns import Column
 from engram.search.expansion import swap_children
 from engram.search.operators import Operator, Parameter, Record, backup, column_of, on_expanded, on_leaf
-from engram.search.tree import PLAYER_1, Column, nodes_of
+from engram.search.tree import PLAYER_1, nodes_of
 
 _HALF = np.uint64(0xFFFFFFFF)
 _MOST_VISITS = np.uint32(1 << 31)

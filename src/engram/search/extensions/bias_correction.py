@@ -14,10 +14,11 @@ from engram.native.intrinsics import call, record_at
 from engram.native.jit import compiled
 from engram.rng import mix as mix_bits
 from engram.search.backup import trace_step_mix
+from engram.search.columns import Column
 from engram.search.extension import Extension
 from engram.search.extensions.pools import fault, join, relist, table_column
 from engram.search.operators import OPERATORS, Operator, Parameter, Record, column_of, mix, on_entered
-from engram.search.tree import PLAYER_1, Column, Tree, nodes_of, own_of
+from engram.search.tree import PLAYER_1, Tree, nodes_of, own_of
 
 FREED = 0.8
 """Share of a node's part that leaves the bucket with the node."""

@@ -21,20 +21,10 @@ from engram.games.game import Game
 from engram.native.intrinsics import pointer_at
 from engram.native.jit import compiled
 from engram.rng import random_below
+from engram.search.columns import Advice, Column, advice_dtype
 from engram.search.extension import Extension
 from engram.search.operators import Parameter, Record, after_backup, column_of, on_expanded, selection
-from engram.search.tree import (
-    EXPAND,
-    PLAYER_1,
-    Advice,
-    Column,
-    advice_at,
-    advice_dtype,
-    entering,
-    nodes_of,
-    sign_of,
-    statistics,
-)
+from engram.search.tree import EXPAND, PLAYER_1, advice_at, entering, nodes_of, sign_of, statistics
 
 MAX_NUMBER = 1e9
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from engram.native.jit import compiled
-from engram.search.tree import Column
+from engram.search.columns import Column
 
 PROBES = 64  # places tried before a node stays alone in its pool
 

@@ -14,19 +14,11 @@ from numba import carray
 from engram.games.game import Game
 from engram.native.intrinsics import pointer_at
 from engram.rng import random_below
+from engram.search.columns import Column
 from engram.search.extension import Extension
 from engram.search.operators import Parameter, Record, after_backup, column_of, selection
 from engram.search.selection import highest_prior, with_starting_visits
-from engram.search.tree import (
-    EXPAND,
-    PLAYER_1,
-    Column,
-    blend_weight,
-    entering,
-    nodes_of,
-    sign_of,
-    statistics,
-)
+from engram.search.tree import EXPAND, PLAYER_1, blend_weight, entering, nodes_of, sign_of, statistics
 
 amaf_dtype = np.dtype(
     [

@@ -12,10 +12,11 @@ import numpy as np
 from engram.games.game import Game, game_dtype
 from engram.native.intrinsics import call, record_at
 from engram.native.jit import compiled
+from engram.search.columns import Column
 from engram.search.extension import Extension
 from engram.search.extensions.pools import fault, join, relist, table_column
 from engram.search.operators import Record, after_backup, before_backup, column_of, on_entered
-from engram.search.tree import Column, Tree, nodes_of, pooled_dtype
+from engram.search.tree import Tree, nodes_of, pooled_dtype
 
 
 @compiled

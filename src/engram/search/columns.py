@@ -1,0 +1,113 @@
+"""Columns: a record for every node of a tree, declared by operators; and advice, which selection blends in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engram.errors import InvalidParameter
+from engram.native.intrinsics import dtype_holder
+
+if TYPE_CHECKING:
+    from engram.search.tree import Tree
+
+MAX_COLUMNS = 16
+
+advice_dtype = np.dtype(
+    [
+        ("value", np.float64),  # an extension's value of a node, in [-1, 1] for player 0
+        ("count", np.float64),  # N_M ≥ 0, the weight of its evidence; 0: no advice
+    ]
+)
+own_dtype = np.dtype(
+    [
+        ("mean", np.float64),  # running value before `mix`, for player 0
+        ("first", np.float64),  # mean of the node's own evaluations, for player 0
+    ]
+)
+
+
+@dtype_holder
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A record for every node of a tree; operators share it by sharing this object.
+
+    Args:
+      dtype: of one node's record, a multiple of 8 bytes. A new node has zeros.
+      name: for files and pages; default: that of the first parameter that declares it.
+      follows_action: the record moves with the action when two unvisited children are swapped.
+      new_nodes: zero the rows of new nodes; False: a table that is not indexed by node.
+      rebase: host function `(rows, moved)`, called before a subtree becomes the tree (False, all rows in use) and after
+        (True, the rows kept).
+      rebuild: host function `(tree, moved)`, called after the arrays have grown, and after nodes have moved.
+      threads: several threads may write it at once; False: the column excludes threads on one tree.
+      header: field of the tree's record that holds the address of a column that the core reads.
+      keeper: function of the game that makes the writing extension, for a search that reads the column without one.
+      fault: `(rows) -> sentence or None`, the fault of rows from a file that could crash compiled code.
+    """
+
+    dtype: np.dtype
+    name: str = ""
+    follows_action: bool = False
+    new_nodes: bool = True
+    rebase: Callable[[np.ndarray, bool], None] | None = None
+    rebuild: Callable[[Tree, bool], None] | None = None
+    threads: bool = False
+    header: str | None = None
+    keeper: Callable[[Any], Any] | None = None
+    fault: Callable[[np.ndarray], str | None] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", np.dtype(self.dtype))
+        if self.new_nodes and self.dtype.itemsize % 8:
+            raise InvalidParameter(
+                f"column {self.name}: a record takes a multiple of 8 bytes, not {self.dtype.itemsize}; add a field"
+            )
+
+
+OWN = Column(own_dtype, "own", threads=True, header="own")
+"""Means before `mix`, kept by the backup for every search with a mix."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """An extension's advice on the children of a node, and the weight λ of it in selection.
+
+    Args:
+      column: of `advice_dtype`, which the extension writes.
+      equivalence: k ≥ 0 of λ = sqrt(k / (3N + k)); 0: none.
+      bias: b ≥ 0 of λ = N_M / (N + N_M + 4·N·N_M·b²) instead: least mean squared error if advice is wrong by b; None:
+        by `equivalence`.
+      corrects: the advice is a correction of the node's value, to which λ times the advice is added.
+
+    Raises:
+      InvalidParameter: a number out of range, or a column of another kind.
+    """
+
+    column: Column
+    equivalence: float = 3.0
+    bias: float | None = None
+    corrects: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.equivalence < math.inf:
+            raise InvalidParameter(f"equivalence must be 0 or more, not {self.equivalence}")
+        if self.bias is not None and not 0.0 <= self.bias < math.inf:
+            raise InvalidParameter(f"bias must be 0 or more, not {self.bias}")
+        if self.column.dtype != advice_dtype:
+            raise InvalidParameter(f"column {self.column.name} holds no advice: its dtype is not advice_dtype")
+
+
+def ordered(columns: Sequence[Column]) -> tuple[Column, ...]:
+    """The columns in their order in a tree: those that follow a node's action come first.
+
+    Raises:
+      InvalidParameter: too many.
+    """
+    if len(columns) > MAX_COLUMNS:
+        raise InvalidParameter(f"a tree has up to {MAX_COLUMNS} columns, not {len(columns)}")
+    return tuple(sorted(columns, key=lambda column: not column.follows_action))
