@@ -184,8 +184,8 @@ def with_advice(tree, child, sign, visits, value):
 def statistics(tree, nodes, child, sign):
     """(visits, Q) of a visited child for the player of a sign.
 
-    Simulations in flight count as lost visits (virtual loss), so that a batch spreads. Q of a pooled node is that of the
-    pool. Advice of extensions is blended in. A proven loss is worth -inf: a rule enters it only without another move.
+    Simulations in flight count as lost visits (virtual loss), so that a batch spreads. Q of a pooled node is that of
+    its pool. Advice of extensions is blended in. A proven loss is worth -inf, so that rules avoid it.
     """
     visits = np.float64(nodes[child].visit_count)
     value = sign * nodes[child].value
@@ -313,9 +313,9 @@ class Advice:
     Args:
       column: of `advice_dtype`, which the extension writes.
       equivalence: k ≥ 0 of λ = sqrt(k / (3N + k)); 0: none.
-      bias: b ≥ 0 of λ = N_M / (N + N_M + 4·N·N_M·b²) instead, of least mean squared error for advice with error b; None:
-        by `equivalence`.
-      corrects: the advice is a correction of the node's value, to which λ times the advice is added.
+      bias: b ≥ 0 of λ = N_M / (N + N_M + 4·N·N_M·b²) instead, of least mean squared error for advice with error b;
+        None: by `equivalence`.
+      corrects: the advice is a correction: λ times it is added to the node's value.
 
     Raises:
       InvalidParameter: a number out of range, or a column of another kind.
