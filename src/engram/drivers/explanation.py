@@ -1,4 +1,4 @@
-"""Why this move and not the next: a search that is watched, and what it says of its two best moves."""
+"""Why this move and not the next: compares a search's two best moves over its course."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Look:
     """The two moves at one moment of the search.
 
     Attributes:
-      simulations, seconds: since it began.
+      simulations, seconds: since the search began.
       visits, value: of the best move and of the runner-up; value in [-1, 1] for the player to move, 0 without visits.
-      leader: the most visited move then.
+      leader: the most visited move at that moment.
     """
 
     simulations: int
@@ -35,10 +35,10 @@ class Look:
 
 @dataclass(frozen=True)
 class Line:
-    """A move, how the search thinks the game goes on, and the position that leads to.
+    """A move, the line that the search expects from it, and the position at its end.
 
     Attributes:
-      move: its statistics. moves: the most visited line, as names. diagram: the position after it.
+      move: its statistics. moves: the most visited line, as names. diagram: the position after the line.
     """
 
     move: MoveStatistics
@@ -52,8 +52,8 @@ class Explanation:
 
     Attributes:
       result: of the search.
-      best: the move it plays. next: the one it would play otherwise; None where there is no other.
-      looks: the two over time, the end last.
+      best: the move it plays. next: its second choice; None without one.
+      looks: the two moves over time, the end last.
       reasons: sentences.
     """
 
@@ -92,34 +92,33 @@ class Explanation:
         width = max(len(row) for row in boards[0])
         height = max(len(board) for board in boards)
         left, right = ([*board, *[""] * (height - len(board))] for board in boards)
-        parts += ["", *(f"{one:<{width}}    {other}".rstrip() for one, other in zip(left, right, strict=True))]
+        parts += ["", *(f"{row:<{width}}    {other}".rstrip() for row, other in zip(left, right, strict=True))]
         return "\n".join(parts)
 
 
 def explain(search: Search, state: State, limit: Limit, *, seed: int | None = 0, length: int = 6) -> Explanation:
-    """Runs a search as `Search.run` does and says why it plays its move.
+    """Runs a search as `Search.run` does and explains its move.
 
     Args:
-      search, state, limit, seed: as there; the tree is the same as without being watched.
-      length: moves of the lines that are shown, ≥ 1.
+      search, state, limit, seed: as there; the tree is the same.
+      length: moves of each line, ≥ 1.
 
     Raises:
       What `Search.run` raises.
     """
-    seen: list[tuple[int, float, dict[int, tuple[int, float]]]] = []
+    moments: list[tuple[int, float, dict[int, tuple[int, float]]]] = []
 
     def look(simulations: int, seconds: float) -> None:
         moves = search.moves()
         statistics = zip(moves.action.tolist(), moves.visits.tolist(), moves.value.tolist(), strict=True)
-        seen.append((simulations, seconds, {action: (visits, value) for action, visits, value in statistics}))
+        moments.append((simulations, seconds, {action: (visits, value) for action, visits, value in statistics}))
 
     every = max(1, limit.simulations // LOOKS) if limit.simulations else None
     result = search.run(state, limit, seed=seed, progress=look, every=every)
-    if not seen or seen[-1][0] != result.simulations:
+    if not moments or moments[-1][0] != result.simulations:
         look(result.simulations, result.seconds)
     best = next(move for move in result.moves if move.action == result.action)
     others = [move for move in result.moves if move.action != result.action]
-    # What would be played without the best: the decision's second choice is its choice among the others.
     second = others[0] if others else None
     game = search.game
     names = {move.action: move.name for move in result.moves}
@@ -131,7 +130,7 @@ def explain(search: Search, state: State, limit: Limit, *, seed: int | None = 0,
             (table[best.action][1], table[second.action][1]) if second else (table[best.action][1], 0.0),
             names[max(table, key=lambda action: (table[action][0], table[action][1]))],
         )
-        for simulations, seconds, table in _spread(seen)
+        for simulations, seconds, table in _spread(moments)
     )
     return Explanation(
         result,
@@ -142,10 +141,10 @@ def explain(search: Search, state: State, limit: Limit, *, seed: int | None = 0,
     )
 
 
-def _spread(seen: list[Any]) -> list[Any]:
-    """At most so many of them, spread evenly, the last among them."""
-    picked = np.unique(np.linspace(0, len(seen) - 1, min(LOOKS, len(seen))).astype(int))
-    return [seen[k] for k in picked]
+def _spread(moments: list[Any]) -> list[Any]:
+    """At most `LOOKS` moments at even distances, the last included."""
+    places = np.unique(np.linspace(0, len(moments) - 1, min(LOOKS, len(moments))).astype(int))
+    return [moments[k] for k in places]
 
 
 def _line(game: Game, state: State, move: MoveStatistics, length: int) -> Line:
@@ -153,7 +152,7 @@ def _line(game: Game, state: State, move: MoveStatistics, length: int) -> Line:
     for name in move.principal_variation[:length]:
         try:
             state = game.play(state, game.parse_action(name, state))
-        except IllegalAction:  # a line of a tree whose positions were not told apart
+        except IllegalAction:  # the tree merged two different positions
             break
         moves.append(name)
     return Line(move, tuple(moves), game.render(state))
@@ -171,27 +170,26 @@ def _reasons(
         f"{second.name} ({second.value:+.3f}, {second.visits / total:.0%})."
     ]
     if second.visits == 0:
-        reasons.append(f"Nobody looked at {second.name}.")
+        reasons.append(f"The search did not visit {second.name}.")
     elif best.low > second.high:
-        reasons.append(f"The intervals do not overlap: {best.name} is clearly better in what the search has seen.")
+        reasons.append(f"The intervals do not overlap: {best.name} is clearly better by this search.")
     elif best.value >= second.value:
-        reasons.append("The intervals overlap: by their values alone the two could be equally good.")
+        reasons.append("The intervals overlap: by its value alone either could be the better one.")
     else:
         reasons.append(
-            f"{second.name} has the higher value after fewer visits: the visits decide, and more search may turn it."
+            f"{second.name} has the higher value after fewer visits: the visits decide, and more search may change it."
         )
     for move in (best, second):
-        if getattr(move, "proven", False):
+        if move.proven:
             reasons.append(f"The value of {move.name}, {move.value:+.0f}, is proven and not an estimate.")
-    turned = [k for k, look in enumerate(looks) if look.leader != best.name]
-    if turned and turned[-1] + 1 < len(looks):
-        led = looks[turned[-1]]
-        after = looks[turned[-1] + 1]
+    others = [k for k, look in enumerate(looks) if look.leader != best.name]
+    if others and others[-1] + 1 < len(looks):
+        before, after = looks[others[-1]], looks[others[-1] + 1]
         reasons.append(
-            f"{led.leader} was the most visited at {led.simulations:,} simulations, "
+            f"{before.leader} was the most visited at {before.simulations:,} simulations, "
             f"{best.name} from {after.simulations:,} on."
         )
-    elif not turned:
+    elif not others:
         reasons.append(f"{best.name} was the most visited at every look.")
     priors = [move.prior for move in result.moves]
     if max(priors) - min(priors) > 1e-6:

@@ -41,10 +41,10 @@ class RootNoise:
 
 @dataclass(frozen=True)
 class RootStatistics:
-    """What one tree of a lockstep search found.
+    """The result of one tree of a lockstep search.
 
     Attributes:
-      action: the move chosen by the preset's decision.
+      action: the choice of the preset's decision.
       actions, visits, value: (A,) each, of every legal move; values for the player to move.
       root_value: in [-1, 1] for the player to move.
       simulations: backed up.
@@ -64,11 +64,10 @@ class Lockstep:
     Args:
       game, preset: as for `Search`. num_games: trees side by side, ≥ 1.
       max_nodes: bound on the nodes of each tree.
-      at_once: trees in one run at most, ≥ 1, so that the evaluator's batch is theirs; default all.
+      at_once: most trees in one run, ≥ 1, whose leaves are the evaluator's batch; default all.
 
-    Each tree is, bit for bit, the tree that `Search` would grow, as long as the evaluator's answer to a position
-    does not depend on what else is in the batch, and a memory is the tree's own: one that its searches share
-    (`Extension.fork` is None) serves all trees.
+    Each tree equals, bit for bit, the tree that `Search` would grow, on two conditions: the evaluator's result for a
+    position does not depend on the rest of the batch, and each tree has its own memory (`Extension.fork` is not None).
     """
 
     def __init__(
@@ -84,20 +83,20 @@ class Lockstep:
         self._roots: list[State | None] = [None] * num_games
 
     def clear(self, tree: int) -> None:
-        """Forgets what a tree holds, and its own memory."""
+        """Empties a tree and its own memory."""
         self._roots[tree] = None
         self._workspace.new_game(tree)
 
     def advance(self, tree: int, action: int) -> None:
-        """Tells a tree that a move was played: its root moves there and what is below it is kept; see `Search`."""
+        """Tells a tree that a move was played: the subtree below becomes the tree; see `Search.advance`."""
         work, root = self._workspace, self._roots[tree]
         if root is None:
             return
-        after = self.game.play(root, action)
-        kept = self.preset.reuse_tree and not self.game.is_over(after) and work.trees[tree].descend(action)
-        self._roots[tree] = after if kept else None
-        if kept:
-            self.game.write(work.root_states[tree], after)
+        state = self.game.play(root, action)
+        keeps = self.preset.reuse_tree and not self.game.is_over(state) and work.trees[tree].descend(action)
+        self._roots[tree] = state if keeps else None
+        if keeps:
+            self.game.write(work.root_states[tree], state)
 
     def run(
         self,
@@ -110,14 +109,14 @@ class Lockstep:
     ) -> list[RootStatistics]:
         """Searches every state with `limit.simulations` each; as many seeds as states.
 
-        A tree goes on if the state is its root, as in `Search`; otherwise it starts empty.
+        A tree continues if the state is its root, as in `Search`; otherwise it starts empty.
 
         Args:
-          trees: which tree searches each state; default the first ones in order.
+          trees: numbers of the states' trees; default: the first in order.
           noise: mixed into the root's priors; such a tree starts empty.
 
         Raises:
-          InvalidLimit: no number of simulations (games side by side cannot share a clock).
+          InvalidLimit: not a number of simulations alone (games side by side cannot share a clock).
           InvalidState: a game is over, or there are more states than trees that run at once.
           OperatorError: an operator or the evaluator failed.
         """
@@ -138,10 +137,10 @@ class Lockstep:
             root = self._roots[number]
             if root is None or noise is not None or not self.game.same(root, state):
                 work.set_root(number, state)
-            self._roots[number] = None  # an exception leaves a tree that nobody must use again
-        first = simulations if noise is None else 1
+            self._roots[number] = None  # after an exception the tree is not reused
+        budget = simulations if noise is None else 1
         for number, seed in zip(numbers, seeds, strict=True):
-            work.start(number, first, seed, limit.stop_early and noise is None)
+            work.start(number, budget, seed, limit.stop_early and noise is None)
         self._finish()
         if noise is not None:
             for number, seed in zip(numbers, seeds, strict=True):
@@ -158,9 +157,9 @@ class Lockstep:
 
     def _statistics(self, number: int) -> RootStatistics:
         moves = self._workspace.root(number)
-        chosen = final_move(self.preset.decision, moves.value, moves.visits, moves.proven)
+        best = final_move(self.preset.decision, moves.value, moves.visits, moves.proven)
         return RootStatistics(
-            action=int(moves.action[chosen]),
+            action=int(moves.action[best]),
             actions=moves.action,
             visits=moves.visits,
             value=moves.value,

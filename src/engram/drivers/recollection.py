@@ -1,4 +1,4 @@
-"""What a memory says of a position, and which stored positions say it."""
+"""A memory's answer about a position, and the stored positions behind it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from engram.memory.store import Neighbour, Recollection
 
 @dataclass(frozen=True)
 class Witness:
-    """A stored position that answered.
+    """A stored position behind an answer.
 
     Attributes:
-      neighbour: how similar, what it is worth (for player 0), and its share of the answer.
-      value, first: its worth, and its first return, for the player to move at the position asked about.
+      neighbour: its similarity, value (for player 0) and share of the answer.
+      value, first: its value and its first return, for the player to move at the queried position.
       board: the stored position as a diagram; None where the store keeps no positions.
     """
 
@@ -36,8 +36,8 @@ class Explanation:
 
     Attributes:
       value: V̂_M in [-1, 1] for the player to move. count: N_M ≥ 0.
-      witnesses: those that it comes from, the largest share first.
-      corrects: the value is to be added to the position's own (`correct=true`).
+      witnesses: its sources, the largest share first.
+      corrects: the value is a correction, to be added to the position's value (`correct=true`).
     """
 
     value: float
@@ -46,14 +46,14 @@ class Explanation:
     corrects: bool = False
 
     def __str__(self) -> str:
-        what = "to be added, " if self.corrects else ""
-        text = f"memory: {self.value:+.3f} {what}for the player to move, from {self.count:.1f} returns"
+        purpose = "to be added, " if self.corrects else ""
+        text = f"memory: {self.value:+.3f} {purpose}for the player to move, from {self.count:.1f} returns"
         for witness in self.witnesses:
-            one = witness.neighbour
+            neighbour = witness.neighbour
             first = f" (at first {witness.first:+.3f})" if self.corrects else ""
             text += (
-                f"\n\n{100 * one.weight:.1f} % of it: cosine {one.cosine:.3f}, "
-                f"value {witness.value:+.3f}{first}, {one.visit_count:,} returns, position {one.key:016x}"
+                f"\n\n{100 * neighbour.weight:.1f} % of it: cosine {neighbour.cosine:.3f}, "
+                f"value {witness.value:+.3f}{first}, {neighbour.visit_count:,} returns, position {neighbour.key:016x}"
             )
             text += f"\n{witness.board}" if witness.board is not None else ""
         if all(witness.board is None for witness in self.witnesses):
@@ -62,37 +62,37 @@ class Explanation:
 
 
 def features_of(search: Search, state: State) -> np.ndarray:
-    """φ of a state as the search's memory is asked about it: (D,) of length 1; an embedding is the evaluator's."""
-    made = position_memory(search.extensions, search.preset.text, "ask").features
-    assert made is not None
-    if not made.embedding_size or search.evaluator is None:
-        return np.asarray(made(state))
+    """φ of a state for the search's memory: (D,) of length 1; an embedding comes from the evaluator."""
+    features = position_memory(search.extensions, search.preset.text, "ask").features
+    assert features is not None
+    if not features.embedding_size or search.evaluator is None:
+        return np.asarray(features(state))
     states = np.asarray(state).reshape(1) if search.game.compiled else [state]
     embedding = search.evaluator.evaluate(states).embedding
     assert embedding is not None
-    return np.asarray(made(state, embedding[0]))
+    return np.asarray(features(state, embedding[0]))
 
 
 def recollect(search: Search, state: State) -> Recollection | None:
-    """What the memory of a search answers about a state, asked as the search asks it; None: nothing.
+    """The answer of a search's memory about a state, by the search's own query; None without one.
 
     Raises:
       InvalidSpecification: a search without a memory of positions.
     """
     memory = position_memory(search.extensions, search.preset.text, "ask")
     assert memory.on_leaf is not None
-    asked: dict[str, Any] = dict(memory.on_leaf.values)
-    found: Recollection | None = memory.store.query(
-        features_of(search, state), num_neighbours=int(asked["num_neighbours"]), temperature=asked["temperature"]
+    options: dict[str, Any] = dict(memory.on_leaf.values)
+    recollection: Recollection | None = memory.store.query(
+        features_of(search, state), num_neighbours=int(options["num_neighbours"]), temperature=options["temperature"]
     )
-    return found
+    return recollection
 
 
 def explain(search: Search, state: State, most: int = 5) -> Explanation | None:
-    """What the search's memory would answer about a state now; None if it knows nothing.
+    """Explains the answer of the search's memory about a state; None without one.
 
     Args:
-      search: with a memory. state: of its game. most: witnesses named, ≥ 0.
+      search: with a memory. state: of its game. most: number of witnesses at most, ≥ 0.
 
     The neighbours count as used, as they do in a search. Boards need `keep_states=true`.
 
@@ -100,16 +100,16 @@ def explain(search: Search, state: State, most: int = 5) -> Explanation | None:
       InvalidSpecification: a search without a memory of positions.
     """
     check_whole("most", most, 0)
-    found = recollect(search, state)
-    if found is None:
+    recollection = recollect(search, state)
+    if recollection is None:
         return None
     game, memory = search.game, position_memory(search.extensions, search.preset.text, "ask")
     assert memory.advice is not None
     sign = 1.0 if game.to_play(state) == 0 else -1.0
     boards = memory.store.states
     witnesses = []
-    for one in sorted(found.neighbours, key=lambda neighbour: -neighbour.weight)[:most]:
-        # Rows that came from a memory without positions are empty.
-        kept = boards[one.row].view(game.state_dtype).reshape(()) if boards[one.row].any() else None
-        witnesses.append(Witness(one, sign * one.value, sign * one.first, None if kept is None else game.render(kept)))
-    return Explanation(sign * found.value, found.count, tuple(witnesses), memory.advice.corrects)
+    for neighbour in sorted(recollection.neighbours, key=lambda neighbour: -neighbour.weight)[:most]:
+        board = boards[neighbour.row]  # zeros from a memory without positions
+        diagram = game.render(board.view(game.state_dtype).reshape(())) if board.any() else None
+        witnesses.append(Witness(neighbour, sign * neighbour.value, sign * neighbour.first, diagram))
+    return Explanation(sign * recollection.value, recollection.count, tuple(witnesses), memory.advice.corrects)

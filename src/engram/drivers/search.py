@@ -1,4 +1,4 @@
-"""`Search`: one game, one preset, one tree; run it on a state and read what it found."""
+"""`Search`: one game, one preset, one tree; run it on a state and read its result."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ class Search:
     Args:
       game: from `engram.game(...)`, a user's own, or a name.
       preset: from `engram.presets`, or a specification such as `"uct(exploration=1.0)"`.
-      max_nodes: bound on the nodes of the tree; None: what `max_bytes` holds.
+      max_nodes: bound on the nodes of the tree; None: as many as `max_bytes` holds.
       max_bytes: bound on the bytes of its nodes (32 a node in plain UCT); of several trees together.
-      threads: simulations side by side, 1 to 256; None: the preset's own, 1 as a rule. One thread repeats bit
-        for bit; several on one tree do not.
+      threads: simulations side by side, 1 to 256; None: the preset's, usually 1. One thread repeats bit for bit;
+        several on one tree do not.
       parallel: `tree`, one for all threads, kept apart by virtual loss; `root`, one each, the roots added up.
 
     Raises:
       InvalidSpecification: no such preset.
-      InvalidParameter: a bound too small for one expansion; threads that the game or the preset cannot have.
+      InvalidParameter: a bound too small for one expansion; threads that the game or the preset excludes.
     """
 
     def __init__(
@@ -64,18 +64,17 @@ class Search:
             if bound is not None:
                 check_whole(name, bound)
         self.game = game_of(game)
-        chosen = preset_of(preset)
-        self.preset = replace(
-            chosen,
-            threads=chosen.threads if threads is None else threads,
-            parallel=chosen.parallel if parallel is None else parallel,
-        )
+        self.preset = preset_of(preset)
+        if threads is not None:
+            self.preset = replace(self.preset, threads=threads)
+        if parallel is not None:
+            self.preset = replace(self.preset, parallel=parallel)
         num_trees = self.preset.threads if self.preset.parallel == "root" else 1
         self._workspace = Workspace(
             self.game, self.preset, num_trees, max_nodes=max_nodes, max_bytes=max_bytes // num_trees
         )
         self._root: State | None = None
-        self._running: tuple[State, float] | None = None  # its root, and when it began
+        self._running: tuple[State, float] | None = None  # root and start of the run under way
 
     @property
     def tree(self) -> Tree:
@@ -89,12 +88,12 @@ class Search:
 
     @property
     def evaluator(self) -> Evaluator | None:
-        """What answers batches of its leaves; None without one."""
+        """The evaluator of its leaves; None without one."""
         return self._workspace.evaluator
 
     @property
     def bytes_a_node(self) -> int:
-        """What a node of a tree takes, its columns included."""
+        """Size of a node, its columns included."""
         return self._workspace.bytes_a_node
 
     def warm_up(self) -> None:
@@ -102,13 +101,13 @@ class Search:
         self._workspace.warm_up()
 
     def clear(self) -> None:
-        """Forgets the tree, and what a memory of this search's own holds."""
+        """Empties the tree and this search's own memory."""
         self._root = None
         for number in range(len(self._workspace.trees)):
             self._workspace.new_game(number)
 
     def advance(self, action: int) -> None:
-        """Tells the search that a move was played: the root moves there and what is below it is kept.
+        """Tells the search that a move was played: the subtree below becomes the tree.
 
         Before the first search there is no root, and nothing happens.
 
@@ -119,13 +118,13 @@ class Search:
             return
         self._root = self.game.play(self._root, action)
         work = self._workspace
-        kept = self.preset.reuse_tree and not self.game.is_over(self._root)
-        descended = [kept and tree.descend(action) for tree in work.trees]
-        if not any(descended):
+        keeps = self.preset.reuse_tree and not self.game.is_over(self._root)
+        successes = [keeps and tree.descend(action) for tree in work.trees]
+        if not any(successes):
             self._root = None
             return
-        for number, found in enumerate(descended):
-            if found:
+        for number, success in enumerate(successes):
+            if success:
                 self.game.write(work.root_states[number], self._root)
             else:
                 work.set_root(number, self._root)
@@ -136,7 +135,7 @@ class Search:
         return None if self._root is None else self.game.read(self._workspace.root_states[0])
 
     def save(self, path: str | Path) -> None:
-        """Writes the search to a file, whole or not at all: tree, root, random numbers, and what it remembers.
+        """Writes the search to a file, whole or not at all: tree, root, random numbers and memory.
 
         Raises:
           InvalidState: there is no tree yet.
@@ -148,11 +147,11 @@ class Search:
         tree_file.save(path, self._workspace)
 
     def check_save(self, path: str | Path) -> None:
-        """Refuses before a long search what `save` would refuse after it, with the same exceptions."""
+        """Raises before a long search the exceptions that `save` would raise after it."""
         tree_file.check_save(path, self._workspace)
 
     def load(self, path: str | Path, *, max_bytes: int = 1 << 36) -> None:
-        """Goes on from a file that `save` wrote, with the same game and preset; what the search held is forgotten.
+        """Replaces the search's contents by a file that `save` wrote with the same game and preset.
 
         `run(search.root, limit, seed=None)` then continues bit for bit as the search that was saved would have.
 
@@ -177,19 +176,17 @@ class Search:
     ) -> SearchResult:
         """Searches from a state until the limit; Ctrl-C ends it within 0.1 s with the result so far.
 
-        The tree goes on if the state is its root (where `advance` has led, or the state of the run before);
-        otherwise it starts empty. A budget in
-        simulations counts new ones, and repeats bit for bit with the same seed, state and history.
+        The tree continues if the state is its root (after `advance`, or from the run before); otherwise it starts
+        empty. A budget in simulations counts new ones, and repeats bit for bit with the same seed, state and history.
 
         Args:
           state: a state of the game that is not over.
           limit: simulations, seconds, or both.
-          seed: of the random numbers, any integer; None: they go on where the run before, or a loaded
-            file, left them, so that two runs of n and m simulations are one of n + m (unless a rule is a
-            function of the budget).
-          progress: called with (simulations, seconds) some times a second; it may look at `moves` and `tree`.
-          every: call it after each so many simulations instead, ≥ 1.
-          stop: asked every 10 ms or so; true ends the search as Ctrl-C does (`stopped` is `interrupted`).
+          seed: of the random numbers, any integer; None: they continue from the run before or from a loaded file.
+            Two runs of n and m simulations then equal one of n + m (unless a rule is a function of the budget).
+          progress: called with (simulations, seconds) some times a second; it may read `moves` and `tree`.
+          every: simulations between calls of `progress` instead, ≥ 1.
+          stop: called about every 10 ms; true ends the search as Ctrl-C does (`stopped` is `interrupted`).
 
         Raises:
           InvalidState: the state belongs to another game, or the game is over.
@@ -208,22 +205,22 @@ class Search:
                 work.set_root(number, state)
         # A copy: the caller's object may be played on, in place, before the next search.
         self._root = self.game.read(work.root_states[0])
-        # A rule that is a function of the budget is one of its own tree's.
+        # A rule that is a function of the budget takes that of its own tree.
         work.prepare(limit.simulations and -(-limit.simulations // len(work.trees)))
         budget = limit.simulations or UNBOUNDED
-        # The statistics of several trees decide together: no one of them knows that nothing can change.
+        # Several trees decide by their sum, so none of them alone can tell that the choice is decided.
         early = limit.stop_early and self.preset.decision == "robust" and len(work.trees) == 1
         for number, share in enumerate(self._shares(budget)):
             tree_seed = derive_seed(seed, "tree", number) if seed is not None and number else seed
             work.start(number, share, tree_seed, early)
         begun = time.perf_counter()
-        root, self._root = self._root, None  # an exception leaves a tree that nobody must use again
+        root, self._root = self._root, None  # after an exception the tree is not reused
         with self._under_way(root, begun), _interrupts() as interrupted:
 
-            def ended() -> bool:
+            def is_ended() -> bool:
                 return interrupted.is_set() or (stop is not None and stop())
 
-            stopped = self._run_until(limit.seconds, begun, ended, progress, every)
+            stopped = self._run_until(limit.seconds, begun, is_ended, progress, every)
             if self.preset.decision == "max_robust" and limit.simulations:
                 extended = budget
                 while (
@@ -232,9 +229,9 @@ class Search:
                     extended += max(1, budget // 10)
                     for number, share in enumerate(self._shares(extended)):
                         work.extend(number, share)
-                    stopped = self._run_until(limit.seconds, begun, ended, progress, every)
+                    stopped = self._run_until(limit.seconds, begun, is_ended, progress, every)
         self._root = root
-        # Also when it came in the very last slice: whoever asked for an end must not be overheard.
+        # Even if Ctrl-C arrived during the last slice, report it.
         if interrupted.is_set():
             stopped = "interrupted"
         return self._result(root, time.perf_counter() - begun, stopped)
@@ -248,7 +245,7 @@ class Search:
             self._running = None
 
     def so_far(self) -> SearchResult:
-        """What the run under way has found until now, for its `progress` and `stop`; `stopped` is `running`.
+        """The result so far of the run under way, for its `progress` and `stop`; `stopped` is `running`.
 
         Raises:
           InvalidState: no run is under way.
@@ -262,43 +259,43 @@ class Search:
         self,
         seconds: float | None,
         begun: float,
-        ended: Callable[[], bool],
+        is_ended: Callable[[], bool],
         progress: Callable[[int, float], None] | None,
         every: int | None,
     ) -> str:
         work = self._workspace
-        fewest = self.preset.threads  # one simulation for each, however long it takes
+        fewest = self.preset.threads  # one simulation for each thread, however long it takes
         count = fewest if every is None else min(fewest, every)
-        told = begun
+        last_report = begun
         while True:
             before, done_before = time.perf_counter(), work.total_done()
             work.step(count)
             now = time.perf_counter()
             done = work.total_done() - done_before
-            due = now - told > 0.1 if every is None else work.total_done() // every > done_before // every
+            due = now - last_report > 0.1 if every is None else work.total_done() // every > done_before // every
             if progress is not None and due:
-                told = now
+                last_report = now
                 progress(work.total_done(), now - begun)
             if work.finished():
                 if work.is_proven(0):
                     return "proven"
                 return "simulations" if work.left() <= 0 else "decided"
-            if ended():
+            if is_ended():
                 return "interrupted"
             if seconds is not None and now - begun >= seconds:
                 return "seconds"
-            # Slices are short, so that Ctrl-C and the clock are heard; their length changes no result.
-            # A slice that ended early, for want of room, says nothing of the simulations it did not do.
+            # Short slices keep Ctrl-C and the clock responsive; their length changes no result.
+            # A slice may end early for want of room: only simulations done count for the pace.
             pace = (now - before) / max(done, 1)
             left = math.inf if seconds is None else seconds - (now - begun)
-            wanted = min(SLICE_S, max(left / 2, SHORTEST_SLICE_S))
-            count = max(fewest, min(4 * max(done, fewest), int(wanted / max(pace, 1e-9))))
+            duration = min(SLICE_S, max(left / 2, SHORTEST_SLICE_S))
+            count = max(fewest, min(4 * max(done, fewest), int(duration / max(pace, 1e-9))))
             if every is not None:
                 count = min(count, every - work.total_done() % every)
 
     def _shares(self, budget: int) -> list[int]:
-        share, more = divmod(budget, len(self._workspace.trees))
-        return [share + (number < more) for number in range(len(self._workspace.trees))]
+        share, rest = divmod(budget, len(self._workspace.trees))
+        return [share + (number < rest) for number in range(len(self._workspace.trees))]
 
     def moves(self) -> RootMoves:
         """The moves of the root as they stand, those of several trees added up."""
@@ -311,12 +308,13 @@ class Search:
 
     def _result(self, root: State, seconds: float, stopped: str) -> SearchResult:
         work = self._workspace
-        found = self.moves()
-        actions, visits, value, prior = found.action, found.visits, found.value, found.prior
-        memory = np.full(len(actions), np.nan) if found.advice is None else found.advice
+        root_moves = self.moves()
+        actions, visits, value, prior = root_moves.action, root_moves.visits, root_moves.value, root_moves.prior
+        proven, advice = root_moves.proven, root_moves.advice
+        memory = np.full(len(actions), np.nan) if advice is None else advice
         low, high = interval(value, visits)
-        low, high = np.where(found.proven, value, low), np.where(found.proven, value, high)
-        chosen = final_move(self.preset.decision, value, visits, found.proven)
+        low, high = np.where(proven, value, low), np.where(proven, value, high)
+        best = final_move(self.preset.decision, value, visits, proven)
         order = np.lexsort((actions, -value, -visits.astype(np.int64)))
         moves = tuple(
             MoveStatistics(
@@ -328,7 +326,7 @@ class Search:
                 high=float(high[k]),
                 prior=float(prior[k]),
                 principal_variation=self._line(root, int(actions[k])),
-                proven=bool(found.proven[k]),
+                proven=bool(proven[k]),
                 memory=None if np.isnan(memory[k]) else float(memory[k]),
             )
             for k in order
@@ -336,8 +334,8 @@ class Search:
         return SearchResult(
             game=self.game.name,
             player=int(self.tree.nodes[0]["flags"] & PLAYER_1),
-            action=int(actions[chosen]),
-            name=self.game.action_name(int(actions[chosen]), root),
+            action=int(actions[best]),
+            name=self.game.action_name(int(actions[best]), root),
             value=self._root_value(),
             simulations=work.total_done(),
             seconds=seconds,
@@ -355,7 +353,7 @@ class Search:
         return float(np.average(values, weights=visits)) if sum(visits) and len(values) > 1 else values[0]
 
     def _line(self, root: State, action: int, longest: int = 16) -> tuple[str, ...]:
-        """The most visited line that begins with an action, in the tree that has been there most."""
+        """The most visited line that begins with an action, in the tree with the most visits there."""
         line = [action]
         tree, node, most = self.tree, 0, 0
         for candidate in self._workspace.trees:
