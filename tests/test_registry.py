@@ -20,9 +20,10 @@ from engram.arena.roster import player
 from engram.errors import EngramError, InvalidSpecification
 from engram.games.catalogue import GAMES
 from engram.memory.neighbours import Exact
+from engram.memory.similar_positions import remembering
 from engram.player import PLAYERS
 from engram.presets.catalogue import PRESETS, preset, register
-from engram.presets.memory import MemoryOptions, memory_uct, remembering
+from engram.presets.memory import MemoryOptions, memory_uct
 from engram.registry import Registry, bind, call, types_of
 from engram.search.evaluation import Evaluator
 from engram.search.expansion import Expansion

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Unpack
 
+from engram.memory.similar_positions import remembering
 from engram.presets import uct_prior
-from engram.presets.memory import MemoryOptions, comparing, remembering
+from engram.presets.memory import MemoryOptions, comparing
 from engram.search.preset import Preset
 
 

@@ -21,12 +21,11 @@ from engram.games.line.solver.solver import Solver
 from engram.memory.arithmetic import floats_at
 from engram.memory.features import Features, features_dtype, write_features
 from engram.memory.layout import entries_of, store_dtype
-from engram.memory.similar_positions import ADVICE, LINK, back_up_memory, link_dtype, linked_row
+from engram.memory.similar_positions import ADVICE, LINK, back_up_memory, link_dtype, linked_row, remembering
 from engram.memory.store import add, query
 from engram.native.intrinsics import call, pointer_at, record_at
 from engram.native.jit import compiled
 from engram.networks.by_name import NamedNetwork
-from engram.presets.memory import remembering
 from engram.rng import derive_seed
 from engram.search.backup import average
 from engram.search.columns import Advice

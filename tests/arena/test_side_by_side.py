@@ -12,11 +12,11 @@ from engram.arena.match import match
 from engram.arena.ongoing_game import PlayerError
 from engram.arena.statistics import Sprt
 from engram.games.catalogue import game as game_of
+from engram.memory.similar_positions import remembering
 from engram.memory.store import Store
 from engram.memory.values.table import Table
 from engram.player import SearchPlayer
 from engram.presets import puct, td_uct, uct
-from engram.presets.memory import remembering
 from engram.search.evaluation import Evaluation
 from engram.search.limit import Limit
 
@@ -27,7 +27,7 @@ import numpy as np
 from engram.games.catalogue import game
 from dataclasses import replace
 from engram.memory.features import Features
-from engram.presets.memory import remembering
+from engram.memory.similar_positions import remembering
 from engram.search.evaluation import Evaluation
 from engram.presets import puct
 

@@ -9,8 +9,9 @@ import engram
 from engram import storage as durable
 from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification
 from engram.memory import files
+from engram.memory.similar_positions import remembering
 from engram.memory.store import Store
-from engram.presets.memory import memory_uct, remembering
+from engram.presets.memory import memory_uct
 
 
 def filled(seed=0, count=60, capacity=40, **options):

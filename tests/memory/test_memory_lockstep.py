@@ -11,12 +11,12 @@ import engram
 from engram.errors import InvalidParameter
 from engram.memory import files
 from engram.memory.features import Features
+from engram.memory.similar_positions import remembering
 from engram.memory.store import Store
 from engram.memory.values import table_files
 from engram.memory.values.table import Table
 from engram.presets import memory_uct, puct, td_uct, uct
 from engram.presets.catalogue import preset
-from engram.presets.memory import remembering
 from engram.search.columns import advice_dtype
 from engram.search.preset import Preset
 

@@ -11,9 +11,9 @@ import engram
 from engram import storage as durable
 from engram.errors import InvalidFile, InvalidParameter
 from engram.memory import files
+from engram.memory.similar_positions import remembering
 from engram.memory.store import Store
 from engram.presets import memory_uct, uct
-from engram.presets.memory import remembering
 from engram.search.persistence import SavedTree
 from tests.memory.test_memory_lockstep import bytes_of, store_bytes, with_embedding
 

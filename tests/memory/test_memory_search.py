@@ -12,10 +12,9 @@ from engram.drivers.recollection import explain
 from engram.errors import EngramError, InvalidFile, InvalidParameter, InvalidSpecification, OperatorError
 from engram.memory import files
 from engram.memory.features import Features, hashed
-from engram.memory.similar_positions import back_up_memory
+from engram.memory.similar_positions import back_up_memory, remembering
 from engram.memory.store import Store
 from engram.presets.catalogue import preset
-from engram.presets.memory import remembering
 from engram.search.columns import advice_dtype
 from engram.search.preset import Preset
 from tests.memory.test_memory_lockstep import bytes_of

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 import engram
 from engram.errors import InvalidParameter
-from engram.memory.similar_positions import PositionMemory
+from engram.memory.similar_positions import PositionMemory, remembering
 from engram.presets import Preset, rave, uct
-from engram.presets.memory import remembering
 from engram.rng import new_rng
 from engram.search.columns import Advice
 from engram.search.extension import Extension

@@ -100,7 +100,7 @@ def test_unknown_openings_are_walked_through_and_not_returned():
     state = game.play_moves([0, 4])
     table = Table(1000)
     table.put(np.array([game.canonical_hash(state)], np.uint64), np.array([0.5]), np.array([100]))
-    with pytest.raises(InvalidFile, match="knows no position of tic_tac_toe from 10 visits"):
+    with pytest.raises(InvalidFile, match="has no position of tic_tac_toe with 10 visits"):
         known_positions(game, table, min_visits=10)
     known = known_positions(game, table, min_visits=10, passing=1)
     assert known.keys.tolist() == [game.canonical_hash(state)] and known.value[0] == 0.5
@@ -156,7 +156,7 @@ def test_a_stopped_distillation_goes_on_as_if_undisturbed(table_file, tmp_path):
     assert all(np.array_equal(one[name], other[name]) for name in one)
     with pytest.raises(InvalidFile, match=r"another plan .*temperature 0.1 to 0.2"):
         distil(replace(plan, temperature=0.2), tmp_path / "parts")
-    with pytest.raises(InvalidFile, match="knows no position"):
+    with pytest.raises(InvalidFile, match="has no position"):
         distil(replace(plan, min_visits=1 << 30), tmp_path / "other")
 
 

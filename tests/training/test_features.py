@@ -83,7 +83,7 @@ def test_games_are_held_out_whole_and_sampling_goes_on(sampler, tmp_path):
             half.load(tmp_path / "half")
         half.play()
     assert (half.groups().actions == groups.actions).all() and (half.groups().value == groups.value).all()
-    with pytest.raises(InvalidFile, match="drawn otherwise"):
+    with pytest.raises(InvalidFile, match="of another sampling"):
         GroupSampler(replace(SAMPLING, seed=1)).load(tmp_path / "half")
 
 

@@ -15,11 +15,10 @@ from engram.native.jit import compiled
 
 @intrinsic
 def _add_product(typingctx: Any, total: Any, left: Any, right: Any) -> Any:
-    """total + left·right, in whatever order and width the compiler likes.
+    """total + left·right, in an order and vector width that the compiler chooses.
 
-    The project's flags keep the order of float additions, which leaves a sum of products one number
-    at a time; this one operation may be reordered, and the loop around it becomes vector code. On one
-    machine the order is fixed, so results still repeat bit for bit.
+    The project's flags fix the order of float additions, which prevents vector code. Only this operation may be
+    reordered. On one machine the order is fixed, so results repeat bit for bit.
     """
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -57,7 +56,7 @@ def normalise(vector):
 
 @compiled(inline=True)
 def _sink(scores, rows, count, score, row):
-    """Puts an entry on top of a heap of so many, and lets it down to its place."""
+    """Replaces the top of a heap of `count` entries, and sifts the new entry down."""
     at = 0
     while True:
         child = 2 * at + 1
@@ -76,9 +75,9 @@ def _sink(scores, rows, count, score, row):
 
 @compiled
 def keep_best(scores, rows, count, limit, score, row):
-    """Offers (score, row) to a heap of the `limit` highest scores; returns how many it holds now.
+    """Offers (score, row) to a heap of the `limit` highest scores; returns its new size.
 
-    The lowest score kept is on top, at 0. Of equal scores the one offered first stays.
+    The lowest score is on top, at 0. Of equal scores the first offered stays.
     """
     if count < limit:
         at = count
@@ -103,7 +102,7 @@ def sort_best(scores, rows, count):
     for end in range(count - 1, 0, -1):
         score = scores[end]
         row = rows[end]
-        # The lowest that is left goes to the end; what stood there finds its place in a heap one shorter.
+        # The lowest remaining score moves to the end; the entry there sinks into the shorter heap.
         scores[end] = scores[0]
         rows[end] = rows[0]
         _sink(scores, rows, end, score, row)

@@ -1,4 +1,4 @@
-"""Features of positions: what two positions must share to count as similar.
+"""Features of positions, whose cosine is the similarity of two positions.
 
 φ(s) = h(ζ(s)) / |h(ζ(s))|. ζ is an evaluator's embedding, hand-made numbers from the game's `encode`, or a
 user's own function; h is signed feature hashing to D numbers, which keeps inner products unbiased:
@@ -26,17 +26,17 @@ from engram.native.jit import Callback, compiled
 from engram.rng import mix
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_BORDER = np.uint64(0xB0A7D)  # the code of a cell beyond the edge
+_BORDER = np.uint64(0xB0A7D)  # code of a cell beyond the edge
 _MOVER = np.uint64(0x30FE2)
 _PATTERN = np.uint64(0x9A77E24)  # keeps pattern features apart from the planes'
 
 MAX_WEIGHT = 1e6
 DIMENSION = 512
-"""D where nothing else is said; the paper has 4096."""
+"""Default D; the paper has 4096."""
 
 features_dtype = np.dtype(
     [
-        ("own", np.int64),  # a user's function (state, numbers) -> 0, or 0
+        ("own", np.int64),  # address of a user's function (state, numbers) -> 0; 0: none
         ("raw", np.int64),  # address of num_raw float32: the user's numbers, or the planes
         ("num_raw", np.int64),
         ("encode", np.int64),  # the game's functions
@@ -44,7 +44,7 @@ features_dtype = np.dtype(
         ("channels", np.int64),
         ("height", np.int64),
         ("width", np.int64),
-        ("codes", np.int64),  # address of height·width uint64: what stands on each cell, hashed
+        ("codes", np.int64),  # address of height·width uint64: hashed content of each cell
         ("embedding_size", np.int64),  # length of the evaluator's embedding, or 0
         ("seed", np.uint64),  # of the hash functions
         ("plane_weight", np.float64),
@@ -72,14 +72,14 @@ def hash_dense(values, seed, out):
 
 @compiled
 def hash_sparse(names, values, seed, out):
-    """Adds hashed features of given uint64 names to `out`; `hash_dense` is the case names = 0, 1, 2, …"""
+    """Adds features of uint64 names to `out`, hashed; `hash_dense` is the case names = 0, 1, 2, …"""
     for i in range(len(names)):
         _put(out, seed + names[i] * _GOLDEN, values[i])
 
 
 @compiled
 def _patterns(features, planes, seed, out):
-    """Every cell's 3×3 surroundings as one feature each; surroundings that are all zero are none."""
+    """Adds each cell's 3×3 neighbourhood as one feature, unless it is all zero."""
     height = features.height
     width = features.width
     cells = height * width
@@ -109,9 +109,9 @@ def _patterns(features, planes, seed, out):
 
 @compiled(inline=True)
 def _clear_whole_planes(features, planes):
-    """Empties planes that say the same of every cell, such as whose move it is: the names of features say that.
+    """Clears constant planes, such as the side to move, which the features' names encode already.
 
-    Left in, they would make every cell of every position alike for one player and not for the other.
+    Left in, they would make all cells of all positions similar for one player only.
     """
     cells = features.height * features.width
     for channel in range(features.channels):
@@ -126,15 +126,14 @@ def _clear_whole_planes(features, planes):
 
 @compiled
 def write_features(features, state, embedding, out):
-    """Normalised features of a state (address) into `out`; where an embedding (address, or 0) is compared, of that.
+    """Writes normalised features of a state (address), or of its embedding (address, or 0), to `out`.
 
-    Returns 0, or a negative number where the embedding is missing, or a function failed or gave a number that is not
-    finite.
+    Returns 0; negative if the embedding is missing, a function fails, or a number is not finite.
     """
     for i in range(len(out)):
         out[i] = np.float32(0.0)
-    # Planes, and what a network makes of them, are the mover's, and stored values are player 0's: positions that
-    # look alike to different movers are opposites, so the mover is part of every feature's name.
+    # Planes and embeddings show the mover's view, stored values player 0's. Positions that look alike to different
+    # movers are opposites, so every feature's name includes the mover.
     seed = mix(features.seed + np.uint64(1 + call(features.to_play, (state,))))
     if features.embedding_size > 0:
         if embedding == 0:
@@ -156,7 +155,7 @@ def write_features(features, state, embedding, out):
     if features.encode == 0 or call(features.encode, (state, features.raw)) < 0:
         return -1
     _clear_whole_planes(features, raw)
-    # An empty board has features too: whose move it is.
+    # The mover is a feature, so that an empty board has one.
     _put(out, seed ^ _MOVER, np.float32(1.0))
     if features.plane_weight != 0.0:
         scale = np.float32(features.plane_weight)
@@ -169,24 +168,24 @@ def write_features(features, state, embedding, out):
 
 
 class Features:
-    """How a game's positions become φ.
+    """Maps a game's positions to φ.
 
     Args:
-      game: whose positions.
+      game: the game.
       dimension: D ≥ 1.
-      own: a function `(state, numbers) -> 0` of the game's record that writes `num_own` float32, compiled
-        here (at module level, as the game's own functions); with `num_own` = D they are taken as they are,
-        else hashed. It says itself whose view its numbers are; memory's values are player 0's.
+      own: a function `(state, numbers) -> 0` of the game's record that writes `num_own` float32, compiled here. It
+        stands at module level, as a game's functions do. With `num_own` = D the numbers are used as they are, else
+        hashed. It chooses its point of view; stored values are player 0's.
       num_own: how many it writes.
       embedding_size: numbers in the evaluator's embedding, which then replaces the others; 0: none.
-      embedding_name: whose embedding it is, so that a saved memory is not read with another's.
-      plane_weight, pattern_weight: share of the raw planes and of the 3×3 patterns in hand-made features.
+      embedding_name: identifies the embedding in files, so that no memory is read with another one.
+      plane_weight, pattern_weight: weight of the raw planes and of the 3×3 patterns in hand-made features.
       seed: of the hash functions.
 
     Raises:
       InvalidParameter: a number out of range; or a game without `encode`, and neither `own` nor an embedding.
 
-    Hand-made features know the place and the player to move; planes that are the same on every cell are left out.
+    Hand-made features depend on the cell and the mover; constant planes are left out.
     Cost: O(channels·cells + 9·cells + D).
     """
 
@@ -224,12 +223,12 @@ class Features:
                 f"{game.name} has no encode with planes_shape: a memory of it needs "
                 + ("features of your own" if game.compiled else "that, or an evaluator's embedding")
             )
-        made = f"planes={plane_weight:g}, patterns={pattern_weight:g}, no whole planes"
+        source = f"planes={plane_weight:g}, patterns={pattern_weight:g}, no whole planes"
         if own is not None:
-            made = f"own={own.__module__}.{own.__qualname__}, num_own={num_own}"
+            source = f"own={own.__module__}.{own.__qualname__}, num_own={num_own}"
         if embedding_size:
-            made = f"embedding={embedding_name or 'unnamed'} of the mover, size={embedding_size}"
-        self._text = f"{made}, seed={seed}"
+            source = f"embedding={embedding_name or 'unnamed'} of the mover, size={embedding_size}"
+        self._text = f"{source}, seed={seed}"
         channels, height, width = shape or (0, 0, 0)
         num_raw = num_own if own is not None else channels * height * width
         self._raw = np.zeros(max(num_raw, 1), np.float32)
@@ -253,7 +252,7 @@ class Features:
 
     @property
     def text(self) -> str:
-        """How positions become numbers, in words that differ where the numbers would."""
+        """A description of the features, different for different features."""
         return self._text
 
     def __call__(self, state: State, embedding: np.ndarray | None = None) -> np.ndarray:
@@ -262,13 +261,13 @@ class Features:
         Raises:
           InvalidParameter: a feature function failed, or gave a number that is not finite.
         """
-        given = np.zeros(0, np.float32) if embedding is None else np.ascontiguousarray(embedding, np.float32)
-        if given.shape != ((self.embedding_size,) if self.embedding_size else (0,)):
+        numbers = np.zeros(0, np.float32) if embedding is None else np.ascontiguousarray(embedding, np.float32)
+        if numbers.shape != ((self.embedding_size,) if self.embedding_size else (0,)):
             raise InvalidParameter(f"these features take an embedding of {self.embedding_size} numbers")
         buffer = self.game.new_buffer()
         self.game.write(buffer, state)
         out = np.zeros(self.dimension, np.float32)
-        address = given.ctypes.data if self.embedding_size else 0
+        address = numbers.ctypes.data if self.embedding_size else 0
         if write_features(self.header[0], buffer.ctypes.data, address, out) < 0:
             raise InvalidParameter(f"the features of this position of {self.game.name} failed or are not finite")
         return out
@@ -280,12 +279,12 @@ def hashed(
     """A vector hashed to D numbers.
 
     Args:
-      values: (n,) numbers. names: (n,) uint64 that name them (a sparse vector); default 0 … n-1.
+      values: (n,) numbers. names: (n,) uint64, their names (a sparse vector); default 0 … n-1.
       dimension: D. seed: of the hash functions.
-      normalised: length 1 afterwards; unbiased inner products are those before.
+      normalised: scale to length 1; inner products are unbiased only without.
 
     Raises:
-      InvalidParameter: not one row of finite numbers with as many names, or a dimension out of range.
+      InvalidParameter: not one row of finite numbers, another number of names, or a dimension out of range.
     """
     numbers = np.ascontiguousarray(values, np.float32)
     if numbers.ndim != 1 or not np.isfinite(numbers).all() or (names is not None and np.shape(names) != numbers.shape):

@@ -1,7 +1,7 @@
-"""Memories that outlive a process: saved, loaded, merged, pruned.
+"""Memories as files: saving, loading, merging, pruning.
 
-A file says which game, features and network its entries belong to; another one's are refused, because
-numbers that are not alike still have cosines.
+A file names the game, features and network of its entries. A mismatch is refused, because cosines of unrelated
+features mean nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from engram import storage as durable
+from engram import storage
 from engram.errors import InvalidFile, InvalidParameter, TooLarge, check_whole
 from engram.memory.features import Features
 from engram.memory.layout import enter_key, entries_of, row_of, touch
@@ -34,20 +34,20 @@ def _rows_by_use(store, rows):
 
 @compiled
 def _take(target, source, rows):
-    """Adds rows of one store to another in their order; what both know is averaged by returns."""
+    """Adds rows of one store to another, in order; values of a shared key are averaged by returns."""
     theirs = entries_of(source)
     ours = entries_of(target)
     for k in range(len(rows)):
         entry = theirs[rows[k]]
         row = add(target, entry.key, row_of(source, rows[k]))
         touch(ours, target.capacity, row)
-        known = ours[row]
-        total = known.visit_count + entry.visit_count
-        if known.visit_count == 0.0:
-            known.first = entry.first
+        joined = ours[row]
+        total = joined.visit_count + entry.visit_count
+        if joined.visit_count == 0.0:
+            joined.first = entry.first
         if total > 0.0:
-            known.value += (entry.value - known.value) * (entry.visit_count / total)
-        known.visit_count = total
+            joined.value += (entry.value - joined.value) * (entry.visit_count / total)
+        joined.visit_count = total
         rows[k] = row
 
 
@@ -66,42 +66,42 @@ def rows_by_use(store: Store) -> np.ndarray:
 
 
 def take(target: Store, source: Store, rows: np.ndarray | None = None) -> None:
-    """Adds a store's rows (default all, in the order of their use) to another; N and V̂ of what both know are joined.
+    """Adds a store's rows (default all, in order of use) to another; N and V̂ of a shared key are joined.
 
     Raises:
-      InvalidParameter: the features are of other dimensions, or a row is not there.
+      InvalidParameter: the dimensions differ, or a row does not exist.
     """
     if target.dimension != source.dimension:
         raise InvalidParameter(f"memories of {target.dimension} and {source.dimension} numbers do not mix")
-    chosen = rows_by_use(source) if rows is None else source.checked_rows(rows)
-    taken = chosen.copy()
-    _take(target.header[0], source.header[0], taken)
+    rows = rows_by_use(source) if rows is None else source.checked_rows(rows)
+    targets = rows.copy()
+    _take(target.header[0], source.header[0], targets)
     if target.states.shape[1] and target.states.shape[1] == source.states.shape[1]:
-        _, backwards = np.unique(taken[::-1], return_index=True)
-        holders = len(taken) - 1 - backwards  # of each row the last that came to it
-        holders = holders[source.states[chosen[holders]].any(axis=1)]
-        target.states[taken[holders]] = source.states[chosen[holders]]
+        _, backwards = np.unique(targets[::-1], return_index=True)
+        last = len(targets) - 1 - backwards  # the last source of each target row
+        last = last[source.states[rows[last]].any(axis=1)]
+        target.states[targets[last]] = source.states[rows[last]]
 
 
 def identity(features: Features) -> dict[str, Any]:
-    """What a memory's entries belong to: the game, and how its positions became numbers."""
+    """The game and features that a memory's entries depend on."""
     return {"game": features.game.name, "features": features.text, "dimension": features.dimension}
 
 
 @dataclass(frozen=True)
 class StorePersistence:
-    """A store as a file holds it, with all it needs to go on exactly: rows, order of use, generations.
+    """Saves and restores a store exactly: rows, order of use, generations.
 
     Args:
-      store: to be kept, or to be filled with what was.
-      belongs_to: from `identity`, and whatever else a file must say of itself.
+      store: saved, or filled from a file.
+      belongs_to: from `identity`, with further metadata that a file must match.
     """
 
     store: Store
     belongs_to: dict[str, Any] = field(default_factory=dict)
 
     def state_dict(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """What the entries belong to and the store's kind, and its rows."""
+        """Identity and kind as metadata, and the rows as arrays."""
         store, size = self.store, len(self.store)
         about = {**self.belongs_to, **store.kind, "num_replaced": int(store.header["num_replaced"][0])}
         arrays = {"entries": np.append(store.entries[:size], store.entries[-1:]), "features": store.features[:size]}
@@ -110,19 +110,19 @@ class StorePersistence:
         return about, arrays
 
     def load_state_dict(self, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray], path: str | Path) -> None:
-        """Makes the store hold the rows of a file.
+        """Replaces the store's rows by those of a file.
 
         Raises:
-          InvalidFile: they belong to something else, are of another kind, or damaged; nothing has changed then.
+          InvalidFile: another identity or kind, or damage; the store is then unchanged.
         """
         store = self.store
-        for what, wanted in [*self.belongs_to.items(), *store.kind.items()]:
-            if what not in about:
+        for name, value in [*self.belongs_to.items(), *store.kind.items()]:
+            if name not in about:
                 raise InvalidFile(
-                    f"{path} is a memory that does not say its {what}: it was merged, pruned or not built so"
+                    f"{path} is a memory that does not say its {name}: it was merged, pruned or built otherwise"
                 )
-            if about[what] != wanted:
-                raise InvalidFile(f"{path} is a memory with {what} {about[what]}, not {wanted}")
+            if about[name] != value:
+                raise InvalidFile(f"{path} is a memory with {name} {about[name]}, not {value}")
         fault = _fault(store, about, arrays)
         if fault:
             raise InvalidFile(f"{path} is damaged: {fault}")
@@ -140,7 +140,7 @@ class StorePersistence:
 
 
 def _fault(store: Store, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str | None:
-    """What compiled code would stumble over: a checksum says that a file is whole, not that it is a memory."""
+    """The first inconsistency that would break compiled code, or None; a checksum does not detect these."""
     replaced = about.get("num_replaced")
     if not isinstance(replaced, int) or isinstance(replaced, bool) or not 0 <= replaced < 2**62:
         return "it does not say how many entries were replaced"
@@ -159,11 +159,11 @@ def _fault(store: Store, about: Mapping[str, Any], arrays: Mapping[str, np.ndarr
     if not shaped or len(np.unique(entries["key"][:size])) != size:
         return "its entries do not fit together"
     values, firsts, counts = (entries[name][:size] for name in ("value", "first", "visit_count"))
-    bounded = all((np.abs(given) <= 1.0 + 1e-6).all() for given in (values, firsts))
+    bounded = all((np.abs(column) <= 1.0 + 1e-6).all() for column in (values, firsts))
     if not (np.isfinite(features).all() and bounded and np.isfinite(counts).all()):
-        return "a value is not in [-1, 1], or a number is none"
+        return "a value is not in [-1, 1], or a number is not finite"
     if (counts < 0).any():
-        return "an entry has fewer visits than none"
+        return "an entry has a negative number of visits"
     return None if _is_ring(entries, store.capacity) else "its order of use does not visit every entry once"
 
 
@@ -182,27 +182,27 @@ def _is_ring(entries: np.ndarray, closing: int) -> bool:
 
 
 def save(path: str | Path, store: Store, belongs_to: dict[str, Any]) -> None:
-    """Writes a store with all it needs to go on exactly.
+    """Writes a store exactly.
 
     Args:
-      path: a file, replaced at once or not at all. belongs_to: from `identity`, and whatever else is worth saying.
+      path: a file, replaced at once or not at all. belongs_to: from `identity`, with further metadata.
 
     Raises:
-      InvalidFile: it cannot be written.
+      InvalidFile: the file cannot be written.
     """
-    durable.save(path, KIND, *StorePersistence(store, belongs_to).state_dict())
+    storage.save(path, KIND, *StorePersistence(store, belongs_to).state_dict())
 
 
 def load(path: str | Path, belongs_to: dict[str, Any] | None = None) -> Store:
-    """The store that `save` wrote: the same rows, so that whatever remembers rows may go on.
+    """The store that `save` wrote, row for row, so that links to its rows stay valid.
 
     Args:
-      path: the file. belongs_to: from `identity`; None: whatever it is.
+      path: the file. belongs_to: from `identity`; None: not checked.
 
     Raises:
-      InvalidFile: as `durable.load`; or a memory of another game, or with other features.
+      InvalidFile: as `storage.load`; or a memory of another game or other features.
     """
-    about = durable.about(path, KIND)
+    about = storage.about(path, KIND)
     try:
         store = Store.of_kind(about)
     except TooLarge as error:
@@ -214,12 +214,12 @@ def load(path: str | Path, belongs_to: dict[str, Any] | None = None) -> Store:
 
 
 def restore(store: Store, path: str | Path, belongs_to: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Makes a store of the same kind hold what a file holds, to the row; returns what the file says of itself.
+    """Fills a store of the same kind from a file, row for row; returns the file's metadata.
 
     Raises:
-      InvalidFile: as `load`; or the store is of another capacity or kind.
+      InvalidFile: as `load`; or another capacity or kind.
     """
-    about, arrays = durable.load(path, KIND)
+    about, arrays = storage.load(path, KIND)
     StorePersistence(store, belongs_to or {}).load_state_dict(about, arrays, path)
     return about
 
@@ -227,7 +227,7 @@ def restore(store: Store, path: str | Path, belongs_to: dict[str, Any] | None = 
 def like(
     store: Store, capacity: int | None = None, neighbours: str | None = None, options: Mapping[str, Any] | None = None
 ) -> Store:
-    """An empty store of the same kind, perhaps with other room or another neighbour search and options of it."""
+    """An empty store of the same kind, except for the arguments given."""
     kind = {**store.kind, "capacity": capacity or store.capacity}
     if neighbours not in (None, store.neighbours):
         kind |= {"neighbours": neighbours, "options": {}}
@@ -235,13 +235,13 @@ def like(
 
 
 def merge(stores: Sequence[Store], capacity: int | None = None) -> Store:
-    """All that several stores know, as one: what is known to more than one has all their returns.
+    """Joins several stores; an entry of a shared key has the returns of all.
 
     Args:
-      stores: of one game and features, at least one. capacity: default room for all.
+      stores: of one game and features, at least one. capacity: default all entries.
 
-    With too little room the least recently used go, those of the first stores first; what several know counts as
-    used when the last of them used it. Cost: room for all while they are joined.
+    A smaller capacity drops the least recently used entries, those of the first stores first. The last store
+    with a key decides its place. Cost: memory for all entries during the merge.
     """
     if not stores:
         raise InvalidParameter("there is no memory to merge")
@@ -259,7 +259,7 @@ def merge(stores: Sequence[Store], capacity: int | None = None) -> Store:
 
 
 def prune(store: Store, *, min_visits: float = 0.0, keep: int | None = None) -> Store:
-    """A store with only the entries of at least `min_visits` returns, and of these the `keep` ≥ 1 with the most."""
+    """A store of the entries with at least `min_visits` returns, and among these the `keep` ≥ 1 with the most."""
     if keep is not None:
         check_whole("keep", keep, 1)
     visits = store.entries["visit_count"][: len(store)]

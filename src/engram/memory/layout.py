@@ -1,8 +1,8 @@
-"""Where a memory lies: its records, and the compiled bookkeeping that every operation shares.
+"""A memory's records, and the compiled bookkeeping that all operations share.
 
 Three structures over one array of entries, all O(1) to change: a hash table from key to entry (linear
-probing, no tombstones), a ring from the least to the most recently used entry, and a generation a row
-that tells a tree's node whether the entry that it remembers was replaced meanwhile.
+probing, no tombstones), a ring from the least to the most recently used entry, and a generation per row,
+which shows a tree's node whether its entry was replaced.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ store_dtype = np.dtype(
         ("dimension", np.int64),
         ("size", np.int64),
         ("num_replaced", np.int64),
-        ("states", np.int64),  # address of capacity × state_bytes bytes: the positions themselves, for who explains
+        ("states", np.int64),  # address of capacity × state_bytes bytes: the positions, for explanations
         ("state_bytes", np.int64),  # 0: they are not kept
         # the neighbour index: its record, and the addresses of its functions
         ("index", np.int64),
@@ -62,7 +62,7 @@ store_dtype = np.dtype(
 
 @compiled(inline=True)
 def entries_of(store):
-    """The entries, and the one that closes the ring."""
+    """The entries, followed by the row that closes the ring."""
     return carray(pointer_at(store.entries, entry_dtype), (store.capacity + 1,))
 
 
@@ -84,7 +84,7 @@ def keep_state(store, row, state):
 
 @compiled(inline=True)
 def forget_state(store, row):
-    """Empties an entry's state: that of the position which it held before is none of the new one's."""
+    """Clears an entry's state, which is that of the replaced position."""
     target = carray(pointer_at(store.states + row * store.state_bytes, np.uint8), (store.state_bytes,))
     for i in range(store.state_bytes):
         target[i] = np.uint8(0)
@@ -119,7 +119,7 @@ def find(store, key):
 
 @compiled
 def enter_key(store, key, row):
-    """Puts a key that is not there into the hash table."""
+    """Adds a new key to the hash table."""
     table = table_of(store)
     last = store.table_size - 1
     at = _home(store, key)
@@ -130,7 +130,7 @@ def enter_key(store, key, row):
 
 @compiled
 def drop_key(store, key):
-    """Takes a key out of the hash table; what probing had pushed behind it moves up, so no tombstone stays."""
+    """Removes a key from the hash table; keys displaced by it move up, so no tombstone stays."""
     table = table_of(store)
     entries = entries_of(store)
     last = store.table_size - 1
@@ -143,7 +143,7 @@ def drop_key(store, key):
         if table[at] == 0:
             break
         home = _home(store, entries[np.int64(table[at]) - 1].key)
-        # It may move up unless its home lies behind the hole on the way to where it stands.
+        # A key may move up unless its home lies between the hole and its slot.
         if ((at - home) & last) >= ((at - hole) & last):
             table[hole] = table[at]
             hole = at
@@ -152,7 +152,7 @@ def drop_key(store, key):
 
 @compiled(inline=True)
 def link_newest(entries, ring, row):
-    """Makes a row that is not in the ring the most recently used."""
+    """Adds a row to the ring as the most recently used."""
     before = np.int64(entries[ring].older)
     entries[row].older = np.int32(before)
     entries[row].newer = np.int32(ring)
@@ -162,7 +162,7 @@ def link_newest(entries, ring, row):
 
 @compiled(inline=True)
 def touch(entries, ring, row):
-    """Makes a row of the ring the most recently used."""
+    """Moves a row of the ring to the most recently used place."""
     newer = np.int64(entries[row].newer)
     if newer != ring:
         older = np.int64(entries[row].older)

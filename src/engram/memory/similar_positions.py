@@ -1,33 +1,40 @@
-"""The memory of positions in a search: similar positions are asked about each leaf, and learn each return.
+"""The memory of positions in a search: each leaf queries similar positions, and each return updates entries.
 
-Every value is for player 0, in the store and in the column of advice; selection turns it. A second column links a
-node to its entry, so that learning a return costs O(1) a node.
+Every value is for player 0, in the store and in the advice column; selection turns it to the mover's view. A second
+column links a node to its entry, so that an update costs O(1) a node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numba import carray
 
-from engram.errors import InvalidSpecification
-from engram.games.game import game_dtype
+from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification, check_whole
+from engram.games.game import Game, game_dtype
 from engram.memory.arithmetic import floats_at
-from engram.memory.features import Features, features_dtype, write_features
+from engram.memory.features import DIMENSION, Features, features_dtype, write_features
+from engram.memory.files import StorePersistence, identity, like, load, take
 from engram.memory.layout import entries_of, keep_state, row_of, store_dtype
-from engram.memory.store import add, query, update
+from engram.memory.neighbours import INDICES
+from engram.memory.store import MAX_CAPACITY, Store, add, query, update
 from engram.native.intrinsics import call, record_at
 from engram.native.jit import compiled
-from engram.search.columns import Column, advice_dtype
+from engram.search.columns import Advice, Column, advice_dtype
 from engram.search.extension import Extension
 from engram.search.operators import Parameter, Record, after_backup, column_of, on_leaf
+
+CAPACITY = 10_000
+"""Default capacity of a memory, in entries: the paper's."""
 
 link_dtype = np.dtype(
     [
         ("entry", np.int32),  # 1 + the memory's row for the node's position; 0: none
-        ("generation", np.uint32),  # of that row when it was entered; another one means that it was replaced
+        ("generation", np.uint32),  # of that row when the node was linked; a different one: the entry was replaced
     ]
 )
 ADVICE = Column(advice_dtype, "memory")
@@ -36,7 +43,7 @@ LINK = Column(link_dtype, "memory_link")
 
 @compiled
 def back_up_memory(column, path, depth, value, count, decay):
-    """Eq. 9: takes what the memory says of the leaf `path[depth]` up to the root.
+    """Eq. 9: backs the memory's answer about the leaf `path[depth]` up to the root.
 
         X = max(N_M(s_h)/η^|i-h|, 1);  N_M(s_i) += X;  V̂_M(s_i) += (V̂_M(s_h) - V̂_M(s_i))·X/N_M(s_i)
 
@@ -55,22 +62,22 @@ def back_up_memory(column, path, depth, value, count, decay):
 
 @compiled(inline=True)
 def linked_row(store, link):
-    """The row of the entry that a node's position still has, or -1."""
+    """The row of a node's entry, or -1 if the entry is missing or replaced."""
     row = np.int64(link.entry) - 1
     return row if 0 <= row < store.size and entries_of(store)[row].generation == link.generation else -1
 
 
 @compiled(inline=True)
-def _ask_again(store, link, advice, num_neighbours, temperature):
-    """The memory's answer about a node that was added before, by the features that its entry keeps; as `query`."""
+def _query_again(store, link, advice, num_neighbours, temperature):
+    """Queries the memory about a linked node, by the features in its entry; returns as `query`."""
     row = linked_row(store, link)
     if row < 0:
         return 0
-    known = query(store, row_of(store, row), num_neighbours, temperature)
-    if known > 0:
+    status = query(store, row_of(store, row), num_neighbours, temperature)
+    if status > 0:
         advice.value = store.value
         advice.count = store.count
-    return known
+    return status
 
 
 @on_leaf(
@@ -85,15 +92,14 @@ def _ask_again(store, link, advice, num_neighbours, temperature):
     every_node=Parameter(0, 0, 1),
 )
 def ask_about_leaf(tree, path, depth, state, embedding, parameters):
-    """Asks the memory about the leaf, takes the answer up the path, and only then adds the leaf.
+    """Queries the memory about the leaf, backs the answer up the path, and only then adds the leaf.
 
     Args:
       store, features, game: records. num_neighbours: M. temperature: τ > 0. decay: η ≥ 1 a ply.
-      every_node: 1 for the direct variant: each node of the path is asked about itself on every visit, and nothing
-        is taken up the path. The paper names it as too slow; it is what the leaf-only form is measured by.
+      every_node: 1 for the direct variant: queries each node of the path on every visit, without a backup. The paper
+        calls it too slow; it is the yardstick for the leaf-only form.
 
-    An entry that the position has from an earlier visit, transposition or game answers too, and the node
-    goes on with it.
+    The position's entry from an earlier visit, transposition or game is among the neighbours; the node links to it.
     """
     store = record_at(parameters.store, store_dtype)
     features = record_at(parameters.features, features_dtype)
@@ -102,27 +108,27 @@ def ask_about_leaf(tree, path, depth, state, embedding, parameters):
     column = column_of(tree, parameters.advice, advice_dtype)
     links = column_of(tree, parameters.link, link_dtype)
     key = np.uint64(call(game.hash, (state,)))
-    asked = floats_at(store.query_features, store.dimension)
-    if write_features(features, state, embedding, asked) < 0:
+    leaf_features = floats_at(store.query_features, store.dimension)
+    if write_features(features, state, embedding, leaf_features) < 0:
         return -1
     num_neighbours = np.int64(parameters.num_neighbours)
-    directly = parameters.every_node != 0.0
-    if directly:
+    every_node = parameters.every_node != 0.0
+    if every_node:
         for at in range(depth):
             node = np.int64(nodes_on_path[at])
-            if _ask_again(store, links[node], column[node], num_neighbours, parameters.temperature) < 0:
+            if _query_again(store, links[node], column[node], num_neighbours, parameters.temperature) < 0:
                 return -1
     node = np.int64(nodes_on_path[depth])
-    known = query(store, asked, num_neighbours, parameters.temperature)
-    if known < 0:
+    status = query(store, leaf_features, num_neighbours, parameters.temperature)
+    if status < 0:
         return -1
-    if known > 0:
-        if directly:
+    if status > 0:
+        if every_node:
             column[node].value = store.value
             column[node].count = store.count
         else:
             back_up_memory(column, nodes_on_path, depth, store.value, store.count, parameters.decay)
-    row = add(store, key, asked)
+    row = add(store, key, leaf_features)
     if store.state_bytes != 0:
         keep_state(store, row, state)
     links[node].entry = np.int32(row + 1)
@@ -132,7 +138,7 @@ def ask_about_leaf(tree, path, depth, state, embedding, parameters):
 
 @after_backup(link=LINK, store=Record(store_dtype))
 def learn_return(tree, path, depth, value, moves, parameters):
-    """Gives every entry that a node of the path still has this simulation's return."""
+    """Updates the entries of the path's nodes with this simulation's return."""
     store = record_at(parameters.store, store_dtype)
     nodes_on_path = carray(path, (depth + 1,))
     links = column_of(tree, parameters.link, link_dtype)
@@ -148,7 +154,7 @@ class PositionMemory(Extension):
     """A memory of positions: its `store` is a `Store`.
 
     Args:
-      features: how positions become numbers that can be compared.
+      features: map positions to comparable vectors.
     """
 
     features: Features | None = None
@@ -158,9 +164,165 @@ def position_memory(extensions: Sequence[Extension], text: str, purpose: str) ->
     """The first memory of positions among the extensions of the search `text`.
 
     Raises:
-      InvalidSpecification: there is none; the sentence says the purpose that it was wanted for.
+      InvalidSpecification: there is none; the error names the purpose.
     """
     for extension in extensions:
         if isinstance(extension, PositionMemory):
             return extension
     raise InvalidSpecification(f"{text} has no memory of positions to {purpose}; take memory_uct")
+
+
+def remembering(
+    *,
+    num_neighbours: int = 50,
+    temperature: float = 0.1,
+    capacity: int | None = None,
+    dimension: int = DIMENSION,
+    decay: float = 2.0,
+    equivalence: float = 3.0,
+    neighbours: str | None = None,
+    num_candidates: int | None = None,
+    seed: int = 0,
+    bias: float | None = None,
+    every_node: bool = False,
+    correct: bool = False,
+    keep_states: bool = False,
+    memory: str | None = None,
+    plane_weight: float = 1.0,
+    pattern_weight: float = 1.0,
+    features: Callable[[Game], Features] | None = None,
+    store: Store | None = None,
+    **options: Any,
+) -> Callable[[Game], PositionMemory]:
+    """A memory for any search: `Preset(extensions=(remembering(...),))`; each tree of a search has its own store.
+
+    Args:
+      num_neighbours: M ≥ 1. temperature: τ > 0, of cosines.
+      capacity: |M| ≥ 1, entries; default 10,000 more than a file holds.
+      dimension: D ≥ 1 of the features. decay: η ≥ 1 a ply.
+      equivalence: k ≥ 0 of the weight λ = sqrt(k/(3N + k)) in selection; 0: bit for bit the search without memory.
+        The default comes from experiments/memory_truth.
+      bias: b ≥ 0 of the weight λ = N_M/(N + N_M + 4·N·N_M·b²) instead, which minimises the mean squared error of a
+        memory with bias b; default: the weight by `equivalence`.
+      every_node: query every node of the path at every visit, and back up no answer from the leaf: slow, a yardstick.
+      correct: add λ·Σ w_i·(V̂_i - first_i), the mean error of similar positions' first evaluations, to a node's value,
+        instead of mixing in λ of their value: for evaluators with values.
+      keep_states: store positions too, so that answers can be shown as boards (compiled games).
+      memory: a file that every game starts with (`engram memory build`).
+      neighbours: the neighbour search, `exact`, `simhash` or `sketch`; default that of the file, or `sketch`.
+      seed: of hashing and projections.
+      num_candidates: rows that `sketch` compares exactly; fewer are faster and miss more of the nearest.
+      plane_weight, pattern_weight: weight of the planes and of the 3×3 patterns in hand-made features.
+      features: a function from the game to its features; default: hand-made features.
+      store: an existing store, which outlives the search and is shared by all its searches and trees; they need the
+        same game and features.
+      options: options of a user's neighbour search.
+
+    Raises:
+      InvalidParameter: a number out of range. InvalidSpecification: an unknown neighbour search.
+    """
+    check_whole("num_neighbours", num_neighbours, 1, MAX_CAPACITY)
+    if capacity is not None:
+        check_whole("capacity", capacity, 1, MAX_CAPACITY)
+    check_whole("seed", seed, 0, 2**63 - 1)
+    if neighbours is not None:
+        INDICES.check(neighbours)
+    if store is not None:
+        _check_shared(store, memory, correct, num_candidates)
+    if features is not None and (plane_weight, pattern_weight) != (1.0, 1.0):
+        raise InvalidParameter("plane_weight and pattern_weight need hand-made features, not `features`")
+    if num_candidates is not None:
+        options = {**options, "num_candidates": num_candidates}
+    features_of = features or partial(
+        Features, dimension=dimension, plane_weight=plane_weight, pattern_weight=pattern_weight, seed=seed
+    )
+    advice = Advice(Column(ADVICE.dtype, ADVICE.name), float(equivalence), bias, correct)
+    link = Column(LINK.dtype, LINK.name)
+    on_leaf = partial(
+        ask_about_leaf, advice=advice.column, link=link, num_neighbours=num_neighbours, temperature=temperature,
+        decay=decay, every_node=int(every_node),
+    )  # fmt: skip
+    on_leaf()  # refuses a number out of range before the first search
+
+    def own_store(game: Game, size: int, saved: Store | None) -> Store:
+        if saved is not None:
+            return like(saved, capacity or min(len(saved) + CAPACITY, MAX_CAPACITY), neighbours, options)
+        return Store(
+            size, capacity or CAPACITY, neighbours=neighbours or "sketch", seed=seed,
+            state_bytes=game.state_dtype.itemsize if keep_states else 0, **options,
+        )  # fmt: skip
+
+    def build(game: Game, saved: Store | None = None) -> PositionMemory:
+        game_features = features_of(game)
+        belongs_to = identity(game_features)
+        if saved is None and memory is not None:
+            saved = load(memory, belongs_to)
+        _check_states(game, saved, memory, keep_states)
+        if store is None:
+            entries = own_store(game, game_features.dimension, saved)
+            entries.corrects = correct
+            _refill(entries, saved)
+        else:
+            entries = store
+            _bind_shared(store, belongs_to)
+        return PositionMemory(
+            "the memory of positions",
+            on_leaf=on_leaf(store=entries.header, features=game_features.header, game=game.record()),
+            after_backup=learn_return(link=link, store=entries.header),
+            advice=advice,
+            embedding_size=game_features.embedding_size,
+            store=entries,
+            features=game_features,
+            num_bytes=entries.num_bytes,
+            # A shared store is the caller's: a new game must not empty it.
+            new_game=None if store is not None else partial(_refill, entries, saved),
+            fork=None if store is not None else partial(build, game, saved),
+            persistence=None if store is not None else StorePersistence(entries, belongs_to),
+        )
+
+    return build
+
+
+def _check_shared(store: Store, memory: str | None, correct: bool, num_candidates: int | None) -> None:
+    """Refuses a store that does not fit the options."""
+    if not isinstance(store, Store):
+        raise InvalidParameter(
+            f"store must be an engram.memory.store.Store, not a {type(store).__name__}; use memory= for a file"
+        )
+    if memory is not None:
+        raise InvalidParameter("a memory starts from a file or from a store, not from both")
+    if store.corrects != correct or num_candidates is not None:
+        raise InvalidParameter("a given store has its own num_candidates, and its `correct` must be the search's")
+
+
+def _check_states(game: Game, saved: Store | None, memory: str | None, keep_states: bool) -> None:
+    """Refuses positions that this search cannot keep."""
+    state_bytes = 0 if saved is None else saved.states.shape[1]
+    if state_bytes not in (0, game.state_dtype.itemsize):
+        raise InvalidFile(f"{memory} holds positions of {game.name} in the layout of another version")
+    if keep_states and saved is not None and not state_bytes:
+        raise InvalidParameter(f"{memory} was built without positions: leave keep_states out")
+    if keep_states and not game.compiled:
+        raise InvalidParameter(f"{game.name} is a plain Python game, whose positions a memory cannot store")
+
+
+def _bind_shared(store: Store, belongs_to: dict[str, Any]) -> None:
+    """Binds a shared store to a game and its features.
+
+    Raises:
+      InvalidParameter: it belongs to others.
+    """
+    if store.dimension != belongs_to["dimension"]:
+        raise InvalidParameter(
+            f"features of {belongs_to['dimension']} numbers do not fit a memory of {store.dimension}"
+        )
+    for name, value in belongs_to.items():
+        if store.belongs_to is not None and store.belongs_to[name] != value:
+            raise InvalidParameter(f"the given store has {name} {store.belongs_to[name]}, not {value}")
+    store.belongs_to = belongs_to
+
+
+def _refill(store: Store, saved: Store | None) -> None:
+    store.clear()
+    if saved is not None:
+        take(store, saved)

@@ -1,7 +1,7 @@
-"""The memory: a bounded store of positions with their features and the returns seen from them.
+"""The memory: a bounded store of positions with their features and mean returns.
 
 `add`, `update` and `query` are compiled functions over one record (`layout.py`), which operators reach by
-its address; `Store` is the same from Python. Every value is for player 0.
+its address; `Store` wraps them for Python. Every value is for player 0.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import starmap
 from typing import Any
 
 import numpy as np
@@ -35,14 +36,14 @@ from engram.native.jit import compiled
 
 MAX_CAPACITY = 1 << 30
 _SQUARED_LOW, _SQUARED_HIGH = 1e-30, 1e30
-_ASTRAY = "the neighbour search {} named rows that are not in the memory, or more than it has room for"
+_INVALID_ROWS = "the neighbour search {} named rows that are not in the memory, or more than it has room for"
 
 
 @compiled
 def add(store, key, features):
-    """A new entry with N = 0 for a key, or the one that is there, left as it is; returns its row.
+    """Returns the row of a key; a new key gets an entry with N = 0, an existing entry stays unchanged.
 
-    The features are of length 1. When the store is full, the least recently used entry makes room.
+    Features have length 1. A full store replaces the least recently used entry.
     """
     row = find(store, key)
     if row >= 0:
@@ -91,7 +92,7 @@ def update(store, row, value):
 
 @compiled
 def weigh(store, temperature):
-    """Eq. 8 over the rows found: their weights w, V̂_M and N_M into the store; returns whether there is a value."""
+    """Eq. 8 over the neighbours: writes weights w, V̂_M and N_M to the store; returns 0 if none has a return, else 1."""
     entries = entries_of(store)
     rows = carray(pointer_at(store.found_rows, np.int32), (store.capacity,))
     cosines = floats_at(store.found_cosines, store.capacity)
@@ -105,8 +106,7 @@ def weigh(store, temperature):
     plain = 0.0
     total = 0.0
     for k in range(store.num_found):
-        # Relative to the highest cosine of those with returns: the ratios are the same, and small temperatures leave
-        # the sum of the weights above zero.
+        # Relative to the highest cosine with returns: ratios stay, and small temperatures do not underflow.
         kernel = math.exp((np.float64(cosines[k]) - highest) / temperature)
         plain += kernel
         visits = entries[np.int64(rows[k])].visit_count
@@ -129,25 +129,25 @@ def weigh(store, temperature):
 
 @compiled
 def query(store, features, num_neighbours, temperature):
-    """What the most similar entries say of a position; 1 if anything, 0 if not, -1: the index named no entry.
+    """Estimates a position's value from similar entries; returns 1, 0 without an estimate, -1 if the index is wrong.
 
-    Leaves V̂_M in `store.value`, N_M in `store.count`, and the neighbours in `found_…`, nearest first; they
-    count as used. Features are of length 1.
+    Writes V̂_M to `store.value`, N_M to `store.count` and the neighbours to `found_…`, nearest first; they
+    count as used. Features have length 1.
     """
     rows = carray(pointer_at(store.found_rows, np.int32), (store.capacity,))
     cosines = floats_at(store.found_cosines, store.capacity)
     candidates = carray(pointer_at(store.candidate_rows, np.int32), (store.capacity,))
-    wanted = min(num_neighbours, store.size)
-    compared = call(store.candidates, (store.index, features.ctypes.data, wanted, store.candidate_rows))
-    if not 0 <= compared <= store.capacity:
+    limit = min(num_neighbours, store.size)
+    num_candidates = call(store.candidates, (store.index, features.ctypes.data, limit, store.candidate_rows))
+    if not 0 <= num_candidates <= store.capacity:
         return -1
-    store.num_compared = compared
+    store.num_compared = num_candidates
     count = 0
-    for k in range(compared):
+    for k in range(num_candidates):
         row = np.int64(candidates[k])
         if not 0 <= row < store.size:
             return -1
-        count = keep_best(cosines, rows, count, wanted, inner_product(features, row_of(store, row)), np.int32(row))
+        count = keep_best(cosines, rows, count, limit, inner_product(features, row_of(store, row)), np.int32(row))
     sort_best(cosines, rows, count)
     store.num_found = count
     entries = entries_of(store)
@@ -180,9 +180,9 @@ def _query_all(store, features, num_neighbours, temperature, rows, values, count
     for k in range(len(features)):
         if query(store, features[k], num_neighbours, temperature) < 0:
             return -1
-        found = carray(pointer_at(store.found_rows, np.int32), (store.capacity,))
+        neighbours = carray(pointer_at(store.found_rows, np.int32), (store.capacity,))
         for j in range(rows.shape[1]):
-            rows[k, j] = found[j] if j < store.num_found else -1
+            rows[k, j] = neighbours[j] if j < store.num_found else -1
         values[k] = store.value
         counts[k] = store.count
     return 0
@@ -190,11 +190,11 @@ def _query_all(store, features, num_neighbours, temperature, rows, values, count
 
 @compiled
 def _normalise_all(rows):
-    """Gives rows of finite numbers length 1, in place; whether each has one."""
+    """Scales rows of finite numbers to length 1, in place; returns False if a row is all zero."""
     for k in range(len(rows)):
         row = rows[k]
         if not _SQUARED_LOW < inner_product(row, row) < _SQUARED_HIGH:
-            # The squares of very large and very small numbers are none.
+            # Scaled first, because squares of very large or small numbers overflow or vanish.
             largest = np.float32(0.0)
             for i in range(len(row)):
                 largest = max(largest, abs(row[i]))
@@ -224,8 +224,8 @@ class Recollection:
     """Answer of a query.
 
     Attributes:
-      value: V̂_M in [-1, 1] for player 0; of a store that corrects C, cut to [-1, 1]. count: N_M ≥ 0.
-      neighbours: those it comes from, most similar first.
+      value: V̂_M in [-1, 1] for player 0; of a store with `corrects`, the correction, clipped. count: N_M ≥ 0.
+      neighbours: the entries behind it, most similar first.
     """
 
     value: float
@@ -238,22 +238,21 @@ class Store:
 
     Args:
       dimension: D of the features, ≥ 1.
-      capacity: |M|, entries; 1 to 2³⁰. All room is taken at once: 4·D + about 100 bytes an entry.
-      neighbours: `exact`, `simhash` or `sketch`, or the name of an index of your own.
+      capacity: |M|, entries; 1 to 2³⁰. Allocated at once: 4·D + about 100 bytes an entry.
+      neighbours: `exact`, `simhash` or `sketch`, or the name of a user's index.
       seed: of the index's projections, ≥ 0.
-      corrects: answer Σ w·(V̂ - first) instead of V̂_M: by how much first returns of similar positions were wrong.
+      corrects: answer Σ w·(V̂ - first) instead of V̂_M: the mean error of similar positions' first returns.
       state_bytes: bytes of a state to keep with each entry, so that an answer can be shown; 0: none.
       options: of the index, such as `num_candidates` of `sketch`.
 
     Attributes:
-      belongs_to: what a search that was given this store keeps in it (`files.identity`); another's is refused. None:
-        nothing yet.
+      belongs_to: `files.identity` of the searches that share this store; others are refused. None: unused so far.
 
     Raises:
-      InvalidParameter, InvalidSpecification: a number out of range, an unknown index, or an option that it has not.
-      TooLarge: there is no room here.
+      InvalidParameter, InvalidSpecification: a number out of range, an unknown index, or an option that it lacks.
+      TooLarge: the machine's memory is too small.
 
-    When full, the least recently used entry makes room: used is added, updated, or found by a query.
+    A full store replaces the least recently used entry; adding, updating and answering a query count as use.
     Cost: add O(D log D) (O(D) with `exact`), update O(1), query as the index says. Not for several threads at once.
     """
 
@@ -268,13 +267,13 @@ class Store:
         corrects: bool = False,
         **options: Any,
     ):
-        for what, number, low, high in (
+        for name, number, low, high in (
             ("capacity", capacity, 1, MAX_CAPACITY),
             ("dimension", dimension, 1, MAX_DIMENSION),
             ("seed", seed, 0, 2**63 - 1),
             ("state_bytes", state_bytes, 0, 2**31 - 1),
         ):
-            check_whole(f"a memory's {what}", number, low, high)
+            check_whole(f"a memory's {name}", number, low, high)
         self.capacity = capacity
         self.dimension = dimension
         self.neighbours = neighbours
@@ -286,10 +285,8 @@ class Store:
             self.features = np.zeros((capacity, dimension), np.float32)
             self.index = make_index(neighbours, capacity, dimension, seed, options)
         except MemoryError:
-            taken = capacity * (4 * dimension + state_bytes) / 2**30
-            raise TooLarge(
-                f"a memory of {capacity:,} entries takes {taken:,.0f} GiB, for which there is no room here"
-            ) from None
+            gibibytes = capacity * (4 * dimension + state_bytes) / 2**30
+            raise TooLarge(f"a memory of {capacity:,} entries does not fit: it takes {gibibytes:,.0f} GiB") from None
         self.entries = np.zeros(capacity + 1, entry_dtype)
         self._table = np.zeros(1 << (2 * capacity - 1).bit_length(), np.int32)
         self._rows = np.zeros((2, capacity), np.int32)
@@ -297,7 +294,7 @@ class Store:
         self._weights = np.zeros(capacity, np.float64)
         self._query = np.zeros(dimension, np.float32)
         self.header = np.zeros(1, store_dtype)
-        addresses = {
+        arrays = {
             "entries": self.entries,
             "features": self.features,
             "table": self._table,
@@ -309,29 +306,27 @@ class Store:
             "found_weights": self._weights,
             "query_features": self._query,
         }
-        for name, array in addresses.items():
-            self.header[name] = array.ctypes.data
-        for name in ("capacity", "dimension"):
-            self.header[name] = getattr(self, name)
+        numbers = {name: array.ctypes.data for name, array in arrays.items()}
+        numbers |= {name: callback.address for name, callback in self.index.functions.items()}
+        numbers |= {"capacity": capacity, "dimension": dimension, "state_bytes": state_bytes}
+        for name, number in numbers.items():
+            self.header[name] = number
         self.header["table_size"] = len(self._table)
-        self.header["state_bytes"] = state_bytes
         self.corrects = corrects
-        for name, callback in self.index.functions.items():
-            self.header[name] = callback.address
         self.clear()
 
     @property
     def corrects(self) -> bool:
-        """Whether answers say how wrong first returns were (see the class), and not what positions are worth."""
+        """Whether answers are corrections of first returns (see the class) instead of values."""
         return bool(self.header["corrects"][0])
 
     @corrects.setter
-    def corrects(self, given: bool) -> None:
-        self.header["corrects"] = given
+    def corrects(self, corrects: bool) -> None:
+        self.header["corrects"] = corrects
 
     @property
     def kind(self) -> dict[str, Any]:
-        """What it was made with, as plain data; `of_kind` makes an empty one like it."""
+        """The constructor's arguments, as plain data for `of_kind`."""
         return {
             "dimension": self.dimension,
             "capacity": self.capacity,
@@ -343,22 +338,22 @@ class Store:
 
     @classmethod
     def of_kind(cls, kind: Mapping[str, Any]) -> Store:
-        """An empty store with these of `kind`; what else is there is passed over."""
-        named = {name: kind[name] for name in ("neighbours", "seed", "state_bytes")}
-        return cls(kind["dimension"], kind["capacity"], **named, **kind["options"])
+        """An empty store of a `kind`; other keys are ignored."""
+        keywords = {name: kind[name] for name in ("neighbours", "seed", "state_bytes")}
+        return cls(kind["dimension"], kind["capacity"], **keywords, **kind["options"])
 
     def __len__(self) -> int:
         return int(self.header["size"][0])
 
     @property
     def num_bytes(self) -> int:
-        """What its arrays take when they are full."""
-        own = (self.states, self.entries, self.features, self._table, self._rows, self._cosines, self._weights)
-        return sum(array.nbytes for array in (*own, *self.index.arrays.values()))
+        """Bytes of its arrays."""
+        arrays = (self.states, self.entries, self.features, self._table, self._rows, self._cosines, self._weights)
+        return sum(array.nbytes for array in (*arrays, *self.index.arrays.values()))
 
     def clear(self) -> None:
-        """Forgets every entry; what a tree's nodes remember of them is void."""
-        # Generations go on, so that a row filled anew is not taken for the old one.
+        """Removes every entry; links from a tree's nodes become invalid."""
+        # Generations continue, so that no old link fits a row's new entry.
         self.entries["newer"][-1] = self.entries["older"][-1] = self.capacity
         self._table[:] = 0
         self.header["size"] = 0
@@ -367,7 +362,7 @@ class Store:
         self.index.clear()
 
     def rebuild_index(self) -> None:
-        """Gives the neighbour index every row anew, after the rows were written from outside."""
+        """Inserts every row into an empty neighbour index, after rows were written directly."""
         self.index.clear()
         _insert_all(self.header[0])
 
@@ -381,19 +376,19 @@ class Store:
         return int(find(self.header[0], _key(key)))
 
     def add(self, key: int, features: np.ndarray) -> int:
-        """An entry with N = 0 for a position hash, or the one that is there; returns its row.
+        """Returns the row of a position hash; a new one gets an entry with N = 0.
 
         Raises:
-          InvalidParameter: the features are not `dimension` finite numbers, or all 0; or no such key.
+          InvalidParameter: the features are not `dimension` finite numbers, or all 0; or the key is out of range.
         """
         return int(add(self.header[0], _key(key), self._rows_of(features, 1)[0]))
 
     def add_all(self, keys: np.ndarray, features: np.ndarray) -> None:
         """`add` for (B,) keys and (B, D) features."""
-        named = np.asarray(keys)
-        if named.ndim != 1 or named.dtype.kind not in "iu" or named.min(initial=0) < 0:
+        keys = np.asarray(keys)
+        if keys.ndim != 1 or keys.dtype.kind not in "iu" or keys.min(initial=0) < 0:
             raise InvalidParameter("keys are whole numbers, 0 to 2**64 - 1, in one row")
-        _add_all(self.header[0], np.ascontiguousarray(named, np.uint64), self._rows_of(features, len(named)))
+        _add_all(self.header[0], np.ascontiguousarray(keys, np.uint64), self._rows_of(features, len(keys)))
 
     def update(self, row: int, value: float) -> None:
         """One more return, in [-1, 1] for player 0, from the position of a row.
@@ -414,7 +409,7 @@ class Store:
         _update_all(self.header[0], rows, values)
 
     def query(self, features: np.ndarray, *, num_neighbours: int = 50, temperature: float = 0.1) -> Recollection | None:
-        """What the most similar entries say of a position, or None: no neighbour, or none with a return.
+        """Estimates a position's value from the most similar entries; None if none has a return.
 
             w_i ∝ N_i·exp(cos_i/τ),  V̂_M = Σ w_i·V̂_i;   k_j ∝ exp(cos_j/τ),  N_M = Σ k_j·N_j
 
@@ -423,58 +418,51 @@ class Store:
           num_neighbours: M, 1 to 2³⁰. temperature: τ > 0, of cosines.
 
         Raises:
-          InvalidParameter: such numbers are not given. OperatorError: the index named no entries.
+          InvalidParameter: a number out of range. OperatorError: the index named rows outside the store.
 
         Source: Xiao, Mei and Müller, "Memory-augmented Monte-Carlo tree search", 2018, eq. 8.
         """
         self._check_query(num_neighbours, temperature)
-        known = query(self.header[0], self._rows_of(features, 1)[0], num_neighbours, float(temperature))
-        if known < 0:
-            raise OperatorError(_ASTRAY.format(self.neighbours))
-        if not known:
+        status = query(self.header[0], self._rows_of(features, 1)[0], num_neighbours, float(temperature))
+        if status < 0:
+            raise OperatorError(_INVALID_ROWS.format(self.neighbours))
+        if not status:
             return None
         count = int(self.header["num_found"][0])
-        found = []
-        for k in range(count):
-            entry = self.entries[int(self._rows[1, k])]
-            found.append(
-                Neighbour(
-                    int(self._rows[1, k]),
-                    int(entry["key"]),
-                    float(self._cosines[k]),
-                    float(self._weights[k]),
-                    float(entry["value"]),
-                    int(entry["visit_count"]),
-                    float(entry["first"]),
-                )
-            )
-        return Recollection(float(self.header["value"][0]), float(self.header["count"][0]), tuple(found))
+        rows = self._rows[1, :count]
+        entries = self.entries[rows]
+        columns = (
+            rows, entries["key"], self._cosines[:count], self._weights[:count], entries["value"],
+            entries["visit_count"].astype(np.int64), entries["first"],
+        )  # fmt: skip
+        neighbours = starmap(Neighbour, zip(*(column.tolist() for column in columns), strict=True))
+        return Recollection(float(self.header["value"][0]), float(self.header["count"][0]), tuple(neighbours))
 
     def query_all(
         self, features: np.ndarray, *, num_neighbours: int = 50, temperature: float = 0.1
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """`query` for (B, D): rows (B, M), nearest first (-1: none), V̂_M (B,), N_M (B,), 0 where nothing is known."""
+        """`query` for (B, D): rows (B, M), nearest first (-1: none), V̂_M (B,), N_M (B,), both 0 without an answer."""
         self._check_query(num_neighbours, temperature)
         count = len(features)
-        asked = self._rows_of(features, count)
+        queries = self._rows_of(features, count)
         rows = np.full((count, min(num_neighbours, self.capacity)), -1, np.int32)
         values, counts = np.zeros(count), np.zeros(count)
-        if _query_all(self.header[0], asked, num_neighbours, float(temperature), rows, values, counts) < 0:
-            raise OperatorError(_ASTRAY.format(self.neighbours))
+        if _query_all(self.header[0], queries, num_neighbours, float(temperature), rows, values, counts) < 0:
+            raise OperatorError(_INVALID_ROWS.format(self.neighbours))
         return rows, values, counts
 
     def checked_rows(self, rows: np.ndarray) -> np.ndarray:
-        """Rows of entries that are there, (B,) int64.
+        """Rows as (B,) int64, checked.
 
         Raises:
-          InvalidParameter: they are not whole numbers in a row, or there is no such entry.
+          InvalidParameter: they are not whole numbers in a row, or an entry does not exist.
         """
-        given = np.asarray(rows)
-        if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-            raise InvalidParameter(f"rows are whole numbers in one row, not {given.dtype} of shape {given.shape}")
-        if given.size and not 0 <= given.min() <= given.max() < len(self):
-            raise InvalidParameter(f"a memory of {len(self)} entries has no row {given.min()} or no row {given.max()}")
-        return np.ascontiguousarray(given, np.int64)
+        rows = np.asarray(rows)
+        if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
+            raise InvalidParameter(f"rows are whole numbers in one row, not {rows.dtype} of shape {rows.shape}")
+        if rows.size and not 0 <= rows.min() <= rows.max() < len(self):
+            raise InvalidParameter(f"a memory of {len(self)} entries has no row {rows.min()} or no row {rows.max()}")
+        return np.ascontiguousarray(rows, np.int64)
 
     def _check_query(self, num_neighbours: int, temperature: float) -> None:
         check_whole("num_neighbours", num_neighbours, 1, MAX_CAPACITY)
@@ -488,7 +476,7 @@ class Store:
                 f"features of shape {np.shape(features)} are not {count} rows of {self.dimension} finite numbers"
             )
         if not _normalise_all(rows):
-            raise InvalidParameter("features that are all 0 are like nothing")
+            raise InvalidParameter("features that are all 0 have no direction")
         return rows
 
 

@@ -38,7 +38,7 @@ def entropy(weights: np.ndarray) -> float:
 
 
 def samples_each(sigma: float, alpha: float, num_neighbours: int, failure: float, *, corrected: bool = True) -> float:
-    """Returns each of M neighbours needs, so that all estimates err by less than α at once.
+    """The number of returns that each of M neighbours needs for all estimates to err by less than α at once.
 
         as printed   n_min ≥ 2σ²/α²·log(M/β)
         corrected    n_min ≥ 2σ²/α²·log(2M/β): the error is an absolute value, its tail two-sided
@@ -54,17 +54,17 @@ def samples_each(sigma: float, alpha: float, num_neighbours: int, failure: float
 def samples_together(
     sigma: float, alpha: float, temperature: float, num_neighbours: int, failure: float, *, corrected: bool = True
 ) -> float:
-    """Returns that M neighbours need together, however shared out, so that their softmax average errs by less than α.
+    """The number of returns that M neighbours need together for their softmax average to err by less than α.
 
         as printed   n ≥ 2σ²/(α - τ·log M)²·log(1/β),   α > τ·log M
         corrected    n ≥ 2σ²/(α - τ·log M)²·(log(1/β) + M·log 2)
 
-    Both speak of the weights f_τ(-c) of the entries' errors c, not of eq. 8, and need independent entries: f_τ(-c)·c is
-    at most min c + τ·log M, so the average errs by α only if every entry errs by α - τ·log M.
-    Arguments as in `samples_each`; temperature: τ > 0 in the unit of values.
+    Returns may be distributed in any way. Both bounds use the weights f_τ(-c) of the entries' errors c, not those of
+    eq. 8, and need independent entries. Since f_τ(-c)·c ≤ min c + τ·log M, the average errs by α only if every entry
+    errs by α - τ·log M. Arguments as in `samples_each`; temperature: τ > 0 in the unit of values.
 
     Raises:
-      InvalidParameter: α ≤ τ·log M, where no number of samples is enough for this argument.
+      InvalidParameter: α ≤ τ·log M, where the bound holds for no number of returns.
     """
     _check(sigma, alpha, num_neighbours, failure)
     gap = alpha - temperature * math.log(num_neighbours)
@@ -72,8 +72,8 @@ def samples_together(
         raise InvalidParameter(
             f"the bound needs α > τ·log M and τ > 0, not α = {alpha}, τ = {temperature}, M = {num_neighbours}"
         )
-    needed = -math.log(failure) + (num_neighbours * math.log(2.0) if corrected else 0.0)
-    return 2.0 * sigma**2 / gap**2 * needed
+    factor = -math.log(failure) + (num_neighbours * math.log(2.0) if corrected else 0.0)
+    return 2.0 * sigma**2 / gap**2 * factor
 
 
 def _scaled(q: np.ndarray, temperature: float) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Everything that trains: networks, on PyTorch, and tables of values (`td`), without it."""
+"""Training: networks, with PyTorch, and tables of values (`td`), without it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from importlib.util import find_spec
 from engram.errors import MissingPackage
 
 
-def require(what: str) -> None:
-    """Sees that PyTorch is installed.
+def require(purpose: str) -> None:
+    """Checks that PyTorch is installed.
 
     Raises:
-      MissingPackage: it is not; the sentence says how to get it for `what`.
+      MissingPackage: it is not; the error names the purpose and the package.
     """
     if find_spec("torch") is None:
-        raise MissingPackage(f"{what} needs PyTorch: pip install 'engram[learn]'")
+        raise MissingPackage(f"{purpose} needs PyTorch: pip install 'engram[learn]'")

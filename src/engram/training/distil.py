@@ -1,4 +1,4 @@
-"""Distillation: a table of values teaches a network, which then says something of positions that no table holds."""
+"""Distillation: a network learns from a table of values, and generalises to positions outside it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from engram.training.supervised import SupervisedPlan, SupervisedProgress, Super
 
 @dataclass(frozen=True, kw_only=True)
 class DistilPlan(SupervisedPlan):
-    """All that a distillation depends on.
+    """The settings of a distillation.
 
     Args:
       table: a file (`engram train td`).
-      min_visits: of a position that teaches, ≥ 1.
+      min_visits: of a position to learn from, ≥ 1.
       temperature: τ > 0 of the policy to learn, a softmax of the moves' lower bounds.
-      most: positions looked at, by plies from the start.
-      validation: share of positions held out, by key: images of one position stand on the same side.
+      most: upper bound of the positions, by plies from the start.
+      validation: share of positions held out, by key, so that symmetric images are held out together.
     """
 
     table: str
@@ -42,45 +42,44 @@ class DistilPlan(SupervisedPlan):
 
 
 class DistillationData:
-    """What positions of a table teach: planes to value and policy.
+    """Training data from a table: planes with value and policy targets.
 
-        P(a) ∝ exp(low_a/τ),   low_a: lower end of the 95 % interval of a's value (-1 where nothing is known of it)
+        P(a) ∝ exp(low_a/τ),   low_a: lower end of the 95 % interval of a's value (-1 for a move without an entry)
 
     Args:
-      known: the positions. history: of the network. temperature: τ, in units of value.
+      source: the positions. history: of the network. temperature: τ, in units of value.
 
-    A move that ends the game counts with its exact value. Values are for the player to move.
+    A move that ends the game has its exact value. Values are for the player to move.
     """
 
-    def __init__(self, known: KnownPositions, history: int | None, temperature: float):
-        if not len(known):
+    def __init__(self, source: KnownPositions, history: int | None, temperature: float):
+        if not len(source):
             raise InvalidParameter("there is no position to learn from, or none to hold out: allow fewer visits")
-        self.known = known
-        game = known.game
-        low = known.lower_bound
+        self.source = source
+        low = source.lower_bound
         weights = np.exp((low - low.max(1, keepdims=True)) / temperature)
         self.policy = (weights / weights.sum(1, keepdims=True)).astype(np.float32)
-        self.value = known.value.astype(np.float32)
-        self._encode = Encoder(game, history)
-        self._cells, self._actions = symmetry_tables(game)
+        self.value = source.value.astype(np.float32)
+        self._encode = Encoder(source.game, history)
+        self._cells, self._actions = symmetry_tables(source.game)
 
     @property
     def positions(self) -> int:
-        """How many."""
-        return len(self.known)
+        """The number of positions."""
+        return len(self.source)
 
     def draw(self, count: int, seed: int, number: int) -> Positions:
         """Batch `number` of a seed: positions drawn uniformly, each turned at random."""
         rng = np.random.default_rng((seed, number))
         return self.at(rng.integers(0, self.positions, count), rng.integers(0, len(self._cells), count))
 
-    def at(self, chosen: np.ndarray, turns: np.ndarray | None = None) -> Positions:
-        """The positions `chosen`, as they are or turned."""
-        turns = np.zeros(len(chosen), np.int64) if turns is None else turns
-        planes = turned(self._encode(self.known.states[chosen]), turns, self._cells)
-        policy = np.empty((len(chosen), self.policy.shape[1]), np.float32)
-        np.put_along_axis(policy, self._actions[turns], self.policy[chosen], 1)
-        return Positions(planes, policy, self.value[chosen])
+    def at(self, rows: np.ndarray, turns: np.ndarray | None = None) -> Positions:
+        """The positions of these rows, turned if `turns` are given."""
+        turns = np.zeros(len(rows), np.int64) if turns is None else turns
+        planes = turned(self._encode(self.source.states[rows]), turns, self._cells)
+        policy = np.empty((len(rows), self.policy.shape[1]), np.float32)
+        np.put_along_axis(policy, self._actions[turns], self.policy[rows], 1)
+        return Positions(planes, policy, self.value[rows])
 
 
 def distil(
@@ -91,27 +90,27 @@ def distil(
     stop_at: int | None = None,
     progress: Callable[[SupervisedProgress], None] | None = None,
 ) -> SupervisedProgress:
-    """Trains a network on what a table knows, or goes on where it was stopped; see `SupervisedRun` for the folder.
+    """Trains a network on a table of values, or resumes a stopped training; see `SupervisedRun` for the folder.
 
     Args:
       checkpoint_s, stop_at, progress: as for `train_records`.
 
     Raises:
-      InvalidFile: no table, one of another game, one that knows too little, or the training of another plan.
+      InvalidFile: no table, one of another game or with too few visits, or the training of another plan.
       InvalidParameter: see `DistilPlan`.
     """
     run = SupervisedRun(plan, folder)
     history = run.learner.net.configuration.history
-    known = taught(plan)
-    out = held_out(known.keys, plan.validation)
-    data = DistillationData(known.part(~out), history, plan.temperature)
-    others = DistillationData(known.part(out), history, plan.temperature)
-    run.teach(data, others, data.policy.argmax(1), [])
+    source = taught(plan)
+    mask = held_out(source.keys, plan.validation)
+    data = DistillationData(source.part(~mask), history, plan.temperature)
+    validation = DistillationData(source.part(mask), history, plan.temperature)
+    run.teach(data, validation, data.policy.argmax(1), [])
     return run.run(checkpoint_s, stop_at, progress)
 
 
 def taught(plan: DistilPlan) -> KnownPositions:
-    """All positions of a plan, those held out among them.
+    """All positions of a plan, including those held out.
 
     Raises:
       InvalidFile: see `distil`.
@@ -127,6 +126,6 @@ def taught(plan: DistilPlan) -> KnownPositions:
 
 
 def held_out(keys: np.ndarray, share: float) -> np.ndarray:
-    """Which positions are held out: by a hash of the key, the same whatever other positions there are."""
-    drawn = np.array([mix(np.uint64(key)) for key in keys], np.uint64)
-    return (drawn >> np.uint64(32)).astype(np.float64) < share * 2.0**32
+    """A mask of the positions to hold out: by a hash of the key, independent of other positions."""
+    hashes = np.array([mix(np.uint64(key)) for key in keys], np.uint64)
+    return (hashes >> np.uint64(32)).astype(np.float64) < share * 2.0**32

@@ -1,10 +1,10 @@
-"""Learning features for a memory: cosines that say how far the values of two positions are apart.
+"""Learning features for a memory: the cosine of two positions predicts the difference of their values.
 
     loss = mean over pairs of one group and one mover of (cos(φ_i, φ_j) - (1 - |V*_i - V*_j|))²
 
-The best cosine under squared error is 1 - E|V*_i - V*_j|, so that eq. 8's kernel exp(cos/τ) becomes exp(-E|ΔV*|/τ) but
-for a factor that weights lose: f_τ(-c), the weights that the memory paper's theory speaks of. A contrastive loss would
-order neighbours too, but leave τ without a unit. Pairs are of one mover because memory's features name the mover.
+The best cosine under squared error is 1 - E|V*_i - V*_j|. Up to a constant factor, eq. 8's kernel exp(cos/τ) is then
+exp(-E|ΔV*|/τ), which gives the weights f_τ(-c) of the memory paper's theory. A contrastive loss would order neighbours
+too, but leave τ without a unit. Pairs have one mover because a memory's features include the mover.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from engram.training.position_groups import MEMBERS, PositionGroups
 
 @dataclass(frozen=True)
 class FeatureLosses:
-    """What a batch cost: squared error of the cosines, and of the values (nan where they are not learnt)."""
+    """Losses of a batch: squared error of the cosines, and of the values (nan if not learnt)."""
 
     cosine: float
     value: float
@@ -37,9 +37,9 @@ class FeatureValidation:
     """Figures over pairs of held-out groups, each of one group and one mover.
 
     Attributes:
-      pairs: how many. cosine_loss: squared error of the cosines.
+      pairs: their number. cosine_loss: squared error of the cosines.
       correlation: of the cosine with -|ΔV*|.
-      value_correlation: of -|Δv| of the network's own values with -|ΔV*|: what a learned value alone would say.
+      value_correlation: of -|Δv| of the network's values with -|ΔV*|, the baseline of a learned value.
     """
 
     pairs: int
@@ -49,11 +49,11 @@ class FeatureValidation:
 
 
 class FeatureLearner(Learner):
-    """A network with a features head being trained for it.
+    """A network in training for its features head.
 
     Args:
       net, steps, learning_rate, weight_decay, value_weight: as in `Learner`.
-      head_alone: all but the features head stays as it is.
+      head_alone: train only the features head.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class FeatureLearner(Learner):
         self.training_mode()
 
     def training_mode(self) -> None:
-        """Normalisation by batches in what is trained, by what was learnt in what is not."""
+        """Batch statistics normalise the trained parts, learnt statistics the frozen ones."""
         assert self.net.features is not None
         self.net.train(not self.head_alone)
         self.net.features.train()
@@ -78,40 +78,40 @@ class FeatureLearner(Learner):
         """Learns from G groups.
 
         Args:
-          planes: (G·MEMBERS, C, H, W). value: (G, MEMBERS) V* for the player to move. side: (G, MEMBERS) who that is.
+          planes: (G·MEMBERS, C, H, W). value: (G, MEMBERS) V* for the player to move. side: (G, MEMBERS) that player.
 
         Raises:
-          OperatorError: the loss is not finite; nothing was learnt from this batch.
+          OperatorError: the loss is not finite; the network is unchanged.
         """
-        wanted = self._there(value)
+        target = self._tensor(value)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self._half):
-            _, given, inner = self.net(self._there(planes).to(memory_format=torch.channels_last), FEATURES)
+            _, output, inner = self.net(self._tensor(planes).to(memory_format=torch.channels_last), FEATURES)
         assert inner is not None
-        cosine_loss = functional.mse_loss(*pairs(inner, wanted, self._there(side)))
+        cosine_loss = functional.mse_loss(*pairs(inner, target, self._tensor(side)))
         value_loss = torch.zeros((), device=self.device)
-        if given is not None and not self.head_alone:
-            value_loss = functional.mse_loss(given.float(), wanted.flatten())
-        self._take(cosine_loss + self.value_weight * value_loss)
+        if output is not None and not self.head_alone:
+            value_loss = functional.mse_loss(output.float(), target.flatten())
+        self._optimise(cosine_loss + self.value_weight * value_loss)
         return FeatureLosses(cosine_loss.item(), math.nan if self.head_alone else value_loss.item())
 
     def validate(self, groups: PositionGroups, rows: np.ndarray, batch: int = 32) -> FeatureValidation:
-        """Asks the network about groups as they are, not turned."""
+        """Measures the network on groups, without turning them."""
         encode = Encoder(groups.game, self.net.configuration.history)
         self.net.eval()
-        said = []
+        figures = []
         with torch.inference_mode():
             for first in range(0, len(rows), batch):
-                some = rows[first : first + batch]
-                planes, side = groups.planes(some, encode)
-                value, sides = self._there(groups.value[some]), self._there(side)
-                _, given, inner = self.net(self._there(planes).to(memory_format=torch.channels_last), FEATURES)
+                part = rows[first : first + batch]
+                planes, side = groups.planes(part, encode)
+                value, sides = self._tensor(groups.value[part]), self._tensor(side)
+                _, output, inner = self.net(self._tensor(planes).to(memory_format=torch.channels_last), FEATURES)
                 assert inner is not None
                 cosine, target = pairs(inner, value, sides)
-                own = torch.zeros_like(value) if given is None else given.view_as(value)
-                gap = _of_one_mover(1.0 - (own[:, :, None] - own[:, None, :]).abs(), sides)
-                said.append(torch.stack([cosine, target, gap]).cpu().numpy())
+                output = torch.zeros_like(value) if output is None else output.view_as(value)
+                gap = _of_one_mover(1.0 - (output[:, :, None] - output[:, None, :]).abs(), sides)
+                figures.append(torch.stack([cosine, target, gap]).cpu().numpy())
         self.training_mode()
-        cosine, target, gap = np.concatenate(said, axis=1).astype(np.float64)
+        cosine, target, gap = np.concatenate(figures, axis=1).astype(np.float64)
         return FeatureValidation(
             pairs=len(cosine),
             cosine_loss=float(((cosine - target) ** 2).mean()),
@@ -133,13 +133,12 @@ def pairs(embedding: Tensor, value: Tensor, side: Tensor) -> tuple[Tensor, Tenso
 
 
 def _of_one_mover(matrix: Tensor, side: Tensor) -> Tensor:
-    # Each pair once.
-    wanted = (side[:, :, None] == side[:, None, :]).triu(1)
-    return matrix[wanted]
+    each_pair_once = (side[:, :, None] == side[:, None, :]).triu(1)
+    return matrix[each_pair_once]
 
 
 def correlation(x: np.ndarray, y: np.ndarray) -> float:
-    """Pearson's; nan where either is constant."""
+    """Pearson's correlation; nan if either is constant."""
     if len(x) < 2 or x.std() == 0.0 or y.std() == 0.0:
         return math.nan
     return float(np.corrcoef(x, y)[0, 1])

@@ -1,4 +1,4 @@
-"""One network being trained: steps of the optimiser, and checkpoints that go on as if nothing had happened."""
+"""A network in training: optimiser steps, and checkpoints that resume exactly."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ KIND = "training"
 
 @dataclass(frozen=True)
 class Losses:
-    """What a batch cost: cross-entropy of the policy, squared error of the value (nan: none to learn), and the
-    share of positions where the likeliest action was the one played."""
+    """Losses of a batch: cross-entropy of the policy, squared error of the value (nan: none to learn), and the
+    share of positions with the played action as the likeliest."""
 
     policy: float
     value: float
@@ -30,15 +30,15 @@ class Losses:
 
 
 class Learner:
-    """A network, AdamW, and a rate that rises for a while and falls to zero as a cosine.
+    """A network, AdamW, and a rate that warms up and then decays to zero as a cosine.
 
     Args:
       net: the network; trained in place.
-      steps: at which the rate is zero, ≥ 1.
+      steps: until the rate is zero, ≥ 1.
       learning_rate: highest rate. weight_decay: of the weights. value_weight: of the value's loss.
 
-    Computes in bfloat16 where the machine does, with weights in float32; on CUDA where there is one. Repeats bit for
-    bit with one thread on one machine.
+    Computes in bfloat16 if the machine supports it, with weights in float32; on CUDA if available. Repeats bit for bit
+    with one thread on one machine.
     """
 
     def __init__(
@@ -66,32 +66,27 @@ class Learner:
 
         Args:
           planes: (B, C, H, W). policy: (B,) actions, or (B, num_actions) shares.
-          value: (B,) in [-1, 1] for the player to move; nan where there is none to learn.
+          value: (B,) in [-1, 1] for the player to move; nan: not to be learnt.
 
         Raises:
-          OperatorError: the loss is not finite; nothing was learnt from this batch.
+          OperatorError: the loss is not finite; the network is unchanged.
         """
-        target, wanted = self._there(policy), self._there(value)
+        action, result = self._tensor(policy), self._tensor(value)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self._half):
-            logits, given, _ = self.net(self._there(planes).to(memory_format=torch.channels_last))
-        policy_loss = functional.cross_entropy(logits.float(), target)
+            logits, output, _ = self.net(self._tensor(planes).to(memory_format=torch.channels_last))
+        policy_loss = functional.cross_entropy(logits.float(), action)
         value_loss = torch.zeros((), device=self.device)
-        known = torch.isfinite(wanted)
-        if given is not None and bool(known.any()):
-            value_loss = functional.mse_loss(given.float()[known], wanted[known])
-        loss = policy_loss + self.value_weight * value_loss
-        self._take(loss)
-        best = target if target.ndim == 1 else target.argmax(1)
+        finite = torch.isfinite(result)
+        learns_value = output is not None and bool(finite.any())
+        if learns_value:
+            value_loss = functional.mse_loss(output.float()[finite], result[finite])
+        self._optimise(policy_loss + self.value_weight * value_loss)
+        best = action if action.ndim == 1 else action.argmax(1)
         accuracy = float((logits.argmax(1) == best).float().mean())
-        learnt = given is not None and bool(known.any())
-        return Losses(policy_loss.item(), value_loss.item() if learnt else math.nan, accuracy)
+        return Losses(policy_loss.item(), value_loss.item() if learns_value else math.nan, accuracy)
 
-    def _take(self, loss: Tensor) -> None:
-        """One step of the optimiser.
-
-        Raises:
-          OperatorError: the loss is not finite; nothing was learnt from this batch.
-        """
+    def _optimise(self, loss: Tensor) -> None:
+        """One step of the optimiser; raises as `step`."""
         if not bool(torch.isfinite(loss)):
             raise OperatorError(f"the loss is not finite at step {self.done}: a smaller learning rate may help")
         for group in self.optimizer.param_groups:
@@ -111,10 +106,10 @@ class Learner:
         storage.save(path, KIND, {"done": self.done, "configuration": configuration, **about}, plain)
 
     def load(self, path: str | Path) -> dict[str, Any]:
-        """Goes on from a checkpoint; what `save` was told about it.
+        """Resumes from a checkpoint; returns the `about` of `save`.
 
         Raises:
-          InvalidFile: it is none, or of another network.
+          InvalidFile: no checkpoint, or of another network.
         """
         about, arrays = storage.load(path, KIND)
         if about["configuration"] != asdict(self.net.configuration):
@@ -130,7 +125,7 @@ class Learner:
         self.done = about["done"]
         return about
 
-    def _there(self, array: np.ndarray) -> Tensor:
+    def _tensor(self, array: np.ndarray) -> Tensor:
         return torch.from_numpy(array).to(self.device)
 
 

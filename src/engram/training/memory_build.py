@@ -1,4 +1,4 @@
-"""Builds a memory by self-play: games of a search whose store is kept from game to game."""
+"""Builds a memory by self-play: games of a search that share one store."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SAVE_EVERY_S = 20.0
 
 @dataclass(frozen=True)
 class Built:
-    """Where the building stands: games played, entries held, entries that made room, returns in those held."""
+    """Progress: games played, entries held, entries replaced, and returns in the held ones."""
 
     games: int
     entries: int
@@ -43,34 +43,34 @@ def build(
     seed: int = 0,
     progress: Callable[[Built], None] | None = None,
 ) -> Built:
-    """Plays games of a search against itself with one store, and saves it as it goes.
+    """Plays games of a search against itself with one store, and saves it regularly.
 
-    The same call again goes on where the file stands, with the same result as if nothing had happened; with `simhash`
-    that is so but for the order in which entries of exactly one cosine come, whose bins a file does not hold.
+    The same call resumes from the file, with the result of an uninterrupted run. With `simhash`, entries of equal
+    cosine may change their order, because a file does not hold the bins.
 
     Args:
-      game: what to play. search: with a memory, such as `"memory_uct(capacity=50000)"`.
+      game: game or specification. search: with a memory, such as `"memory_uct(capacity=50000)"`.
       path: the file; saved every 20 seconds and at the end.
-      games: in all, those in the file included. simulations: a move.
-      opening_moves: each game begins with 0 to so many random moves, so that games differ.
+      games: in all, those in the file included. simulations: per move.
+      opening_moves: upper bound of the random moves that begin each game, so that games differ.
       seed: of openings and searches.
       progress: called after each game.
 
     Raises:
-      InvalidSpecification: a search without memory. InvalidFile: a file of another game, search or seed, or a place
-        where none can be written.
+      InvalidSpecification: a search without memory. InvalidFile: a file of another game, search or seed, or a path
+        that cannot be written.
     """
     if games < 0 or opening_moves < 0:
         raise InvalidParameter(f"games and opening_moves must be 0 or more, not {games} and {opening_moves}")
     limit = Limit(simulations=simulations)
-    found = Search(game, search)
-    if found.preset.threads > 1:
+    player = Search(game, search)
+    if player.preset.threads > 1:
         raise InvalidParameter("a memory is built by one thread: leave threads out")
-    memory = position_memory(found.extensions, found.preset.text, "build")
+    memory = position_memory(player.extensions, player.preset.text, "build")
     assert memory.features is not None
-    belongs_to = files.identity(memory.features)
-    made_by: dict[str, Any] = {
-        "search": found.preset.text,
+    identity: dict[str, Any] = {
+        **files.identity(memory.features),
+        "search": player.preset.text,
         "simulations": simulations,
         "opening_moves": opening_moves,
         "build_seed": seed,
@@ -78,30 +78,29 @@ def build(
     done = 0
     check_place(path)
     if Path(path).exists():
-        about = files.restore(memory.store, path, {**belongs_to, **made_by})
-        done = int(about.get("games", 0))
+        done = int(files.restore(memory.store, path, identity).get("games", 0))
     saved, saved_games = time.monotonic(), done
     while done < games:
-        _play(found, limit, opening_moves, derive_seed(seed, "memory", done))
+        _play(player, limit, opening_moves, derive_seed(seed, "memory", done))
         done += 1
         if time.monotonic() - saved > SAVE_EVERY_S:
-            files.save(path, memory.store, {**belongs_to, **made_by, "games": done})
+            files.save(path, memory.store, {**identity, "games": done})
             saved, saved_games = time.monotonic(), done
         if progress is not None:
-            progress(_standing(done, memory.store))
+            progress(_progress(done, memory.store))
     if saved_games < done or not Path(path).exists():
-        files.save(path, memory.store, {**belongs_to, **made_by, "games": done})
-    return _standing(done, memory.store)
+        files.save(path, memory.store, {**identity, "games": done})
+    return _progress(done, memory.store)
 
 
 def _play(search: Search, limit: Limit, opening_moves: int, seed: int) -> None:
-    game, chosen = search.game, random.Random(seed)
-    state, opening = game.initial_state(), chosen.randint(0, opening_moves)
+    game, rng = search.game, random.Random(seed)
+    state, opening = game.initial_state(), rng.randint(0, opening_moves)
     for number in range(game.max_moves):
         if game.is_over(state):
             return
         if number < opening:
-            action = chosen.choice(game.legal_actions(state))
+            action = rng.choice(game.legal_actions(state))
         else:
             result = search.run(state, limit, seed=derive_seed(seed, number))
             if result.stopped == "interrupted":
@@ -111,6 +110,6 @@ def _play(search: Search, limit: Limit, opening_moves: int, seed: int) -> None:
         state = game.play(state, action)
 
 
-def _standing(games: int, store: Any) -> Built:
+def _progress(games: int, store: Any) -> Built:
     visits = store.entries["visit_count"][: len(store)]
     return Built(games, len(store), int(store.header["num_replaced"][0]), float(visits.sum()))

@@ -1,8 +1,7 @@
-"""Groups of positions with known values: what features for a memory are learnt from.
+"""Groups of positions with values, the training data for a memory's features.
 
-A memory compares a leaf with other positions of the same search, so positions are drawn as a memory meets them: a
-group is some nodes of one search's tree. Pairs of unrelated positions would teach to tell games apart,
-which no memory is ever asked.
+A memory compares a leaf with other positions of the same search, so a group is drawn from the nodes of one search's
+tree. Pairs of unrelated positions would teach the network to distinguish games, which a memory does not need.
 """
 
 from __future__ import annotations
@@ -31,23 +30,23 @@ from engram.search.result import SearchResult
 from engram.search.tree import TERMINAL
 from engram.training.records import replayed, words_of
 
-KIND = "families"  # as files of positions have always said
+KIND = "families"  # the name in files
 MEMBERS = 16
 """Positions of a group."""
-_SHARE = 0.25  # of a game's positions that are roots of a group; neighbouring ones are much alike
+_SHARE = 0.25  # of a game's positions that are roots of a group; successive positions are much alike
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How groups are drawn and valued.
+    """The settings for drawing and valuing groups.
 
     Attributes:
       game: its specification.
-      search: that plays and grows the trees. simulations: of it, ≥ 64.
-      label_simulations: of the same search, whose root value is taken for a position's; None: the exact value where
-        there is a solver, else 1000.
-      random_share: of a game's moves that are drawn at random, in [0, 1].
-      seed: of all that is drawn.
+      search: plays the games and grows the trees. simulations: of it, ≥ 64.
+      label_simulations: of the same search, whose root value labels a position; None: the exact value from a solver,
+        or 1000 if there is none.
+      random_share: share of random moves in a game, in [0, 1].
+      seed: of all random numbers.
     """
 
     game: str
@@ -69,8 +68,8 @@ class PositionGroups:
     """G groups, each position by the moves that lead to it.
 
     Attributes:
-      game: whose positions they are. offset: (G·MEMBERS + 1,) where each position's moves begin. actions: uint16.
-      value: (G, MEMBERS) float32 V* in [-1, 1] for the player to move. number: (G,) of the game that each is from.
+      game: the game. offset: (G·MEMBERS + 1,) start of each position's moves in `actions`. actions: uint16.
+      value: (G, MEMBERS) float32 V* in [-1, 1] for the player to move. number: (G,) of each group's game.
     """
 
     game: Game
@@ -84,17 +83,17 @@ class PositionGroups:
 
     def split(self, share: float) -> tuple[np.ndarray, np.ndarray]:
         """Rows (to learn from, held out): by game, so that no game has groups on both sides."""
-        drawn = np.array([derive_seed("held out", int(one)) % 10_000 for one in self.number])
-        return np.flatnonzero(drawn >= share * 10_000), np.flatnonzero(drawn < share * 10_000)
+        draws = np.array([derive_seed("held out", int(number)) % 10_000 for number in self.number])
+        return np.flatnonzero(draws >= share * 10_000), np.flatnonzero(draws < share * 10_000)
 
     def planes(
         self, rows: np.ndarray, encode: Encoder, turns: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Planes (G'·MEMBERS, C, H, W) of some groups, and whose move it is (G', MEMBERS): 1 or -1.
+        """Planes (G'·MEMBERS, C, H, W) of some groups, and the side to move (G', MEMBERS): 1 or -1.
 
         Args:
-          encode: for the network that sees them.
-          turns: (G'·MEMBERS,) which symmetry each position is seen in; None: as it is.
+          encode: of the network.
+          turns: (G'·MEMBERS,) symmetry applied to each position; None: none.
         """
         at = (np.asarray(rows)[:, None] * MEMBERS + np.arange(MEMBERS)).ravel()
         moves = np.stack([np.zeros_like(at), self.offset[at], self.offset[at + 1]], axis=1)
@@ -105,7 +104,7 @@ class PositionGroups:
 
 
 class GroupSampler:
-    """Plays games and draws groups from their searches; game k is a function of the sampling and of k alone.
+    """Plays games and draws groups from their searches; game k depends only on the sampling and k.
 
     Raises:
       InvalidParameter: a plain Python game.
@@ -115,11 +114,12 @@ class GroupSampler:
         self.sampling = sampling
         self.game = game_of(sampling.game)
         if not self.game.compiled:
-            raise InvalidParameter(f"{self.game.name} is a plain Python game, which a network cannot see")
+            raise InvalidParameter(f"{self.game.name} is a plain Python game, which a network cannot encode")
         self._search = Search(self.game, sampling.search)
         self._judge = Search(self.game, sampling.search)
         self._solver = _solver(self.game) if sampling.label_simulations is None else None
-        # Exact values of early positions take long: as in `solved_positions`, a quarter of the cells is filled first.
+        # Exact values of early positions take long, so a quarter of the cells is filled first, as in
+        # `solved_positions`.
         self._first = self.game.max_moves // 4 if self._solver else 0
         self.games = 0
         self._moves: list[list[int]] = []
@@ -133,11 +133,11 @@ class GroupSampler:
 
     @property
     def positions(self) -> int:
-        """Drawn so far."""
+        """The number of positions drawn."""
         return len(self._moves)
 
     def groups(self) -> PositionGroups:
-        """All drawn so far."""
+        """All groups drawn."""
         lengths = np.array([len(moves) for moves in self._moves], np.int64)
         actions = np.array([action for moves in self._moves for action in moves], np.uint16)
         offset = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -151,21 +151,21 @@ class GroupSampler:
         moves: list[int] = []
         state = game.initial_state()
         while not game.is_over(state):
-            wanted = rng.random() < _SHARE and len(moves) >= self._first
+            is_root = rng.random() < _SHARE and len(moves) >= self._first
             at_random = rng.random() < sampling.random_share
             action, seed = int(rng.choice(game.legal_actions(state))), int(rng.integers(1 << 62))
-            if wanted or not at_random:
+            if is_root or not at_random:
                 self._search.clear()
-                found = _whole(self._search.run(state, Limit(simulations=sampling.simulations), seed=seed))
-                action = action if at_random else found.action
-                if wanted:
+                result = _complete(self._search.run(state, Limit(simulations=sampling.simulations), seed=seed))
+                action = action if at_random else result.action
+                if is_root:
                     self._keep(state, moves, rng)
             moves.append(action)
             state = game.play(state, action)
         self.games += 1
 
     def _keep(self, root: State, moves: list[int], rng: np.random.Generator) -> None:
-        """A group of the last search's tree, unless it holds too few different positions."""
+        """Keeps a group of the last search's tree, unless it has too few different positions."""
         nodes = self._search.tree.nodes[: self._search.tree.num_nodes]
         alive = np.flatnonzero((nodes["visit_count"] > 0) & ((nodes["flags"] & TERMINAL) == 0))
         members: dict[int, tuple[list[int], State]] = {}
@@ -174,11 +174,11 @@ class GroupSampler:
             for action in path:
                 state = self.game.play(state, action)
             members.setdefault(self.game.hash(state), ([*moves, *path], state))
-        chosen = list(members.values())[:MEMBERS]
-        if len(chosen) < MEMBERS:
+        group = list(members.values())[:MEMBERS]
+        if len(group) < MEMBERS:
             return
-        self._moves += [path for path, _ in chosen]
-        self._values += self._label([state for _, state in chosen], rng)
+        self._moves += [path for path, _ in group]
+        self._values += self._label([state for _, state in group], rng)
         self._number.append(self.games)
 
     def _label(self, states: list[State], rng: np.random.Generator) -> list[float]:
@@ -189,24 +189,24 @@ class GroupSampler:
         for state in states:
             self._judge.clear()
             limit = Limit(simulations=self.sampling.label_simulations or 1000)
-            values.append(_whole(self._judge.run(state, limit, seed=int(rng.integers(1 << 62)))).value)
+            values.append(_complete(self._judge.run(state, limit, seed=int(rng.integers(1 << 62)))).value)
         return values
 
     def save(self, path: Path) -> None:
-        """Writes all that was drawn, whole or not at all."""
-        drawn = self.groups()
-        arrays = {name: getattr(drawn, name) for name in ("offset", "actions", "value", "number")}
+        """Writes all groups, whole or not at all."""
+        groups = self.groups()
+        arrays = {name: getattr(groups, name) for name in ("offset", "actions", "value", "number")}
         storage.save(path, KIND, {"sampling": asdict(self.sampling), "games": self.games}, arrays)
 
     def load(self, path: Path) -> None:
-        """Goes on from a file that `save` wrote.
+        """Resumes from a file of `save`.
 
         Raises:
-          InvalidFile: of another sampling, or damaged.
+          InvalidFile: another sampling, or damage.
         """
         about, arrays = storage.load(path, KIND)
         if about["sampling"] != asdict(self.sampling):
-            raise InvalidFile(f"{path} holds positions that were drawn otherwise: name another folder")
+            raise InvalidFile(f"{path} holds positions of another sampling: name another folder")
         offset = arrays["offset"]
         self._moves = [arrays["actions"][a:b].tolist() for a, b in pairwise(offset)]
         self._values = arrays["value"].ravel().tolist()
@@ -222,8 +222,8 @@ def _solver(game: Game) -> Any:
         return None
 
 
-def _whole(found: SearchResult) -> SearchResult:
-    """The search itself, unless it was cut short: a part of one is no figure of its budget."""
-    if found.stopped == "interrupted":
+def _complete(result: SearchResult) -> SearchResult:
+    """The result of a search with its full budget; interrupts the training after an interrupted one."""
+    if result.stopped == "interrupted":
         raise KeyboardInterrupt
-    return found
+    return result

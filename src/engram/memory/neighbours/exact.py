@@ -1,4 +1,4 @@
-"""Exact neighbours: every row is a candidate. The judge of the others' recall."""
+"""Exact neighbours: every row is a candidate. The reference for the others' recall."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def remove(index, row, features):
     return 0
 
 
-def candidates(index, features, wanted, rows):
-    found = carray(pointer_at(rows, np.int32), (index.capacity,))
+def candidates(index, features, num_neighbours, rows):
+    out = carray(pointer_at(rows, np.int32), (index.capacity,))
     for row in range(index.size):
-        found[row] = row
+        out[row] = row
     return index.size
 
 

@@ -1,13 +1,13 @@
-"""What a neighbour index is: three compiled functions over a record of its own, called by address.
+"""The protocol of neighbour indices: three compiled functions over an index's record, called by address.
 
-    insert(index, row, features) -> 0               a row now holds these features (address of float32)
-    remove(index, row, features) -> 0               a row's features are about to be replaced
-    candidates(index, features, wanted, rows) -> n  writes rows that may be among the `wanted` nearest
+    insert(index, row, features) -> 0                       a row now holds these features (address of float32)
+    remove(index, row, features) -> 0                       a row's features are about to be replaced
+    candidates(index, features, num_neighbours, rows) -> n  writes rows that may be among the nearest
 
-The store computes exact cosines of the candidates and keeps the best, so an index only has to be generous.
-Rows are 0 … size-1; `index.size` counts them. `rows` has room for `capacity` int32, no row twice; others than there are
-stop the search. A user's own index is a subclass of `NeighbourIndex` with a `name`, by which stores and presets then
-know it; its record begins with `common_fields`, and `functions_of` makes its `functions` (`exact.py` is a whole one).
+The store computes exact cosines of the candidates and keeps the best, so an index may return more than asked for.
+Rows are 0 … size-1; `index.size` counts them. `rows` holds up to `capacity` int32, each row at most once. A row out
+of range stops the search. A user's index is a subclass of `NeighbourIndex` whose `name` registers it for stores and
+presets. Its record begins with `common_fields`, and `functions_of` makes its `functions` (example: `exact.py`).
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ common_fields: list[Any] = [
 
 
 INDICES: Registry[Callable[..., NeighbourIndex]] = Registry("neighbour search")
-"""What `neighbours=` of a store and of the memory presets may name."""
+"""The values of `neighbours=` in stores and memory presets."""
 
 
 class NeighbourIndex:
     """An index over up to `capacity` rows of `dimension` float32.
 
-    A store makes one as `(capacity, dimension, seed=…, **options)`; options are what else its `__init__` takes by name.
-    Subclasses fill the fields that their functions read; `arrays` keeps what the record's addresses point to.
+    A store creates it by `(capacity, dimension, seed=…, **options)`; options are the other keywords of its `__init__`.
+    Subclasses fill the fields that their functions read; `arrays` keeps the arrays at the record's addresses alive.
     """
 
     name: str
@@ -61,7 +61,7 @@ class NeighbourIndex:
             self.header[name] = array.ctypes.data
 
     def clear(self) -> None:
-        """Forgets every row."""
+        """Removes every row."""
         self.header["size"] = 0
 
     @property
@@ -86,13 +86,13 @@ def make_index(name: str, capacity: int, dimension: int, seed: int, options: Map
     """An empty index.
 
     Raises:
-      InvalidSpecification: no index has this name, or it has no such option.
+      InvalidSpecification: an unknown name or option.
     """
-    takes, open_ended = types_of(INDICES[name])
+    parameters, open_ended = types_of(INDICES[name])
     if not open_ended:
         check_options(
             f"the neighbour search {name}",
             options,
-            [option for option in takes if option not in ("capacity", "dimension", "seed")],
+            [option for option in parameters if option not in ("capacity", "dimension", "seed")],
         )
     return INDICES[name](capacity, dimension, seed=seed, **options)

@@ -1,12 +1,12 @@
 """A fast pseudo-random rotation, whose signs are the bits of sketches and hash codes.
 
-Two rounds of random signs and Hadamard stages stand in for a dense Gaussian matrix: O(D log D) instead of
-O(D·bits), 5 µs instead of 65 for 512 bits of a vector of 4096. For vectors x and y a bit differs with
-probability close to angle(x, y)/π, as for the dense matrix.
+Two rounds of random signs and Hadamard stages replace a dense Gaussian matrix: O(D log D) instead of O(D·bits). For
+512 bits of a vector of 4096 that is 5 µs instead of 65. For vectors x and y a bit differs with probability close to
+angle(x, y)/π, as for the dense matrix.
 
 Source: Andoni et al., "Practical and optimal LSH for angular distance", 2015 (pseudo-random rotations).
 Deviation: stages between neighbours closer than 16 are left out, because they vectorise badly; a
-transposition between the rounds mixes what they would have mixed.
+transposition between the rounds does their mixing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""SimHash tables: 8 codes of 16 signs a row, and a query that looks into every bin within one bit.
+"""SimHash tables: 8 codes of 16 signs a row; a query probes every bin within one bit.
 
 Source: the memory paper's neighbour search; Charikar 2002 (codes), Lv et al., "Multi-probe LSH", 2007.
 Deviation: the projections are a pseudo-random rotation instead of a dense Gaussian matrix (`projection.py`).
@@ -24,7 +24,7 @@ simhash_dtype = np.dtype(
     [
         *common_fields,
         ("width", np.int64),
-        ("round", np.int64),  # number of the query: marks rows already found
+        ("round", np.int64),  # number of the query, which marks its rows
         ("signs", np.int64),
         ("scratch", np.int64),
         ("bits", np.int64),
@@ -88,9 +88,9 @@ def remove(index, row, features):
     return 0
 
 
-def candidates(index, features, wanted, rows):
+def candidates(index, features, num_neighbours, rows):
     capacity = index.capacity
-    found = carray(pointer_at(rows, np.int32), (capacity,))
+    out = carray(pointer_at(rows, np.int32), (capacity,))
     bits = project(index, floats_at(features, index.dimension), _WORDS)
     heads = _ints(index.heads, TABLES * BINS)
     following = _ints(index.following, TABLES * capacity)
@@ -106,20 +106,20 @@ def candidates(index, features, wanted, rows):
             while row != 0:
                 if marks[row - 1] != mark:
                     marks[row - 1] = mark
-                    found[count] = row - 1
+                    out[count] = row - 1
                     count += 1
                 row = np.int64(following[table * capacity + row - 1])
     return count
 
 
 class SimHash(NeighbourIndex):
-    """8 tables of 16-bit codes, 17 bins a table looked into.
+    """8 tables of 16-bit codes; a query probes 17 bins a table.
 
     Args:
       seed: of the rotation.
 
-    Cost: a rotation and 136 bins a query, and an inner product a candidate; how many there are depends on
-    how the rows cluster. An insert is a rotation and 8 list entries; a replacement O(8).
+    Cost: a query takes a rotation, 136 bins, and an inner product a candidate; clustered rows have more candidates.
+    An insert is a rotation and 8 list entries; a removal is 8 list entries.
     """
 
     name = "simhash"

@@ -28,7 +28,7 @@ sketch_dtype = np.dtype(
         ("num_candidates", np.int64),
         ("signs", np.int64),  # 2 × width float32
         ("scratch", np.int64),  # 2 × width float32
-        ("bits", np.int64),  # WORDS uint64: the sketch in work
+        ("bits", np.int64),  # WORDS uint64: the current sketch
         ("sketches", np.int64),  # blocks of WORDS × _BLOCK uint64
         ("distances", np.int64),  # capacity rounded up to blocks, uint16
         ("histogram", np.int64),  # 4 × (64·WORDS + 1) int32
@@ -53,7 +53,7 @@ def insert(index, row, features):
 
 
 def remove(index, row, features):
-    # The row is written again at once by the insert that follows.
+    # The following insert overwrites the row.
     return 0
 
 
@@ -85,12 +85,12 @@ def _measure(block, bits, out):
 
 
 @compiled
-def _cut(distances, size, wanted, histogram):
-    """The distance at which the `wanted` closest end, and how many are closer than that."""
+def _cut(distances, size, limit, histogram):
+    """The distance of the `limit`-th closest row, and the number of closer rows."""
     bins = 64 * WORDS + 1
     for i in range(4 * bins):
         histogram[i] = 0
-    # Four histograms side by side: equal distances in a row do not wait for each other.
+    # Four histograms, so that successive equal distances do not wait for each other.
     whole = size // 4 * 4
     for i in range(0, whole, 4):
         histogram[np.int64(distances[i])] += 1
@@ -103,20 +103,20 @@ def _cut(distances, size, wanted, histogram):
     cut = 0
     while cut < bins:
         here = histogram[cut] + histogram[bins + cut] + histogram[2 * bins + cut] + histogram[3 * bins + cut]
-        if closer + here >= wanted:
+        if closer + here >= limit:
             break
         closer += here
         cut += 1
     return cut, closer
 
 
-def candidates(index, features, wanted, rows):
-    found = carray(pointer_at(rows, np.int32), (index.capacity,))
+def candidates(index, features, num_neighbours, rows):
+    out = carray(pointer_at(rows, np.int32), (index.capacity,))
     size = index.size
-    limit = max(wanted, index.num_candidates)
+    limit = max(num_neighbours, index.num_candidates)
     if size <= limit:
         for row in range(size):
-            found[row] = row
+            out[row] = row
         return size
     bits = project(index, floats_at(features, index.dimension), WORDS)
     sketches = _sketches_of(index)
@@ -135,7 +135,7 @@ def candidates(index, features, wanted, rows):
                 if ties == 0:
                     continue
                 ties -= 1
-            found[count] = row
+            out[count] = row
             count += 1
     return count
 
@@ -144,7 +144,7 @@ class Sketch(NeighbourIndex):
     """512-bit sketches and an exact rerank of the closest.
 
     Args:
-      num_candidates: rows reranked (at least as many as neighbours are asked for); 0: 300, or 200 where D > 1024.
+      num_candidates: rows reranked, at least the neighbours queried; 0: 300, or 200 if D > 1024.
       seed: of the rotation.
 
     Cost: O(capacity) words a query and `num_candidates` inner products; an insert is one rotation.
@@ -156,7 +156,6 @@ class Sketch(NeighbourIndex):
     def __init__(self, capacity: int, dimension: int, *, num_candidates: int = 0, seed: int = 0):
         if num_candidates < 0:
             raise InvalidParameter(f"num_candidates must be 0 or more, not {num_candidates}")
-        # Short rows are cheap to compare, so more of them are.
         num_candidates = num_candidates or (300 if dimension <= 1024 else 200)
         super().__init__(sketch_dtype, capacity, dimension)
         width = width_for(dimension, 64 * WORDS)

@@ -1,4 +1,4 @@
-"""The positions that a table of values knows, found by walking from the start: a table itself has only their keys."""
+"""Positions of a table of values, enumerated from the start, because a table holds only keys."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from engram.native.jit import compiled
 from engram.search.decision import interval
 
 CERTAIN = 1e9
-"""Visits that a move counts for which ends the game: its value is exact."""
+"""Visit count of a move that ends the game: its value is exact."""
 
 
 @dataclass(frozen=True)
 class KnownPositions:
-    """Positions of a game that a table knows, one of each with its images, by plies from the start.
+    """Positions of a game in a table, one for all symmetric images, by plies from the start.
 
     Attributes:
-      game: whose.
-      states: (N,) its records. keys: (N,) uint64, as the table has them.
+      game: the game.
+      states: (N,) of its record. keys: (N,) uint64, as in the table.
       value: (N,) in [-1, 1] for the player to move. visits: (N,).
-      action_value: (N, num_actions) for the player to move; 0 where nothing is known of a move.
-      action_visits: (N, num_actions) of what each move leads to; 0: unknown, -1: illegal, `CERTAIN`: it ends the game.
+      action_value: (N, num_actions) for the player to move; 0 for moves without an entry.
+      action_visits: (N, num_actions) of the next positions; 0: no entry, -1: illegal, `CERTAIN`: ends the game.
     """
 
     game: Game
@@ -41,14 +41,14 @@ class KnownPositions:
     def __len__(self) -> int:
         return len(self.states)
 
-    def part(self, wanted: np.ndarray) -> KnownPositions:
-        """Those that a mask of booleans keeps."""
-        arrays = {name: given[wanted] for name, given in vars(self).items() if name != "game"}
+    def part(self, mask: np.ndarray) -> KnownPositions:
+        """The positions of a mask of booleans."""
+        arrays = {name: array[mask] for name, array in vars(self).items() if name != "game"}
         return KnownPositions(self.game, **arrays)
 
     @property
     def lower_bound(self) -> np.ndarray:
-        """(N, num_actions) lower end of each move's 95 % interval (`secure`); -inf where it is not legal."""
+        """(N, num_actions) lower end of each move's 95 % interval (`secure`); -inf if illegal."""
         low, _ = interval(self.action_value, np.maximum(self.action_visits, 0.0))
         low = np.where(self.action_visits >= CERTAIN, self.action_value, low)
         return np.where(self.action_visits < 0, -np.inf, low)
@@ -59,7 +59,7 @@ _row_dtype = np.dtype([("key", np.uint64), ("plies", np.int32), ("known", np.boo
 
 @compiled
 def _walk(positions, legal, table, seen, states, rows, passing, min_visits):
-    """Fills `states` and `rows` breadth first from row 0, which the caller writes; their number, or -1 on failure."""
+    """Fills `states` and `rows` breadth first from row 0; returns their number, or -1 on failure."""
     entries = entries_of(table)
     width = states.shape[1] * 8
     count = np.int64(1)
@@ -75,8 +75,8 @@ def _walk(positions, legal, table, seen, states, rows, passing, min_visits):
                 continue
             key = key_of(np.uint64(call(positions.game.hash, (positions.scratch,))))
             slot = find(table, key)
-            knows = slot >= 0 and entries[slot].visit_count >= min_visits
-            if (not knows and rows[done].plies >= passing) or find(seen, key) >= 0:
+            trained = slot >= 0 and entries[slot].visit_count >= min_visits
+            if (not trained and rows[done].plies >= passing) or find(seen, key) >= 0:
                 continue
             if count == len(states):
                 return count
@@ -84,7 +84,7 @@ def _walk(positions, legal, table, seen, states, rows, passing, min_visits):
             copy_state(positions.game, states.ctypes.data + count * width, positions.scratch)
             rows[count].key = key
             rows[count].plies = rows[done].plies + 1
-            rows[count].known = knows
+            rows[count].known = trained
             count += 1
         done += 1
     return count
@@ -92,7 +92,7 @@ def _walk(positions, legal, table, seen, states, rows, passing, min_visits):
 
 @compiled
 def _look(positions, legal, table, states, players, values, visits):
-    """The players to move in `states`, and of every move the value for player 0 and the visits."""
+    """Writes the players to move in `states`, and each move's value for player 0 and visits."""
     entries = entries_of(table)
     width = states.shape[1] * 8
     for row in range(len(states)):
@@ -116,28 +116,28 @@ def _look(positions, legal, table, states, players, values, visits):
 def known_positions(
     game: Game, table: Table, *, symmetric: bool = True, min_visits: int = 50, passing: int = 0, most: int = 1 << 20
 ) -> KnownPositions:
-    """Walks from the start through all that a table knows well.
+    """Enumerates the well-visited positions of a table, from the start.
 
     Args:
       game: compiled. table: of its values.
-      symmetric: as the table was learned.
-      min_visits: of a position that is found, ≥ 1; a position whose every way from the start leads through less is not.
-      passing: plies from the start within which unknown positions are walked through too, and not returned: the
-        random moves that episodes began with.
-      most: positions looked at, ≥ 1; with more the latest are left out.
+      symmetric: as in the table's training.
+      min_visits: of a position, and of all others on some path to it, ≥ 1.
+      passing: plies from the start within which less visited positions are passed through, but not returned. They
+        cover the random moves at the start of episodes.
+      most: upper bound of the positions, ≥ 1; the deepest are left out.
 
     Raises:
-      InvalidParameter: a plain Python game, or a number out of range. InvalidFile: the table knows no position so well.
+      InvalidParameter: a plain Python game, or a number out of range. InvalidFile: no position has `min_visits`.
 
-    Cost: a move, a hash and a look into the table for each legal move of each position, and as many bytes as its state
-    has and 40 more for each of `most` and about 20 a move for each that is found.
+    Cost: a move, a hash and a table lookup for each legal move of each position. Bytes: those of a state and 40 for
+    each of `most`, and about 20 a move for each position returned.
     """
     if not game.compiled:
         raise InvalidParameter(f"{game.name} is a plain Python game; a table is walked in compiled code only")
     if min_visits < 1 or passing < 0 or not 1 <= most < 1 << 30:
         raise InvalidParameter("min_visits and most are 1 or more, passing 0 or more")
-    holder = Positions(game, symmetric)
-    positions = holder.record[0]
+    operands = Positions(game, symmetric)  # keeps the scratch state alive
+    positions = operands.record[0]
     legal = np.zeros(game.num_actions + SLACK, np.int32)
     states = np.zeros((most, game.state_bytes // 8), np.uint64)
     rows = np.zeros(most, _row_dtype)
@@ -150,14 +150,14 @@ def known_positions(
     count = _walk(positions, legal, table.header[0], seen.header[0], states, rows, passing, min_visits)
     if count < 0:
         raise InvalidParameter(f"{game.name}: its play failed")
-    familiar = np.flatnonzero(rows["known"][:count])
-    if not len(familiar):
-        raise InvalidFile(f"the table knows no position of {game.name} from {min_visits} visits: train it for longer")
-    states, keys = states[familiar], rows["key"][familiar]
+    trained = np.flatnonzero(rows["known"][:count])
+    if not len(trained):
+        raise InvalidFile(f"the table has no position of {game.name} with {min_visits} visits: train it for longer")
+    states, keys = states[trained], rows["key"][trained]
     value, visits = table.get(keys)
-    shape = (len(familiar), game.num_actions)
+    shape = (len(trained), game.num_actions)
     action_value, action_visits = np.zeros(shape), np.full(shape, -1.0)
-    players = np.zeros(len(familiar), np.int64)
+    players = np.zeros(len(trained), np.int64)
     _look(positions, legal, table.header[0], states, players, action_value, action_visits)
     signs = 1.0 - 2.0 * players
     raw = np.ascontiguousarray(states.view(np.uint8)[:, : game.state_dtype.itemsize])

@@ -1,8 +1,8 @@
 """A table of values that outlives searches: position key to value and number of visits, 16 bytes an entry.
 
-A position may stand in any of the 32 slots from its home on; entries never move and are never taken out, so
-a search for a key ends at the first free slot. Where all 32 are taken, the least visited makes room. A
-miss costs one cache line as long as the table is not nearly full. Values are for player 0.
+A key may lie in any of the 32 slots from its home on. Entries never move and are never removed, so a lookup ends at
+the first free slot. If all 32 are taken, a new entry replaces the least visited one. A miss costs one cache line
+unless the table is nearly full. Values are for player 0.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ entry_dtype = np.dtype(
     [
         ("key", np.uint64),  # of the position; 0: the slot is free
         ("value", np.float32),  # in [-1, 1] for player 0
-        ("visit_count", np.uint32),  # 0: entered, and no return has come yet
+        ("visit_count", np.uint32),  # 0: entered, without a return so far
     ]
 )
 table_dtype = np.dtype(
@@ -51,7 +51,7 @@ def key_of(word):
 
 @compiled(inline=True)
 def home_of(table, key):
-    """First slot that a key may have; mixed, since a game's hash may be poor in some bits."""
+    """The first slot for a key; mixed, because a game's hash may be poor in some bits."""
     return np.int64(((mix(key) >> np.uint64(32)) * np.uint64(table.capacity)) >> np.uint64(32))
 
 
@@ -70,7 +70,7 @@ def find(table, key):
 
 @compiled
 def enter(table, key):
-    """The slot of a key; a key that is new comes in without visits, for the least visited where there is no room."""
+    """The slot of a key; a new key enters without visits, in a free slot or for the least visited entry."""
     entries = entries_of(table)
     home = np.uint64(home_of(table, key))
     least = home
@@ -111,10 +111,9 @@ class Table:
     """A bounded table of values by position key.
 
     Args:
-      capacity: entries, 1 to 2³¹ - 64; all room is taken at once, 16 bytes an entry (the system gives pages
-        only as they are written).
+      capacity: entries, 1 to 2³¹ - 64; allocated at once, 16 bytes each (pages become resident as they are written).
 
-    Not for several threads at once; workers have a table each, and `merge` joins them.
+    Not for several threads at once; each worker has a table, and `merge` joins them.
 
     Raises:
       InvalidParameter: capacity out of range.
@@ -134,34 +133,34 @@ class Table:
 
     @property
     def num_replaced(self) -> int:
-        """Entries that made room for others."""
+        """The number of replaced entries."""
         return int(self.header["num_replaced"][0])
 
     @property
     def num_bytes(self) -> int:
-        """Memory that the entries take."""
+        """Bytes of the entries."""
         return int(self.entries.nbytes)
 
     @property
     def used(self) -> np.ndarray:
-        """The slots that are taken, ascending."""
+        """The occupied slots, ascending."""
         return np.flatnonzero(self.entries["key"])
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Removes every entry."""
         self.entries[:] = np.zeros((), entry_dtype)
         self.header["size"] = self.header["num_replaced"] = 0
 
     def get(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(values for player 0, visits) of keys (K,) uint64; 0 visits where a key is not there."""
+        """(values for player 0, visits) of keys (K,) uint64; both 0 for missing keys."""
         keys = np.ascontiguousarray(keys, np.uint64)
         slots = np.zeros(len(keys), np.int64)
         _find_all(self.header[0], keys, slots)
-        found = self.entries[np.maximum(slots, 0)]
-        return np.where(slots < 0, 0.0, found["value"]), np.where(slots < 0, 0, found["visit_count"])
+        entries = self.entries[np.maximum(slots, 0)]
+        return np.where(slots < 0, 0.0, entries["value"]), np.where(slots < 0, 0, entries["visit_count"])
 
     def put(self, keys: np.ndarray, values: np.ndarray, visits: np.ndarray) -> None:
-        """Writes entries, one after the other; a key that is there is overwritten."""
+        """Writes entries in order; existing keys are overwritten."""
         _put_all(
             self.header[0],
             np.ascontiguousarray(keys, np.uint64),

@@ -1,4 +1,4 @@
-"""A table of values in the search's loop: new nodes begin with what it knows, backups go through it.
+"""A table of values in the search: new nodes start from its entries, and backups update them.
 
 A column links each node to its slot. Every value is for player 0.
 """
@@ -27,7 +27,7 @@ _MOST_VISITS = np.uint32(1 << 31)
 link_dtype = np.dtype(
     [
         ("slot", np.int32),  # 1 + the table's slot for the node's position; 0: none
-        ("half_key", np.uint32),  # tells whether another position has taken the slot since
+        ("half_key", np.uint32),  # shows whether another position has taken the slot
     ]
 )
 LINK = Column(link_dtype, "table_link")
@@ -43,7 +43,7 @@ class Positions:
     """A game's positions as the operators of a table see them, with a scratch state.
 
     Args:
-      symmetric: mirror images share a key, where the game says which they are.
+      symmetric: mirror images share a key, if the game has `canonical_hash`.
 
     Attributes:
       record: (1,) of `positions_dtype`.
@@ -68,7 +68,7 @@ def _bind(link, slot, key):
 
 @compiled(inline=True)
 def _slot_of(link, entries):
-    """The slot that a node still has, or -1."""
+    """A node's slot, or -1 if it has none or another position has taken it."""
     slot = np.int64(link.slot) - 1
     if slot >= 0 and np.uint32(entries[np.uint64(slot)].key & _HALF) != link.half_key:
         return np.int64(-1)
@@ -83,10 +83,10 @@ def _slot_of(link, entries):
     trust=Parameter(1e9, 1, 1e9),
 )
 def look_up_leaf(tree, path, depth, state, embedding, parameters):
-    """Looks the leaf up: a known one begins with the table's value and visits.
+    """Looks the leaf up; an existing entry sets its value and visits.
 
     Args:
-      table, positions: records. learn: 1 to enter what is not there. trust: most visits that a known value counts for.
+      table, positions: records. learn: 1 to enter a new position. trust: upper bound of the visits taken over.
     """
     table = record_at(parameters.table, table_dtype)
     positions = record_at(parameters.positions, positions_dtype)
@@ -108,12 +108,12 @@ def look_up_leaf(tree, path, depth, state, embedding, parameters):
 
 @on_expanded(link=LINK, table=Record(table_dtype), positions=Record(positions_dtype), trust=Parameter(1e9, 1, 1e9))
 def enter_known_children(tree, node, state, parameters):
-    """Enters the children that the table knows, with its values and visits: no rollout is spent to meet them again.
+    """Gives children the values and visits of their entries, which saves their first rollouts.
 
     Args:
       table, positions, trust: as for `look_up_leaf`.
 
-    Cost: a move, a hash and a look into the table for each child.
+    Cost: a move, a hash and a table lookup for each child.
     """
     table = record_at(parameters.table, table_dtype)
     positions = record_at(parameters.positions, positions_dtype)
@@ -135,7 +135,7 @@ def enter_known_children(tree, node, state, parameters):
         slot = find(table, key)
         if slot < 0 or entries[slot].visit_count == 0:
             continue
-        # Visited children stand first: it changes places with the first that is not.
+        # Visited children come first: swap with the first unvisited one.
         place = first + np.int64(nodes[node].num_visited)
         swap_children(tree, nodes, place, at)
         if call(positions.game.to_play, (positions.scratch,)) != 0:
@@ -157,9 +157,9 @@ def _has_a_rule(values: dict[str, object]) -> None:
 
 @backup(check=_has_a_rule, link=LINK, table=Record(table_dtype), rule=None)
 def through_table(tree, path, depth, value, parameters):
-    """A backup rule whose nodes are entries of the table: transpositions and mirror images learn together.
+    """Applies a backup rule to table entries, so that transpositions and mirror images learn together.
 
-    Before the rule the nodes of the path take value and visits from their entries, after it they give them back.
+    Nodes of the path read value and visits from their entries before the rule, and write them back after it.
 
     Args:
       table: record. rule: the backup rule, without a mix.

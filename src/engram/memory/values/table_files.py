@@ -1,4 +1,4 @@
-"""Tables of values as files, and several tables made one."""
+"""Tables of values as files, and their merging."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from engram import storage as durable
+from engram import storage
 from engram.errors import InvalidFile
 from engram.memory.values.table import MAX_CAPACITY, Table, entry_dtype
 
@@ -17,35 +17,35 @@ _MAX_VISITS = 0xFFFFFFFF
 
 
 def save(path: str | Path, table: Table, about: Mapping[str, Any], **arrays: np.ndarray) -> None:
-    """Writes a table, slot by slot, so that it goes on exactly.
+    """Writes a table slot by slot, so that training resumes exactly.
 
     Args:
       path: a file, replaced at once or not at all.
-      about: plain data: the game, and how the values were learned.
-      arrays: whatever else belongs to it.
+      about: metadata: the game, and the way the values were learned.
+      arrays: further arrays.
 
     Raises:
-      InvalidFile: it cannot be written.
+      InvalidFile: the file cannot be written.
     """
     slots = table.used
-    own = {"capacity": table.capacity, "num_replaced": table.num_replaced, "entries": len(slots)}
-    durable.save(path, KIND, {**about, **own}, {"slots": slots, "entries": table.entries[slots], **arrays})
+    about = {**about, "capacity": table.capacity, "num_replaced": table.num_replaced, "entries": len(slots)}
+    storage.save(path, KIND, about, {"slots": slots, "entries": table.entries[slots], **arrays})
 
 
 def load(path: str | Path, belongs_to: Mapping[str, Any] | None = None) -> tuple[Table, dict[str, Any], dict[str, Any]]:
-    """The table that `save` wrote, what the file says of itself, and the other arrays.
+    """(table, metadata, other arrays) that `save` wrote.
 
     Args:
-      path: the file. belongs_to: what it must say; None: anything.
+      path: the file. belongs_to: metadata that must match; None: not checked.
 
     Raises:
-      InvalidFile: as `durable.load`; or it belongs to something else.
+      InvalidFile: as `storage.load`; or other metadata.
     """
-    says, arrays = durable.load(path, KIND)
-    check(path, says, belongs_to or {})
+    about, arrays = storage.load(path, KIND)
+    check(path, about, belongs_to or {})
     try:
         slots, entries = arrays.pop("slots"), arrays.pop("entries")
-        capacity = says["capacity"]
+        capacity = about["capacity"]
         if not isinstance(capacity, int) or not 1 <= capacity <= MAX_CAPACITY or entries.dtype != entry_dtype:
             raise InvalidFile(f"{path} is damaged: it holds no table")
         table = Table(capacity)
@@ -55,43 +55,42 @@ def load(path: str | Path, belongs_to: Mapping[str, Any] | None = None) -> tuple
             raise InvalidFile(f"{path} is damaged: its entries do not fit together")
         table.entries[slots] = entries
         table.header["size"] = len(slots)
-        table.header["num_replaced"] = says["num_replaced"]
+        table.header["num_replaced"] = about["num_replaced"]
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, InvalidFile):
             raise
         raise InvalidFile(f"{path} is damaged: {error}") from error
-    return table, says, arrays
+    return table, about, arrays
 
 
 def about(path: str | Path) -> dict[str, Any]:
-    """What a table's file says of itself.
+    """The metadata of a table's file.
 
     Raises:
-      InvalidFile: see `durable.about`.
+      InvalidFile: see `storage.about`.
     """
-    return durable.about(path, KIND)
+    return storage.about(path, KIND)
 
 
 def check(path: str | Path, about: Mapping[str, Any], belongs_to: Mapping[str, Any]) -> None:
-    """Refuses a file that says something else of itself.
+    """Refuses a file with other metadata.
 
     Raises:
-      InvalidFile: the sentence says what differs.
+      InvalidFile: the error names the difference.
     """
-    for what, wanted in belongs_to.items():
-        if about.get(what) != wanted:
-            raise InvalidFile(f"{path} is a table with {what} {about.get(what)}, not {wanted}")
+    for name, value in belongs_to.items():
+        if about.get(name) != value:
+            raise InvalidFile(f"{path} is a table with {name} {about.get(name)}, not {value}")
 
 
 def merge(tables: Sequence[Table], capacity: int | None = None) -> Table:
-    """What several tables know, as one: visits are summed, values averaged by visits.
+    """Merges tables: visits are summed, values averaged by visits.
 
-    The result is the same to the last bit in whatever order the tables come: equal keys are added in the
-    order of their visits and values. With too little room the least visited stay out. Tables that grew from
-    one common table count what it held once each.
+    The result does not depend on the order of the tables, bit for bit: equal keys are added in order of visits and
+    values. A smaller capacity drops the least visited entries. Visits of a common ancestor count once per table.
 
     Args:
-      tables: of one game. capacity: default the largest of theirs.
+      tables: of one game. capacity: default their largest.
     """
     entries = np.concatenate([table.entries[table.used] for table in tables])
     entries = entries[entries["visit_count"] > 0]
@@ -102,7 +101,7 @@ def merge(tables: Sequence[Table], capacity: int | None = None) -> Table:
         visits = np.add.reduceat(entries["visit_count"].astype(np.float64), starts)
         weighted = np.add.reduceat(entries["visit_count"] * entries["value"].astype(np.float64), starts)
         keys, values = entries["key"][starts], np.clip(weighted / visits, -1.0, 1.0)
-        # The most visited last: they replace, and are not replaced.
+        # The most visited last, so that they replace others.
         order = np.lexsort((keys, visits))
         merged.put(keys[order], values[order], np.minimum(visits, _MAX_VISITS)[order])
     return merged
