@@ -10,17 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import engram
-from engram.errors import InvalidParameter
+from engram.drivers.lockstep import RootNoise
+from engram.errors import InvalidFile, InvalidParameter
 from engram.memory.similar_positions import PositionMemory, remembering
-from engram.presets import Preset, rave, uct
+from engram.presets import Preset, puct, rave, uct
 from engram.rng import new_rng
+from engram.search.backup import average, monotone
 from engram.search.columns import Advice
 from engram.search.extension import Extension
 from engram.search.extensions.bias_correction import bias_correction
 from engram.search.extensions.proofs import proofs
+from engram.search.extensions.rave import AMAF, amaf, update_amaf
 from engram.search.limit import Limit
 from engram.search.operators import Column, after_backup, column_of, on_entered, on_expanded, on_leaf
-from engram.search.tree import Tree, swap_rows, zero_rows
+from engram.search.tree import Tree, nodes_of, swap_rows, zero_rows
 
 number = np.dtype([("mark", np.int64)])
 wide = np.dtype([("mark", np.int64), ("more", np.float64)])
@@ -125,6 +128,22 @@ def note_backup_again(tree, path, depth, value, moves, parameters):
     return 0
 
 
+follower = Column(np.dtype([("places", np.int64)]), "follower", follows_action=True)
+
+
+@on_expanded(follower=follower)
+def note_actions(tree, node, state, parameters):
+    parent = nodes_of(tree)[node]
+    for child in range(parent.first_child, parent.first_child + parent.num_children):
+        column_of(tree, parameters.follower, follower.dtype)[child].places = nodes_of(tree)[child].action
+    return 0
+
+
+@after_backup(amaf=AMAF)
+def read_amaf(tree, path, depth, value, moves, parameters):
+    return 0
+
+
 def test_hooks_are_called_in_the_order_of_a_simulation_and_of_the_extensions():
     first = Extension(
         on_expanded=note_expanded(), on_entered=note_entered(), on_leaf=note_leaf(), after_backup=note_backup()
@@ -196,7 +215,8 @@ def test_what_does_not_go_together_is_said_in_one_sentence():
     for preset, match in (
         (Preset(**base, extensions=[advising, Extension(name="b", advice=Advice(column))]), "a column of its own"),
         (Preset(**base, extensions=["memory"]), "an engram.Extension"),
-        (Preset(**base, extensions=[proofs()] * 9), "up to 8 extensions with after_backup"),
+        (Preset(**base, extensions=[proofs() for _ in range(9)]), "up to 8 extensions with after_backup"),
+        (Preset(**base, extensions=[advising, advising]), "given twice"),
         (Preset(**base, extensions=[Extension(embedding_size=8)]), "no evaluator"),
         (Preset(**base, extensions=[proofs()], threads=2), "the solver is written to by one thread"),
         (Preset(**base, extensions=[Extension(after_backup=note_backup())], threads=2), "note_backup"),
@@ -212,6 +232,97 @@ def test_what_does_not_go_together_is_said_in_one_sentence():
         Advice(column, math.nan)
     with pytest.raises(InvalidParameter, match="holds no advice"):
         Advice(order)
+    with pytest.raises(InvalidParameter, match=r"advice must be an Advice\(column\)"):
+        Extension(advice=column)
+    with pytest.raises(InvalidParameter, match="must be a tuple of extensions"):
+        Preset(**base, extensions=advising)
+    for dtype in (np.dtype([]), np.dtype(object)):
+        with pytest.raises(InvalidParameter, match="holds numbers"):
+            Column(dtype)
+    for array in (np.zeros(8, np.uint8)[::-1], np.frombuffer(b"\0" * 16, np.uint8)):
+        with pytest.raises(InvalidParameter, match=r"written to|must be an array"):
+            update_amaf(first_player=array)
+    with pytest.raises(InvalidParameter, match="make a column once"):
+        engram.Lockstep(game, Preset(**base, extensions=[with_a_column_for_each]), 2).run(
+            [game.initial_state()] * 2, Limit(simulations=5), [1, 2]
+        )
+
+
+def with_a_column_for_each(game):
+    column = Column(np.dtype([("places", np.int64)]))
+    return Extension(after_backup=note_backup(order=column), store=column, fork=lambda: with_a_column_for_each(game))
+
+
+# ------------------------------------------------------------------- found by an attack on the rebuilt search
+def test_a_refused_budget_leaves_the_last_numbers_in_place():
+    game = engram.game("connect_four")
+    search = engram.Search(game, uct(backup=monotone(knots=[2.0])))
+    search.run(game.initial_state(), Limit(simulations=500))
+    for _ in range(3):
+        with pytest.raises(InvalidParameter, match="budget"):
+            search.run(game.initial_state(), Limit(seconds=0.01))
+        assert search.run(game.initial_state(), Limit(simulations=500)).simulations == 500
+
+
+def test_a_path_to_replay_does_not_outlive_its_tree():
+    game = engram.game("connect_four")
+    search = engram.Search(game, uct(all_children=True))
+    state = game.initial_state()
+    for seed in range(30):
+        search.run(state, Limit(simulations=37 + seed), seed=seed)
+        if search._workspace.slots["replay"][0] >= 3:
+            break
+    assert search._workspace.slots["replay"][0] >= 3
+    search.advance(search.run(state, Limit(simulations=1), seed=None).action)
+    search.run(search.root, Limit(simulations=300), seed=None)
+    children = search.tree.children()
+    assert children["visit_count"].sum() + 1 == search.tree.nodes[0]["visit_count"]
+
+
+def test_a_replaced_rule_with_a_mix_and_a_reader_of_a_kept_column():
+    game = engram.game("connect_four")
+    plain = Preset(selection=uct().selection, extensions=(Extension(backup=average()),), backup=bias_correction())
+    assert bytes_of(trees(game, plain)) == bytes_of(trees(game, uct()))
+    # An extension that reads AMAF does not keep it: RAVE's keeper comes all the same, once.
+    reading = Extension(after_backup=read_amaf())
+    search = trees(game, Preset(selection=rave().selection, extensions=(reading,)))
+    assert [part.name for part in search.extensions] == ["the extension read_amaf", "RAVE"]
+    assert bytes_of(search) == bytes_of(trees(game, rave()))
+    assert trees(game, Preset(selection=rave().selection, extensions=(amaf,))).extensions[0].name == "RAVE"
+
+
+def test_noise_at_the_root_turns_columns_with_their_actions():
+    class Flat:
+        def evaluate(self, states):
+            return engram.Evaluation(np.zeros(len(states)), np.ones((len(states), 7)))
+
+    game = engram.game("connect_four")
+    noisy = Preset(selection=puct().selection, evaluator=Flat(), extensions=(Extension(on_expanded=note_actions()),))
+    together = engram.Lockstep(game, noisy, 1)
+    together.run([game.initial_state()], Limit(simulations=2), [5], noise=RootNoise(0.5, 3.0))
+    tree = together._workspace.trees[0]
+    actions = tree.children()["action"]
+    assert actions.tolist() != sorted(actions, reverse=True) and actions.tolist() != sorted(actions)
+    assert (tree.rows(follower)["places"][1:8] == actions).all()
+
+
+def test_a_file_that_one_of_two_memories_refuses_changes_neither(tmp_path):
+    game = engram.game("connect_four")
+
+    def two(dimension):
+        memories = tuple(remembering(capacity=300, dimension=size) for size in (64, dimension))
+        return Preset(selection=uct().selection, extensions=memories)
+
+    trees(game, two(64)).save(tmp_path / "tree")
+    other = engram.Search(game, two(32))
+    with pytest.raises(InvalidFile):
+        other.load(tmp_path / "tree")
+    assert [len(part.store) for part in other.extensions] == [0, 0]
+    spoilt = trees(game, two(64))
+    spoilt.tree.arrays()["memory.2"]["value"][:] = 1e9
+    spoilt.save(tmp_path / "tree")
+    with pytest.raises(InvalidFile, match="advice"):
+        engram.Search(game, two(64)).load(tmp_path / "tree")
 
 
 # --------------------------------------------------------------------------------- a user's file

@@ -124,7 +124,7 @@ def test_growing_weights_do_not_overflow():
         (lambda: backups.monotone(budget=-5).bind(100), "not -5"),
         (lambda: backups.softmax(budget=2.5).bind(100), "not 2.5"),
         (lambda: backups.softmax(budget=math.inf).bind(100), "not inf"),
-        (lambda: StepsOf(OfVisits(lambda n: 2.0)).table(10), "as long"),
+        (lambda: StepsOf(OfVisits(lambda n: 2.0)).table(10), "must return 40 values"),
         (lambda: backups.trace_step_mix(steps=[1.0, 5.0]), r"in \[0, 1\]"),
     ],
 )
@@ -216,7 +216,7 @@ def half(tree, path, depth, value, parameters):
     return 0
 
 
-@pytest.mark.parametrize(("rule", "word"), [(runaway, "outside"), (forgetful, "visit"), (half, "a leaf that has seen")])
+@pytest.mark.parametrize(("rule", "word"), [(runaway, "outside"), (forgetful, "visit"), (half, "a leaf with the return")])
 def test_broken_rules_are_found(rule, word):
     with pytest.raises(InvalidParameter, match=word):
         check_backup(rule())

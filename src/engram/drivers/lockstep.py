@@ -93,7 +93,7 @@ class Lockstep:
         if root is None:
             return
         state = self.game.play(root, action)
-        keeps = self.preset.reuse_tree and not self.game.is_over(state) and work.trees[tree].descend(action)
+        keeps = self.preset.reuse_tree and not self.game.is_over(state) and work.descend(tree, action)
         self._roots[tree] = state if keeps else None
         if keeps:
             self.game.write(work.root_states[tree], state)

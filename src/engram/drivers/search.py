@@ -119,7 +119,7 @@ class Search:
         self._root = self.game.play(self._root, action)
         work = self._workspace
         keeps = self.preset.reuse_tree and not self.game.is_over(self._root)
-        successes = [keeps and tree.descend(action) for tree in work.trees]
+        successes = [keeps and work.descend(number, action) for number in range(len(work.trees))]
         if not any(successes):
             self._root = None
             return

@@ -55,7 +55,7 @@ def best_child_value(nodes, node, taken, taken_before):
 @compiled
 def _add_shared(tree, index, target, step, visits, is_leaf, parameters):
     """Updates a node that other threads update too: one atomic exchange for each value."""
-    if tree.own == 0:
+    if parameters.mix == 0:
         move_value(tree, index, target, step)
         return
     move_own(tree, index, target, step)
@@ -107,7 +107,7 @@ def trace_step_mix(tree, path, depth, value, parameters):
     floor = parameters.min_step
     num_steps = parameters.steps_size
     steps = table_at(parameters.steps, num_steps)
-    has_mix = tree.own != 0
+    has_mix = parameters.mix != 0
     shared = tree.shared != 0
     target = value
     child_before = math.nan

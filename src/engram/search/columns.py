@@ -63,6 +63,8 @@ class Column:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", np.dtype(self.dtype))
+        if self.dtype.hasobject or not self.dtype.itemsize:
+            raise InvalidParameter(f"column {self.name}: a record holds numbers, not {self.dtype}")
         if self.new_nodes and self.dtype.itemsize % 8:
             raise InvalidParameter(
                 f"column {self.name}: a record takes a multiple of 8 bytes, not {self.dtype.itemsize}; add a field"

@@ -64,6 +64,7 @@ class Extension:
       persistence: saves and loads the store; None: a tree with such a store is not saved.
       threads: the most that it allows: `none`, `root` (a tree for each thread) or `tree` (all on one).
       evaluator: it works with a batch evaluator.
+      keeps: columns whose upkeep it is; their own keeper is then left out.
     """
 
     name: str = ""
@@ -83,15 +84,19 @@ class Extension:
     persistence: Persistence | None = None
     threads: str = "root"
     evaluator: bool = True
+    keeps: tuple[Column, ...] = ()
 
     def __post_init__(self) -> None:
+        if not self.name:
+            hooks = [getattr(getattr(self, kind), "definition", None) for kind in (*HOOKS, "backup")]
+            names = " and ".join(hook.name for hook in hooks if hook is not None)
+            object.__setattr__(self, "name", f"the extension {names or 'without hooks'}")
+        if self.advice is not None and not isinstance(self.advice, Advice):
+            raise InvalidParameter(f"{self.name}: advice must be an Advice(column), not {self.advice!r}")
         for kind in (*HOOKS, "backup"):
             operator = getattr(self, kind)
             if operator is not None and (not isinstance(operator, Operator) or operator.definition.kind != kind):
                 raise InvalidParameter(f"{self.name}: {kind} must be an operator of that kind, not {operator!r}")
-        if not self.name:
-            names = " and ".join(operator.definition.name for operator in self.operators.values())
-            object.__setattr__(self, "name", f"the extension {names or 'without hooks'}")
         if self.threads not in ("none", "root", "tree"):
             raise InvalidParameter(f"{self.name}: threads is 'none', 'root' or 'tree', not {self.threads!r}")
 
@@ -149,15 +154,15 @@ def assemble(game: Game, preset: Preset) -> Assembly:
       InvalidParameter: two parts conflict; the message names them.
     """
     extensions = [_extension(maker, game) for maker in preset.extensions]
-    rules = [preset.selection, preset.backup]
-    written = {column for extension in extensions for column in extension.columns}
-    for column in dict.fromkeys(column for rule in rules for column in rule.columns):
-        if column.keeper is not None and column not in written:
+    backup = _backup(preset, extensions)
+    parts: list[Operator | Extension] = [preset.selection, backup, *extensions]
+    kept = {column for extension in extensions for column in extension.keeps}
+    for column in dict.fromkeys(column for part in parts for column in part.columns):
+        if column.keeper is not None and column not in kept:
             extensions.append(column.keeper(game))
     extensions += [_extension(maker, game) for maker in preset.switched]
-    parts: tuple[Operator | Extension, ...] = (*rules, *extensions)
-    columns = dict.fromkeys(column for part in parts for column in part.columns)
-    assembly = Assembly(tuple(extensions), _backup(preset, extensions), tuple(columns))
+    columns = dict.fromkeys(column for part in (*parts, *extensions) for column in part.columns)
+    assembly = Assembly(tuple(extensions), backup, tuple(columns))
     _check(game, preset, assembly)
     return assembly
 
@@ -184,6 +189,8 @@ def _backup(preset: Preset, extensions: Sequence[Extension]) -> Operator:
 def _check(game: Game, preset: Preset, assembly: Assembly) -> None:
     """Checks all parts against the limits that each declares."""
     extensions = assembly.extensions
+    if len({id(extension) for extension in extensions}) < len(extensions):
+        raise InvalidParameter("an extension is given twice: make one for each place")
     for kind in HOOKS:
         if sum(kind in extension.operators for extension in extensions) > MAX_HOOKS:
             raise InvalidParameter(f"a search has up to {MAX_HOOKS} extensions with {kind}")
@@ -209,7 +216,8 @@ def _check_threads(game: Game, preset: Preset, assembly: Assembly) -> None:
             raise InvalidParameter(f"{extension.name} is written to by one thread: leave it or threads out")
     if preset.parallel == "root":
         return
-    parts = [part for rule in (preset.selection, assembly.backup) for part in rule.parts]
+    hooks = [hook for extension in assembly.extensions for hook in extension.operators.values()]
+    parts = [part for rule in (preset.selection, assembly.backup, *hooks) for part in rule.parts]
     faults = [
         *(extension.name for extension in assembly.extensions if extension.threads != "tree"),
         *(f"the rule {part.definition.name}" for part in parts if not part.definition.threads),

@@ -146,6 +146,8 @@ class Definition:
         if isinstance(declared, Record):
             if value is not None and not (isinstance(value, np.ndarray) and value.dtype == declared.dtype):
                 raise InvalidParameter(f"{label} must be an array of {declared.dtype}, not {value!r}")
+            if value is not None and not (value.flags.c_contiguous and value.flags.writeable):
+                raise InvalidParameter(f"{label} must be a contiguous array that may be written to")
             return value
         if isinstance(declared, np.ndarray):
             if hasattr(value, "table"):
@@ -222,6 +224,11 @@ class Operator:
                 record[key], record[key + "_parameters"] = value.address, inner.address
                 continue
             if isinstance(value, Column):
+                if value not in columns:
+                    raise InvalidParameter(
+                        f"{self.definition.name}: the tree has no column {value.name}; make a column once, outside the "
+                        "function that makes its extension"
+                    )
                 record[key] = columns.index(value)
                 continue
             if value is None:

@@ -104,9 +104,7 @@ def load(path: str | Path, work: Workspace, max_bytes: int) -> None:
     buffer[:] = arrays["root_states"]
     if game.to_play(game.read(buffer)) != int(arrays[NODES][0]["flags"] & PLAYER_1):
         raise InvalidFile(f"{path} is not sound: its root and its position have different players to move")
-    for prefix, store in _stores(work):
-        contents = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-        store.load_state_dict(about["stores"][prefix], contents, path)
+    _load_stores(path, work, about, arrays)
     count = len(arrays[NODES])
     while len(tree.nodes) < count:
         tree.grow()
@@ -148,16 +146,36 @@ def _check_fit(path: str | Path, work: Workspace, about: Mapping[str, Any], arra
         )
     if set(about["stores"]) != {prefix for prefix, _ in _stores(work)}:
         raise InvalidFile(f"{path} holds a tree with other extensions than this search has")
-    for column in tree.columns:
-        fault = column.fault(arrays[COLUMN + column.name]) if column.fault is not None else None
+    names = list(tree.arrays())[1:]  # of the columns, in their order; two columns may share a name
+    advised = {advice.column for advice in tree.advice}
+    for column, name in zip(tree.columns, names, strict=True):
+        rows = arrays[COLUMN + name]
+        fault = column.fault(rows) if column.fault is not None else None
         if fault:
             raise InvalidFile(f"{path} is not sound: {fault}")
-    for advice in tree.advice:
-        rows = arrays[COLUMN + advice.column.name]
-        if not ((np.abs(rows["value"]) <= 1.0 + 1e-6) & (rows["count"] >= 0.0) & np.isfinite(rows["count"])).all():
+        if (
+            column in advised
+            and not ((np.abs(rows["value"]) <= 1.0 + 1e-6) & (rows["count"] >= 0.0) & np.isfinite(rows["count"])).all()
+        ):
             raise InvalidFile(f"{path} is not sound: advice on a node is not in [-1, 1]")
     if count > tree.max_nodes:
         raise InvalidFile(f"{path} holds {count:,} nodes, and this search is bounded to {tree.max_nodes:,}")
+
+
+def _load_stores(path: str | Path, work: Workspace, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+    """Loads all stores, or none: a store that refuses its contents undoes the ones before it."""
+    replaced = []
+    try:
+        for prefix, store in _stores(work):
+            contents = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+            state, rows = store.state_dict()
+            before = store, state, {name: array.copy() for name, array in rows.items()}
+            store.load_state_dict(about["stores"][prefix], contents, path)
+            replaced.append(before)
+    except InvalidFile:
+        for store, state, rows in replaced:
+            store.load_state_dict(state, rows, path)
+        raise
 
 
 def _stores(work: Workspace) -> list[tuple[str, Persistence]]:

@@ -88,6 +88,8 @@ class Preset:
     text: str = "custom"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.extensions, (tuple, list)):
+            raise InvalidParameter(f"extensions must be a tuple of extensions, not {self.extensions!r}")
         object.__setattr__(self, "extensions", tuple(self.extensions))
         DECISIONS.check(self.decision)
         if self.rollout not in ("uniform", "heavy"):

@@ -22,7 +22,7 @@ from engram.rng import derive_seed, rng_dtype, seed_rng
 from engram.search import kernel
 from engram.search.evaluation import Evaluator, checked
 from engram.search.extension import Extension, assemble, fork
-from engram.search.operators import HOOKS, Bound, Operator
+from engram.search.operators import HOOKS, Operator
 from engram.search.preset import Preset
 from engram.search.program import FAILED, FINISHED, GROW, WAITS, WAITS_FOR_PRIORS, program_dtype, slot_dtype
 from engram.search.result import RootMoves
@@ -113,9 +113,15 @@ class Workspace:
     def set_root(self, number: int, state: State) -> None:
         """Empties a tree and sets its root's state."""
         self.game.write(self.root_states[number], state)
+        self._slots_of(number)["replay"] = 0  # its path is of the nodes that go
         tree = self.trees[number]
         tree.clear()
         tree.nodes[0]["flags"] = PLAYER_1 if self.game.to_play(state) else 0
+
+    def descend(self, number: int, action: int) -> bool:
+        """Makes the child by `action` the root of a tree and keeps the subtree below; False if there is none."""
+        self._slots_of(number)["replay"] = 0
+        return self.trees[number].descend(action)
 
     def new_game(self, number: int) -> None:
         """Tells a tree's extensions that another game begins, except those that several trees share."""
@@ -131,24 +137,23 @@ class Workspace:
         """
         if budget == self._bound_for:
             return
-        columns = self.trees[0].columns
-        bound: dict[Operator, Bound] = {}
-        self._bound = bound  # keeps the records alive
-
-        def address(operator: Operator) -> int:
-            if operator not in bound:
-                bound[operator] = operator.bind(budget, columns)
-            return bound[operator].address
-
-        self.program["selection_parameters"] = address(self.preset.selection)
-        for number, extensions in enumerate(self.extensions):
+        selection, columns = self.preset.selection, self.trees[0].columns
+        backups = [
+            next((extension.backup for extension in extensions if extension.backup is not None), self.preset.backup)
+            for extensions in self.extensions
+        ]
+        hooks = [{kind: _operators(extensions, kind) for kind in HOOKS} for extensions in self.extensions]
+        operators = {selection, *backups, *(one for kinds in hooks for kind in kinds.values() for one in kind)}
+        # All records are made before an address is written: an operator that fails leaves the last ones in place.
+        bound = {operator: operator.bind(budget, columns) for operator in operators}
+        self.program["selection_parameters"] = bound[selection].address
+        for number, kinds in enumerate(hooks):
             slots = self._slots_of(number)
-            backups = (extension.backup for extension in extensions if extension.backup is not None)
-            slots["backup_parameters"] = address(next(backups, self.preset.backup))
-            for kind in HOOKS:
-                for place, operator in enumerate(_operators(extensions, kind)):
-                    slots[kind + "_parameters"][:, place] = address(operator)
-        self._bound_for = budget
+            slots["backup_parameters"] = bound[backups[number]].address
+            for kind, sequence in kinds.items():
+                for place, operator in enumerate(sequence):
+                    slots[kind + "_parameters"][:, place] = bound[operator].address
+        self._bound, self._bound_for = bound, budget  # keeps the records alive
 
     def start(self, number: int, budget: int, seed: int | None, stop_early: bool = False) -> None:
         """Begins a search of `budget` simulations in a tree; without a seed the generator continues."""
@@ -211,7 +216,11 @@ class Workspace:
         noise = rng.dirichlet(np.full(len(children), concentration / len(children)))
         children["prior"] = (1.0 - share) * children["prior"] + share * noise
         # Selection takes the first unvisited child for the likeliest.
-        children[:] = children[np.argsort(-children["prior"], kind="stable")]
+        order = np.argsort(-children["prior"], kind="stable")
+        tree = self.trees[number]
+        first = int(tree.nodes[0]["first_child"])
+        for rows in (tree.nodes, *(tree.rows(column) for column in tree.columns if column.follows_action)):
+            rows[first : first + len(order)] = rows[first : first + len(order)][order]
 
     def root_value(self, number: int) -> float:
         """Value of a tree's root for the player to move there."""

@@ -139,7 +139,7 @@ def corrected(tree, node, mean, parameters):
 
 def bias_buckets(game: Game) -> Extension:
     """Keeper of the column `ERRORS`; a search adds it if its backup reads the column."""
-    return Extension("bias correction", on_entered=enter_bucket(game=game.record("local_pattern")))
+    return Extension("bias correction", on_entered=enter_bucket(game=game.record("local_pattern")), keeps=(ERRORS,))
 
 
 def bias_correction(strength: float = 0.35, exponent: float = 0.85) -> Operator:

@@ -132,5 +132,6 @@ def amaf(game: Game) -> Extension:
         "RAVE",
         after_backup=update_amaf(first_player=np.zeros(game.num_actions, np.uint8)),
         rollout_moves=True,
+        keeps=(AMAF,),
         fork=lambda: amaf(game),
     )
