@@ -82,7 +82,7 @@ def test_other_games_presets_sizes_and_damage_are_refused_and_change_nothing(tmp
     search.run(CONNECT_FOUR.initial_state(), Limit(simulations=3000))
     search.save(path)
     refused(path, "game connect_four, not of tic_tac_toe", game=TIC_TAC_TOE)
-    refused(path, r"search uct, not of uct\(exploration=0.5\)", preset="uct(exploration=0.5)")
+    refused(path, r"preset uct, not of uct\(exploration=0.5\)", preset="uct(exploration=0.5)")
     refused(path, "bounded to 500", max_nodes=500)
     with pytest.raises(InvalidFile, match="allowed"):
         search.load(path, max_bytes=1000)

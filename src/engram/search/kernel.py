@@ -121,8 +121,8 @@ def select(program, slot, tree):
     # A rule's result indexes memory, so it is checked first.
     if not is_child(nodes[index], child, shared):
         return FAILED
-    entered = child < 0
-    if entered:
+    is_new = child < 0
+    if is_new:
         child = enter(program, tree, index, child, record_at(slot.rng, rng_dtype))
         if child == 0:
             return LEAF if shared else FAILED
@@ -136,7 +136,7 @@ def select(program, slot, tree):
     if over < 0:
         return FAILED
     # Until the first visit is counted, another thread may not yet see the node's flags.
-    if entered or (shared and nodes[child].visit_count == 0):
+    if is_new or (shared and nodes[child].visit_count == 0):
         return arrive(program, slot, nodes[child], over)
     return INNER
 
