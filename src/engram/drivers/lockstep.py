@@ -66,8 +66,8 @@ class Lockstep:
       max_nodes: bound on the nodes of each tree.
       at_once: most trees in one run, ≥ 1, whose leaves are the evaluator's batch; default all.
 
-    Each tree equals, bit for bit, the tree that `Search` would grow, on two conditions: the evaluator's result for a
-    position does not depend on the rest of the batch, and each tree has its own memory (`Extension.fork` is not None).
+    Each tree equals, bit for bit, the tree that `Search` would grow, on two conditions. The evaluator's result for a
+    position does not depend on the rest of the batch. Each tree has its own memory (`Extension.fork` is not None).
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Lockstep:
         self._workspace.new_game(tree)
 
     def advance(self, tree: int, action: int) -> None:
-        """Tells a tree that a move was played: the subtree below becomes the tree; see `Search.advance`."""
+        """Follows a move: the subtree below it becomes the tree; see `Search.advance`."""
         work, root = self._workspace, self._roots[tree]
         if root is None:
             return

@@ -107,7 +107,7 @@ class Search:
             self._workspace.new_game(number)
 
     def advance(self, action: int) -> None:
-        """Tells the search that a move was played: the subtree below becomes the tree.
+        """Follows a move: the subtree below it becomes the tree.
 
         Before the first search there is no root, and nothing happens.
 
@@ -213,14 +213,14 @@ class Search:
         for number, share in enumerate(self._shares(budget)):
             tree_seed = derive_seed(seed, "tree", number) if seed is not None and number else seed
             work.start(number, share, tree_seed, early)
-        begun = time.perf_counter()
+        start = time.perf_counter()
         root, self._root = self._root, None  # after an exception the tree is not reused
-        with self._under_way(root, begun), _interrupts() as interrupted:
+        with self._under_way(root, start), _interrupts() as interrupted:
 
             def is_ended() -> bool:
                 return interrupted.is_set() or (stop is not None and stop())
 
-            stopped = self._run_until(limit.seconds, begun, is_ended, progress, every)
+            stopped = self._run_until(limit.seconds, start, is_ended, progress, every)
             if self.preset.decision == "max_robust" and limit.simulations:
                 extended = budget
                 while (
@@ -229,16 +229,16 @@ class Search:
                     extended += max(1, budget // 10)
                     for number, share in enumerate(self._shares(extended)):
                         work.extend(number, share)
-                    stopped = self._run_until(limit.seconds, begun, is_ended, progress, every)
+                    stopped = self._run_until(limit.seconds, start, is_ended, progress, every)
         self._root = root
         # Even if Ctrl-C arrived during the last slice, report it.
         if interrupted.is_set():
             stopped = "interrupted"
-        return self._result(root, time.perf_counter() - begun, stopped)
+        return self._result(root, time.perf_counter() - start, stopped)
 
     @contextmanager
-    def _under_way(self, root: State, begun: float) -> Iterator[None]:
-        self._running = (root, begun)
+    def _under_way(self, root: State, start: float) -> Iterator[None]:
+        self._running = (root, start)
         try:
             yield
         finally:
@@ -252,13 +252,13 @@ class Search:
         """
         if self._running is None:
             raise InvalidState("no search is under way")
-        root, begun = self._running
-        return self._result(root, time.perf_counter() - begun, "running")
+        root, start = self._running
+        return self._result(root, time.perf_counter() - start, "running")
 
     def _run_until(
         self,
         seconds: float | None,
-        begun: float,
+        start: float,
         is_ended: Callable[[], bool],
         progress: Callable[[int, float], None] | None,
         every: int | None,
@@ -266,7 +266,7 @@ class Search:
         work = self._workspace
         fewest = self.preset.threads  # one simulation for each thread, however long it takes
         count = fewest if every is None else min(fewest, every)
-        last_report = begun
+        last_report = start
         while True:
             before, done_before = time.perf_counter(), work.total_done()
             work.step(count)
@@ -275,19 +275,19 @@ class Search:
             due = now - last_report > 0.1 if every is None else work.total_done() // every > done_before // every
             if progress is not None and due:
                 last_report = now
-                progress(work.total_done(), now - begun)
+                progress(work.total_done(), now - start)
             if work.finished():
                 if work.is_proven(0):
                     return "proven"
                 return "simulations" if work.left() <= 0 else "decided"
             if is_ended():
                 return "interrupted"
-            if seconds is not None and now - begun >= seconds:
+            if seconds is not None and now - start >= seconds:
                 return "seconds"
             # Short slices keep Ctrl-C and the clock responsive; their length changes no result.
             # A slice may end early for want of room: only simulations done count for the pace.
             pace = (now - before) / max(done, 1)
-            left = math.inf if seconds is None else seconds - (now - begun)
+            left = math.inf if seconds is None else seconds - (now - start)
             duration = min(SLICE_S, max(left / 2, SHORTEST_SLICE_S))
             count = max(fewest, min(4 * max(done, fewest), int(duration / max(pace, 1e-9))))
             if every is not None:

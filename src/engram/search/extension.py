@@ -1,10 +1,10 @@
-"""Extensions: parts of a search beside selection and backup, and the rules for combining them.
+"""Extensions: parts of a search other than its two rules, and the checks for combining them.
 
 RAVE, proofs, transpositions, bias correction, a memory of positions, a memory of moves, a table of values: each is one
 file that declares its columns, hooks and limits. One simulation calls the hooks in this order:
 
   on_expanded     a node has just got its children
-  on_entered      a node is visited for the first time, and the game goes on
+  on_entered      a node is visited for the first time, and the game continues
   on_leaf         the leaf is about to be evaluated
   before_backup   the nodes of the path are about to change
   after_backup    they have changed; the simulation is over
@@ -48,7 +48,7 @@ class Persistence(Protocol):
 
 @dataclass(frozen=True)
 class Extension:
-    """A part of a search beside selection and backup.
+    """A part of a search other than its selection and backup rules.
 
     Args:
       name: for messages; default: the names of its operators.
@@ -210,7 +210,7 @@ def _check_threads(game: Game, preset: Preset, assembly: Assembly) -> None:
     if isinstance(game, PythonGame):
         raise InvalidParameter(f"{game.name} is a plain Python game, which runs in one thread")
     if preset.evaluator is not None:
-        raise InvalidParameter("an evaluator is asked by one thread: use num_leaves, or games in lockstep")
+        raise InvalidParameter("one thread calls an evaluator: use num_leaves, or games in lockstep")
     for extension in assembly.extensions:
         if extension.threads == "none" or (extension.store is not None and extension.fork is None):
             raise InvalidParameter(f"{extension.name} is written to by one thread: leave it or threads out")

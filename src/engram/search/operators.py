@@ -9,7 +9,7 @@ An operator is written as a plain function and a decorator that names its parame
 
 * a number: `Parameter(default, low, high)`;
 * a table: its default is an array; `table_at(parameters.steps, parameters.steps_size)` reads it. Its value may be a
-  schedule (`schedules.py`), which is tabulated when the budget is known;
+  schedule (`schedules.py`), which is tabulated for the budget;
 * another operator or none: its default is None; `parameters.mix` is its address (0: none) and
   `parameters.mix_parameters` that of its numbers, for `call`;
 * a record of the host: `Record(dtype)`; `record_at(parameters.store, dtype)` reads it, and `parameters.store_size` is
@@ -208,7 +208,7 @@ class Operator:
         """The parameters as the machine code reads them.
 
         Args:
-          budget: of simulations, for schedules; None: not known.
+          budget: of simulations, for schedules; None: none.
           columns: of the tree, in their places.
 
         Raises:
@@ -291,7 +291,7 @@ mix = _kind("mix", float64, (_TREE, int64, float64))
 on_expanded = _kind("on_expanded", int64, (_TREE, int64, int64), threads=False)
 """Decorator of `hook(tree, node, state, parameters) -> 0`: the node of this state has new children."""
 on_entered = _kind("on_entered", int64, (_TREE, _PATH, int64, int64), threads=False)
-"""Decorator of `hook(tree, path, depth, state, parameters) -> 0`: a first visit, where the game goes on."""
+"""Decorator of `hook(tree, path, depth, state, parameters) -> 0`: a first visit, before the game is over."""
 on_leaf = _kind("on_leaf", int64, (_TREE, _PATH, int64, int64, int64), threads=False)
 """Decorator of `hook(tree, path, depth, state, embedding, parameters) -> 0`: a leaf, before its evaluation."""
 before_backup = _kind("before_backup", int64, (_TREE, _PATH, int64, float64), threads=False)

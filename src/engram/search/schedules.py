@@ -1,7 +1,7 @@
 """Schedules: functions of a node's visit count n, tabulated for a budget B of simulations.
 
-A schedule is relative: it is a function of u = n/B, so the same rule means the same at any budget
-(the paper writes absolute visits, g = h - ln B). Tables reach beyond B, because a kept
+A schedule is relative: it is a function of u = n/B, so a rule means the same at any budget.
+The paper writes absolute visits, g = h - ln B. Tables reach beyond B, because a kept
 tree brings visits from earlier moves; the last value holds beyond their end.
 """
 

@@ -1,4 +1,4 @@
-"""The tree: one flat array of 32-byte nodes, and columns beside it.
+"""The tree: one flat array of 32-byte nodes, with columns of further data.
 
 Children of a node lie side by side, visited ones first in the order of their first visit (with priors, of their
 prior). A selection rule therefore reads one short run of memory. Node 0 is the root.
@@ -256,7 +256,7 @@ class Tree:
     Args:
       num_actions: of the game; a node's children never number more.
       max_nodes: bound on the nodes, ≥ 1 + num_actions.
-      columns: beside the nodes.
+      columns: of further data.
       advice: for `statistics` to blend in, in this order; its columns are among `columns`.
 
     Attributes:

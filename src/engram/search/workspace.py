@@ -124,13 +124,13 @@ class Workspace:
         return self.trees[number].descend(action)
 
     def new_game(self, number: int) -> None:
-        """Tells a tree's extensions that another game begins, except those that several trees share."""
+        """Calls `new_game` of a tree's extensions, except those that several trees share."""
         for extension in self.extensions[number]:
             if extension.new_game is not None and (len(self.trees) == 1 or extension.fork is not None):
                 extension.new_game()
 
     def prepare(self, budget: int | None) -> None:
-        """Gives the operators their numbers for a budget of simulations (None: not known).
+        """Gives the operators their numbers for a budget of simulations (None: none).
 
         Raises:
           InvalidParameter: a rule needs a budget, and there is none.
@@ -377,16 +377,16 @@ class Workspace:
             raise InvalidParameter(f"{game.name} has no heavy rollout; leave rollout='heavy' out")
         policy = "heavy_rollout" if heavy else "rollout"
         reader = self.assembly.rollout_moves
-        writes = reader is not None and self._evaluation is None
-        if reader is not None and writes and heavy and not game.address("heavy_rollout_moves"):
+        logs_moves = reader is not None and self._evaluation is None
+        if reader is not None and logs_moves and heavy and not game.address("heavy_rollout_moves"):
             raise InvalidParameter(
                 f"{reader.name} learns from the moves of rollouts, and {game.name} does not log those of heavy ones; "
                 "leave rollout='heavy' out"
             )
         # Without a compiled rollout that logs its moves, the kernel plays rollouts move by move.
-        address = game.address(policy + "_moves" if writes else policy)
+        address = game.address(policy + "_moves" if logs_moves else policy)
         program["evaluation"] = self._evaluation.address if self._evaluation else address
-        program["evaluation_writes"] = writes and address != 0
+        program["evaluation_writes"] = logs_moves and address != 0
         program["waits"] = 0 if preset.evaluator is None else self._waits()
         program["rollout_share"] = preset.leaf_value if isinstance(preset.leaf_value, float) else 0.0
         program["prior"] = self._prior.address if self._prior else game.address("prior") if preset.prior else 0

@@ -1,6 +1,6 @@
 """Proofs: game-theoretic values of nodes, propagated from the ends of games (docs/methods/proof.md).
 
-A node is proven if it ends the game, if a move there leads to a proven win of 1, or if all its legal moves are proven.
+A node is proven if it ends the game, if one of its moves is a proven win of 1, or if all its moves are proven.
 Its value is that of its best proven move, and a simulation that reaches it ends there.
 """
 
