@@ -55,7 +55,7 @@ def test_killed_while_building_nothing_saved_is_lost(tmp_path):
     time.sleep(0.3)
     os.kill(child.pid, signal.SIGKILL)
     child.wait()
-    done = files.durable.about(file, files.KIND)["games"]
+    done = files.storage.about(file, files.KIND)["games"]
     assert done >= 1
     built = build("tic_tac_toe", SEARCH, file, games=done + 2, simulations=60, seed=3)
     fresh = build("tic_tac_toe", SEARCH, tmp_path / "fresh", games=done + 2, simulations=60, seed=3)
