@@ -126,7 +126,7 @@ class SelfPlay:
         warm = self.options.temperature_moves
         if self._moves[number] >= (self.game.max_moves // 4 if warm is None else warm) or not root.visits.any():
             return root.action
-        return int(rng.choice(root.actions, p=found.visits / root.visits.sum()))
+        return int(rng.choice(root.actions, p=root.visits / root.visits.sum()))
 
     def _note(self, results: list[RootStatistics]) -> None:
         """Keeps the results of full searches for the current positions."""

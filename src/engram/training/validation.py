@@ -93,9 +93,7 @@ def why_records_cannot_teach(records: Records) -> list[str]:
     if not len(decided):
         reasons.append("no game has a result to learn values from (komi unknown or below 3, time, forfeit)")
     elif np.abs(decided.mean()) > 0.9:
-        reasons.append(
-            f"nearly every game ends alike (mean result for Black {decided.mean():+.2f}): values stay constant"
-        )
+        reasons.append(f"nearly every game ends alike (mean result for Black {decided.mean():+.2f}): constant values")
     return reasons
 
 
@@ -115,7 +113,7 @@ def why_nothing_is_learnt(validation: Validation, actions: np.ndarray) -> list[s
         )
     if validation.value_spread < 0.02:
         reasons.append(
-            f"the value is constant (spread {validation.value_spread:.3f}): are results there, and for the mover?"
+            f"the value is constant (spread {validation.value_spread:.3f}): are there results for the mover?"
         )
     if validation.value_sign < 0.45:
         reasons.append(
