@@ -286,7 +286,7 @@ class Store:
             self.index = make_index(neighbours, capacity, dimension, seed, options)
         except MemoryError:
             gibibytes = capacity * (4 * dimension + state_bytes) / 2**30
-            raise TooLarge(f"a memory of {capacity:,} entries does not fit: it takes {gibibytes:,.0f} GiB") from None
+            raise TooLarge(f"a memory of {capacity:,} entries takes {gibibytes:,.0f} GiB, more than is free") from None
         self.entries = np.zeros(capacity + 1, entry_dtype)
         self._table = np.zeros(1 << (2 * capacity - 1).bit_length(), np.int32)
         self._rows = np.zeros((2, capacity), np.int32)

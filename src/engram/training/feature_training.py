@@ -1,4 +1,4 @@
-"""Training features for a memory: a folder that grows, and a command that goes on where it was killed."""
+"""Training features for a memory, in a folder with checkpoints to resume from."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ POSITIONS = "positions.safetensors"
 
 @dataclass(frozen=True)
 class FeaturePlan:
-    """All that a training depends on; the same plan gives the same network on the same machine.
+    """The settings of a training; the same plan gives the same network on the same machine.
 
     Args:
-      sampling: how positions are drawn. positions: of them, at least, ≥ 1.
-      network: `features(…)`, a new one, all of which is learnt but its policy; or a residual network by name or file,
-        whose trunk, policy and value stay as they are under a new features head.
+      sampling: of positions. positions: lower bound of their number, ≥ 1.
+      network: `features(…)`, a new one, trained except for its policy; or a residual network by name or file,
+        whose trunk, policy and value stay fixed under a new features head.
       steps: batches, ≥ 1. batch: groups in each, ≥ 1.
       learning_rate, weight_decay, value_weight: as in `Learner`.
       validation: share of games held out, in (0, 1).
@@ -60,11 +60,11 @@ class FeaturePlan:
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureProgress(TrainingProgress):
-    """Where such a training stands.
+    """The state of such a training.
 
     Attributes:
-      games, positions: drawn. exact: whether their values are.
-      validation: the newest; None before the first.
+      games, positions: drawn. exact: whether their values are exact.
+      validation: the latest; None before the first.
     """
 
     games: int
@@ -81,15 +81,15 @@ def train_features(
     stop_at: int | None = None,
     progress: Callable[[FeatureProgress], None] | None = None,
 ) -> FeatureProgress:
-    """Draws positions, values them, and trains features on them; or goes on with a training that was stopped.
+    """Draws positions, values them, and trains features on them; or resumes a stopped training.
 
-    In the folder: `positions.safetensors`, `network.safetensors` (the network as it stands), `checkpoint.safetensors`
-    (that and the optimiser), `log.jsonl` (a line a validation), and logs for TensorBoard.
+    In the folder: `positions.safetensors`, `network.safetensors` (the current network), `checkpoint.safetensors`
+    (with the optimiser), `log.jsonl` (a line per validation), and logs for TensorBoard.
 
     Args:
-      checkpoint_s: seconds between checkpoints; at most these are lost when killed.
-      stop_at: end after so many steps of the plan, for now.
-      progress: called some times a second.
+      checkpoint_s: seconds between checkpoints; a kill loses at most these.
+      stop_at: pause after this step of the plan.
+      progress: called a few times a second.
 
     Raises:
       InvalidFile: the folder holds the training of another plan. InvalidParameter: see `FeaturePlan`, `GroupSampler`.
@@ -124,13 +124,13 @@ class _FeatureRun(TrainingRun):
     def run(
         self, checkpoint_s: float, stop_at: int | None, progress: Callable[[FeatureProgress], None] | None
     ) -> FeatureProgress:
-        """Draws the positions that are missing first."""
+        """Draws missing positions, then trains."""
         self._groups = groups = self._draw_all(checkpoint_s, progress)
         self._learnt, self._held_out = groups.split(self.plan.validation)
         if not len(self._learnt) or not len(self._held_out):
             raise InvalidParameter(f"{len(groups)} groups are too few to hold some out: ask for more positions")
         if groups.value.std(axis=1).mean() < 0.05:
-            self._warnings = ("nearly all positions of a group are worth the same: there is nothing to tell apart",)
+            self._warnings = ("nearly all positions of a group have the same value: there is nothing to learn",)
         state: FeatureProgress = super().run(checkpoint_s, stop_at, progress)
         return state
 
@@ -158,11 +158,12 @@ class _FeatureRun(TrainingRun):
         self.learnt(self.learner.learn(planes, self._groups.value[rows], side))
 
     def validate(self) -> None:
-        """Measures the network on the games that are held out."""
-        self._validation = found = self.learner.validate(self._groups, self._held_out)
-        if found.correlation < 0.1 and self.learner.done >= EARLY:
-            said = f"cosines say next to nothing of values (correlation {found.correlation:.2f})"
-            self._warnings = tuple(dict.fromkeys([*self._warnings, said]))
+        """Measures the network on the games held out."""
+        self._validation = self.learner.validate(self._groups, self._held_out)
+        correlation = self._validation.correlation
+        if correlation < 0.1 and self.learner.done >= EARLY:
+            warning = f"cosines hardly predict values (correlation {correlation:.2f})"
+            self._warnings = tuple(dict.fromkeys([*self._warnings, warning]))
 
     def standing(self) -> FeatureProgress:
         """See `TrainingRun`."""
@@ -185,18 +186,18 @@ class _FeatureRun(TrainingRun):
 
 
 def _network(text: str, game: Game) -> tuple[NetworkModule, bool]:
-    """A network with a features head, and whether that head is all that is to be learnt."""
+    """A network with a features head, and whether to train only that head."""
     if text.split("(", maxsplit=1)[0].strip() in ARCHITECTURES:
         if parse(text).name != FEATURES:
             raise InvalidParameter(f"a new network for features is features(…), not {text}; or name a trained network")
         return NetworkModule(architecture(text, game)), False
-    known = load_network(find(text))
-    fit(known.configuration, game, text)
-    kind = parse(known.configuration.network)
+    base = load_network(find(text))
+    fit(base.configuration, game, text)
+    kind = parse(base.configuration.network)
     if kind.name not in ("residual", FEATURES):
         raise InvalidParameter(f"features are built on a residual network, and {text} is a {kind.name}")
     options = {key: value for key, value in kind.options.items() if key in ("blocks", "filters", "hidden", "history")}
     net = NetworkModule(architecture(Specification(FEATURES, (), options).text, game))
-    theirs = {name: array for name, array in known.weights.items() if not name.startswith(f"{FEATURES}.")}
-    net.load_state_dict({name: torch.tensor(array) for name, array in theirs.items()}, strict=False)
+    weights = {name: array for name, array in base.weights.items() if not name.startswith(f"{FEATURES}.")}
+    net.load_state_dict({name: torch.tensor(array) for name, array in weights.items()}, strict=False)
     return net, True

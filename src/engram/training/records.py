@@ -1,8 +1,8 @@
 """Records of Go games: read from files, kept as moves, and drawn as positions to learn from.
 
-Only the moves are held, two bytes each (60 MB for 30 million positions). A position is made when it is drawn, by
-replaying its game: some microseconds, far less than a network takes to learn from it. So drawing is uniform over
-all positions of all games, and a batch is a function of the seed and its number alone.
+Memory holds only moves, two bytes each (60 MB for 30 million positions). Drawing a position replays its game, which
+takes microseconds, far less than learning from it. Draws are uniform over all positions of all games, and a batch
+depends only on the seed and its number.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MIN_KOMI = 3.0
 
 @dataclass(frozen=True)
 class RecordedGame:
-    """One game as a file has it: komi (nan: unknown), value for Black (nan: not to be learnt from), actions."""
+    """A game of a file: komi (nan: unknown), value for Black (nan: not to be learnt), actions."""
 
     komi: float
     value: float
@@ -45,11 +45,11 @@ class Records:
     """Games of one board.
 
     Attributes:
-      game: whose positions they are. starts: (K,) initial states, one a komi.
-      start: (G,) which of them. offset: (G + 1,) where each game's moves begin. actions: (moves,) uint16.
-      value: (G,) result for player 0, nan where it is not to be learnt from.
-      held_out: (G,) in [0, 1), drawn by the hash of its moves: games below a share are kept for validation.
-      left_out: games with a move that is not legal here.
+      game: the game. starts: (K,) initial states, one per komi.
+      start: (G,) index into `starts`. offset: (G + 1,) start of each game's moves in `actions`. actions: uint16.
+      value: (G,) result for player 0; nan: not to be learnt.
+      held_out: (G,) in [0, 1), from the hash of a game's moves: games below a share are kept for validation.
+      left_out: number of games with an illegal move.
     """
 
     game: Game
@@ -69,27 +69,27 @@ class Records:
         """Positions with a move to learn."""
         return int(self.offset[-1])
 
-    def part(self, wanted: np.ndarray) -> Records:
-        """The games that a mask of booleans keeps."""
+    def part(self, mask: np.ndarray) -> Records:
+        """The games of a mask of booleans."""
         lengths = np.diff(self.offset)
         return replace(
             self,
-            start=self.start[wanted],
-            offset=np.concatenate([[0], np.cumsum(lengths[wanted])]),
-            actions=self.actions[np.repeat(wanted, lengths)],
-            value=self.value[wanted],
-            held_out=self.held_out[wanted],
+            start=self.start[mask],
+            offset=np.concatenate([[0], np.cumsum(lengths[mask])]),
+            actions=self.actions[np.repeat(mask, lengths)],
+            value=self.value[mask],
+            held_out=self.held_out[mask],
         )
 
     def split(self, share: float) -> tuple[Records, Records]:
-        """(games to learn from, games held out): by game, the same whatever other games there are."""
+        """(games to learn from, games held out): by game, independent of other games."""
         return self.part(self.held_out >= share), self.part(self.held_out < share)
 
 
 @dataclass(frozen=True)
 class Positions:
-    """A batch: planes (B, C, H, W) for the player to move, the action played (or (B, num_actions) shares), the result
-    for the player to move (nan where it is not to be learnt from)."""
+    """A batch, for the player to move: planes (B, C, H, W), the action played (or (B, num_actions) shares), and the
+    result (nan: not to be learnt)."""
 
     planes: np.ndarray
     action: np.ndarray
@@ -100,7 +100,7 @@ class RecordSampler:
     """Draws positions of records.
 
     Args:
-      records: the games. history: of the network that will see them.
+      records: the games. history: of the network.
     """
 
     def __init__(self, records: Records, history: int | None):
@@ -113,41 +113,41 @@ class RecordSampler:
 
     @property
     def positions(self) -> int:
-        """How many there are to draw."""
+        """The number of positions to draw from."""
         return self.records.positions
 
     def draw(self, count: int, seed: int, number: int) -> Positions:
         """Batch `number` of a seed: positions uniform over all games' moves, each turned at random."""
         rng = np.random.default_rng((seed, number))
-        chosen = rng.integers(0, self.records.positions, count)
-        return self.at(chosen, rng.integers(0, len(self._cells), count))
+        moves = rng.integers(0, self.records.positions, count)
+        return self.at(moves, rng.integers(0, len(self._cells), count))
 
-    def at(self, chosen: np.ndarray, turns: np.ndarray | None = None) -> Positions:
-        """The positions before the moves `chosen` (numbers of all games' moves), as they are or turned."""
+    def at(self, moves: np.ndarray, turns: np.ndarray | None = None) -> Positions:
+        """The positions before these moves (indices of `records.actions`), turned if `turns` are given."""
         records = self.records
-        games = np.searchsorted(records.offset, chosen, side="right") - 1
-        turns = np.zeros(len(chosen), np.int64) if turns is None else turns
-        rows = np.stack([records.start[games], records.offset[games], chosen], axis=1)
+        games = np.searchsorted(records.offset, moves, side="right") - 1
+        turns = np.zeros(len(moves), np.int64) if turns is None else turns
+        rows = np.stack([records.start[games], records.offset[games], moves], axis=1)
         planes, sides = replayed(self._encode, self._starts, rows, records.actions)
-        action = self._actions[turns, records.actions[chosen]]
+        action = self._actions[turns, records.actions[moves]]
         return Positions(turned(planes, turns, self._cells), action, (records.value[games] * sides).astype(np.float32))
 
 
 def words_of(game: Game, states: np.ndarray) -> np.ndarray:
-    """States (K,) as compiled code copies them: (K, 8-byte words)."""
-    room = np.zeros((len(states), game.state_bytes), np.uint8)
-    room[:, : states.itemsize] = as_bytes(states)
-    return room.view(np.uint64)
+    """States (K,) in the form that compiled code copies: (K, 8-byte words)."""
+    padded = np.zeros((len(states), game.state_bytes), np.uint8)
+    padded[:, : states.itemsize] = as_bytes(states)
+    return padded.view(np.uint64)
 
 
 def replayed(
     encode: Encoder, starts: np.ndarray, rows: np.ndarray, actions: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Planes (B, C, H, W) of positions in games, and who is to move there (B,): 1 for player 0, -1 for player 1.
+    """Planes (B, C, H, W) of positions in games, and the side to move (B,): 1 for player 0, -1 for player 1.
 
     Args:
-      starts: as `words_of` gives them. actions: of all games.
-      rows: (B, 3) int64: the start, the first move, and the one behind the last.
+      starts: from `words_of`. actions: of all games.
+      rows: (B, 3) int64: index of the start, first move, and end of the moves (exclusive).
     """
     planes, sides = np.zeros((len(rows), *encode.shape), np.float32), np.zeros(len(rows))
     _replay(encode.record, encode.steps, starts, rows, actions, encode.game.new_buffer(), rows_of(planes), sides)
@@ -167,7 +167,7 @@ def _replay(games, history, starts, rows, actions, buffer, planes, sides):
 
 @compiled
 def _legal_length(games, start, actions, buffer, legal):
-    """Moves until the game is over; -1 where one is not legal."""
+    """The number of moves until the game is over; -1 if one is illegal."""
     game, state = games[0], buffer.ctypes.data
     copy_state(game, state, start.ctypes.data)
     for move in range(len(actions)):
@@ -181,55 +181,54 @@ def _legal_length(games, start, actions, buffer, legal):
 
 
 def read(game: Game, files: Iterable[str | Path]) -> Records:
-    """The games of files, those of the game's board.
+    """Reads the games of files on the game's board.
 
     Args:
-      game: Go of any size; komi is each game's own (the game's where it is unknown).
+      game: Go of any size; its komi replaces an unknown one.
       files: `.tsv` or `.tsv.xz` (board, komi, result, ranks, source, moves), `.sgf`, or folders of SGF; with `:5k`
-        after the name only games whose weaker player is known to be at least that.
+        after the name only games whose players have at least that rank.
 
-    Results teach values where komi is known and 3 or more and the game was counted or resigned.
+    Results become values if komi is 3 or more and the game ended by counting or resignation.
 
     Raises:
-      InvalidFile: a file is missing or not what its name says. InvalidParameter: not Go.
+      InvalidFile: a file is missing, or its content does not fit its name. InvalidParameter: not Go.
     """
     if "komi" not in (game.state_dtype.names or ()):
         raise InvalidParameter(f"records are of Go, not of {game.name}")
-    size = int(game.initial_state()["width"])
-    found = [one for file in files for one in _games(str(file), size)]
-    if not found:
+    state = game.initial_state()
+    size, limit = int(state["width"]), int(state["move_limit"])
+    games = [entry for file in files for entry in _games(str(file), size)]
+    if not games:
         raise InvalidParameter(f"there is no game of {game.name} in these files that fits")
-    own = float(game.initial_state()["komi"])
-    komis = [own if np.isnan(one.komi) else one.komi for one in found]
-    kinds = sorted(set(komis))
-    limit = int(game.initial_state()["move_limit"])
-    starts = np.array([go(size, komi=komi, move_limit=limit).initial_state() for komi in kinds])
-    start = np.searchsorted(kinds, komis)
-    keep, lengths = np.ones(len(found), np.bool_), np.zeros(len(found), np.int64)
+    komis = [float(state["komi"]) if np.isnan(entry.komi) else entry.komi for entry in games]
+    distinct = sorted(set(komis))
+    starts = np.array([go(size, komi=komi, move_limit=limit).initial_state() for komi in distinct])
+    start = np.searchsorted(distinct, komis)
+    lengths = np.zeros(len(games), np.int64)
     record, words = game.record(), words_of(game, starts)
     buffer, legal = game.new_buffer(), np.zeros(game.num_actions + SLACK, np.int32)
-    for number, one in enumerate(found):
-        length = _legal_length(record, words[start[number]], one.actions, buffer, legal)
-        keep[number], lengths[number] = length > 0, max(length, 0)
+    for number, entry in enumerate(games):
+        length = _legal_length(record, words[start[number]], entry.actions, buffer, legal)
+        lengths[number] = max(length, 0)
     return Records(
         game=game,
         starts=starts,
         start=start,
         offset=np.concatenate([[0], np.cumsum(lengths)]),
-        actions=np.concatenate([one.actions[:length] for one, length in zip(found, lengths, strict=True)]),
-        value=np.array([one.value for one in found]),
-        held_out=np.array([_drawn(one.actions) for one in found]),
-        left_out=int((~keep).sum()),
-    ).part(keep)
+        actions=np.concatenate([entry.actions[:length] for entry, length in zip(games, lengths, strict=True)]),
+        value=np.array([entry.value for entry in games]),
+        held_out=np.array([_hashed(entry.actions) for entry in games]),
+        left_out=int((lengths == 0).sum()),
+    ).part(lengths > 0)
 
 
-def _drawn(actions: np.ndarray) -> float:
+def _hashed(actions: np.ndarray) -> float:
     return int.from_bytes(hashlib.blake2b(actions.tobytes(), digest_size=4).digest(), "little") / _SPLIT
 
 
 def _games(text: str, size: int) -> Iterator[RecordedGame]:
-    limited = _FILTER.fullmatch(text)
-    path, least = (Path(limited[1]), strength(limited[2])) if limited else (Path(text), None)
+    match = _FILTER.fullmatch(text)
+    path, least = (Path(match[1]), strength(match[2])) if match else (Path(text), None)
     try:
         if path.is_dir():
             for file in sorted(path.rglob("*.sgf")):
@@ -245,21 +244,21 @@ def _games(text: str, size: int) -> Iterator[RecordedGame]:
 
 
 def strength(rank: str) -> int | None:
-    """A rank as a number, stronger ones higher (1k is 0, 1d is 1, a professional 10 and more); None: not known."""
-    found = _RANK.fullmatch(rank.strip())
-    if found is None:
+    """A rank as a number, stronger ones higher (1k: 0, 1d: 1, a professional: 10 or more); None: unknown."""
+    match = _RANK.fullmatch(rank.strip())
+    if match is None:
         return None
-    number = int(found[1])
-    return {"k": 1 - number, "d": number, "p": 9 + number}[found[2].lower()]
+    number = int(match[1])
+    return {"k": 1 - number, "d": number, "p": 9 + number}[match[2].lower()]
 
 
 def _fits(ranks: tuple[str, str], least: int | None) -> bool:
-    known = [strength(rank) for rank in ranks]
-    return least is None or all(rank is not None and rank >= least for rank in known)
+    strengths = [strength(rank) for rank in ranks]
+    return least is None or all(number is not None and number >= least for number in strengths)
 
 
 def value_of(komi: float, result: str) -> float:
-    """Result for Black to learn from, in [-1, 1]; nan where komi or the way it ended says nothing."""
+    """The result for Black in [-1, 1]; nan if komi or the kind of ending makes it useless."""
     if not komi >= MIN_KOMI:
         return np.nan
     if result in ("0", "Draw"):
@@ -291,13 +290,13 @@ def _actions(columns: np.ndarray, rows: np.ndarray, size: int) -> np.ndarray:
 
 
 def _from_sgf(path: Path, size: int, least: int | None) -> Iterator[RecordedGame]:
-    """A game of an SGF file; none where it is of another board, has handicap, or is not alternating from Black."""
+    """The game of an SGF file, unless it has another board, a handicap, or moves that do not alternate from Black."""
     from sgfmill import sgf
 
     try:
         tree = sgf.Sgf_game.from_bytes(path.read_bytes())
         root = tree.get_root()
-        given = {key: root.get(key) if root.has_property(key) else "" for key in ("RE", "BR", "WR")}
+        texts = {key: root.get(key) if root.has_property(key) else "" for key in ("RE", "BR", "WR")}
         komi = float(root.get("KM")) if root.has_property("KM") else np.nan
         moves = [node.get_move() for node in tree.get_main_sequence()[1:]]
     except ValueError as error:
@@ -305,8 +304,8 @@ def _from_sgf(path: Path, size: int, least: int | None) -> Iterator[RecordedGame
     moves = [(colour, point) for colour, point in moves if colour is not None]
     alternate = all(colour == "bw"[number % 2] for number, (colour, _) in enumerate(moves))
     placed = any(root.has_property(key) for key in ("AB", "AW"))
-    if tree.get_size() != size or not moves or not alternate or placed or not _fits((given["BR"], given["WR"]), least):
+    if tree.get_size() != size or not moves or not alternate or placed or not _fits((texts["BR"], texts["WR"]), least):
         return
     rows = np.array([size if point is None else size - 1 - point[0] for _, point in moves])
     columns = np.array([size if point is None else point[1] for _, point in moves])
-    yield RecordedGame(_playable(komi), value_of(komi, str(given["RE"])), _actions(columns, rows, size))
+    yield RecordedGame(_playable(komi), value_of(komi, str(texts["RE"])), _actions(columns, rows, size))

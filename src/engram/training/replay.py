@@ -1,4 +1,4 @@
-"""The window of positions that self-play learns from: bounded, drawn at random, turned by symmetries."""
+"""The replay window of self-play: bounded, sampled at random, augmented by symmetries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engram.networks.symmetry import symmetry_tables, turned
 
 
 class Examples(NamedTuple):
-    """Positions to learn from, those of one game or of many.
+    """Positions to learn from, of one or more games.
 
     Attributes:
       planes: (N, C, H, W) float16. policy: (N, num_actions) float32, shares of visits by action.
@@ -28,7 +28,7 @@ class Replay:
     """The newest positions of self-play, up to a number.
 
     Args:
-      game: whose. planes_shape: (C, H, W) that the network sees. capacity: positions kept, ≥ 1.
+      game: the game. planes_shape: (C, H, W) of the network's input. capacity: positions kept, ≥ 1.
     """
 
     def __init__(self, game: Game, planes_shape: tuple[int, int, int], capacity: int):
@@ -47,14 +47,14 @@ class Replay:
         return min(self.added, self.capacity)
 
     def add(self, examples: Examples) -> None:
-        """Adds positions; the oldest make room."""
+        """Adds positions, which replace the oldest."""
         rows = (self.added + np.arange(len(examples.value))) % self.capacity
-        for held, given in zip(self._held, examples, strict=True):
-            held[rows[-self.capacity :]] = given[-self.capacity :]
+        for held, new in zip(self._held, examples, strict=True):
+            held[rows[-self.capacity :]] = new[-self.capacity :]
         self.added += len(examples.value)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Examples:
-        """Positions drawn uniformly with replacement, in float32, each seen in a symmetry drawn uniformly."""
+        """Positions drawn uniformly with replacement, in float32, each under a random symmetry."""
         rows = rng.integers(0, len(self), batch)
         turns = rng.integers(0, len(self._cells), batch)
         planes = turned(self._held.planes[rows].astype(np.float32), turns, self._cells)
@@ -63,11 +63,11 @@ class Replay:
         return Examples(planes, policy, self._held.value[rows])
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """What is held, the oldest first, for a checkpoint."""
+        """All positions held, oldest first, for a checkpoint."""
         order = (self.added - len(self) + np.arange(len(self))) % self.capacity
         return {name: held[order] for name, held in self._held._asdict().items()}
 
     def restore(self, arrays: dict[str, np.ndarray], added: int) -> None:
-        """Takes up what `arrays` gave, when so many had been added."""
+        """Restores the state of `arrays` after `added` positions."""
         self.added = added - len(arrays["value"])
         self.add(Examples(**{name: arrays[name] for name in Examples._fields}))

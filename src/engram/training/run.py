@@ -1,4 +1,4 @@
-"""What every training of a network shares: a folder that grows, and a loop that goes on where it was killed."""
+"""The common part of network trainings: a folder with checkpoints, and a loop that resumes from them."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ CHECKPOINT = "checkpoint.safetensors"
 NETWORK = "network.safetensors"
 LOG = "log.jsonl"
 RECENT = 200
-"""Batches whose mean losses are shown."""
+"""Number of batches behind the mean losses."""
 EARLY = 1000
-"""Steps after which a sound training does better than chance."""
+"""Steps after which a sound training beats chance."""
 
 
 class Plan(Protocol):
-    """What a training depends on; the same plan gives the same network on the same machine."""
+    """The settings of a training; the same plan gives the same network on the same machine."""
 
     @property
     def steps(self) -> int:
@@ -47,11 +47,11 @@ class Plan(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingProgress:
-    """Where a training stands.
+    """The state of a training.
 
     Attributes:
       done: steps. losses: means of the last `RECENT` batches; None before the first.
-      seconds: in all. warnings: why it may not be learning.
+      seconds: in all. warnings: reasons to doubt that it learns.
     """
 
     done: int
@@ -60,25 +60,24 @@ class TrainingProgress:
     warnings: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data; numbers that there are none of are null."""
+        """Plain data, with null for nan."""
         data: dict[str, Any] = without_nan(asdict(self))
         return data
 
 
 class TrainingRun(ABC):
-    """One training in its folder, taken up where that stands.
+    """A training in its folder, resumed from the last checkpoint.
 
-    A kind of training makes its `learner`, takes up what the folder holds, and says in the methods below what a step
-    is, where it stands, and what it writes.
+    A subclass creates the `learner`, restores the folder's state, and implements the methods below.
 
     Args:
-      plan: what it depends on. folder: where it lives; made if it is not there. game: specification.
+      plan: its settings. folder: created if missing. game: specification.
 
     Attributes:
       losses: of the last batches. board: TensorBoard's writer while it runs.
 
     Raises:
-      InvalidFile: the folder cannot be made.
+      InvalidFile: the folder cannot be created.
     """
 
     learner: Learner
@@ -91,38 +90,38 @@ class TrainingRun(ABC):
         self.folder = Path(folder)
         self.game = game_of(game)
         self.losses: list[Any] = []
-        self._begun = time.monotonic()
-        self._told = 0.0
+        self._start = time.monotonic()
+        self._last_report = 0.0
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InvalidFile(f"{self.folder} cannot be made: {error}") from None
+            raise InvalidFile(f"{self.folder} cannot be created: {error}") from None
 
     @abstractmethod
     def advance(self, last: int) -> None:
-        """Learns from one batch, or from as many as are due, but never beyond step `last`."""
+        """Learns from one or more batches, but never beyond step `last`."""
 
     @abstractmethod
     def standing(self) -> Any:
-        """Where it stands: a `TrainingProgress`."""
+        """The training's state, a `TrainingProgress`."""
 
     @abstractmethod
     def write(self, state: Any) -> None:
-        """Writes a checkpoint and all that belongs to it."""
+        """Writes a checkpoint, the network and the logs."""
 
     def validate(self) -> None:  # noqa: B027 - self-play measures nothing
         """Measures the network before a checkpoint."""
 
     @property
     def seconds(self) -> float:
-        """In all, those before a resumption included."""
-        return time.monotonic() - self._begun
+        """Training time, including earlier runs."""
+        return time.monotonic() - self._start
 
     def resume(self, about: dict[str, Any]) -> None:
-        """Takes up the seconds of a checkpoint.
+        """Adds the seconds of a checkpoint, after a check of its plan.
 
         Raises:
-          InvalidFile: it is of another plan; the sentence says what is different.
+          InvalidFile: another plan; the error names the differences.
         """
         now, then = json.loads(json.dumps(asdict(self.plan))), about["plan"]
         changed = [f"{key} {then.get(key)!r} to {value!r}" for key, value in now.items() if then.get(key) != value]
@@ -130,14 +129,14 @@ class TrainingRun(ABC):
             raise InvalidFile(
                 f"{self.folder} holds a training with another plan ({'; '.join(changed)}): name another folder"
             )
-        self._begun -= float(about["seconds"])
+        self._start -= float(about["seconds"])
 
     def run(self, checkpoint_s: float, stop_at: int | None, progress: Callable[[Any], None] | None) -> Any:
-        """Goes on to the end, or to step `stop_at`; where it then stands.
+        """Trains to the end, or to step `stop_at`; returns the state then.
 
         Args:
-          checkpoint_s: seconds between checkpoints; at most these are lost when killed.
-          progress: called some times a second.
+          checkpoint_s: seconds between checkpoints; a kill loses at most these.
+          progress: called a few times a second.
         """
         from torch.utils.tensorboard import SummaryWriter
 
@@ -158,10 +157,10 @@ class TrainingRun(ABC):
         return state
 
     def tell(self, progress: Callable[[Any], None] | None, *, always: bool = False) -> Any:
-        """Calls `progress` with where it stands, some times a second; None in between."""
-        if not always and time.monotonic() - self._told < 0.25:
+        """Calls `progress` with the state and returns it, at most four times a second; None in between."""
+        if not always and time.monotonic() - self._last_report < 0.25:
             return None
-        self._told = time.monotonic()
+        self._last_report = time.monotonic()
         state = self.standing()
         if progress:
             progress(state)
@@ -172,15 +171,15 @@ class TrainingRun(ABC):
         self.losses = [*self.losses[1 - RECENT :], losses]
 
     def mean_losses(self) -> Any:
-        """Means of the last losses, nan where none is a number; None before the first."""
+        """Means of the last finite losses, or nan; None before the first."""
         if not self.losses:
             return None
-        columns = np.array([astuple(one) for one in self.losses], np.float64).T
+        columns = np.array([astuple(losses) for losses in self.losses], np.float64).T
         finite = [column[np.isfinite(column)] for column in columns]
         return type(self.losses[0])(*(float(numbers.mean()) if len(numbers) else math.nan for numbers in finite))
 
     def log(self, line: dict[str, Any]) -> None:
-        """Adds a line to the log, on the disk when this returns."""
+        """Appends a line to the log, and syncs it to the disk."""
         with open(self.folder / LOG, "a", encoding="utf-8") as log:
             log.write(json.dumps(without_nan(line)) + "\n")
             log.flush()
@@ -188,10 +187,10 @@ class TrainingRun(ABC):
 
 
 def check_rates(validation: float, learning_rate: float, weight_decay: float, value_weight: float) -> None:
-    """Refuses numbers that nothing can be learnt with.
+    """Checks settings of the optimiser and the validation.
 
     Raises:
-      InvalidParameter: a share held out that is not in (0, 1), or a rate or weight below its least.
+      InvalidParameter: a share held out that is not in (0, 1), or a rate or weight that is too low.
     """
     if not 0.0 < validation < 1.0:
         raise InvalidParameter(f"the share held out is between 0 and 1, not {validation}")
@@ -200,10 +199,10 @@ def check_rates(validation: float, learning_rate: float, weight_decay: float, va
 
 
 def starting_network(text: str, game: Game) -> NetworkModule:
-    """A network to train: a new one as `architecture` reads it, or a known one by name or file, to go on from.
+    """A network to train: a new one by `architecture`, or a trained one by name or file.
 
     Raises:
-      InvalidSpecification, InvalidParameter, InvalidFile: there is none, or it is another game's.
+      InvalidSpecification, InvalidParameter, InvalidFile: there is none, or it is of another game.
     """
     if text not in shipped() and not Path(text).expanduser().exists():
         return NetworkModule(architecture(text, game))
@@ -213,7 +212,7 @@ def starting_network(text: str, game: Game) -> NetworkModule:
 
 
 def without_nan(data: Any) -> Any:
-    """Plain data with null for numbers that are not finite."""
+    """Plain data with None for numbers that are not finite."""
     if isinstance(data, dict):
         return {key: without_nan(value) for key, value in data.items()}
     return None if isinstance(data, float) and not math.isfinite(data) else data

@@ -1,4 +1,4 @@
-"""Games of a network against itself, side by side, as positions with what the search and the result say of them.
+"""Simultaneous games of a network against itself, as positions with targets from the search and the result.
 
 Source: Silver et al., "Mastering the game of Go without human knowledge", 2017; playout caps: Wu, "Accelerating
 self-play learning in Go", 2019.
@@ -27,18 +27,18 @@ RECENT = 400
 
 @dataclass(frozen=True)
 class SelfPlayOptions:
-    """How games of self-play are played.
+    """The settings of self-play games.
 
     Attributes:
-      num_games: side by side, ≥ 1: the network's batch.
+      num_games: simultaneous games, ≥ 1: the network's batch.
       simulations: of a full search, whose visits are learnt; with noise at the root.
-      fast_simulations: of the other searches, which only move on; without noise.
+      fast_simulations: of the other searches, which only choose moves; without noise.
       full_share: share of rounds with a full search, in (0, 1].
       exploration: c of PUCT.
       noise_share, noise_concentration: see `RootNoise`.
-      temperature_moves: moves of a game drawn in proportion to visits, the later ones by most visits; None: a quarter
-        of the longest game.
-      root_value_share: how much of the value learnt is the search's own, the rest being the result, in [0, 1].
+      temperature_moves: number of first moves drawn in proportion to visits, before moves by most visits; None: a
+        quarter of the longest game.
+      root_value_share: share of the search's value in the value target, the rest being the result, in [0, 1].
     """
 
     num_games: int = 64
@@ -64,14 +64,14 @@ class SelfPlayOptions:
 
 
 class SelfPlay:
-    """Games under way.
+    """Ongoing games.
 
     Args:
-      game: compiled, with `encode`. evaluator: answers positions; it may be changed between rounds (`use`).
-      history: of the network that will learn, as in its configuration.
+      game: compiled, with `encode`. evaluator: of positions; `use` replaces it between rounds.
+      history: of the network in training, as in its configuration.
       options: see there. seed: of every random number.
 
-    The course of the games follows from the seed and the evaluators alone.
+    The games depend only on the seed and the evaluators.
     """
 
     def __init__(self, game: Game, evaluator: Evaluator, history: int | None, options: SelfPlayOptions, seed: int):
@@ -79,9 +79,9 @@ class SelfPlay:
         self.options = options
         self.rounds = 0
         self.finished = 0
-        self.outcomes = np.zeros(3, np.int64)  # games that player 1 won, drawn ones, games that player 0 won
+        self.outcomes = np.zeros(3, np.int64)  # wins of player 1, draws, wins of player 0
         self.lengths = 0
-        # The newest games' ends, and what searches thought of them: to see whether anything can be learnt.
+        # Final positions of the newest games, and (mean search value, result) of each, for `why_not_learning`.
         self._ends = np.zeros(RECENT, np.uint64)
         self._agreement = np.zeros((RECENT, 2))
         self._seed = seed
@@ -94,25 +94,25 @@ class SelfPlay:
         self.use(evaluator)
 
     def use(self, evaluator: Evaluator) -> None:
-        """Plays on with another evaluator."""
+        """Replaces the evaluator."""
         preset = puct(exploration=self.options.exploration, evaluator=evaluator, reuse_tree=False)
         self._search = Lockstep(self.game, preset, self.options.num_games)
 
     def play_round(self) -> Examples:
-        """One move in every game; the positions of the games that ended with it."""
+        """Plays one move in every game; returns the positions of games that ended with it."""
         options, count = self.options, self.options.num_games
-        chosen = np.random.default_rng(derive_seed(self._seed, "round", self.rounds))
-        full = chosen.random() < options.full_share
+        rng = np.random.default_rng(derive_seed(self._seed, "round", self.rounds))
+        full = rng.random() < options.full_share
         seeds = [derive_seed(self._seed, self.rounds, number) for number in range(count)]
         for number in range(count):
             self._search.clear(number)
         limit = Limit(simulations=options.simulations if full else options.fast_simulations)
-        found = self._search.run(list(self._states), limit, seeds, noise=self._noise if full else None)
+        results = self._search.run(list(self._states), limit, seeds, noise=self._noise if full else None)
         if full:
-            self._note(found)
+            self._note(results)
         ended = []
-        for number, statistics in enumerate(found):
-            action = self._choose(number, statistics, chosen)
+        for number, statistics in enumerate(results):
+            action = self._choose(number, statistics, rng)
             after = self.game.play(self._states[number], action)
             self._moves[number] += 1
             if self.game.is_over(after):
@@ -122,16 +122,16 @@ class SelfPlay:
         self.rounds += 1
         return self._examples(ended)
 
-    def _choose(self, number: int, found: RootStatistics, rng: np.random.Generator) -> int:
+    def _choose(self, number: int, root: RootStatistics, rng: np.random.Generator) -> int:
         warm = self.options.temperature_moves
-        if self._moves[number] >= (self.game.max_moves // 4 if warm is None else warm) or not found.visits.any():
-            return found.action
-        return int(rng.choice(found.actions, p=found.visits / found.visits.sum()))
+        if self._moves[number] >= (self.game.max_moves // 4 if warm is None else warm) or not root.visits.any():
+            return root.action
+        return int(rng.choice(root.actions, p=root.visits / root.visits.sum()))
 
-    def _note(self, found: list[RootStatistics]) -> None:
-        """Keeps what full searches said of the positions as they stand."""
-        planes = self._encode(self._states)  # as the board lies: symmetries are for the drawing
-        for number, statistics in enumerate(found):
+    def _note(self, results: list[RootStatistics]) -> None:
+        """Keeps the results of full searches for the current positions."""
+        planes = self._encode(self._states)  # not turned: `Replay.draw` applies symmetries
+        for number, statistics in enumerate(results):
             policy = np.zeros(self.game.num_actions, np.float32)
             total = int(statistics.visits.sum())
             policy[statistics.actions] = statistics.visits / total if total else 1.0 / len(statistics.actions)
@@ -139,22 +139,22 @@ class SelfPlay:
             self._pending[number].append((planes[number].astype(np.float16), policy, statistics.root_value, mover))
 
     def _end(self, number: int, outcome: float, end: int) -> list[tuple[np.ndarray, np.ndarray, float]]:
-        """A game's positions, now that its result is known."""
+        """Ends a game; returns its positions with the result."""
         share = self.options.root_value_share
-        made = [
+        examples = [
             (planes, policy, share * value + (1.0 - share) * (outcome if mover == 0 else -outcome))
             for planes, policy, value, mover in self._pending[number]
         ]
-        thought = [value if mover == 0 else -value for _, _, value, mover in self._pending[number]]
+        values = [value if mover == 0 else -value for _, _, value, mover in self._pending[number]]
         slot = self.finished % RECENT
         self._ends[slot] = np.uint64(end)
-        self._agreement[slot] = float(np.mean(thought)) if thought else 0.0, outcome
+        self._agreement[slot] = float(np.mean(values)) if values else 0.0, outcome
         self.outcomes[int(np.sign(outcome)) + 1] += 1
         self.lengths += int(self._moves[number])
         self.finished += 1
         self._pending[number] = []
         self._moves[number] = 0
-        return made
+        return examples
 
     def _examples(self, ended: list[tuple[np.ndarray, np.ndarray, float]]) -> Examples:
         if not ended:
@@ -167,29 +167,29 @@ class SelfPlay:
         return Examples(np.stack(planes), np.stack(policy), np.array(value, np.float32))
 
     def why_not_learning(self) -> list[str]:
-        """Sentences about the newest games that say why a network may not learn from them; none where all is well."""
+        """Reasons, from the newest games, why a network may not learn from them."""
         held = min(self.finished, RECENT)
         if held < RECENT // 4:
             return []
-        said = []
+        reasons = []
         distinct = len(np.unique(self._ends[:held]))
         if distinct < held // 20:
-            said.append(
-                f"the same games again and again: {distinct} different ends in {held} games; more temperature_moves, "
-                "noise or exploration would tell them apart"
+            reasons.append(
+                f"the same games again and again: {distinct} different ends in {held} games; raise temperature_moves, "
+                "noise or exploration"
             )
-        thought, result = self._agreement[:held].T
+        value, result = self._agreement[:held].T
         if np.abs(result.mean()) > 0.98:
-            said.append(f"nearly every game ends alike (mean result {result.mean():+.2f}): values stay constant")
-        elif thought.std() > 0.05 and np.corrcoef(thought, result)[0, 1] < -0.2:
-            said.append("searches expect the opposite of what comes: the value has the wrong sign")
-        elif thought.std() < 0.002:
-            said.append("every position looks the same to the network: its value is constant")
-        return said
+            reasons.append(f"nearly every game ends alike (mean result {result.mean():+.2f}): values stay constant")
+        elif value.std() > 0.05 and np.corrcoef(value, result)[0, 1] < -0.2:
+            reasons.append("searches expect the opposite of the results: the value has the wrong sign")
+        elif value.std() < 0.002:
+            reasons.append("the network gives every position the same value")
+        return reasons
 
     def checkpoint(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything that the games under way are, as plain data and arrays; `restore` takes it up."""
-        flat = [(number, *one) for number, game in enumerate(self._pending) for one in game]
+        """The complete state of the games, as plain data and arrays for `restore`."""
+        flat = [(number, *example) for number, game in enumerate(self._pending) for example in game]
         numbers, planes, policy, value, mover = zip(*flat, strict=True) if flat else ((), (), (), (), ())
         about = {"rounds": self.rounds, "finished": self.finished, "lengths": self.lengths}
         return about, {
@@ -206,7 +206,7 @@ class SelfPlay:
         }
 
     def restore(self, about: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Goes on from a checkpoint of the same game and options."""
+        """Resumes from a checkpoint of the same game and options."""
         self.rounds, self.finished, self.lengths = about["rounds"], about["finished"], about["lengths"]
         self._states = arrays["states"].astype(self.game.state_dtype)
         self._moves, self.outcomes = arrays["moves"].copy(), arrays["outcomes"].copy()

@@ -1,7 +1,7 @@
-"""Training by self-play: a folder that grows, and a command that goes on where it was killed.
+"""Training by self-play, in a folder with checkpoints to resume from.
 
-Rounds of self-play fill a window of positions; as many batches are learnt from it as the positions are worth; now
-and then the network that plays is replaced by the one that has learnt, if a match allows it.
+Rounds of self-play fill a window of positions, and the number of batches follows the number of positions. At
+intervals the trained network replaces the one that plays, after a match if the plan has a gate.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ CACHE = 1 << 17
 
 @dataclass(frozen=True)
 class SelfPlayPlan:
-    """All that a training depends on; the same plan gives the same network on the same machine.
+    """The settings of a training; the same plan gives the same network on the same machine.
 
     Attributes:
-      game, network: specifications; or a known network by name or file, to go on from.
+      game, network: specifications; or a trained network by name or file, to start from.
       steps: batches, ≥ 1. batch: positions in each, ≥ 1.
-      reuse: how often a position is learnt from on average, > 0.
-      window: newest positions learnt from. first: positions before learning begins.
-      refresh: steps after which the network that has learnt plays.
-      gate_pairs: most pairs of games in which it must first not show itself weaker; 0: it need not.
-      gate_simulations: a move in those.
+      reuse: average number of draws of a position, > 0.
+      window: newest positions to draw from. first: positions before learning begins.
+      refresh: steps between replacements of the playing network.
+      gate_pairs: upper bound of the pairs of games in the gate, which refuses weaker networks; 0: no gate.
+      gate_simulations: per move of the gate.
       learning_rate, weight_decay, value_weight: as in `Learner`.
       seed: of weights, games and batches.
       options: of the games.
@@ -80,18 +80,18 @@ class SelfPlayPlan:
 
     @property
     def gate(self) -> Sprt:
-        """The test that a new network must not fail."""
+        """The test of the gate."""
         return Sprt(elo0=-20.0, elo1=20.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SelfPlayProgress(TrainingProgress):
-    """Where such a training stands.
+    """The state of such a training.
 
     Attributes:
-      positions: learnt from so far. games: finished. mean_moves: of a game.
+      positions: played so far. games: finished. mean_moves: of a game.
       first_wins, draws, second_wins: shares of the games.
-      networks: that have played. refused: candidates that the gate held back.
+      networks: number that have played. refused: number of candidates that the gate refused.
     """
 
     positions: int
@@ -112,15 +112,15 @@ def train_self_play(
     stop_at: int | None = None,
     progress: Callable[[SelfPlayProgress], None] | None = None,
 ) -> SelfPlayProgress:
-    """Trains a network by games against itself, or goes on with a training that was stopped.
+    """Trains a network by games against itself, or resumes a stopped training.
 
-    In the folder: `network.safetensors` (the network that plays), `checkpoint-N/` (everything, the newest whole one
-    counts), `log.jsonl` (a line a checkpoint), and logs for TensorBoard.
+    In the folder: `network.safetensors` (the trained network), `checkpoint-N/` (the complete state; the highest N
+    counts), `log.jsonl` (a line per checkpoint), and logs for TensorBoard.
 
     Args:
-      checkpoint_s: seconds between checkpoints; at most these are lost when killed.
-      stop_at: end after so many steps of the plan, for now.
-      progress: called some times a second.
+      checkpoint_s: seconds between checkpoints; a kill loses at most these.
+      stop_at: pause after this step of the plan.
+      progress: called a few times a second.
 
     Raises:
       InvalidFile: the folder holds the training of another plan. InvalidParameter: see `SelfPlayPlan`, `network`.
@@ -144,10 +144,10 @@ class _SelfPlayRun(TrainingRun):
         self._games = SelfPlay(self.game, self._evaluator(self._playing), shape.history, plan.options, plan.seed)
         self._counts = {"networks": 1, "refused": 0}
         self._number = 0
-        self._take_up()
+        self._restore()
 
     def advance(self, last: int) -> None:
-        """A move in every game, and the batches that the positions so far are worth."""
+        """Plays a move in every game, and learns the batches that are due."""
         plan, learner = self.plan, self.learner
         self._replay.add(self._games.play_round())
         if self._replay.added < plan.first:
@@ -160,7 +160,7 @@ class _SelfPlayRun(TrainingRun):
                 self._refresh()
 
     def _refresh(self) -> None:
-        """Lets the network that has learnt play, unless a match says that it is weaker."""
+        """Lets the trained network play, unless it loses the match of the gate."""
         plan = self.plan
         candidate = self._snapshot()
         if plan.gate_pairs:
@@ -168,11 +168,11 @@ class _SelfPlayRun(TrainingRun):
                 puct(exploration=plan.options.exploration, evaluator=self._evaluator(net), reuse_tree=False)
                 for net in (candidate, self._playing)
             ]
-            found = match(
+            result = match(
                 self.game, *sides, simulations=plan.gate_simulations, games=2 * plan.gate_pairs, sprt=plan.gate,
                 seed=derive_seed(plan.seed, "gate", self.learner.done), workers=1,
             )  # fmt: skip
-            if found.score < 0.5:
+            if result.score < 0.5:
                 self._counts["refused"] += 1
                 return
         self._playing = candidate
@@ -204,8 +204,8 @@ class _SelfPlayRun(TrainingRun):
             warnings=tuple(games.why_not_learning()),
         )
 
-    def _take_up(self) -> None:
-        """Takes up the newest whole checkpoint of the folder."""
+    def _restore(self) -> None:
+        """Resumes from the newest complete checkpoint."""
         numbers = [
             int(path.name.removeprefix(_CHECKPOINT))
             for path in self.folder.glob(f"{_CHECKPOINT}*")
@@ -213,20 +213,20 @@ class _SelfPlayRun(TrainingRun):
         ]
         if not numbers:
             return
-        place = self.folder / f"{_CHECKPOINT}{max(numbers)}"
-        about, arrays = storage.load(place / _GAMES, _GAMES)
+        checkpoint = self.folder / f"{_CHECKPOINT}{max(numbers)}"
+        about, arrays = storage.load(checkpoint / _GAMES, _GAMES)
         self.resume(about)
-        self.learner.load(place / "learner")
-        self._playing = NetworkModule.of(load_network(place / "playing"))
+        self.learner.load(checkpoint / "learner")
+        self._playing = NetworkModule.of(load_network(checkpoint / "playing"))
         self._replay.restore({name[7:]: array for name, array in arrays.items() if name.startswith("replay_")},
                              about["added"])  # fmt: skip
         self._games.use(self._evaluator(self._playing))
         self._games.restore(about["games"], arrays)
         self._counts, self._number = about["counts"], max(numbers)
-        self.losses = [Losses(**one) for one in about["losses"]]
+        self.losses = [Losses(**losses) for losses in about["losses"]]
 
     def write(self, state: SelfPlayProgress) -> None:
-        """Writes everything beside the last checkpoint, then lets it take that one's place."""
+        """Writes a new checkpoint, then removes the previous one."""
         games, arrays = self._games.checkpoint()
         about = {
             "plan": asdict(self.plan),
@@ -234,7 +234,7 @@ class _SelfPlayRun(TrainingRun):
             "games": games,
             "counts": self._counts,
             "seconds": state.seconds,
-            "losses": [asdict(one) for one in self.losses],
+            "losses": [asdict(losses) for losses in self.losses],
         }
         part = self.folder / "checkpoint.part"
         shutil.rmtree(part, ignore_errors=True)

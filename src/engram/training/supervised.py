@@ -1,4 +1,4 @@
-"""Training on positions that stand still: from records of games, and what `distil` builds on."""
+"""Supervised training on fixed positions: from records of games, and the base of `distil`."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from engram.training.validation import (
 
 @dataclass(frozen=True, kw_only=True)
 class SupervisedPlan:
-    """What every such training depends on; the same plan gives the same network on the same machine.
+    """Settings of every supervised training; the same plan gives the same network on the same machine.
 
     Args:
-      game: specification. network: likewise; or a known network by name or file, to go on from.
+      game: specification. network: specification; or a trained network by name or file, to start from.
       steps: batches, ≥ 1. batch: positions in each, ≥ 1.
       learning_rate, weight_decay, value_weight: as in `Learner`.
       validation: share held out, in (0, 1).
@@ -62,7 +62,7 @@ class SupervisedPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class SupervisedProgress(TrainingProgress):
-    """Where such a training stands: `losses` are zero before the first; and the newest validation."""
+    """The state of such a training, with the latest validation; `losses` are zero before the first batch."""
 
     validation: Validation | None
 
@@ -75,10 +75,10 @@ class Teacher(Protocol):
 
 
 class SupervisedRun(TrainingRun):
-    """A training on positions that stand still.
+    """A training on fixed positions.
 
-    In the folder: `network.safetensors` (the network as it stands), `checkpoint.safetensors` (that and the
-    optimiser), `log.jsonl` (a line a validation), and logs for TensorBoard.
+    In the folder: `network.safetensors` (the current network), `checkpoint.safetensors` (with the optimiser),
+    `log.jsonl` (a line per validation), and logs for TensorBoard.
 
     Raises:
       InvalidFile: the folder holds the training of another plan. Others: see `starting_network`.
@@ -95,11 +95,11 @@ class SupervisedRun(TrainingRun):
             self.resume(self.learner.load(self.folder / CHECKPOINT))
 
     def teach(self, teacher: Teacher, held_out: HeldOut, actions: np.ndarray, warnings: list[str]) -> SupervisedRun:
-        """Gives it what it learns from.
+        """Sets the positions to learn from.
 
         Args:
-          held_out: what it is measured on. actions: (N,) all that it has to learn.
-          warnings: why these positions may teach nothing.
+          held_out: for validation. actions: (N,) all actions to learn.
+          warnings: reasons to doubt these positions.
         """
         self._teacher, self._held_out, self._actions = teacher, held_out, actions
         self._doubts = self._warnings = tuple(warnings)
@@ -111,7 +111,7 @@ class SupervisedRun(TrainingRun):
         self.learnt(self.learner.step(batch.planes, batch.action, batch.value))
 
     def validate(self) -> None:
-        """Measures the network on what is held out."""
+        """Measures the network on the positions held out."""
         self._validation = validate(self.learner.net, self._held_out)
         if self.learner.done >= min(self.plan.steps, EARLY):
             self._warnings = (*self._doubts, *why_nothing_is_learnt(self._validation, self._actions))
@@ -147,10 +147,10 @@ class SupervisedRun(TrainingRun):
 
 @dataclass(frozen=True, kw_only=True)
 class Plan(SupervisedPlan):
-    """All that a training on records depends on.
+    """The settings of a training on records.
 
     Args:
-      data: files, as `records.read` takes them; validation uses games of the first.
+      data: files for `records.read`; validation uses games of the first.
       validation: share of games held out.
     """
 
@@ -170,12 +170,12 @@ def train_records(
     stop_at: int | None = None,
     progress: Callable[[SupervisedProgress], None] | None = None,
 ) -> SupervisedProgress:
-    """Trains a network on records, or goes on with a training that was stopped; see `SupervisedRun` for the folder.
+    """Trains a network on records, or resumes a stopped training; see `SupervisedRun` for the folder.
 
     Args:
-      checkpoint_s: seconds between checkpoints, each with a validation; at most these are lost when killed.
-      stop_at: end after so many steps of the plan, for now.
-      progress: called some times a second.
+      checkpoint_s: seconds between checkpoints, each with a validation; a kill loses at most these.
+      stop_at: pause after this step of the plan.
+      progress: called a few times a second.
 
     Raises:
       InvalidFile: the folder holds the training of another plan. InvalidParameter: see `Plan`, `read`.

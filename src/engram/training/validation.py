@@ -1,4 +1,4 @@
-"""How well a network knows positions that it never learnt from, and why a training does not learn."""
+"""Validation of a network on held-out positions, and reasons why a training does not learn."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ class Validation:
     """Figures over held-out positions.
 
     Attributes:
-      positions: how many.
-      policy_loss: cross-entropy, nats. accuracy: share where the likeliest move was the one played, or the best.
+      positions: their number.
+      policy_loss: cross-entropy, nats. accuracy: share with the played (or best) move as the likeliest.
       value_loss: squared error over positions with a result; nan without. value_sign: share of positions of
-        decided games (|result| ≥ 0.5) where the value's sign is the result's. value_spread: standard deviation of the
-        values.
+        decided games (|result| ≥ 0.5) with the result's sign. value_spread: standard deviation of the values.
     """
 
     positions: int
@@ -36,86 +35,88 @@ class Validation:
 
 
 class HeldOut(Protocol):
-    """Positions that a network never learnt from."""
+    """Positions excluded from training."""
 
     @property
     def positions(self) -> int:
-        """How many."""
+        """Their number."""
 
-    def at(self, chosen: np.ndarray) -> Positions:
-        """Those of these numbers, as they are."""
+    def at(self, rows: np.ndarray, /) -> Positions:
+        """The positions of these rows, not turned."""
 
 
 def validate(net: NetworkModule, held_out: HeldOut, limit: int | None = 20_000, batch: int = 512) -> Validation:
-    """Asks a network about positions as they are, not turned.
+    """Measures a network on held-out positions, without turning them.
 
     Args:
-      limit: positions at most, spread evenly over all; None: every one.
+      limit: upper bound of the positions, spread evenly over all; None: all.
     """
     total = held_out.positions
-    chosen = np.arange(total) if limit is None or total <= limit else np.arange(limit) * total // limit
+    rows = np.arange(total) if limit is None or total <= limit else np.arange(limit) * total // limit
     device = next(net.parameters()).device
     was_training = net.training
     net.eval()
-    logs, hits, values, wanted = [], [], [], []
+    losses, hits, outputs, results = [], [], [], []
     with torch.inference_mode():
-        for first in range(0, len(chosen), batch):
-            found = held_out.at(chosen[first : first + batch])
-            planes = torch.from_numpy(found.planes).to(device, memory_format=torch.channels_last)
+        for first in range(0, len(rows), batch):
+            positions = held_out.at(rows[first : first + batch])
+            planes = torch.from_numpy(positions.planes).to(device, memory_format=torch.channels_last)
             logits, value, _ = net(planes)
-            action = torch.from_numpy(found.action).to(device)
-            logs.append(torch.nn.functional.cross_entropy(logits.float(), action, reduction="none").cpu().numpy())
+            action = torch.from_numpy(positions.action).to(device)
+            losses.append(torch.nn.functional.cross_entropy(logits.float(), action, reduction="none").cpu().numpy())
             hits.append((logits.argmax(1) == (action if action.ndim == 1 else action.argmax(1))).cpu().numpy())
             if value is not None:
-                values.append(value.float().cpu().numpy())
-                wanted.append(found.value)
+                outputs.append(value.float().cpu().numpy())
+                results.append(positions.value)
     net.train(was_training)
-    figures = (len(chosen), float(np.concatenate(logs).mean()), float(np.concatenate(hits).mean()))
-    if not values:
+    figures = (len(rows), float(np.concatenate(losses).mean()), float(np.concatenate(hits).mean()))
+    if not outputs:
         return Validation(*figures)
-    given, result = np.concatenate(values), np.concatenate(wanted)
-    known, decided = np.isfinite(result), np.abs(np.nan_to_num(result)) >= DECIDED
+    output, result = np.concatenate(outputs), np.concatenate(results)
+    finite, decided = np.isfinite(result), np.abs(np.nan_to_num(result)) >= DECIDED
     return Validation(
         *figures,
-        value_loss=float(((given - result)[known] ** 2).mean()) if known.any() else math.nan,
-        value_sign=float((given * result > 0)[decided].mean()) if decided.any() else math.nan,
-        value_spread=float(given.std()),
+        value_loss=float(((output - result)[finite] ** 2).mean()) if finite.any() else math.nan,
+        value_sign=float((output * result > 0)[decided].mean()) if decided.any() else math.nan,
+        value_spread=float(output.std()),
     )
 
 
 def why_records_cannot_teach(records: Records) -> list[str]:
-    """Sentences about games that hold too little; none where all is well."""
-    said = []
+    """Reasons why records may be useless."""
+    reasons = []
     ends = np.minimum(records.offset[:-1] + 12, records.offset[1:])
     openings = {records.actions[first:end].tobytes() for first, end in zip(records.offset, ends, strict=False)}
     if len(openings) < max(2, len(records) // 50):
-        said.append(f"all games are alike: {len(records)} games have only {len(openings)} different first 12 moves")
+        reasons.append(f"all games are alike: {len(records)} games have only {len(openings)} different first 12 moves")
     decided = records.value[np.isfinite(records.value)]
     if not len(decided):
-        said.append("no game has a result to learn values from (komi unknown or below 3, time, forfeit)")
+        reasons.append("no game has a result to learn values from (komi unknown or below 3, time, forfeit)")
     elif np.abs(decided.mean()) > 0.9:
-        said.append(f"nearly every game ends alike (mean result for Black {decided.mean():+.2f}): values stay constant")
-    return said
+        reasons.append(f"nearly every game ends alike (mean result for Black {decided.mean():+.2f}): constant values")
+    return reasons
 
 
-def why_nothing_is_learnt(found: Validation, actions: np.ndarray) -> list[str]:
-    """Sentences about a network after its first thousands of positions; none where all is well.
+def why_nothing_is_learnt(validation: Validation, actions: np.ndarray) -> list[str]:
+    """Reasons, after the first thousands of positions, why a network may not learn.
 
     Args:
-      actions: (N,) that it had to learn.
+      actions: (N,) all actions to learn.
     """
-    said = []
+    reasons = []
     _, counts = np.unique(actions, return_counts=True)
     common = float(counts.max() / counts.sum())
-    if found.accuracy < 1.5 * common:
-        said.append(
-            f"the policy is at chance: right in {found.accuracy:.1%}, and always the commonest move would be in "
-            f"{common:.1%}; do planes and moves belong together, is the learning rate too high?"
+    if validation.accuracy < 1.5 * common:
+        reasons.append(
+            f"the policy is at chance: right in {validation.accuracy:.1%}, the commonest move in {common:.1%}; "
+            "do planes and moves belong together, is the learning rate too high?"
         )
-    if found.value_spread < 0.02:
-        said.append(f"the value is constant (spread {found.value_spread:.3f}): are results there, and for the mover?")
-    if found.value_sign < 0.45:
-        said.append(
-            f"the value has the wrong sign ({found.value_sign:.1%} right): results must be for the player to move"
+    if validation.value_spread < 0.02:
+        reasons.append(
+            f"the value is constant (spread {validation.value_spread:.3f}): are there results for the mover?"
         )
-    return said
+    if validation.value_sign < 0.45:
+        reasons.append(
+            f"the value has the wrong sign ({validation.value_sign:.1%} right): results must be for the player to move"
+        )
+    return reasons

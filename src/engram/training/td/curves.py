@@ -1,4 +1,4 @@
-"""Training curves as pictures: win rate by episode with bands over seeds, states seen, and small multiples."""
+"""Plots of training curves: win rate by episode with bands over seeds, states seen, and small multiples."""
 
 from __future__ import annotations
 
@@ -35,31 +35,31 @@ class CurveBand:
 def band(points: Sequence[Point]) -> CurveBand:
     """The score by episode, over seeds.
 
-    With several seeds the interval is that of their mean (Student's t over seeds, so what a seed brings with
-    it is in it); with one seed it is Wilson's over its games.
+    With several seeds the interval is Student's t for their mean, which includes the variance between seeds. With one
+    seed it is Wilson's over its games.
     """
     by_episode: dict[int, list[Point]] = defaultdict(list)
     for point in points:
         by_episode[point.episode].append(point)
     rows = []
-    for episode, found in sorted(by_episode.items()):
-        scores = np.array([point.score for point in found])
+    for episode, group in sorted(by_episode.items()):
+        scores = np.array([point.score for point in group])
         mean = float(scores.mean())
-        if len(found) > 1:
-            half = _student(len(found) - 1) * float(scores.std(ddof=1)) / math.sqrt(len(found))
+        if len(group) > 1:
+            half = _student(len(group) - 1) * float(scores.std(ddof=1)) / math.sqrt(len(group))
             low, high = mean - half, mean + half
         else:
-            low, high = wilson(mean, found[0].games)
-        rows.append((episode, mean, max(0.0, low), min(1.0, high), len(found)))
+            low, high = wilson(mean, group[0].games)
+        rows.append((episode, mean, max(0.0, low), min(1.0, high), len(group)))
     columns = [np.array(column) for column in zip(*rows, strict=True)] if rows else [np.zeros(0)] * 5
     return CurveBand(*columns)
 
 
 def draw(path: str | Path, title: str, points: Sequence[Point]) -> None:
-    """Two pictures in one: win rate against each opponent, and states seen, by episode.
+    """Plots win rate against each opponent, and states seen, by episode.
 
     Args:
-      path: `.png`, or `.html` for a page that holds the picture and all numbers.
+      path: `.png`, or `.html` for a page with the plot and all numbers.
 
     Raises:
       MissingPackage: Matplotlib is not installed. InvalidFile: the file cannot be written.
@@ -75,8 +75,8 @@ def draw(path: str | Path, title: str, points: Sequence[Point]) -> None:
     for point in points:
         by_episode[point.episode].append(point)
     episodes = sorted(by_episode)
-    for number, (what, name) in enumerate((("played_states", "on the board"), ("searched_states", "searched"))):
-        means = [np.mean([getattr(point, what) for point in by_episode[episode]]) for episode in episodes]
+    for number, (field, name) in enumerate((("played_states", "on the board"), ("searched_states", "searched"))):
+        means = [np.mean([getattr(point, field) for point in by_episode[episode]]) for episode in episodes]
         right.plot(episodes, np.maximum(means, 1), f"C{number}o-", markersize=3, label=name)
     right.set_yscale("log")
     right.set_xlabel("episodes")
@@ -89,7 +89,7 @@ def draw(path: str | Path, title: str, points: Sequence[Point]) -> None:
 def draw_small_multiples(
     path: str | Path, title: str, panels: Mapping[str, Mapping[str, Sequence[Point]]], columns: int = 2
 ) -> None:
-    """The effect of parameters: one small picture each, in it one curve a value.
+    """Plots the effect of parameters: one panel each, with one curve per value.
 
     Args:
       path: `.png` or `.html`. panels: parameter to value to points (of one opponent).
@@ -115,12 +115,12 @@ def sparkline(values: Sequence[float]) -> str:
     return "".join("▁▂▃▄▅▆▇█"[min(7, int(8 * value))] for value in values)
 
 
-def _draw_band(axis: Any, found: CurveBand, colour: str, label: str) -> None:
-    if len(found.episodes):
+def _draw_band(axis: Any, curve: CurveBand, colour: str, label: str) -> None:
+    if len(curve.episodes):
         axis.plot(
-            found.episodes, found.mean, f"{colour}o-", markersize=3, label=f"{label} (n={int(found.seeds.max())})"
+            curve.episodes, curve.mean, f"{colour}o-", markersize=3, label=f"{label} (n={int(curve.seeds.max())})"
         )
-        axis.fill_between(found.episodes, found.low, found.high, color=colour, alpha=0.2, linewidth=0)
+        axis.fill_between(curve.episodes, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0)
 
 
 def _score_axis(axis: Any, title: str) -> None:

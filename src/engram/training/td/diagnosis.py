@@ -1,4 +1,4 @@
-"""Why isn't it learning? Checks on the last episodes that name the cause in one sentence each."""
+"""Checks of the last episodes that name causes of failed learning, in one sentence each."""
 
 from __future__ import annotations
 
@@ -20,58 +20,58 @@ _BEFORE_THE_END = 3
 
 
 def diagnose(configuration: TdConfiguration, game: Game, history: np.ndarray) -> list[str]:
-    """What looks wrong in the last episodes of a training; empty where nothing does.
+    """Suspicious findings in the last episodes of a training.
 
     Args:
       configuration: of the training. game: its game.
-      history: one record an episode (`td.episode_dtype`), oldest first.
+      history: one record per episode (`episode_dtype`), oldest first.
 
-    Nothing is said of fewer than 20 episodes. The bounds are rules of thumb: a sentence here is a place to look at.
+    Fewer than 20 episodes have no findings. The bounds are rules of thumb: a finding is a place to look at.
     """
     recent = history[-WINDOW:]
     if len(recent) < FEWEST:
         return []
-    found = []
+    findings = []
     agreement = rollout_agreement(game, "rollout" if configuration.rollout == "uniform" else "heavy_rollout")
     if agreement < -0.1:
-        found.append(
+        findings.append(
             f"sign of view: the game's rollout answers against the outcomes that play reaches (mean of their product "
             f"{agreement:+.2f}, which should not be below 0): both must be for player 0"
         )
     if not recent["outcome"].any() and not recent["largest"].any():
-        found.append(
+        findings.append(
             f"reward never reached: none of the last {len(recent)} games was decided, and every position on the board "
             "is worth exactly 0: neither games nor rollouts reach a win"
         )
     visits = float(recent["visits"][-FEWEST:].mean())
     if configuration.min_step < 1e-3 and visits > 1000:
         step = max(configuration.min_step, 1.0 / visits)
-        found.append(
+        findings.append(
             f"step size vanished: positions on the board have {visits:,.0f} visits, so a return moves them by "
             f"{step:.5f}; raise min_step (the thesis has 0.005)"
         )
     concentration = float(recent["concentration"].mean())
     if concentration > 0.98:
-        found.append(
+        findings.append(
             f"exploration collapsed: one move has {100 * concentration:.1f} % of all visits of its position; raise "
             "exploration"
         )
     distinct = len(np.unique(recent["game"]))
     if distinct < 0.2 * len(recent):
-        found.append(
+        findings.append(
             f"the same game again and again: only {distinct} different games among the last {len(recent)}; raise "
             "epsilon, replay or opening_moves"
         )
     played, plain = int(history[-1]["played_states"]), int(history[-1]["plain_states"])
     images = len(game.symmetries)
     if not configuration.symmetric and images > 1:
-        found.append(f"symmetric positions not shared: {images} images of a position are learned one by one")
+        findings.append(f"symmetric positions not shared: {images} images of a position are learned one by one")
     elif configuration.symmetric and images > 1 and played == plain and plain > 1000:
-        found.append(
+        findings.append(
             f"symmetric positions not shared: {game.name} names {images} symmetries, but its canonical_hash joined "
             f"none of {plain:,} positions"
         )
-    return found
+    return findings
 
 
 @compiled
@@ -81,19 +81,19 @@ def _roll_out(address, state, rng):
 
 @cache
 def rollout_agreement(game: Game, policy: str = "rollout") -> float:
-    """Mean of a rollout's value times the outcome of the random game it began in, 3 moves before its end.
+    """Mean product of a random game's outcome and of a rollout from 3 moves before its end.
 
-    Two independent returns of one position: their product is the square of its value on average, so never much below
-    0 unless one of them is for the wrong player. 0 where the game has no rollout of its own.
+    The mean product of two independent returns of one position is the square of its value. It is clearly below 0 only
+    if one of them is for the wrong player. 0 if the game has no such rollout.
     """
     if not game.compiled or not game.address(policy):
         return 0.0
-    chosen, rng = random.Random(derive_seed("rollout", game.name)), new_rng(1)
+    draws, rng = random.Random(derive_seed("rollout", game.name)), new_rng(1)
     buffer, products = game.new_buffer(), []
     for _ in range(_SAMPLES):
         states = [game.initial_state()]
         while legal := game.legal_actions(states[-1]):
-            states.append(game.play(states[-1], chosen.choice(legal)))
+            states.append(game.play(states[-1], draws.choice(legal)))
         game.write(buffer, states[max(0, len(states) - 1 - _BEFORE_THE_END)])
         products.append(_roll_out(game.address(policy), buffer.ctypes.data, rng.ctypes.data) * game.outcome(states[-1]))
     return float(np.mean(products))

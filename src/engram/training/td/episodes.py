@@ -1,7 +1,7 @@
 """Temporal-difference learning from game to game: episodes of play whose searches share one table of values.
 
-One episode is one game, with a search at every move. What the search finds stays in the table
-(`memory/table.py`): every state of its paths, not only those on the board.
+One episode is one game, with a search at every move. The table (`memory/values/table.py`) keeps all states on the
+paths of the search, not only those on the board.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REPLAYED_GAMES = 1000
 episode_dtype = np.dtype(
     [
         ("outcome", np.float32),  # for player 0
-        ("moves", np.int32),  # from where the episode began
+        ("moves", np.int32),  # after the episode's start
         ("game", np.uint64),  # hash of all moves
         ("played_states", np.int64),  # different positions on the board, of all episodes so far
         ("plain_states", np.int64),  # the same, mirror images told apart
@@ -41,13 +41,12 @@ episode_dtype = np.dtype(
 
 
 class TdLearner:
-    """One training under way: a table, and the games that taught it.
+    """A training of one seed: a table, and its games.
 
     Args:
       configuration: of the training. seed: of all its random numbers.
 
-    `episode` plays one; `save` and `load` go on exactly, so that a training that was killed ends as one
-    that was not.
+    `save` and `load` restore it exactly: a killed training has the same result as an uninterrupted one.
     """
 
     def __init__(self, configuration: TdConfiguration, seed: int = 0):
@@ -85,13 +84,13 @@ class TdLearner:
         """Plays one episode and learns from it.
 
         Raises:
-          KeyboardInterrupt: Ctrl-C came in between; the table has seen a part of the episode.
+          KeyboardInterrupt: Ctrl-C; the table has learned a part of the episode.
         """
         number = self.num_episodes
         seed = derive_seed(self.seed, "episode", number)
-        chosen = random.Random(seed)
-        moves, state = self._beginning(chosen)
-        begun = len(moves)
+        rng = random.Random(seed)
+        moves, state = self._beginning(rng)
+        first = len(moves)
         self._search.clear()
         if self._opponent is not None:
             self._opponent.new_game(derive_seed(seed, "opponent"))
@@ -100,7 +99,7 @@ class TdLearner:
         while not self.game.is_over(state) and len(moves) < self.game.max_moves:
             keys.append(self._key(state))
             self._plain.add(self.game.hash(state))
-            action = self._move(state, number, len(moves), seed, chosen, shares)
+            action = self._move(state, number, len(moves), seed, rng, shares)
             moves.append(action)
             state = self.game.play(state, action)
             self._search.advance(action)
@@ -112,7 +111,7 @@ class TdLearner:
         values, visits = self.table.get(np.array(keys, np.uint64))
         record = np.zeros((), episode_dtype)
         record["outcome"] = outcome
-        record["moves"] = len(moves) - begun
+        record["moves"] = len(moves) - first
         record["game"] = int.from_bytes(hashlib.blake2b(repr(moves).encode(), digest_size=8).digest(), "little")
         record["played_states"], record["plain_states"] = len(self._played), len(self._plain)
         record["searched_states"] = len(self.table) + self.table.num_replaced
@@ -122,10 +121,10 @@ class TdLearner:
         self._records.append(record)
 
     def save(self, path: str | Path) -> None:
-        """Writes all that the training needs to go on.
+        """Writes the complete state of the training.
 
         Raises:
-          InvalidFile: it cannot be written.
+          InvalidFile: the file cannot be written.
         """
         lengths = np.array([len(moves) for moves in self._games], np.int64)
         moves = np.array([move for moves in self._games for move in moves], np.int32)
@@ -137,7 +136,7 @@ class TdLearner:
         )  # fmt: skip
 
     def load(self, path: str | Path) -> None:
-        """Goes on where a file stands.
+        """Resumes from a file.
 
         Raises:
           InvalidFile: no such file, damaged, or of another training or seed.
@@ -165,15 +164,15 @@ class TdLearner:
     def _key(self, state: State) -> int:
         return self.game.canonical_hash(state) if self.configuration.symmetric else self.game.hash(state)
 
-    def _beginning(self, chosen: random.Random) -> tuple[list[int], State]:
-        """The moves with which an episode begins, and the state after them, which is not over."""
-        if self._games and chosen.random() < self.configuration.replay:
-            earlier = chosen.choice(self._games)
-            moves = list(earlier[: chosen.randrange(len(earlier))])
+    def _beginning(self, rng: random.Random) -> tuple[list[int], State]:
+        """The first moves of an episode, and the state after them, which is not over."""
+        if self._games and rng.random() < self.configuration.replay:
+            earlier = rng.choice(self._games)
+            moves = list(earlier[: rng.randrange(len(earlier))])
             return moves, self.game.play_moves(moves)
         state, moves = self.game.initial_state(), []
-        for _ in range(chosen.randint(0, self.configuration.opening_moves)):
-            action = chosen.choice(self.game.legal_actions(state))
+        for _ in range(rng.randint(0, self.configuration.opening_moves)):
+            action = rng.choice(self.game.legal_actions(state))
             after = self.game.play(state, action)
             if self.game.is_over(after):
                 break
@@ -181,13 +180,11 @@ class TdLearner:
             state = after
         return moves, state
 
-    def _move(
-        self, state: State, number: int, played: int, seed: int, chosen: random.Random, shares: list[float]
-    ) -> int:
+    def _move(self, state: State, number: int, played: int, seed: int, rng: random.Random, shares: list[float]) -> int:
         if self._opponent is not None and self.game.to_play(state) == number % 2:
             return self._opponent.choose(state, self._opponent_limit, derive_seed(seed, "opponent", played)).action
-        if chosen.random() < self.configuration.epsilon:
-            return chosen.choice(self.game.legal_actions(state))
+        if rng.random() < self.configuration.epsilon:
+            return rng.choice(self.game.legal_actions(state))
         limit = Limit(simulations=self.configuration.simulations)
         result = self._search.run(state, limit, seed=derive_seed(seed, played))
         if result.stopped == "interrupted":
@@ -199,7 +196,7 @@ class TdLearner:
 
 
 def about_merged(configuration: TdConfiguration, seeds: int, episodes: int) -> dict[str, Any]:
-    """What the file of several trainings' joined tables says of itself."""
+    """Metadata of the file of several trainings' merged tables."""
     return {**configuration.identity, "seeds": seeds, "episodes": episodes}
 
 

@@ -1,4 +1,4 @@
-"""Points of training curves in the results database, written as they come."""
+"""Points of training curves in the results database."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from engram.arena.results import DEFAULT_DATABASE, Results
 
 @dataclass(frozen=True)
 class Point:
-    """A table measured once.
+    """One measurement of a table.
 
     Attributes:
-      seed, episode: of which training, and when.
-      opponent: text, with its simulations where it has any; `measured` for numbers that are no match.
+      seed, episode: of the table.
+      opponent: text, with its simulations if it has any; `measured` for numbers without a match.
       games, wins, draws, losses: for the learner.
       distinct_games: different move sequences among them.
       played_states, searched_states: different positions on the board, and entered into the table, so far.
       measured: other numbers by name.
-      findings: what the checks of `td_diagnosis` said then.
+      findings: of `diagnose` at that episode.
     """
 
     seed: int
@@ -86,8 +86,8 @@ class TrainingResults(Results):
         return self
 
     def add_point(self, training: str, configuration: dict[str, Any], point: Point) -> None:
-        """Records a point in one transaction; one that is there already stays as it is."""
-        values = {one.name: getattr(point, one.name) for one in fields(point)}
+        """Records a point in one transaction; an existing point stays."""
+        values = {column.name: getattr(point, column.name) for column in fields(point)}
         values["measured"], values["findings"] = json.dumps(point.measured), json.dumps(point.findings)
         created = datetime.now(UTC).isoformat(timespec="seconds")
         with self._errors("written"):
@@ -96,18 +96,18 @@ class TrainingResults(Results):
                     text = json.dumps(configuration, sort_keys=True)
                     session.add(_Point(training=training, configuration=text, created=created, **values))
             except IntegrityError:
-                if not any((known.seed, known.episode, known.opponent) == (point.seed, point.episode, point.opponent)
-                           for known in self.points(training)):  # fmt: skip
+                if not any((other.seed, other.episode, other.opponent) == (point.seed, point.episode, point.opponent)
+                           for other in self.points(training)):  # fmt: skip
                     raise
 
     def points(self, training: str) -> list[Point]:
         """All points of a training, by episode, seed and opponent."""
-        wanted = select(_Point).where(_Point.training == training)
-        wanted = wanted.order_by(_Point.episode, _Point.seed, _Point.opponent)
+        query = select(_Point).where(_Point.training == training)
+        query = query.order_by(_Point.episode, _Point.seed, _Point.opponent)
         with self._errors("read"), Session(self.engine) as session:
-            return [_point(row) for row in session.scalars(wanted)]
+            return [_point(row) for row in session.scalars(query)]
 
 
 def _point(row: _Point) -> Point:
-    values: dict[str, Any] = {one.name: getattr(row, one.name) for one in fields(Point)}
+    values: dict[str, Any] = {column.name: getattr(row, column.name) for column in fields(Point)}
     return Point(**{**values, "measured": json.loads(row.measured), "findings": tuple(json.loads(row.findings))})

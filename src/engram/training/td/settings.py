@@ -1,4 +1,4 @@
-"""What a training by temporal differences is: everything that decides its course, in one frozen record."""
+"""Settings of temporal-difference training and of its evaluation, in frozen records."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from engram.specification import Specification, parse, split_specifications
 
 @dataclass(frozen=True)
 class TdConfiguration:
-    """How a table of values is learned.
+    """The settings that determine a training.
 
     Args:
       game: specification.
       simulations: of each search, in training games.
       trace_decay: λ. discount: γ a ply. min_step: floor of α. exploration: c ≥ 0 of UCB1.
       bootstrap: `taken` (Sarsa) or `best` (Q-learning).
-      epsilon: share of moves that are drawn at random instead of searched, in [0, 1].
+      epsilon: share of moves drawn at random instead of searched, in [0, 1].
       replay: share of episodes that begin from a random position of an earlier game, in [0, 1].
-      opening_moves: an episode that does not begin so begins with 0 to so many random moves.
-      opponent: a player who takes the other side, in turns, with as many simulations, or with its own, as in
+      opening_moves: upper bound of the random moves that begin the other episodes.
+      opponent: a player for the other side, which alternates; its simulations are the learner's, or as in
         `uct(simulations=100)`; None: self-play.
       symmetric: mirror images share an entry.
       capacity: entries of the table.
       rollout: `uniform`, or `heavy` where the game has one.
 
     Raises:
-      InvalidParameter, InvalidSpecification: something out of range, or a name that means nothing.
+      InvalidParameter, InvalidSpecification: a number out of range, or an unknown name.
 
-    A training is a pure function of this record, a seed and a number of episodes.
+    A training depends only on this record, a seed and a number of episodes.
     """
 
     game: str
@@ -69,29 +69,29 @@ class TdConfiguration:
             raise InvalidParameter(f"capacity must be 1 to {MAX_CAPACITY} entries, not {self.capacity}")
         named_game(self.game)
         self.preset(Table(1), learn=True)
-        made = self.made_opponent
-        if made is not None:
-            made.close()
+        opponent = self.made_opponent
+        if opponent is not None:
+            opponent.close()
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What a table's file says of how it was learned."""
+        """Metadata of a table's file."""
         return {**asdict(self), "game": self.made_game.name}
 
     @property
     def made_game(self) -> Game:
-        """The game itself."""
+        """The game of the specification."""
         return named_game(self.game)
 
     @property
     def made_opponent(self) -> Player | None:
-        """Who takes the other side; None: self-play."""
+        """The player of the other side; None: self-play."""
         parsed = self._parsed_opponent
         return None if parsed is None else player(self.made_game, parsed.text)
 
     @property
     def opponent_limit(self) -> Limit:
-        """What the opponent may spend on a move."""
+        """The opponent's limit per move."""
         parsed = self._parsed_opponent
         return Limit(simulations=(parsed and parsed.simulations) or self.simulations)
 
@@ -105,7 +105,7 @@ class TdConfiguration:
         return parsed[0]
 
     def preset(self, table: Table, *, learn: bool) -> Preset:
-        """The search on top of a table, learning or with the table as it is."""
+        """The search on top of a table, which learns or stays fixed."""
         return td_uct(
             table=table, exploration=self.exploration, trace_decay=self.trace_decay, discount=self.discount,
             min_step=self.min_step, bootstrap=self.bootstrap, symmetric=self.symmetric, rollout=self.rollout,
@@ -115,13 +115,12 @@ class TdConfiguration:
 
 @dataclass(frozen=True)
 class TdOpponent:
-    """Who a table is measured against.
+    """An opponent for the evaluation of a table.
 
     Attributes:
-      text: a player.
-      simulations: a move, for both sides; None: the opponent has no use for them, and the learner searches
-        with as many as in training.
-      opening_moves: that begin each pair of games; None: as the plan has it.
+      text: a player's specification.
+      simulations: per move, for both sides; None: as in training, for an opponent that needs none.
+      opening_moves: of each pair of games; None: those of the plan.
     """
 
     text: str
@@ -130,26 +129,26 @@ class TdOpponent:
 
     @property
     def name(self) -> str:
-        """As points and curves call it."""
+        """The name in points and curves."""
         budget = "" if self.simulations is None else f", {self.simulations} simulations"
         openings = "" if self.opening_moves is None else f", {self.opening_moves} opening moves"
         return self.text + budget + openings
 
 
-_OF_THE_MATCH = {"simulations": 1, "opening_moves": 0}
-"""Options of an opponent that are about the match, and the least that they may be."""
+_MATCH_OPTIONS = {"simulations": 1, "opening_moves": 0}
+"""Options of an opponent that concern the match, with their lower bounds."""
 
 
 @dataclass(frozen=True)
 class EvaluationPlan:
-    """When and how a table is measured.
+    """The evaluation of a table during training.
 
     Args:
-      opponents: each plays a match against the search on top of the table as it is.
-      every: episodes between; at episode 0 and at the end too.
+      opponents: each plays a match against the search on top of the fixed table.
+      every: episodes between evaluations; also at episode 0 and at the end.
       games: of each match, even.
-      opening_moves: random moves that begin each pair of games; 0 is the fixed start; None: as `match` has it.
-      measure: anything else worth knowing of a table: (configuration, table) to numbers by name.
+      opening_moves: random moves that begin each pair of games; 0: the fixed start; None: the default of `match`.
+      measure: other figures of a table: (configuration, table) to numbers by name.
     """
 
     opponents: tuple[TdOpponent, ...] = ()
@@ -167,34 +166,34 @@ class EvaluationPlan:
             raise InvalidParameter(f"opening moves must be 0 or more, not {self.opening_moves}")
 
     def key(self, configuration: TdConfiguration) -> str:
-        """By which the database finds the points of a training again."""
-        own = {name: value for name, value in asdict(self).items() if name not in ("every", "measure", "opponents")}
+        """The key of a training's points in the database."""
+        plan = {name: value for name, value in asdict(self).items() if name not in ("every", "measure", "opponents")}
         measure = None if self.measure is None else self.measure.__name__
-        return configuration_key({**configuration.identity, **own, "measure": measure})
+        return configuration_key({**configuration.identity, **plan, "measure": measure})
 
 
 def parse_opponents(text: str, game: Game) -> tuple[TdOpponent, ...]:
     """Opponents from `alpha_beta(depth=4),uct(simulations=100)`.
 
-    Beside the player's own options each may have `simulations`, the budget of both sides, and `opening_moves`.
+    Besides the player's options each may have `simulations`, the budget of both sides, and `opening_moves`.
 
     Raises:
-      InvalidSpecification: no such player.
+      InvalidSpecification: an unknown player.
     """
-    found = []
+    opponents = []
     for part in split_specifications(text) if text.strip() else []:
         if ".py:" in part:
-            given, text = {}, part
+            options, text = {}, part
         else:
             parsed = parse(part)
-            given = dict(parsed.options)
-            own = {key: value for key, value in given.items() if key not in _OF_THE_MATCH}
-            text = Specification(parsed.name, parsed.positional, own).text
-        numbers: dict[str, Any] = {key: given[key] for key in _OF_THE_MATCH if key in given}
+            options = dict(parsed.options)
+            rest = {key: value for key, value in options.items() if key not in _MATCH_OPTIONS}
+            text = Specification(parsed.name, parsed.positional, rest).text
+        numbers: dict[str, Any] = {key: options[key] for key in _MATCH_OPTIONS if key in options}
         for key, number in numbers.items():
-            if not isinstance(number, int) or isinstance(number, bool) or number < _OF_THE_MATCH[key]:
-                raise InvalidParameter(f"{part}: {key} must be a whole number, {_OF_THE_MATCH[key]} or more")
-        made = player(game, text)
-        found.append(TdOpponent(made.text, **numbers))
-        made.close()
-    return tuple(found)
+            if not isinstance(number, int) or isinstance(number, bool) or number < _MATCH_OPTIONS[key]:
+                raise InvalidParameter(f"{part}: {key} must be a whole number, {_MATCH_OPTIONS[key]} or more")
+        opponent = player(game, text)
+        opponents.append(TdOpponent(opponent.text, **numbers))
+        opponent.close()
+    return tuple(opponents)

@@ -1,4 +1,4 @@
-"""A whole training: several seeds on all cores, measured as they go, resumed where they stand, joined at the end."""
+"""A complete training: several seeds in parallel, with evaluation, resumption, and a merged table at the end."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _MEASURED = "measured"
 
 @dataclass(frozen=True)
 class TdProgress:
-    """Where one seed stands.
+    """The state of one seed.
 
     Attributes:
-      seed: which. episode: played.
-      point: measured just now, or None.
+      seed, episode: the seed, and its episodes so far.
+      point: a new measurement, or None.
     """
 
     seed: int
@@ -40,7 +40,7 @@ class TdProgress:
 
 
 def seed_file(output: str | Path, seed: int) -> Path:
-    """Where the table of one seed is kept, beside the joined one."""
+    """The path of one seed's table, in the folder of the merged one."""
     output = Path(output)
     return output.with_name(f"{output.stem}.seed{seed}{output.suffix}")
 
@@ -56,25 +56,25 @@ def train(
     database: str | Path = MEMORY,
     progress: Callable[[TdProgress], None] | None = None,
 ) -> list[Point]:
-    """Trains a table for each seed, measures them, and joins them in one file.
+    """Trains a table for each seed, measures them, and merges them in one file.
 
-    The same call again goes on where the files and the database stand, and ends as if nothing had happened;
-    with more episodes it trains on.
+    The same call resumes from the files and the database, with the result of an uninterrupted training; with more
+    episodes it continues the training.
 
     Args:
-      configuration: what decides the course of the learning. output: the joined table; each seed's own stands
-        beside it (`seed_file`) and is saved every 20 seconds, less often where saving takes a second and more.
+      configuration: of the training. output: the merged table; each seed's table is in `seed_file`, saved every 20
+        seconds, or less often if saving takes a second or more.
       episodes: of each seed, in all. seeds: at least one.
-      plan: how tables are measured; default not at all.
+      plan: of the evaluation; default none.
       workers: processes, one seed each at a time, ≥ 1.
-      database: file or URL for the points, written as they come; default none.
-      progress: told of every episode and point.
+      database: file or URL for the points; default none.
+      progress: called after every episode and point.
 
     Returns: all points, by episode, seed and opponent.
 
     Raises:
       EngramError: a file of another training, a database that cannot be used, a player that fails.
-      KeyboardInterrupt: Ctrl-C; what was saved last stands, and the same call goes on from there.
+      KeyboardInterrupt: Ctrl-C; the same call resumes from the last save.
     """
     if episodes < 0 or workers < 1 or not seeds:
         raise InvalidParameter("a training has 0 episodes or more, at least one seed and at least one worker")
@@ -94,11 +94,11 @@ def train(
         tables = [table_files.load(seed_file(output, seed))[0] for seed in seeds]
         merged = table_files.merge(tables, configuration.capacity)
         table_files.save(output, merged, about_merged(configuration, len(seeds), episodes))
-        wanted = {opponent.name for opponent in plan.opponents} | {_MEASURED}
+        opponents = {opponent.name for opponent in plan.opponents} | {_MEASURED}
         return [
             point
             for point in results.points(plan.key(configuration))
-            if point.seed in seeds and point.episode <= episodes and point.opponent in wanted
+            if point.seed in seeds and point.episode <= episodes and point.opponent in opponents
         ]
 
 
@@ -112,7 +112,7 @@ def train_seed(
     tell: Callable[[TdProgress], None],
     stopped: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Trains one seed from where its file stands; `stopped` is asked after every episode."""
+    """Trains one seed from its last save; calls `stopped` before every episode."""
     path = seed_file(output, seed)
     learner = TdLearner(configuration, seed)
     if path.exists():
@@ -122,7 +122,7 @@ def train_seed(
     while True:
         number = learner.num_episodes
         if number <= episodes and (number % plan.every == 0 or number == episodes):
-            # Saved first: whoever resumes from here measures the same table again.
+            # Saved first, so that a resumed training measures the same table.
             if saved_at != number:
                 saved_at, due = number, _save(learner, path)
             for point in _evaluate(learner, plan, results):
@@ -138,17 +138,17 @@ def train_seed(
 
 
 def _save(learner: TdLearner, path: Path) -> float:
-    """Saves, and says when it is time again."""
-    begun = time.monotonic()
+    """Saves, and returns the time of the next save."""
+    start = time.monotonic()
     learner.save(path)
     now = time.monotonic()
-    return now + max(SAVE_EVERY_S, (now - begun) / _SAVING_SHARE)
+    return now + max(SAVE_EVERY_S, (now - start) / _SAVING_SHARE)
 
 
 def _evaluate(learner: TdLearner, plan: EvaluationPlan, results: TrainingResults) -> list[Point]:
-    """Measures a table as the plan says; what the database holds already is not measured again."""
+    """Measures a table by the plan, except for points that the database holds."""
     configuration, key = learner.configuration, plan.key(learner.configuration)
-    known = {(point.seed, point.episode, point.opponent) for point in results.points(key)}
+    stored = {(point.seed, point.episode, point.opponent) for point in results.points(key)}
     history = learner.history
     states: dict[str, Any] = {
         "seed": learner.seed,
@@ -157,9 +157,9 @@ def _evaluate(learner: TdLearner, plan: EvaluationPlan, results: TrainingResults
         "searched_states": int(history[-1]["searched_states"]) if len(history) else 0,
         "findings": tuple(diagnose(configuration, learner.game, history)),
     }
-    made = []
+    points = []
     for opponent in plan.opponents:
-        if (learner.seed, learner.num_episodes, opponent.name) in known:
+        if (learner.seed, learner.num_episodes, opponent.name) in stored:
             continue
         openings = plan.opening_moves if opponent.opening_moves is None else opponent.opening_moves
         played = match(
@@ -168,27 +168,27 @@ def _evaluate(learner: TdLearner, plan: EvaluationPlan, results: TrainingResults
             seed=derive_seed(learner.seed, "evaluation"),
             database=MEMORY,
         )  # fmt: skip
-        made.append(
+        points.append(
             Point(
                 opponent=opponent.name, games=played.games, wins=played.wins, draws=played.draws,
                 losses=played.losses, distinct_games=played.distinct_games, **states,
             )
         )  # fmt: skip
-    if plan.measure is not None and (learner.seed, learner.num_episodes, _MEASURED) not in known:
+    if plan.measure is not None and (learner.seed, learner.num_episodes, _MEASURED) not in stored:
         numbers = plan.measure(configuration, learner.table)
-        made.append(
+        points.append(
             Point(opponent=_MEASURED, games=0, wins=0, draws=0, losses=0, distinct_games=0, measured=numbers, **states)
         )
-    for point in made:
+    for point in points:
         results.add_point(key, configuration.identity, point)
-    return made
+    return points
 
 
 def _train_seeds(
     link: Link, configuration: TdConfiguration, output: str | Path, episodes: int, plan: EvaluationPlan,
     database: str | Path,
 ) -> None:  # fmt: skip
-    """The work of a process: a seed after the other."""
+    """The work of a process: one seed after another."""
     with TrainingResults(database) as results:
         for seed in link.tasks():
             train_seed(configuration, output, episodes, seed, plan, results, link.send, lambda: link.closing)
