@@ -216,7 +216,9 @@ def half(tree, path, depth, value, parameters):
     return 0
 
 
-@pytest.mark.parametrize(("rule", "word"), [(runaway, "outside"), (forgetful, "visit"), (half, "a leaf with the return")])
+@pytest.mark.parametrize(
+    ("rule", "word"), [(runaway, "outside"), (forgetful, "visit"), (half, "a leaf with the return")]
+)
 def test_broken_rules_are_found(rule, word):
     with pytest.raises(InvalidParameter, match=word):
         check_backup(rule())
