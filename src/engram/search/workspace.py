@@ -143,7 +143,8 @@ class Workspace:
             for extensions in self.extensions
         ]
         hooks = [{kind: _operators(extensions, kind) for kind in HOOKS} for extensions in self.extensions]
-        operators = {selection, *backups, *(one for kinds in hooks for kind in kinds.values() for one in kind)}
+        sequences = (sequence for kinds in hooks for sequence in kinds.values())
+        operators = {selection, *backups, *(operator for sequence in sequences for operator in sequence)}
         # All records are made before an address is written: an operator that fails leaves the last ones in place.
         bound = {operator: operator.bind(budget, columns) for operator in operators}
         self.program["selection_parameters"] = bound[selection].address
