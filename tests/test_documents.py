@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import subprocess
@@ -9,11 +10,56 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 import engram
+from engram.cli.app import app
+from engram.errors import InvalidFile
+from engram.presets.catalogue import PRESETS, preset
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+STUDIES = sorted((ROOT / "experiments").glob("*/RESULTS.md"))
+PAGES = [
+    *DOCUMENTS,
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "SECURITY.md",
+    *sorted((ROOT / "docs/methods").glob("*.md")),
+    *STUDIES,
+]
+MOST_WORDS = 30
+"""In a sentence; the aim is 25. Words have a letter; code and a link are each one word."""
+FORBIDDEN = re.compile(r"\b(whoever|nobody|what is)\b", re.IGNORECASE)
+
+every_page = pytest.mark.parametrize("file", PAGES, ids=lambda file: str(file.relative_to(ROOT)))
+
+
+def prose(text: str) -> list[str]:
+    """Paragraphs and list items of a Markdown text: no code, table, heading or picture."""
+    text = re.sub(r"^```.*?^```$|<!--.*?-->", "", text, flags=re.MULTILINE | re.DOTALL)
+    paragraphs: list[list[str]] = [[]]
+    for line in text.splitlines():
+        words = line.strip()
+        if not words or words.startswith(("|", "#", "![")) or (line.startswith("    ") and not paragraphs[-1]):
+            paragraphs.append([])
+            continue
+        item = re.match(r"(?:[-*]|\d+\.) +", words)
+        if item:
+            paragraphs.append([])
+        paragraphs[-1].append(words[item.end() :] if item else words)
+    return [" ".join(lines) for lines in paragraphs if lines]
+
+
+def sentences(paragraph: str) -> list[str]:
+    plain = re.sub(r"`[^`]*`", "code", paragraph)
+    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", "link", plain).replace("**", "").replace("et al.", "et al")
+    return re.split(r"(?<=[.!?])\s+|(?<=[.!?]\))\s+", plain)
+
+
+def commands(text: str) -> list[str]:
+    """The `engram …` commands of a text: lines of code, with those that continue them, and spans of code."""
+    lines = re.findall(r"^ {4,}(engram [a-z].*(?:(?<=\\)\n.*)*)", text, re.MULTILINE)
+    return [*lines, *re.findall(r"`(engram [a-z][^`]*)`", text)]
 
 
 def blocks(file: Path) -> list[str]:
@@ -34,9 +80,76 @@ def test_python_in_documents_runs(file, tmp_path):
 
 
 def test_links_in_documents_lead_somewhere():
-    for file in [*DOCUMENTS, *ROOT.glob("*.md")]:
+    for file in [*PAGES, *ROOT.glob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", file.read_text()):
             assert (file.parent / target).exists(), f"{file.name} points to {target}"
+
+
+@every_page
+def test_sentences_are_short_and_plain(file):
+    for paragraph in prose(file.read_text()):
+        for sentence in sentences(paragraph):
+            assert not FORBIDDEN.search(re.sub(r'"[^"]*"', "", sentence)), sentence
+            assert sum(re.search(r"[^\W\d]", word) is not None for word in sentence.split()) <= MOST_WORDS, sentence
+
+
+@pytest.mark.parametrize("file", STUDIES, ids=lambda file: file.parent.name)
+def test_a_study_begins_with_the_sentence_that_answers_it(file):
+    (answer,) = sentences(prose(file.read_text())[0])
+    assert answer.endswith(".")
+
+
+@every_page
+def test_commands_in_documents_exist_with_their_options(file):
+    for command in commands(file.read_text()):
+        known = typer.main.get_command(app)
+        unquoted = re.sub(r'"[^"]*"|\'[^\']*\'', "quoted", re.sub(r" # .*", "", command))
+        _, *words = unquoted.replace("\\\n", " ").split()
+        while words and hasattr(known, "commands") and not words[0].startswith("-"):
+            name = words.pop(0)
+            assert name in known.commands, f"{command}: there is no {name!r}"
+            known = known.commands[name]
+        options = {option for parameter in known.params for option in (*parameter.opts, *parameter.secondary_opts)}
+        for word in words:
+            option = re.match(r"--?[a-z][a-z-]*", word)
+            assert option is None or option[0] in options | {"--help", "-h"}, f"{command}: there is no {option[0]}"
+
+
+@every_page
+def test_searches_in_documents_can_be_made(file):
+    """Files that a reader makes are missing here; placeholders are left out."""
+    written = re.findall(rf"[`\"]((?:{'|'.join(PRESETS)})(?:\([^`\"]*=[^`\"]*\))?)[`\"]", file.read_text())
+    for text in written:
+        if not re.search(r"…|my_rule|\(simulations=|=K\)|\),|Table\(\)", text):
+            try:
+                preset(text)
+            except InvalidFile:
+                continue
+
+
+def test_a_fresh_process_knows_the_rules_of_extensions():
+    """Here other tests may have imported them."""
+    script = "from engram.presets.catalogue import preset; preset('uct(backup=bias_correction,selection=rave)')"
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@every_page
+def test_files_and_names_in_documents_exist(file):
+    text = file.read_text()
+    for path in re.findall(r"(?<![\w./])[\w-]+(?:/[\w-]+)+\.(?:py|sh|md)\b", text):
+        places = (ROOT, ROOT / "src/engram", ROOT / "src", file.parent)
+        assert path.startswith("path/to") or any((place / path).exists() for place in places), path
+    for name in re.findall(r"`(engram(?:\.(?!sqlite)[a-z]\w*)+)", text):
+        path, parts = name.split("."), []
+        while path:
+            try:
+                found = importlib.import_module(".".join(path))
+                break
+            except ModuleNotFoundError:
+                parts.insert(0, path.pop())
+        for part in parts:
+            assert hasattr(found, part), name
+            found = getattr(found, part)
 
 
 def test_the_two_commands_stand_in_the_readme():
@@ -79,8 +192,8 @@ def test_the_map_names_every_file_once_and_no_other():
 
 def test_the_front_door_has_the_names_it_promises():
     assert set(engram.__all__) == {
-        "EngramError", "Evaluation", "Extension", "Game", "Limit", "Lockstep", "PythonGame", "Search", "check_game",
-        "game", "match", "presets",
+        "EngramError", "Evaluation", "Extension", "Game", "Limit", "Lockstep", "PythonGame", "Search", "Sprt",
+        "check_game", "game", "match", "presets",
     }  # fmt: skip
     for name in engram.__all__:
         assert getattr(engram, name).__doc__

@@ -103,6 +103,15 @@ def test_workers_have_their_grace_when_the_fleet_closes_or_the_parent_is_killed(
     assert (tmp_path / "orphan").read_text() == "saved"
 
 
+@pytest.mark.parametrize("count", [0, -1, 5000, 2**63, 1.5])
+def test_workers_are_bounded(count):
+    with pytest.raises(InvalidParameter, match="workers must be a whole number, 1 to"):
+        next(spread(slow_square, [(1,), (2,)], count))
+    if count:
+        with pytest.raises(InvalidParameter, match="workers must be a whole number, 1 to"):
+            Fleet(slow_square, count=count)
+
+
 def test_work_that_no_other_process_can_import_is_refused():
     with pytest.raises(InvalidParameter, match="cannot receive"):
         Fleet(lambda link: None, count=1)

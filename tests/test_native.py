@@ -63,7 +63,7 @@ PROGRAM = "from stones import a, unrelated; print(a.top(3), a.callback.from_pyth
 
 def engine_cache(folder: Path) -> Path:
     """A cache folder of its own that holds the engine's code, so that only what a test adds is compiled."""
-    folder.mkdir()
+    folder.mkdir(0o700)
     if cache_root().is_dir():
         for source in cache_root().iterdir():
             if source.name.startswith("engram."):
@@ -97,7 +97,7 @@ def only(names, start: str) -> set[str]:
 
 def test_an_edit_two_imports_away_takes_effect(tmp_path):
     cache = tmp_path / "cache"
-    cache.mkdir()
+    cache.mkdir(0o700)
     package = tmp_path / "work" / "stones"
     package.mkdir(parents=True)
     for name, text in PACKAGE.items():
@@ -206,7 +206,7 @@ def test_a_callback_of_the_file_that_is_run(tmp_path):
         "print(__name__, ask(callback.address, 3.0), callback.from_python(1.5, 4.0))\n"
     )
     cache = tmp_path / "cache"
-    cache.mkdir()
+    cache.mkdir(0o700)
     expected = "__main__ 6.5 6.5"
     assert run(tmp_path, cache, "script.py") == expected
     first = cached(cache)
@@ -230,6 +230,32 @@ def test_a_cache_that_cannot_be_written_costs_time_only(tmp_path):
     assert run(tmp_path, blocked, "script.py") == "5 6"
 
 
+def test_a_cache_of_others_is_refused_and_ours_is_private(tmp_path):
+    (tmp_path / "script.py").write_text(
+        "import os\nfrom engram.errors import InvalidFile\nowner = os.geteuid()\n"
+        "def attempt():\n"
+        "    try:\n"
+        "        from engram.native.jit import compiled\n"
+        "        print(compiled(lambda x: x + 1)(4))\n"
+        "    except InvalidFile as error:\n"
+        "        print('refused:', error)\n"
+        "attempt()\n"
+        "os.geteuid = lambda: owner + 1\n"
+        "from engram.native.cache import cache_folder\n"
+        "cache_folder.cache_clear()\n"
+        "attempt()\n"
+    )
+    cache = tmp_path / "new" / "cache"
+    ours, theirs = run(tmp_path, cache, "script.py").splitlines()
+    assert ours == "5" and theirs.startswith("refused:") and "it belongs to another user" in theirs
+    folders = [cache, *(place for place in cache.iterdir() if place.is_dir())]
+    assert len(folders) > 1 and all(folder.stat().st_mode & 0o777 == 0o700 for folder in folders)
+    for folder in folders[:2]:
+        folder.chmod(0o770)
+        assert "others may write to it; try chmod -R go-w" in run(tmp_path, cache, "script.py").splitlines()[0]
+        folder.chmod(0o700)
+
+
 def test_only_cache_folders_of_engram_are_removed(tmp_path):
     (tmp_path / "script.py").write_text(
         "from engram.native.jit import compiled\n@compiled\ndef half(x):\n    return x / 2\nprint(half(3))\n"
@@ -237,8 +263,9 @@ def test_only_cache_folders_of_engram_are_removed(tmp_path):
     cache, digest, long_ago = tmp_path / "cache", "0123456789abcdef0123", time.time() - 60 * 86400
     kept = ("my_thesis", f"my_thesis-{digest}", "engram.search.tree")
     gone = (f"engram.search.tree-{digest}", f"my_rule-{digest[::-1]}")
+    cache.mkdir(0o700)
     for name in (*kept, *gone):
-        (cache / name).mkdir(parents=True)
+        (cache / name).mkdir(0o700, parents=True)
         (cache / name / "chapter.txt").write_text("years of work")
     for name in (*gone, "my_thesis"):  # a marker alone does not make a folder ours, and neither does a name
         (cache / name / ".engram-cache").touch()
@@ -263,7 +290,7 @@ def test_bounds_checks_have_their_own_code(tmp_path):
         "try:\n    read(np.zeros(3), 7)\n    print('unchecked')\nexcept IndexError:\n    print('checked')\n"
     )
     cache = tmp_path / "cache"
-    cache.mkdir()
+    cache.mkdir(0o700)
     assert run(tmp_path, cache, "script.py") == "unchecked"
     checked = [sys.executable, "script.py"]
     environment = {

@@ -59,6 +59,22 @@ def test_foreign_files_are_refused_in_one_sentence(tmp_path):
         durable.save(tmp_path / "no" / "such", "thing", {}, some_arrays())
 
 
+def test_only_regular_files_of_a_bounded_size_are_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for place in (tmp_path / "pipe", tmp_path, "/dev/zero"):
+        for read in (durable.contents, lambda path: durable.load(path, "thing")):
+            with pytest.raises(InvalidFile, match="not a regular file"):
+                read(place)
+    with open(tmp_path / "long", "wb") as long:
+        long.truncate((1 << 24) + 1)
+    with pytest.raises(InvalidFile, match="16,777,217 bytes, more than the 16,777,216"):
+        durable.contents(tmp_path / "long")
+    with pytest.raises(InvalidFile, match="cannot be read"):
+        durable.contents("a\0b")
+    (tmp_path / "short").write_bytes(b"abc")
+    assert durable.contents(tmp_path / "short") == b"abc"
+
+
 def test_another_format_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(durable, "FORMAT", 99)
     durable.save(tmp_path / "a", "thing", {}, some_arrays())

@@ -10,12 +10,14 @@ print(result)
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from engram import presets as presets
     from engram.arena.match import match as match
+    from engram.arena.statistics import Sprt as Sprt
     from engram.conformance.game_contract import check_game as check_game
     from engram.drivers.lockstep import Lockstep as Lockstep
     from engram.drivers.search import Search as Search
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from engram.search.limit import Limit as Limit
 
 __version__ = "0.2.0"
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent until someone listens
 
 # Looked up on first use, so that `engram --help` does not wait for the compiler to load.
 _HOMES = {
@@ -39,6 +42,7 @@ _HOMES = {
     "Lockstep": "engram.drivers.lockstep",
     "PythonGame": "engram.games.python_game",
     "Search": "engram.drivers.search",
+    "Sprt": "engram.arena.statistics",
     "check_game": "engram.conformance.game_contract",
     "game": "engram.games.catalogue",
     "match": "engram.arena.match",

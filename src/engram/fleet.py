@@ -8,6 +8,7 @@ way, the pipe ends and so does the worker. Messages are pickled; they pass betwe
 from __future__ import annotations
 
 import json
+import logging
 import os
 import pickle
 import queue
@@ -21,11 +22,13 @@ from contextlib import suppress
 from itertools import islice, starmap
 from typing import IO, Any, cast
 
-from engram.errors import EngramError, InvalidParameter
+from engram.errors import EngramError, InvalidParameter, check_whole
 
 _START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from engram.fleet import serve; serve()"
 _READY = b"engram worker ready\n"
 _OF_SCRIPT = b"\x8c\x08__main__"  # how pickle names the module of the caller's script
+_LOG = logging.getLogger(__name__)
+_LEVELS = ("debug", "info", "warning", "error")
 _ASKS, _RESULT, _DONE, _FAILED, _DIED = range(5)  # kinds of messages from a worker
 
 
@@ -38,6 +41,30 @@ def default_workers() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def check_workers(count: int) -> None:
+    """Refuses more processes than a machine has a use for: 4 a core, and on a small machine 64.
+
+    Raises:
+      InvalidParameter: the count is not a whole number from 1 to that bound.
+    """
+    check_whole("workers", count, 1, max(64, 4 * default_workers()))
+
+
+def log_to_stderr(level: str) -> None:
+    """Writes what engram logs to standard error, in this process and in the workers that it starts.
+
+    Raises:
+      InvalidParameter: the level is none of debug, info, warning and error.
+    """
+    if level.lower() not in _LEVELS:
+        raise InvalidParameter(f"a level of the log is {', '.join(_LEVELS[:-1])} or {_LEVELS[-1]}, not {level!r}")
+    handler, logger = logging.StreamHandler(), logging.getLogger("engram")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(process)d %(name)s %(levelname)s: %(message)s"))
+    logger.handlers[1:] = [handler]  # after the one of `import engram`, which is silent
+    logger.setLevel(level.upper())
+    os.environ["ENGRAM_LOG"] = level
+
+
 class Fleet:
     """Worker processes that run the same function; use it in a `with` block.
 
@@ -48,12 +75,14 @@ class Fleet:
       grace_s: seconds for workers to finish once the fleet is closed or the parent has gone, ≥ 0.
 
     Raises:
-      InvalidParameter: `work` or `setting` cannot be sent to another process.
+      InvalidParameter: `work` or `setting` cannot be sent to another process; too many workers.
 
     Ctrl-C on the terminal reaches the parent alone. What workers print goes to standard error.
     """
 
     def __init__(self, work: Callable[..., None], *setting: Any, count: int, grace_s: float = 0.0):
+        if count:
+            check_workers(count)
         order = _pickled((work, setting, grace_s))
         self._grace_s = grace_s
         self._messages: queue.SimpleQueue[tuple[int, int, Any]] = queue.SimpleQueue()  # worker, kind, content
@@ -64,11 +93,12 @@ class Fleet:
             for worker in range(count):
                 process = subprocess.Popen(
                     [sys.executable, "-c", _START, json.dumps(sys.path)],
-                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, **apart,
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "ENGRAM_QUIET": "1"}, **apart,
                 )  # fmt: skip
                 self._processes.append(process)
                 threading.Thread(target=self._listen, args=(worker, process), daemon=True).start()
                 self._send(worker, order)
+                _LOG.info("worker %d starts", process.pid)
         except BaseException:
             self.close()
             raise
@@ -140,11 +170,16 @@ class Fleet:
                 worker, kind, content = self._messages.get(timeout=0.5)
                 break
         self._running -= kind in (_DONE, _FAILED, _DIED)
+        pid = self._processes[worker].pid
+        if kind == _DONE:
+            _LOG.info("worker %d ends", pid)
         if kind == _FAILED:
+            _LOG.error("worker %d fails: %s", pid, content)
             raise content
         if kind == _DIED:
             code = self._processes[worker].wait()
             how = f"by signal {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+            _LOG.error("worker %d ended %s", pid, how)
             raise WorkerError(
                 f"a worker process ended {how} in the middle of its work; what is recorded is kept, and the same call "
                 "again goes on from there"
@@ -167,22 +202,33 @@ class Fleet:
                 self._messages.put((worker, kind, content))
 
 
-def spread(function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], workers: int) -> Iterator[Any]:
+def spread(
+    function: Callable[..., Any],
+    tasks: Sequence[tuple[Any, ...]],
+    workers: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> Iterator[Any]:
     """Results of `function(*task)`, in the order of the tasks.
 
     Args:
-      function: of a module. workers: processes, ≥ 1; with 1 the work is done in this process.
+      function: of a module. workers: processes, as many as `check_workers` allows; with 1 this process does the work.
+      progress: called with the numbers of finished and of all tasks after each result.
 
     Raises:
       EngramError: as `function` and `Fleet.run`.
     """
+    check_workers(workers)
+    report = progress or (lambda done, total: None)
     if workers == 1:
-        yield from starmap(function, tasks)
+        for done, result in enumerate(starmap(function, tasks), 1):
+            report(done, len(tasks))
+            yield result
         return
     with Fleet(_apply, function, count=min(workers, len(tasks))) as fleet:
         early: dict[int, Any] = {}
         due = 0
-        for number, result in fleet.run(enumerate(tasks)):
+        for done, (number, result) in enumerate(fleet.run(enumerate(tasks)), 1):
+            report(done, len(tasks))
             early[number] = result
             while due in early:
                 yield early.pop(due)
@@ -261,6 +307,8 @@ class Link:
 
 def serve() -> None:
     """Runs the work that standard input names; the entry point of a worker process."""
+    if (level := os.environ.get("ENGRAM_LOG", "")).lower() in _LEVELS:
+        log_to_stderr(level)
     orders, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     # What the work reads or prints must not come between messages.
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -40,12 +40,18 @@ class Forfeit(EngramError):
     """Raised by a player's `choose`: it resigns or cannot go on; it has lost, with these words on record."""
 
 
-class Player(Protocol):
-    """One side of a match. It plays many games, one after the other, and hears of every move of both sides."""
+class Player:
+    """One side of a match. It plays many games, one after the other, and hears of every move of both sides.
 
-    @property
-    def text(self) -> str:
-        """The canonical specification that makes this player again."""
+    Attributes:
+      text: the canonical specification that makes this player again.
+    """
+
+    text: str
+
+    def choose(self, state: State, limit: Limit, seed: int) -> Choice:
+        """A move in a state that is not over; equal seeds and histories give equal moves."""
+        raise NotImplementedError
 
     def warm_up(self) -> None:
         """Compiles and loads everything, so that it never counts against a clock."""
@@ -53,17 +59,14 @@ class Player(Protocol):
     def new_game(self, game_seed: int) -> None:
         """Forgets the last game: what follows must depend on the seeds of this game alone."""
 
-    def choose(self, state: State, limit: Limit, seed: int) -> Choice:
-        """A move in a state that is not over; equal seeds and histories give equal moves."""
-
     def played(self, action: int) -> None:
-        """Hears that a move was played, by either side; those of the opening are not told."""
+        """Hears that a move was played, by either side; those of the opening are not told. This is on its clock."""
 
     def close(self) -> None:
         """Gives back what the player holds."""
 
 
-class SearchPlayer:
+class SearchPlayer(Player):
     """A search as a player: it keeps its tree from move to move and starts each game afresh.
 
     Args:
@@ -75,11 +78,11 @@ class SearchPlayer:
       preset: how it searches.
     """
 
-    def __init__(self, game: Game, chosen: Preset, text: str | None = None):
-        self.preset = chosen
+    def __init__(self, game: Game, preset: Preset, text: str | None = None):
+        self.preset = preset
         self._game = game
         self._made: Search | None = None
-        self._text = text or chosen.text
+        self.text = text or preset.text
 
     @property
     def _search(self) -> Search:
@@ -87,11 +90,6 @@ class SearchPlayer:
         if self._made is None:
             self._made = Search(self._game, self.preset)
         return self._made
-
-    @property
-    def text(self) -> str:
-        """The canonical specification."""
-        return self._text
 
     @property
     def extensions(self) -> tuple[Extension, ...]:
@@ -131,7 +129,7 @@ class SearchPlayer:
         self._made = None
 
 
-class UserPlayer:
+class UserPlayer(Player):
     """A user's own object as a player.
 
     Args:
@@ -142,37 +140,30 @@ class UserPlayer:
 
     def __init__(self, inner: Any, text: str):
         self._inner = inner
-        self._text = text
+        self.text = text
 
-    @property
-    def text(self) -> str:
-        """The canonical specification."""
-        return self._text
+    # What a match tells a player is passed on where the object has the method.
 
     def warm_up(self) -> None:
-        """Passed on where the object has it."""
         self._tell("warm_up")
 
     def new_game(self, game_seed: int) -> None:
-        """Passed on where the object has it."""
         self._tell("new_game", game_seed)
 
     def choose(self, state: State, limit: Limit, seed: int) -> Choice:
         """Asks the object, and measures the time where it does not say."""
         begin = time.perf_counter()
-        own = state.copy() if isinstance(state, np.ndarray) else state  # it may play on it
-        found = self._inner.choose(own, limit, seed)
+        copy = state.copy() if isinstance(state, np.ndarray) else state  # it may play on it
+        action = self._inner.choose(copy, limit, seed)
         seconds = time.perf_counter() - begin
-        if not isinstance(found, Choice):
-            return Choice(int(found), seconds=seconds)
-        return found if found.seconds else replace(found, seconds=seconds)
+        if not isinstance(action, Choice):
+            return Choice(int(action), seconds=seconds)
+        return action if action.seconds else replace(action, seconds=seconds)
 
     def played(self, action: int) -> None:
-        """Passed on where the object has it."""
         self._tell("played", action)
 
     def close(self) -> None:
-        """Passed on where the object has it."""
         self._tell("close")
 
     def _tell(self, method: str, *arguments: Any) -> None:

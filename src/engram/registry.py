@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache, partial
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, TypeVar, Unpack, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, Unpack, get_args, get_origin, get_type_hints
 
 from engram.errors import InvalidSpecification, choices
 from engram.specification import Specification, Value, typed, value_text
@@ -86,11 +88,51 @@ def about(function: Callable[..., Any]) -> str:
     return (inspect.getdoc(function) or "").partition("\n")[0].removesuffix(".")
 
 
+@dataclass(frozen=True)
+class FilesOf:
+    """Marks the type of an option that names files, as in `DataFile`.
+
+    Args:
+      find: the files of a value; none where it names none.
+    """
+
+    find: Callable[[str], Iterable[Path]]
+
+
+def data_files(text: str) -> list[Path]:
+    """The file of this name, or those that a training wrote into the folder of this name."""
+    path = Path(text).expanduser()
+    return sorted(path.glob("*.safetensors")) if path.is_dir() else [path] if path.exists() else []
+
+
+DataFile = Annotated[str, FilesOf(data_files)]
+"""The type of an option that names a file of data, or a folder that a training wrote."""
+
+
+def files_of(function: Callable[..., Any], specification: Specification, parts: Parts) -> Iterator[Path]:
+    """The files that a specification of a function names, by the types of its options; also those of its parts."""
+    types, open_ended = types_of(function, marks=True)
+    for name, value in specification.by_name(list(types), None if open_ended else types).items():
+        named = value if isinstance(value, Specification) else Specification(str(value))
+        if named.name in parts.get(name, ()):
+            yield from files_of(parts[name][named.name], named, parts)
+        for mark in marks_of(types.get(name)) if value is not None else ():
+            yield from mark.find(named.name)
+
+
+def marks_of(hint: Any) -> list[FilesOf]:
+    """The marks of a type with `Annotated`, at any depth."""
+    if get_origin(hint) is Annotated:
+        return [mark for mark in hint.__metadata__ if isinstance(mark, FilesOf)]
+    return [mark for part in get_args(hint) for mark in marks_of(part)]
+
+
 @lru_cache(maxsize=256)
-def types_of(function: Callable[..., Any]) -> tuple[Mapping[str, Any], bool]:
+def types_of(function: Callable[..., Any], marks: bool = False) -> tuple[Mapping[str, Any], bool]:
     """Types by parameter of a function or class, and whether it accepts any other option as well.
 
-    A parameter has the type `Any` if it has no annotation, or if only type checkers can resolve the annotation.
+    A parameter has the type `Any` if it has no annotation, or if only type checkers can resolve the annotation. With
+    `marks` types keep what `Annotated` adds to them.
     """
     written = function.func if isinstance(function, partial) else function
     if inspect.isclass(written):
@@ -101,10 +143,10 @@ def types_of(function: Callable[..., Any]) -> tuple[Mapping[str, Any], bool]:
     types: dict[str, Any] = {}
     open_ended = False
     for name, parameter in inspect.signature(function).parameters.items():
-        hint = _resolved(parameter.annotation, scope)
+        hint = _resolved(parameter.annotation, scope, marks)
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
             if get_origin(hint) is Unpack:
-                types.update(get_type_hints(get_args(hint)[0]))
+                types.update(get_type_hints(get_args(hint)[0], include_extras=marks))
             else:
                 open_ended = True
         elif parameter.kind is not inspect.Parameter.VAR_POSITIONAL:
@@ -112,11 +154,12 @@ def types_of(function: Callable[..., Any]) -> tuple[Mapping[str, Any], bool]:
     return types, open_ended
 
 
-def _resolved(annotation: Any, scope: dict[str, Any]) -> Any:
+def _resolved(annotation: Any, scope: dict[str, Any], marks: bool) -> Any:
     if annotation is inspect.Parameter.empty:
         return Any
     try:
-        return get_type_hints(SimpleNamespace(__annotations__={"it": annotation}), scope)["it"]
+        it = SimpleNamespace(__annotations__={"it": annotation})
+        return get_type_hints(it, scope, include_extras=marks)["it"]
     except NameError:
         return Any
 

@@ -67,8 +67,8 @@ class Specification:
         return f"{self.name}:{inner}" if inner else self.name
 
     def _arguments(self, separator: str) -> str:
-        given = [value_text(value) for value in self.positional]
-        return separator.join(given + [f"{key}={value_text(value)}" for key, value in self.options.items()])
+        texts = [value_text(value) for value in self.positional]
+        return separator.join(texts + [f"{key}={value_text(value)}" for key, value in self.options.items()])
 
     def by_name(self, order: Sequence[str], known: Iterable[str] | None = None) -> dict[str, Value]:
         """The values by parameter.
@@ -127,10 +127,10 @@ def parse(text: str) -> Specification:
         # Brackets must close within the part after the colon, lest `go:9)(` become `go(9)()`.
         _check_brackets(colon[2], text)
         source = f"{colon[1]}({colon[2]})"
-    found = _from_node(_tree(source.strip(), text), text)
-    if not isinstance(found, Specification):
+    specification = _from_node(_tree(source.strip(), text), text)
+    if not isinstance(specification, Specification):
         raise InvalidSpecification(f"{_shown(text)} is not a name with options, such as name(key=value)")
-    return found
+    return specification
 
 
 def parse_value(text: str) -> Value:

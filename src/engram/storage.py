@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,8 +23,42 @@ from safetensors.numpy import save_file
 from engram.errors import InvalidFile
 
 FORMAT = 1
+LARGEST_BYTES = 1 << 24
+"""Of a text that people write, such as an SGF file."""
 _PLAIN = {"bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))}
 _PLAIN |= {"float16", "float32", "float64"}
+
+
+def check_regular(path: str | Path, max_bytes: int | None = None) -> None:
+    """Checks, before anything is read, that a path is a regular file: a pipe or a device may never answer or end.
+
+    Raises:
+      InvalidFile: there is no such file, it is something else, or it has more than `max_bytes`.
+    """
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        raise InvalidFile(f"there is no file {path}") from None
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
+        raise InvalidFile(f"{path} cannot be read: {_reason(error)}") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise InvalidFile(f"{path} is a folder, a pipe or a device, not a regular file")
+    if max_bytes is not None and status.st_size > max_bytes:
+        raise InvalidFile(f"{path} has {status.st_size:,} bytes, more than the {max_bytes:,} allowed here")
+
+
+def contents(path: str | Path, max_bytes: int = LARGEST_BYTES) -> bytes:
+    """The bytes of a regular file of at most `max_bytes`.
+
+    Raises:
+      InvalidFile: as `check_regular`; or it cannot be read.
+    """
+    check_regular(path, max_bytes)
+    try:
+        with open(path, "rb") as file:
+            return file.read(max_bytes)
+    except OSError as error:
+        raise InvalidFile(f"{path} cannot be read: {_reason(error)}") from None
 
 
 @contextmanager
@@ -125,10 +160,7 @@ def load(path: str | Path, kind: str, *, max_bytes: int = 1 << 36) -> tuple[dict
       InvalidFile: no such file, not one of engram's, of another kind or format, too large, or damaged.
     """
     path = Path(path)
-    with _opened(path) as file:
-        size = path.stat().st_size
-        if size > max_bytes:
-            raise InvalidFile(f"{path} has {size:,} bytes, more than the {max_bytes:,} allowed here")
+    with _opened(path, max_bytes) as file:
         metadata = file.metadata()
         manifest = _manifest(path, kind, metadata)
         try:
@@ -137,7 +169,7 @@ def load(path: str | Path, kind: str, *, max_bytes: int = 1 << 36) -> tuple[dict
                 raise InvalidFile(f"{path} is damaged: its checksum does not fit")
             for name, description in manifest["records"].items():
                 stored[name] = stored[name].view(_dtype(description)).reshape(stored[name].shape[:-1])
-        except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        except (SafetensorError, KeyError, TypeError, ValueError, AttributeError, OverflowError, SyntaxError) as error:
             if isinstance(error, InvalidFile):
                 raise
             raise InvalidFile(f"{path} is damaged: {_reason(error)}") from error
@@ -174,9 +206,8 @@ def _digest(manifest: str, stored: Mapping[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
-def _opened(path: Path) -> Any:
-    if not path.is_file():
-        raise InvalidFile(f"there is no file {path}")
+def _opened(path: Path, max_bytes: int | None = None) -> Any:
+    check_regular(path, max_bytes)
     try:
         return safe_open(path, framework="np")
     except (SafetensorError, OSError) as error:
@@ -186,13 +217,15 @@ def _opened(path: Path) -> Any:
 def _manifest(path: Path, kind: str, metadata: Mapping[str, str] | None) -> dict[str, Any]:
     try:
         manifest: dict[str, Any] = json.loads((metadata or {})["engram"])
-        actual, version = manifest["kind"], manifest["format"]
-    except (KeyError, TypeError, ValueError):
+        actual, version, _ = manifest["kind"], manifest["format"], dict(manifest["about"])
+    except (KeyError, TypeError, ValueError, RecursionError):
         raise InvalidFile(f"{path} is not a file of engram") from None
     if actual != kind:
         raise InvalidFile(f"{path} holds a {actual}, not a {kind}")
     if version != FORMAT:
         raise InvalidFile(f"{path} is of format {version}, and this engram reads format {FORMAT}")
+    if not all(isinstance(manifest.get(part), dict) for part in ("about", "records")):
+        raise InvalidFile(f"{path} is damaged: its description is incomplete")
     return manifest
 
 

@@ -1,4 +1,9 @@
-"""Games, presets and players from a user's own file, written `path/to/file.py:name` or `file.py:name(size=5)`."""
+"""Games, presets and players from a user's own file, written `path/to/file.py:name` or `file.py:name(size=5)`.
+
+To use such a text runs the file, and its code may do all that the user may. A text that the user typed may therefore
+name a file. A text that was read, in a database, a memory or a network, may not: who makes something of it does so
+inside `stored`.
+"""
 
 from __future__ import annotations
 
@@ -7,36 +12,119 @@ import importlib.util
 import os
 import re
 import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import engram
 from engram.errors import EngramError, InvalidSpecification, nearest
+from engram.native.cache import sources
 from engram.registry import Parts, bind
 from engram.specification import Specification, parse
 
-_WRITTEN = re.compile(r"\s*(?P<path>.+\.py):(?P<rest>.+)", re.DOTALL)
+_WRITTEN = re.compile(r"\s*(?P<path>.+?\.py):(?P<rest>.+)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class _Record:
+    name: str
+    allow_files: bool
+    digest: str
+    present_digest: Callable[[], str]
+
+
+_files: set[str] = set()
+"""Those that a specification has named in this process."""
+
+_record: ContextVar[_Record | None] = ContextVar("record", default=None)
+
+
+@contextmanager
+def stored(
+    name: str, *, allow_files: bool = False, digest: str = "", present_digest: Callable[[], str] = str
+) -> Iterator[None]:
+    """Texts used inside this block come from a record that anybody may have written: they run no code.
+
+    Args:
+      name: of the record, for sentences: `"match 1 of results.sqlite"`.
+      allow_files: the user trusts the record, so files may run if they are those that it was made with.
+      digest: the record's digest of its files; empty: it holds none, and none may run.
+      present_digest: gives the digest of the files as they are now, without running them.
+    """
+    token = _record.set(_Record(name, allow_files, digest, present_digest))
+    try:
+        yield
+    finally:
+        _record.reset(token)
+
+
+def check_code(code: str, *, allowable: bool = True) -> None:
+    """Refuses code that a record names; does nothing outside `stored`.
+
+    Args:
+      code: what would run, for the sentence. allowable: whether the user can allow it at all.
+
+    Raises:
+      InvalidSpecification: the record may not run it; the sentence says why, and what to do.
+    """
+    record = _record.get()
+    if record is None:
+        return
+    if not allowable or not record.digest:
+        reason = "type it yourself if you trust it"
+    elif not record.allow_files:
+        reason = "if you trust it, allow its files (--allow-files, in Python allow_files=True)"
+    elif record.digest != record.present_digest():
+        reason = "its contents are not those that the record was made with"
+    else:
+        return
+    raise InvalidSpecification(f"{record.name} names {code}, which is code and was not run: {reason}")
 
 
 def is_in_file(text: str) -> bool:
     """Whether a specification names something in a file."""
-    return _WRITTEN.fullmatch(text) is not None or text.strip().endswith(".py")
+    return isinstance(text, str) and (_written(text) is not None or text.strip().endswith(".py"))
+
+
+def _written(text: str) -> re.Match[str] | None:
+    """The file of a text and the part after it; None for `uct(option='x.py:y')`, where the colon is an option's."""
+    written = _WRITTEN.fullmatch(text)
+    return written if written is not None and written["path"].count("(") == written["path"].count(")") else None
+
+
+def split(text: str) -> tuple[Path, Specification]:
+    """The file of a specification, and the part after it, without running the file.
+
+    Raises:
+      InvalidSpecification: it names no such file, or nothing in it.
+    """
+    written = _written(text)
+    if written is None:
+        name = Path(text.strip()).stem
+        raise InvalidSpecification(
+            f"{text.strip()} lacks the name of a game, preset or player in it, such as {text.strip()}:{name}"
+        )
+    path = Path(written["path"]).expanduser()
+    if not path.is_file():
+        if "(" in written["path"]:
+            raise InvalidSpecification(f"{text.strip()}: a file stands only at the beginning, such as my_rules.py:mine")
+        raise InvalidSpecification(f"there is no file {path}")
+    return path, parse(written["rest"])
 
 
 def load(text: str) -> tuple[Any, Specification, str]:
     """The object that a specification names in a file, the part after the file as a specification, the canonical text.
 
     Raises:
-      InvalidSpecification: no such file or name, or the file does not run.
+      InvalidSpecification: no such file or name, the file does not run, or a record may not run it.
     """
-    found = _WRITTEN.fullmatch(text)
-    if found is None:
-        name = Path(text.strip()).stem
-        raise InvalidSpecification(
-            f"{text.strip()} lacks the name of a game, preset or player in it, such as {text.strip()}:{name}"
-        )
-    path = Path(found["path"]).expanduser()
-    specification = parse(found["rest"])
+    check_code(text)
+    path, specification = split(text)
     module = _module(path)
     if not hasattr(module, specification.name):
         public = [name for name in vars(module) if not name.startswith("_")]
@@ -52,7 +140,7 @@ def make(text: str, kinds: type | tuple[type, ...], parts: Parts | None = None, 
       parts, given: as in `engram.registry.bind`.
 
     Raises:
-      InvalidSpecification: no such file, name or option, or the function fails.
+      InvalidSpecification: as `load`; or no such option, or the function fails.
     """
     entry, specification, canonical = load(text)
     if isinstance(entry, kinds) or not callable(entry):
@@ -65,13 +153,43 @@ def make(text: str, kinds: type | tuple[type, ...], parts: Parts | None = None, 
     except EngramError:
         raise
     except Exception as error:
-        raise InvalidSpecification(f"{canonical}: {type(error).__name__}: {error}") from error
+        raise InvalidSpecification(f"{canonical}: {failure(error)}") from error
+
+
+def failure(error: BaseException, *, users_only: bool = False) -> str:
+    """An exception in a sentence, with the last line of a user's file that it came through.
+
+    Args:
+      users_only: whether an exception that came through none gives an empty text.
+    """
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in _files]
+    if not frames:
+        return "" if users_only else f"{type(error).__name__}: {error}"
+    place = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno} {frames[-1].name}"
+    return f"{place} raised {type(error).__name__}: {error}"
+
+
+def code_of(texts: Iterable[str]) -> list[Path]:
+    """Source files that specifications name, with the user's files that these import; none of them is run."""
+    files: set[str] = set()
+    for text in filter(is_in_file, texts):
+        files.update(sources(str(split(text)[0].resolve())))
+    package = str(Path(engram.__file__).resolve().parent) + os.sep
+    return [Path(file) for file in sorted(files) if not str(Path(file).resolve()).startswith(package)]
+
+
+def digest_of(files: Iterable[Path]) -> str:
+    """Digest of the names and contents of files, 16 hexadecimal digits; empty without files."""
+    digest, empty = hashlib.sha256(), hashlib.sha256().digest()
+    for file in files:
+        with open(file, "rb") as content:
+            digest.update(file.name.encode() + b"\0" + hashlib.file_digest(content, "sha256").digest())
+    return digest.hexdigest()[:16] if digest.digest() != empty else ""
 
 
 def _module(path: Path) -> ModuleType:
-    if not path.is_file():
-        raise InvalidSpecification(f"there is no file {path}")
     full = str(path.resolve())
+    _files.add(full)
     for module in list(sys.modules.values()):
         if getattr(module, "__file__", None) == full:
             return module
@@ -89,6 +207,6 @@ def _module(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        cause = str(error) if isinstance(error, EngramError) else f"{type(error).__name__}: {error}"
+        cause = str(error) if isinstance(error, EngramError) else failure(error)
         raise InvalidSpecification(f"{path} does not run: {cause}") from error
     return module

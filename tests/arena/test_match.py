@@ -17,15 +17,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import engram
 from engram.arena.configuration import MatchConfiguration, MatchSetup, configure, digest_of
 from engram.arena.game_record import GameRecord
 from engram.arena.match import MatchInterrupted, match
 from engram.arena.ongoing_game import OngoingGame, PlayerError, opening
-from engram.arena.report import recorded_result, report
+from engram.arena.report import recorded_result
+from engram.arena.report import report as report_of
 from engram.arena.results import Results
 from engram.arena.roster import player
 from engram.arena.runner import MatchRunner
 from engram.arena.statistics import Sprt
+from engram.arena.tally import Tally
 from engram.errors import DatabaseError, InvalidLimit, InvalidParameter, InvalidSpecification
 from engram.fleet import WorkerError
 from engram.games.catalogue import game as named_game
@@ -325,6 +328,13 @@ def made_record(number, outcome):
     return GameRecord(number, number // 2, 0, "AB"[number % 2], (number,), outcome, "end", 1, 1, 0.0, 1, 1, 0.0)
 
 
+def report(configuration, records, **where):
+    tally = Tally(configuration)
+    for one in records:
+        tally.add_record(one)
+    return report_of(tally, **where)
+
+
 def made_configuration(games, sprt):
     return MatchConfiguration("tic_tac_toe", "x", "y", games, 1, None, 1, None, 0, 9, 0, sprt, "", "0")
 
@@ -348,6 +358,31 @@ def test_games_beyond_the_stop_and_gaps_do_not_count():
     assert (gap.sprt.decision, gap.sprt.pairs, gap.complete) == (None, 2, False)
 
 
+def test_a_test_may_be_a_text():
+    call = {"game": "tic_tac_toe", "a": "alpha_beta(depth=9)", "b": "random", "workers": 1, "database": ":memory:"}
+    by_text = match(**call, games=200, sprt="elo0=0,elo1=150,alpha=0.1,beta=0.1")
+    assert by_text.configuration == match(**call, games=200, sprt=engram.Sprt(0, 150, 0.1, 0.1)).configuration
+    assert by_text.complete and by_text.games < 200
+    assert by_text.sprt.llr >= by_text.sprt.upper
+    with pytest.raises(InvalidSpecification, match="'elo0=0,elo1=20'"):
+        match(**call, sprt="5")
+
+
+def test_games_of_players_who_repeat_themselves_decide_nothing():
+    # Each has one answer to a position, so there are as many different pairs as openings of one move: nine.
+    player = "alpha_beta(depth=2,ties=first)"
+    call = {"opening_moves": 1, "workers": 1, "database": ":memory:", "seed": 3}
+    few = match("tic_tac_toe", player, "minimax(depth=1,ties=first)", games=18, **call)
+    many = match("tic_tac_toe", player, "minimax(depth=1,ties=first)", games=400, **call)
+    assert (many.pairs, many.distinct_pairs) == (200, 9) and many.distinct_games <= 18
+    assert many.score_high - many.score_low > 0.8 * (few.score_high - few.score_low) * (few.distinct_pairs / 9) ** 0.5
+    assert "9 of 200 pairs differ" in str(many)
+    tested = match("tic_tac_toe", player, "minimax(depth=1,ties=first)", games=400, sprt="elo0=0,elo1=20", **call)
+    assert tested.sprt.decision is None and tested.sprt.pairs == 200
+    one = match("tic_tac_toe", player, "minimax(depth=1,ties=first)", games=200, **{**call, "opening_moves": 0})
+    assert one.distinct_pairs == 1 and one.verdict.startswith("no difference seen")
+
+
 def test_a_result_as_data_and_as_a_table():
     records = [made_record(number, outcome) for number, outcome in enumerate((1.0, 1.0, 0.0, 1.0, -1.0, 1.0))]
     result = report(made_configuration(8, None), records, match_id=1, database="r.sqlite")
@@ -366,7 +401,7 @@ def test_a_result_as_data_and_as_a_table():
     assert nothing.to_json()["elo_low"] is None
     assert "no games were played" in str(nothing)
     same = report(made_configuration(8, None), [replace(one, moves=(1,)) for one in records])
-    assert "equal games say nothing new" in str(same)
+    assert "1 of 3 pairs differ: equal games say nothing new" in str(same)
 
 
 # ---------------------------------------------------------------------------------- killed on the way
@@ -570,7 +605,12 @@ def test_a_database_that_fails_in_the_middle_keeps_its_games(tmp_path, monkeypat
     [
         ({"games": 3}, InvalidParameter, "even"),
         ({"games": 0}, InvalidParameter, "from 2"),
-        ({"workers": 0}, InvalidParameter, "workers"),
+        ({"workers": 0}, InvalidParameter, "workers must be a whole number, 1 to"),
+        ({"workers": 5000}, InvalidParameter, "workers must be a whole number, 1 to"),
+        ({"workers": 2**63}, InvalidParameter, "workers must be a whole number, 1 to"),
+        ({"workers": 1.5}, InvalidParameter, "workers must be a whole number, 1 to"),
+        ({"gmaes": 3}, InvalidSpecification, "did you mean 'games'"),
+        ({"sprt": 5}, InvalidSpecification, "SPRT"),
         ({"simulations": -5}, InvalidLimit, "budget of A"),
         ({"seconds": 0.0}, InvalidLimit, "seconds"),
         ({"b_simulations": 0}, InvalidLimit, "budget of B"),
@@ -597,7 +637,7 @@ def test_a_configuration_survives_json(tmp_path):
         configuration = MatchConfiguration.from_json({**record.configuration, "games": record.games})
         assert configuration.sprt == TEST
         assert configuration.key == record.key
-        assert configuration.with_games(50).key == record.key
+        assert replace(configuration, games=50).key == record.key
         assert essence(MatchRunner(MatchSetup.of(configuration)).play_all(iter([1]))) == essence(results.games(1))[1:]
 
 
@@ -619,6 +659,37 @@ def test_numbers_of_numpy_are_numbers():
         match("tic_tac_toe", "random", "random", games=2.0)
     with pytest.raises(InvalidSpecification, match="specification"):
         match("tic_tac_toe", 3, "random")
+
+
+class Mover:
+    """Takes 0.1 s to move its root after each move that it hears of, by a clock that only it moves."""
+
+    now = 0.0
+
+    def __init__(self):
+        self.limits = []
+
+    def choose(self, state, limit, seed):
+        self.limits.append(limit.seconds)
+        return Choice(named_game("tic_tac_toe").legal_actions(state)[0], seconds=limit.seconds)
+
+    def played(self, action):
+        Mover.now += 0.1
+
+
+def test_moving_the_root_is_on_the_clock(monkeypatch):
+    monkeypatch.setattr("engram.arena.runner.time.perf_counter", lambda: Mover.now)
+    slow, quick = Mover(), Mover()
+    quick.played = lambda action: None
+    result = match("tic_tac_toe", slow, quick, games=2, seconds=0.5, opening_moves=0)
+    # The first mover begins with its whole budget; each later move pays for its own last move and the answer.
+    assert [round(limit, 9) for limit in slow.limits[:3]] == [0.5, 0.3, 0.3]
+    assert set(quick.limits) == {0.5}
+    assert result.a.seconds == pytest.approx(0.5) == result.b.seconds
+    assert round(min(slow.limits), 9) == 0.3 and slow.limits.count(0.5) == 1
+    late = Mover()
+    match("tic_tac_toe", late, "random", games=2, seconds=0.05, opening_moves=0)
+    assert all(limit > 0 for limit in late.limits)
 
 
 class Meddler:

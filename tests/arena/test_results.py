@@ -9,8 +9,10 @@ import pytest
 from sqlalchemy import event, text
 
 from engram.arena.game_record import GameRecord, configuration_key
+from engram.arena.match import match
+from engram.arena.report import recorded_result
 from engram.arena.results import Results
-from engram.errors import DatabaseError
+from engram.errors import DatabaseError, InvalidParameter
 from engram.games.catalogue import game as named_game
 
 CONFIGURATION = {"game": "connect_four", "a": "uct", "seed": 3}
@@ -33,7 +35,8 @@ def test_games_come_back_as_they_went_in(tmp_path):
         results.add_game(other, record(0, -1.0))
     with Results(file, must_exist=True) as results:
         assert results.games(match_id) == [record(0), record(1), record(2)]
-        assert results.games(match_id, before=2) == [record(0), record(1)]
+        counted = results.counted_games(match_id, before=2)
+        assert sorted(counted["number"]) == [0, 1] and counted["a_simulations"].tolist() == [100, 100]
         listed = results.matches()
         assert [(one.id, one.games, one.recorded, one.version) for one in listed] == [
             (match_id, 4, 3, "1.0"),
@@ -212,6 +215,62 @@ def test_a_database_is_read_without_writing_to_it(tmp_path, monkeypatch):
             with pytest.raises(DatabaseError, match="written"):
                 results.add_game(match_id, record(1))
     assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE game SET outcome = 'won'",
+        "UPDATE game SET outcome = 7",
+        "UPDATE game SET moves = 'left right'",
+        "UPDATE game SET moves = x'00ff'",
+        "UPDATE game SET number = 'first' WHERE number = 0",
+        "UPDATE game SET first = 3",
+        "UPDATE game SET a_simulations = 'many'",
+        "UPDATE match SET configuration = '{'",
+        "UPDATE match SET configuration = '[3]'",
+        "UPDATE match SET configuration = json_set(configuration, '$.game', 3)",
+        "UPDATE match SET configuration = json_set(configuration, '$.sprt', 3)",
+        "UPDATE match SET games = 'some'",
+        "UPDATE match SET games = 3",
+        "UPDATE match SET games = -2",
+    ],
+)
+def test_a_damaged_row_is_one_sentence(tmp_path, damage):
+    file = tmp_path / "r.sqlite"
+    match("tic_tac_toe", "random", "random", games=2, workers=1, database=file)
+    connection = sqlite3.connect(file)
+    connection.execute(damage)
+    connection.commit()
+    connection.close()
+    with pytest.raises((DatabaseError, InvalidParameter)) as error, Results(file, must_exist=True) as results:
+        recorded_result(results, 1)
+        results.games(1)
+    assert "a row of it is damaged" in one_sentence(error) or "recorded by engram" in one_sentence(error)
+
+
+def test_a_complete_match_is_read_where_nothing_can_be_written(tmp_path, monkeypatch):
+    file = tmp_path / "r.sqlite"
+    call = {"game": "tic_tac_toe", "a": "random", "b": "random", "workers": 1, "database": file}
+    played = match(**call, games=4)
+    before = file.read_bytes()
+    for other in tmp_path.glob("r.sqlite-*"):
+        other.unlink()
+    monkeypatch.setattr("os.access", lambda *_: False)
+    assert match(**call, games=4) == played
+    assert match(**call, games=2).games == 2
+    with pytest.raises(DatabaseError, match="read-only"):
+        match(**call, games=6)
+    with pytest.raises(DatabaseError, match="read-only"):
+        match(**call, games=4, seed=1)
+    assert file.read_bytes() == before and [one.name for one in tmp_path.iterdir()] == ["r.sqlite"]
+
+
+def test_a_number_that_no_database_can_hold(tmp_path):
+    Results(tmp_path / "r.sqlite").close()
+    with pytest.raises(DatabaseError) as error, Results(tmp_path / "r.sqlite", must_exist=True) as results:
+        results.match(2**70)
+    one_sentence(error)
 
 
 def test_reading_an_empty_database(tmp_path):

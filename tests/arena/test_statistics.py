@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from engram.arena.statistics import Sprt, SprtRun, elo_of_score, parse_sprt, score_of_elo, sprt_state, standing
+from engram.arena.statistics import Sprt, SprtRun, Standing, elo_of_score, score_of_elo, standing
 from engram.errors import InvalidParameter, InvalidSpecification
 
 
@@ -17,6 +17,14 @@ def simulated_pairs(rng, win, draw, count, repeats):
     same = rng.random(count) < repeats
     games[same, 1] = games[same, 0]
     return games.tolist()
+
+
+def state_after(test, pairs, moves=None):
+    run = SprtRun(test)
+    for number, pair in enumerate(pairs):
+        if run.add(pair, None if moves is None else moves[number]):
+            break
+    return run.state
 
 
 def test_counts_score_and_elo_by_hand():
@@ -30,26 +38,65 @@ def test_counts_score_and_elo_by_hand():
     assert found.score_high == pytest.approx(middle + 1.959964 * spread, abs=1e-6)
 
 
-def test_elo_is_finite_where_all_games_are_won_and_says_less_after_fewer():
+def test_games_that_are_all_won_bound_elo_on_one_side_and_say_less_after_fewer():
     few, many = standing([(1, 1)] * 5), standing([(1, 1)] * 500)
-    assert few.score == 1.0
-    assert few.elo == pytest.approx(400 * math.log10(9.5 / 0.5))
-    assert many.elo == pytest.approx(400 * math.log10(999.5 / 0.5))
-    assert few.elo_low < many.elo_low < many.elo <= many.elo_high
-    assert standing([(-1, -1)] * 5).elo == pytest.approx(-few.elo)
-    assert elo_of_score(score_of_elo(123.0), 10**9) == pytest.approx(123.0)
+    assert few.score == many.score == few.score_high == 1.0
+    assert few.elo == many.elo == few.elo_high == math.inf
+    assert 0 < few.elo_low < many.elo_low < math.inf
+    assert few.elo_text == f"at least {few.elo_low:+.0f}"
+    lost = standing([(-1, -1)] * 5)
+    assert (lost.elo, lost.elo_low, lost.elo_high) == (-math.inf, -math.inf, pytest.approx(-few.elo_low))
+    assert lost.elo_text == f"at most {-few.elo_low:+.0f}"
+    assert elo_of_score(score_of_elo(123.0)) == pytest.approx(123.0)
+
+
+def test_elo_of_a_tiny_sample_claims_nothing():
+    # One pair of two wins and the two added: p̃ = 2/3, Σ(s - n·p̃)² = 2·(2/3)² + (4/3)².
+    two_wins = standing([(1, 1)])
+    low = 2 / 3 - 1.959964 * math.sqrt(24 / 9) / 6
+    assert two_wins.score_low == pytest.approx(low, abs=1e-6)
+    assert two_wins.elo_text == f"at least {400 * math.log10(low / (1 - low)):+.0f}"
+    assert standing([(1, math.nan)]).elo_text.startswith("at least -")
+    assert standing([]).elo_text == "unknown"
+    assert standing([(1, -1), (1, 1), (1, 0), (0, 0)] * 10).elo_text == "+137 [+76, +190]"
+
+
+def test_pairs_of_the_same_moves_are_one_unit():
+    # Nine different pairs, each played eleven times, say as much as nine pairs.
+    nine = [(1, 1), (1, -1), (1, 1), (0, 1), (-1, 1), (1, 1), (-1, -1), (1, 1), (0, 0)]
+    once, often = standing(nine), standing(nine * 11, list(range(9)) * 11)
+    assert (often.games, often.pairs, often.distinct_pairs) == (198, 99, 9)
+    assert often.wins == 11 * once.wins
+    for name in ("score", "score_low", "score_high"):
+        assert getattr(often, name) == pytest.approx(getattr(once, name))
+    assert standing(nine * 11).decided and not often.decided
+    # Unequal numbers, by hand: units of 3 and 1 pairs, and two of their mean size, 4 games.
+    uneven = standing([(1, 1), (1, 1), (1, 1), (-1, 1)], [7, 7, 7, 8])
+    spread = math.sqrt(sum((s - n * 11 / 16) ** 2 for s, n in ((6, 6), (1, 2), (0, 4), (4, 4)))) / 16
+    assert uneven.score == 7 / 8
+    assert uneven.score_low == pytest.approx(11 / 16 - 1.959964 * spread, abs=1e-6)
+
+
+def test_the_sequential_test_counts_repeated_pairs_once():
+    test, pairs = Sprt(elo0=0, elo1=50), [(1, 1), (1, 0), (-1, 1)]
+    fresh = state_after(test, pairs)
+    repeated = state_after(test, pairs * 30, [0, 1, 2] * 30)
+    assert repeated.pairs == 90 and repeated.decision is None
+    assert repeated.llr == pytest.approx(fresh.llr)
+    assert state_after(test, pairs * 30).decision == "elo1"
 
 
 def test_no_games_and_half_played_pairs():
     empty = standing([])
+    assert empty == Standing(0, 0, 0, 0, 0, 0.5, 0.0, 1.0)
     assert (empty.games, empty.score, empty.decided) == (0, 0.5, False)
     assert (empty.elo_low, empty.elo_high) == (-math.inf, math.inf)
-    odd = standing([(1, -1), (1,)])
+    odd = standing([(1, -1), (1, math.nan)])
     assert (odd.wins, odd.losses, odd.games) == (2, 1, 3)
     assert odd.score == pytest.approx(2 / 3)
     assert odd.score_low < odd.score < odd.score_high
     # A single game moves the interval less than a pair of two equal games does.
-    assert standing([(1, -1)] * 10 + [(1,)]).score_high < standing([(1, -1)] * 10 + [(1, 1)]).score_high
+    assert standing([(1, -1)] * 10 + [(math.nan, 1)]).score_high < standing([(1, -1)] * 10 + [(1, 1)]).score_high
 
 
 def test_equal_pairs_are_worth_less_than_independent_games():
@@ -62,6 +109,8 @@ def test_equal_pairs_are_worth_less_than_independent_games():
 def test_decided_only_where_half_lies_outside():
     assert standing([(1, 1)] * 30 + [(1, -1)] * 10).decided
     assert not standing([(1, 1)] * 6 + [(-1, -1)] * 4).decided
+    # An interval that touches ½ decides nothing.
+    assert not Standing(1, 0, 0, 1, 1, 0.7, 0.5, 0.9).decided and not Standing(1, 0, 0, 1, 1, 0.3, 0.1, 0.5).decided
 
 
 @pytest.mark.parametrize("repeats", [0.0, 0.5])
@@ -86,7 +135,7 @@ def test_the_sequential_test_keeps_its_error_rates(draw, repeats):
     lengths = []
     for elo, error in ((test.elo0, "elo1"), (test.elo1, "elo0")):
         win = score_of_elo(elo) - draw / 2
-        states = [sprt_state(test, simulated_pairs(rng, win, draw, 4000, repeats)) for _ in range(runs)]
+        states = [state_after(test, simulated_pairs(rng, win, draw, 4000, repeats)) for _ in range(runs)]
         assert all(state.decision is not None for state in states)
         wrong[error] = sum(state.decision == error for state in states) / runs
         lengths += [state.pairs for state in states]
@@ -98,32 +147,39 @@ def test_the_sequential_test_keeps_its_error_rates(draw, repeats):
 def test_the_sequential_test_stops_at_its_pair_and_at_no_few_equal_ones():
     test = Sprt(elo0=0, elo1=100)
     won = [(1, 1)] * 100
-    state = sprt_state(test, won)
+    state = state_after(test, won)
     assert state.decision == "elo1"
     assert state.llr >= state.upper
     assert 5 < state.pairs < 30
-    assert sprt_state(test, won[: state.pairs - 1]).decision is None
-    assert sprt_state(test, [*won[: state.pairs], *[(-1, -1)] * 100]) == state
-    assert sprt_state(test, [(0, 0)] * 500).decision == "elo0"
-    run = SprtRun(test)
-    for pair in won:
-        run.add(pair)
-    assert run.state == state
-
-
-def test_the_sequential_test_waits_for_the_second_game_of_a_pair():
-    test = Sprt()
-    pairs = [(1, 0), (1, 1), (1,), (1, 1)]
-    assert sprt_state(test, pairs).pairs == 2
+    assert state_after(test, won[: state.pairs - 1]).decision is None
+    assert state_after(test, [*won[: state.pairs], *[(-1, -1)] * 100]) == state
+    assert state_after(test, [(0, 0)] * 500).decision == "elo0"
+    # By hand: three pairs of 1, ½ and 0, and the two added; v = (1¼ + 1)/5 - ¼.
+    high = score_of_elo(100)
+    llr = (high - 0.5) * (3.0 - 3 * (0.5 + high)) / (2 * 0.2)
+    assert state_after(test, [(1, 1), (1, -1), (-1, -1)]).llr == pytest.approx(llr)
+    assert state_after(test, [(1, 1), (0, 0), (-1, -1)]).llr == pytest.approx(llr)
 
 
 def test_tests_are_written_and_checked():
-    assert parse_sprt("elo0=-5,elo1=5") == Sprt(-5.0, 5.0)
-    assert parse_sprt("elo1=30, alpha=0.1") == Sprt(0.0, 30.0, 0.1)
-    assert Sprt().upper == pytest.approx(math.log(19))
-    assert Sprt().lower == pytest.approx(-math.log(19))
+    assert Sprt.of("elo0=-5,elo1=5") == Sprt(-5.0, 5.0)
+    assert Sprt.of("elo1=30, alpha=0.1") == Sprt(0.0, 30.0, 0.1)
+    assert Sprt.of(Sprt(1.0)) == Sprt(1.0)
+    assert (Sprt().elo0, Sprt().elo1, Sprt().alpha, Sprt().beta) == (0.0, 20.0, 0.05, 0.05)
+    assert Sprt().upper == -Sprt().lower == pytest.approx(math.log(19))
+    # Wald: elo1 is accepted at log((1 - β)/α), elo0 at log(β/(1 - α)).
+    uneven = Sprt(alpha=0.01, beta=0.2)
+    assert (uneven.upper, uneven.lower) == (pytest.approx(math.log(80)), pytest.approx(math.log(0.2 / 0.99)))
+    assert Sprt(-1000, 1000, 0.499, 0.499).elo0 == -1000
     with pytest.raises(InvalidSpecification, match="did you mean 'elo1'"):
-        parse_sprt("elo2=5")
-    for values in ({"elo0": 5, "elo1": 5}, {"alpha": 0.0}, {"beta": 0.7}, {"elo1": math.inf}, {"elo1": 5000}):
+        Sprt.of("elo2=5")
+    for wrong in ("5", "", "0,20", "elo0=0,elo1=20)(", "elo1=many", 5, True, None):
+        with pytest.raises(InvalidSpecification, match=r"elo0|closes|number"):
+            Sprt.of(wrong)
+    for values in (
+        {"elo0": 5, "elo1": 5}, {"elo0": 6, "elo1": 5}, {"alpha": 0.0}, {"beta": 0.0}, {"beta": 0.7}, {"alpha": 0.5},
+        {"beta": 0.5}, {"elo1": math.inf}, {"elo1": math.nan}, {"elo1": 1001}, {"elo0": -1001}, {"elo0": "0"},
+        {"alpha": True},
+    ):  # fmt: skip
         with pytest.raises(InvalidParameter):
             Sprt(**values)

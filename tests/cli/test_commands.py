@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 import typer
@@ -16,8 +17,11 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from engram.arena.results import Results
+from engram.cli import console
 from engram.cli.app import app
-from engram.cli.console import Live
+from engram.cli.console import Live, print_table
+from engram.games.catalogue import GAMES, game
+from engram.games.go.sgf import read_sgf
 
 
 def engram(*arguments: str, **options):
@@ -52,6 +56,15 @@ def test_move_reads_diagrams(tmp_path):
         assert json.loads(result.stdout)["action"] == "1", result.output
 
 
+def test_move_reads_no_pipe_and_no_device(tmp_path):
+    os.mkfifo(tmp_path / "pipe.sgf")
+    for place in ("/dev/zero", str(tmp_path / "pipe.sgf"), str(tmp_path)):
+        refused = engram("move", place)
+        assert refused.exit_code == 2 and "not a regular file" in refused.stderr
+    refused = engram("move", "-g", "tic_tac_toe", "-p", str(tmp_path / "pipe.sgf"))
+    assert refused.exit_code == 2 and "not a regular file" in refused.stderr
+
+
 def test_move_shows_a_board_and_a_table():
     result = engram("move", "-m", "443", "-n", "500")
     assert result.exit_code == 0
@@ -61,9 +74,7 @@ def test_move_shows_a_board_and_a_table():
 
 
 def test_games_lists_every_game():
-    assert {"tic_tac_toe", "connect_four", "gomoku", "line", "go", "openspiel"} == {
-        row["game"] for row in engram_json("games")
-    }
+    assert set(GAMES) == {row["game"] for row in engram_json("games")}
     assert "connect_four" in engram("games").stdout
 
 
@@ -88,7 +99,7 @@ def test_match_results_and_resuming(tmp_path):
     assert {"wins", "draws", "losses", "score", "elo", "elo_low", "elo_high", "games", "distinct_games"} <= set(first)
     assert first["wins"] + first["draws"] + first["losses"] == first["games"] == 20
     assert first["score"] > 0.7
-    assert first["elo_low"] <= first["elo"] <= first["elo_high"]
+    assert first["score"] == 1.0 or first["elo_low"] <= first["elo"] <= first["elo_high"]
     assert engram_json(*command, "--games", "20") == first  # the clock's figures too: nothing was played again
     more = engram_json(*command, "--games", "24")
     assert more["games"] == 24
@@ -176,10 +187,66 @@ def test_every_command_has_help_and_brackets_survive_in_it():
     commands = {(name,): entry for name, entry in group.commands.items()}
     for name in ("memory", "train"):
         commands |= {(name, inner): entry for inner, entry in group.commands[name].commands.items()}
-    assert len(commands) == 23 and all(entry.help for entry in commands.values())
+    assert len(commands) == 25 and all(entry.help for entry in commands.values())
     for words in commands:
         assert engram(*words, "-h").exit_code == 0
+        text = engram(*words, "-h").stdout
+        assert "<bool>" not in text and "--json <" not in text, words
     assert "engram[learn]" in "".join(engram("train", "-h").stdout.split())
+
+
+def test_the_shell_completes_commands():
+    assert "--install-completion" in engram("-h").stdout
+    asked = {"_ENGRAM_COMPLETE": "complete_bash", "COMP_WORDS": "engram m", "COMP_CWORD": "1"}
+    shown = subprocess.run([sys.executable, "-c", "from engram.cli.app import app; app(prog_name='engram')"],
+                           env={**os.environ, **asked}, capture_output=True, text=True)  # fmt: skip
+    assert shown.stdout.split() == ["match", "move", "memory"]
+
+
+def test_a_table_shows_brackets_and_no_empty_column(capsys):
+    print_table([{"player": "uct", "peer": "", "ratio": 1.5}, {"player": "[bold]", "peer": None, "ratio": 2.0}])
+    text = capsys.readouterr().out
+    assert "[bold]" in text and "peer" not in text and "ratio" in text
+
+
+def test_bench_of_a_users_game_has_no_empty_columns(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("from engram.games.catalogue import game\n\n\ndef mine():\n    return game('tic_tac_toe')\n")
+    shown = engram("bench", "-g", f"{file}:mine", "--seconds", "0.05", "--no-peer", "-n", "100")
+    assert shown.exit_code == 0 and "peer" not in shown.stdout and "simulations" in shown.stdout
+
+
+def test_results_tell_matches_apart_by_budget_seed_and_test(tmp_path):
+    database = str(tmp_path / "r.sqlite")
+    players = ("match", "-g", "tic_tac_toe", "--a", "random", "--b", "random", "-d", database, "--workers", "1")
+    for more in (("-n", "7"), ("-n", "7", "--seed", "5"), ("-n", "9", "--sprt", "elo0=0,elo1=400")):
+        assert engram(*players, "--games", "4", *more).exit_code == 0
+    listed = engram("results", "-d", database).stdout
+    assert "7 simulations" in listed and "9 simulations" in listed and "seed" in listed and "0 or 400" in listed
+    assert "score less" not in listed  # an empty column
+    assert engram(*players, "--sprt", "5").exit_code == 2
+    refused = engram(*players, "--sprt", "5", "--games", "4")
+    assert refused.exit_code == 2 and "elo0=0,elo1=20" in refused.stderr
+
+
+def test_games_of_go_are_exported_as_sgf(tmp_path):
+    database, folder = str(tmp_path / "r.sqlite"), tmp_path / "games"
+    players = ("--a", "uct", "--b", "random", "-n", "10", "--games", "2", "--workers", "1", "-d", database)
+    assert engram("match", "-g", "go:5", *players).exit_code == 0
+    exported = engram("results", "1", "--sgf", str(folder), "-d", database)
+    assert exported.exit_code == 0 and "2 games" in exported.stderr
+    with Results(database) as results:
+        records = results.games(1)
+    files = sorted(folder.iterdir())
+    for file, record in zip(files, records, strict=True):
+        assert [action for _, action in read_sgf(file, game("go:5")).moves] == list(record.moves)
+        black_won = (record.outcome > 0) == (record.first == "A")
+        text = file.read_text(encoding="utf-8")
+        assert f"RE[{'B' if black_won else 'W'}+" in text
+        assert f"PB[{'uct' if record.first == 'A' else 'random'}]" in text
+    assert engram("match", "-g", "tic_tac_toe", *players).exit_code == 0
+    refused = engram("results", "2", "--sgf", str(folder), "-d", database)
+    assert refused.exit_code == 2 and "games of Go" in refused.stderr
 
 
 class Terminal(io.StringIO):
@@ -187,9 +254,8 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize("stream", [io.StringIO, Terminal])
-def test_progress_is_one_view_on_a_terminal_and_a_line_a_tenth_elsewhere(stream, monkeypatch):
-    monkeypatch.setattr(sys, "stderr", stream())
+def test_progress_is_one_view_with_labelled_times_on_a_terminal(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
     with Live("games", 20) as live:
         for done in range(21):
             live.update(done, f"{done} games [+1]")
@@ -197,8 +263,27 @@ def test_progress_is_one_view_on_a_terminal_and_a_line_a_tenth_elsewhere(stream,
             live.warn("nothing is learnt")
     text = sys.stderr.getvalue()
     assert text.count("warning: nothing is learnt") == 1 and "20 games [+1]" in text
-    if stream is io.StringIO:
-        assert text.splitlines()[:-1] == [f"{done} games [+1]" for done in range(2, 21, 2)]
+    assert "elapsed" in text and "left" in text and "20/20" in text
+
+
+def test_progress_is_a_line_a_minute_elsewhere(monkeypatch):
+    printed = threading.Event()
+
+    class Stream(io.StringIO):
+        def write(self, text):
+            super().write(text)
+            if "3 games [+1]" in text:
+                printed.set()
+
+    monkeypatch.setattr(sys, "stderr", Stream())
+    with Live("games", 20) as live:
+        live.update(1, "1 games")  # a minute has not passed
+    assert sys.stderr.getvalue() == ""
+    monkeypatch.setattr(console, "MINUTE_S", 0.001)
+    with Live("games", 20) as live:
+        live.update(3, "3 games [+1]")
+        assert printed.wait(300)
+    assert "3 games [+1] (after 0 min)\n" in sys.stderr.getvalue()
 
 
 def test_quiet_progress_says_warnings_only(capsys):

@@ -42,7 +42,7 @@ def test_a_move_is_resumed_where_it_was_left_and_the_trees_are_compared(tmp_path
         (["move", "--resume", "A", "-g", "tic_tac_toe"], "holds a tree of the game connect_four"),
         (["move", "--resume", "A", "-m", "1"], "another position"),
         (["move", "--resume", "nothing"], "there is no file"),
-        (["move", "--threads", "0"], "threads must be a whole number, 1 to 256"),
+        (["move", "--threads", "0"], "'--threads': it must be a whole number, 1 to 256"),
         (["move", "--threads", "2", "--parallel", "leaf"], "parallel is 'tree' or 'root'"),
         (["move", "--threads", "2", "--save", "B", "-n", "1000000000"], "is not saved"),
         (["move", "--save", ".", "-n", "1000000000"], "it is a folder"),

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import engram
-from engram.errors import IllegalAction, InvalidGame, InvalidSpecification, InvalidState
+from engram.errors import IllegalAction, InvalidGame, InvalidSpecification, InvalidState, OperatorError
 from engram.games.catalogue import GAMES
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+BOARD_GAMES = {"othello", "hex", "breakthrough", "dots_and_boxes", "p_game"}
 TEXTS = [
     "tic_tac_toe",
     "connect_four",
@@ -23,6 +24,12 @@ TEXTS = [
     "go:5",
     "go:9,komi=5",
     "go:25",
+    "othello:4",
+    "othello:8",
+    "hex:11",
+    "breakthrough:5",
+    "dots_and_boxes:rows=2,columns=3",
+    "p_game:branching=3,depth=6",
     f"{EXAMPLES}/hex.py:hex(size=4)",
     f"{EXAMPLES}/hex.py:hex(size=11)",
     f"{EXAMPLES}/nim.py:nim",
@@ -123,6 +130,86 @@ def test_broken_games_are_found(changes, word):
         engram.check_game(one_heap(**changes))
 
 
+def raising(state, action):
+    if state.left < 8:
+        raise ValueError("nothing left")
+    state.left -= action + 1
+    state.player = 1 - state.player
+    return np.int64(state.left == 0)
+
+
+def test_an_exception_of_a_compiled_game_reaches_the_caller_with_its_line():
+    game = one_heap(play=raising)
+    line = raising.__code__.co_firstlineno + 2
+    sentence = rf"test_contract.py:{line} raising raised ValueError: nothing left"
+    with pytest.raises(OperatorError, match=sentence):
+        engram.Search(game, "uct").run(game.initial_state(), engram.Limit(simulations=2000))
+    with pytest.raises(OperatorError, match=sentence):
+        game.play_moves([2, 2])
+
+
+def seven(state):
+    return np.int64(7)
+
+
+def test_a_search_names_the_function_of_a_game_that_fails():
+    for changes, sentence in (
+        ({"to_play": seven}, r"test_contract.py:\d+ seven gave a number that is not 0 or 1"),
+        ({"outcome": too_good}, r"gave a number outside|gave a value|a random game by .* gave a number outside"),
+        ({"rollout": forgetful_rollout}, r"test_contract.py:\d+ forgetful_rollout gave a number outside \[-1, 1\]"),
+    ):
+        game = one_heap(**changes)
+        with pytest.raises(OperatorError, match=sentence):
+            engram.Search(game, "uct").run(game.initial_state(), engram.Limit(simulations=200))
+
+
+class Twins:
+    """A Python game with three faults, one at a time."""
+
+    def __init__(self, player=0, actions=(0, 1), moves=9):
+        self.player, self.actions, self.moves = player, actions, moves
+
+    def legal_actions(self):
+        return list(self.actions) if self.moves else []
+
+    def play(self, action):
+        self.moves -= 1
+
+    def to_play(self):
+        return self.player
+
+    def outcome(self):
+        return 0.0
+
+    def copy(self):
+        return Twins(self.player, self.actions, self.moves)
+
+
+@pytest.mark.parametrize(
+    ("state", "word"),
+    [(Twins(player=7), "to_play is 7"), (Twins(actions=(1, 1)), "twice"), (Twins(moves=-1), "longer than max_moves")],
+)
+def test_a_search_refuses_a_python_game_as_check_game_does(state, word):
+    game = engram.PythonGame("twins", state.copy, num_actions=2, max_moves=9)
+    with pytest.raises(InvalidGame, match=word):
+        engram.Search(game, "uct").run(state, engram.Limit(simulations=50))
+
+
+def test_a_move_is_played_by_its_name_and_a_state_prints_as_its_board():
+    game = engram.game("connect_four")
+    state = game.play(game.initial_state(), "4")
+    assert game.same(state, game.play(game.initial_state(), 3))
+    assert str(state) == f"{state}" == game.render(state) == str(state.copy())
+    assert type(state["stones"]) is np.ndarray
+    for move in ("9", 2.5, None, True, 7):
+        with pytest.raises(IllegalAction, match="connect_four: "):
+            game.play(state, move)
+    python_game = engram.PythonGame("twins", Twins, num_actions=2, max_moves=9)
+    assert python_game.play(Twins(), "1").player == 0
+    with pytest.raises(IllegalAction, match="no action is written"):
+        python_game.play(Twins(), "7")
+
+
 def test_a_game_of_impossible_size_is_refused():
     with pytest.raises(InvalidGame, match="num_actions"):
         one_heap(num_actions=70_000)
@@ -149,7 +236,7 @@ def test_names_and_their_typos():
         engram.game("nowhere.py:game")
     with pytest.raises(InvalidSpecification, match="hex"):
         engram.game(f"{EXAMPLES}/hex.py:hax")
-    assert set(GAMES) == {"tic_tac_toe", "connect_four", "gomoku", "line", "go", "openspiel"}
+    assert set(GAMES) == {"tic_tac_toe", "connect_four", "gomoku", "line", "go", "openspiel", *BOARD_GAMES}
 
 
 class Broken:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import json
 import math
 import re
 import shutil
@@ -272,6 +273,85 @@ def test_a_share_of_the_clock():
     assert Clock(0.0, 1.0, 0).share(10) == math.inf
 
 
+@pytest.mark.parametrize("setting", [(0, 2, 1), (0, 10, 5), (20, 2, 1), (120, 0, 0)])
+@pytest.mark.parametrize("slowness", [0.0, 0.05, 0.21, 0.26])
+def test_no_game_is_lost_on_a_slow_machine_whose_clock_arithmetic_can_save(setting, slowness):
+    """A move of 2 s took 2.16 s under load, and lost the game."""
+    rng = np.random.default_rng(1)
+    main_s, overtime_s, stones = setting
+    clock = Clock(main_s, overtime_s, stones)
+    clock.reset()
+    left, stones_left = float(main_s), 0
+    for move in range(90):
+        share = clock.share(45 - move, 121 - move)
+        # The referee counts what the machine takes beyond the share, and the way of the answer.
+        taken = share + slowness * rng.uniform(0.7, 1.0)
+        clock.spend(taken, share)
+        left -= taken + 0.02
+        if left < 0 and not stones_left and stones:
+            left, stones_left = left + overtime_s, stones
+        assert left >= 0, f"lost at move {move + 1}"
+        if stones_left or (main_s == 0 and stones):
+            stones_left = (stones_left or stones) - 1
+            if stones_left == 0:
+                left, stones_left = float(overtime_s), stones
+        clock.set_left(left, stones_left)
+
+
+def test_what_a_clock_learnt_stays_for_the_next_game():
+    ask = Session("go:3", simulations=1)
+    assert ask("time_settings 0 2 1") == "=\n\n"
+    black, white = ask.engine.session.clocks
+    white.spend(2.2, 1.9)
+    assert black.share(9) == pytest.approx(2 - LAG_S - 1.5 * 0.3)
+    for line in ("time_settings 0 2 1", "clear_board"):
+        assert ask(line) == "=\n\n"
+    assert ask.engine.session.clocks[0].share(9) == pytest.approx(2 - LAG_S - 1.5 * 0.3)
+
+
+def test_a_board_that_the_network_cannot_see_is_refused_at_once(tmp_path):
+    pytest.importorskip("onnxruntime")
+    ask = Session("go:9", preset="puct(network='go9')", simulations=2)
+    assert ask("play b e5") == "=\n\n"
+    assert ask("boardsize 19") == "? unacceptable size\n\n"
+    other = tmp_path / "other.sgf"
+    other.write_text("(;GM[1]SZ[13];B[aa])")
+    refusal = ask(f"loadsgf {other}")
+    assert refusal.startswith("? cannot load file: ") and "for a board of 9 by 9" in refusal
+    assert "X" in ask("showboard").replace("X to play", "")  # the present game stays
+    assert re.fullmatch(r"= ([A-J][1-9]|pass)\n\n", ask("genmove w"))
+
+
+def test_ownership_says_whose_each_point_is():
+    ask = Session("go:5", simulations=100)
+    # A wall of Black's on the third row; White has no room to live.
+    for column in "ABCDE":
+        ask(f"play b {column}3")
+    for colour, sign in (("b", 1), ("w", -1)):
+        for line in ask(f"kata-analyze {colour} 5 ownership true").strip("=\n").splitlines():
+            shares = np.array(line.split(" ownership ")[1].split(), float) * sign
+            assert (
+                shares.shape == (25,)
+                and np.abs(shares).max() <= 1
+                and shares.mean() > 0.5
+                and shares[10:15].min() > 0.3
+            )
+    assert "ownership" not in ask("kata-analyze b 5 ownership false")
+    assert "dboard/Ownership/engram-ownership" in ask("gogui-analyze_commands")
+    rows = [line.split() for line in ask("engram-ownership")[2:].strip().splitlines()]
+    assert [len(row) for row in rows] == [5] * 5 and float(rows[2][2]) > 0.3
+
+
+def test_kata_rules_are_told_and_only_ours_are_taken():
+    ask = Session()
+    rules = json.loads(ask("kata-get-rules")[2:])
+    assert (rules["ko"], rules["scoring"], rules["suicide"]) == ("POSITIONAL", "AREA", False)
+    for taken in (json.dumps(rules), "chinese-ogs", '{"scoring":"AREA"}'):
+        assert ask(f"kata-set-rules {taken}") == "=\n\n"
+    for other in ("japanese", '{"scoring":"TERRITORY"}', "{", "", "{}x"):
+        assert ask(f"kata-set-rules {other}").startswith("? unsupported rules; ours are {")
+
+
 def test_the_clock_bounds_a_move():
     ask = Session(simulations=10**9)
     assert ask("time_settings 5 0 0") == "=\n\n"
@@ -467,3 +547,17 @@ def test_gogui_ends_a_thought():
             program.stdin.flush()
         answers = program.communicate(timeout=60)[0]
     assert re.fullmatch(r"=1 [A-J][1-9]\n\n=2 [A-J][1-9]\n\n=3 engram\n\n=\n\n", answers)
+
+
+@pytest.mark.parametrize("preset", ["uct", "rave(rollout=heavy)"])
+def test_a_cleanup_takes_dead_stones_before_it_passes(preset):
+    ask = Session("go:7,komi=4.5", preset=preset, simulations=200)
+    for column, colour in (("B", "white"), ("C", "white"), ("D", "black"), ("F", "black")):
+        for row in range(1, 8):
+            ask(f"play {colour} {column}{row}")
+    ask("play white E4")
+    assert "kgs-genmove_cleanup" in ask("list_commands")
+    answers = [ask("kgs-genmove_cleanup black") for _ in range(2)]
+    assert sorted(answers) == ["= E3\n\n", "= E5\n\n"] and "X O X" not in ask("showboard")
+    assert ask("final_score") == "= B+2.5\n\n"
+    assert ask("kgs-genmove_cleanup green").startswith("?")

@@ -107,6 +107,19 @@ def test_an_order_of_use_that_is_no_ring_is_refused(tmp_path, broken):
     assert len(store) == 4
 
 
+def test_an_order_of_use_through_an_unused_row_is_refused(tmp_path):
+    store = Store(3, 9)
+    for key in range(4):
+        store.add(key + 1, np.eye(3, dtype=np.float32)[key % 3])
+    about, arrays = files.StorePersistence(store).state_dict()
+    for side in ("newer", "older"):
+        entries = arrays["entries"].copy()
+        entries[side][entries[side] == 9] = 4  # the first unused row, where the file's closing row stands
+        durable.save(tmp_path / "m", files.KIND, about, {**arrays, "entries": entries})
+        with pytest.raises(InvalidFile, match="order of use"):
+            files.load(tmp_path / "m")
+
+
 def test_merging_joins_returns():
     one, two = filled(1), filled(2)
     both = files.merge([one, two])

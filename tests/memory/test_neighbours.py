@@ -142,3 +142,17 @@ def test_an_index_that_goes_astray_is_stopped(candidates):
                 search.run(search.game.initial_state(), engram.Limit(simulations=50), seed=0)
     finally:
         del INDICES["astray"]
+
+
+def test_simhash_finds_rows_one_bit_away_in_a_table_and_none_further():
+    rng = np.random.default_rng(4)
+    row = rng.normal(size=64).astype(np.float32)
+    queries = (row + rng.uniform(0.5, 2.5, (400, 1)) * rng.normal(size=(400, 64))).astype(np.float32)
+    store, others = Store(64, 1, neighbours="simhash"), Store(64, 400, neighbours="simhash")
+    store.update(store.add(1, row), 0.5)
+    others.add_all(np.arange(400), queries)
+    codes = [one.index.arrays["codes"].reshape(8, -1).astype(int) for one in (store, others)]
+    nearest = np.array([[word.bit_count() for word in table] for table in (codes[0] ^ codes[1]).tolist()]).min(axis=0)
+    assert all((nearest == distance).sum() > 20 for distance in (1, 2))
+    for query, distance in zip(queries, nearest, strict=True):
+        assert (store.query(query, num_neighbours=1) is not None) == (distance <= 1)

@@ -311,3 +311,16 @@ def test_a_python_game_learns_too_and_its_exceptions_are_heard():
     broken = PythonGame("countdown", Countdown, num_actions=3, max_moves=10)
     with pytest.raises((ValueError, OperatorError), match="four"):
         searched(broken, engram.presets.td_uct(table=Table(100), learn=True), 500)
+
+
+def test_a_node_leaves_the_entry_of_another_position_alone():
+    """Another position takes the root's slot, as in a full table, while the root still links to it."""
+    game, table = engram.game("connect_four"), Table(5000)
+    search = searched(game, engram.presets.td_uct(table=table, learn=True), 50)
+    slot = int(search.tree.rows(search.tree.columns[0])["slot"][0]) - 1
+    assert table.entries["key"][slot] == game.canonical_hash(game.initial_state())
+    table.entries[slot] = (table.entries["key"][slot] ^ np.uint64(1), 0.75, 7)
+    before = table.entries[slot].copy()
+    search.run(game.initial_state(), engram.Limit(simulations=50), seed=2)
+    assert table.entries[slot] == before
+    assert search.tree.nodes[0]["visit_count"] == 100 and search.tree.nodes[0]["value"] != 0.75

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import tracemalloc
+
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
 import engram  # noqa: E402
+from engram import storage  # noqa: E402
 from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification, OperatorError  # noqa: E402
+from engram.memory.values import table_files  # noqa: E402
+from engram.memory.values.table import Table  # noqa: E402
 from engram.networks.architectures import architecture  # noqa: E402
 from engram.networks.backend import FixedBatches  # noqa: E402
 from engram.networks.evaluation_cache import EvaluationCache, keys_of  # noqa: E402
@@ -288,3 +295,52 @@ def test_a_search_with_a_network_repeats_bit_for_bit(symmetry, cache):
         return search.tree.nodes[: search.tree.num_nodes].tobytes()
 
     assert nodes() == nodes()
+
+
+def test_one_bit_in_any_byte_of_a_header_is_one_sentence(tmp_path):
+    save_network(tmp_path / "net", fresh("residual(blocks=1,filters=1,hidden=1)", "tic_tac_toe").network)
+    table = Table(50)
+    table.put(np.arange(1, 9), np.zeros(8), np.ones(8))
+    table_files.save(tmp_path / "table", table, {"game": "tic_tac_toe", "discount": 0.9, "symmetric": True})
+    for name, read in (("net", load_network), ("table", table_files.load)):
+        whole = (tmp_path / name).read_bytes()
+        for place in range(8 + int.from_bytes(whole[:8], "little")):
+            damaged = bytearray(whole)
+            damaged[place] ^= 1 << place % 8
+            (tmp_path / "damaged").write_bytes(damaged)
+            with pytest.raises(InvalidFile) as refusal:
+                read(tmp_path / "damaged")
+            assert "\n" not in str(refusal.value)
+            with contextlib.suppress(InvalidFile):  # it may lie in a word that only `load` proves
+                table_files.about(tmp_path / "damaged")
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"history": 10**9}, "keeps 8 earlier positions, not 1000000000"),
+        ({"history": -5}, "whole numbers"),
+        ({"history": "8"}, "no network that this engram can build"),
+        ({"planes": 10**10}, "asks for .* weights, more than"),
+        ({"height": 2.5}, "whole numbers"),
+        ({"game": None}, "whole numbers"),
+        ({"network": None}, "no network that this engram can build"),
+        ({"network": "residual(blocks=1000000000,filters=1)"}, "every number but history is 1 to"),
+        ({"network": "residual(blocks=4096,filters=4096)"}, "asks for .* weights, more than"),
+    ],
+)
+def test_a_header_that_asks_for_too_much_is_refused_before_anything_is_made(changes, sentence, tmp_path):
+    network = fresh("residual(blocks=1,filters=2)", "go:5").network
+    about = {"configuration": {**dataclasses.asdict(network.configuration), **changes}}
+    storage.save(tmp_path / "net", "network", about, network.weights)
+    tracemalloc.start()
+    with pytest.raises((InvalidFile, InvalidParameter), match=sentence) as refusal:
+        engram.Search("go:5", f"puct(network='{tmp_path / 'net'}')")
+    assert tracemalloc.get_traced_memory()[1] < 1 << 24 and "\n" not in str(refusal.value)
+    tracemalloc.stop()
+
+
+def test_a_new_network_of_impossible_size_is_refused():
+    for text in ("residual(blocks=1000000000)", "residual(filters=4000,blocks=4000)", "residual(hidden=-1)"):
+        with pytest.raises(InvalidParameter, match=r"1 to 4,096|asks for"):
+            architecture(text, engram.game("connect_four"))

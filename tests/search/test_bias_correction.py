@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import engram
-from engram.conformance.backup_contract import check_backup
 from engram.conformance.game_contract import check_game
+from engram.conformance.search_contract import check_backup
 from engram.drivers.lockstep import Lockstep
 from engram.drivers.search import Search
 from engram.errors import InvalidGame, InvalidParameter

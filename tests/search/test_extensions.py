@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,15 +18,25 @@ from engram.errors import InvalidFile, InvalidParameter
 from engram.memory.similar_positions import PositionMemory, remembering
 from engram.presets import Preset, puct, rave, uct
 from engram.rng import new_rng
-from engram.search.backup import average, monotone
+from engram.search.backup import average, monotone, trace_step_mix
 from engram.search.columns import Advice
 from engram.search.extension import Extension
 from engram.search.extensions.bias_correction import bias_correction
 from engram.search.extensions.proofs import proofs
 from engram.search.extensions.rave import AMAF, amaf, update_amaf
 from engram.search.limit import Limit
-from engram.search.operators import Column, after_backup, column_of, on_entered, on_expanded, on_leaf
-from engram.search.tree import Tree, nodes_of, swap_rows, zero_rows
+from engram.search.operators import (
+    Column,
+    Parameter,
+    after_backup,
+    column_of,
+    on_entered,
+    on_expanded,
+    on_leaf,
+    selection,
+)  # fmt: skip
+from engram.search.selection import ucb1
+from engram.search.tree import EXPAND, Tree, nodes_of, swap_rows, zero_rows
 
 number = np.dtype([("mark", np.int64)])
 wide = np.dtype([("mark", np.int64), ("more", np.float64)])
@@ -177,7 +190,7 @@ def test_memories_beside_other_extensions_have_a_weight_each(base):
 
     def with_memories(*equivalences):
         memories = tuple(remembering(capacity=300, dimension=64, equivalence=k) for k in equivalences)
-        return trees(game, Preset(**{**vars(plain), "extensions": (*plain.extensions, *memories)}))
+        return trees(game, replace(plain, extensions=(*plain.extensions, *memories)))
 
     both_silent, alone = with_memories(0.0, 0.0), bytes_of(trees(game, plain))
     assert bytes_of(both_silent) == alone
@@ -191,9 +204,7 @@ def test_memories_beside_other_extensions_have_a_weight_each(base):
 
 def test_a_search_with_several_extensions_goes_on_from_a_file_bit_for_bit(tmp_path):
     game = engram.game("connect_four")
-    preset = Preset(
-        **{**vars(rave(solver=True)), "extensions": tuple(remembering(capacity=200, dimension=64) for _ in range(2))}
-    )
+    preset = replace(rave(solver=True), extensions=tuple(remembering(capacity=200, dimension=64) for _ in range(2)))
     whole, first, second = (engram.Search(game, preset) for _ in range(3))
     whole.run(game.initial_state(), Limit(simulations=700), seed=5)
     first.run(game.initial_state(), Limit(simulations=300), seed=5)
@@ -350,3 +361,62 @@ def test_the_example_with_a_column_holds_the_sum_of_squares_and_plays():
     assert answer == first + int(np.argmax(bounds))
     played = engram.match("tic_tac_toe", mine(), "random", games=20, simulations=200, workers=1, database=":memory:")
     assert played.score > 0.8
+
+
+# ---------------------------------------------------------------------------- presets made in Python
+def test_presets_made_in_python_are_told_apart_by_their_texts(tmp_path):
+    game = engram.game("connect_four")
+
+    def made(**changes):
+        return Preset(**{"selection": uct().selection, **changes})
+
+    presets = [
+        made(), made(selection=ucb1(exploration=0.5)), made(backup=monotone(knots=[1.0])),
+        made(backup=monotone(knots=[2.0])), made(backup=trace_step_mix(steps=np.array([1.0, 0.5]))),
+        made(backup=trace_step_mix(steps=np.array([1.0, 0.25]))), made(extensions=(remembering(),)),
+        made(extensions=(remembering(temperature=0.2),)), made(extensions=(remembering(seed=3),)), made(solver=True),
+        replace(uct(), extensions=(remembering(),), decision="max"), uct(), uct(backup=trace_step_mix(steps=[1, 0.5])),
+        uct(backup=trace_step_mix(steps=[1, 0.25])),
+    ]  # fmt: skip
+    texts = [preset.text for preset in presets]
+    assert len(set(texts)) == len(texts) and texts[-3] == "uct"
+    assert texts[0].startswith("custom(<ucb1 and trace_step_mix, ") and not any(" at 0x" in text for text in texts)
+    assert made(extensions=(remembering(),)).text == texts[6]
+    search = trees(game, presets[0], 50)
+    search.save(tmp_path / "tree")
+    with pytest.raises(InvalidFile, match="tree of the preset custom"):
+        engram.Search(game, presets[1]).load(tmp_path / "tree")
+    assert engram.Search(game, uct(), threads=2).preset.text == "uct"
+    code = (
+        "from engram.presets import Preset, uct\nfrom engram.memory.similar_positions import remembering\n"
+        "print(Preset(selection=uct().selection, extensions=(remembering(),)).text)"
+    )
+    again = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert again.stdout.strip() == texts[6]
+
+
+def test_a_table_that_a_move_of_the_root_would_empty_is_refused():
+    with pytest.raises(InvalidParameter, match="column mine: a move of the root empties a table"):
+        Column(np.dtype(np.int32), "mine", new_nodes=False)
+
+
+@pytest.mark.parametrize("name", ["threads", "check"])
+def test_a_parameter_with_the_name_of_the_decorator_s_own_is_refused_in_a_sentence(name):
+    with pytest.raises(InvalidParameter, match="own_name: check and threads are the decorator's own"):
+
+        @selection(**{name: Parameter(1.0)})
+        def own_name(tree, node, rng, parameters):
+            return EXPAND
+
+
+def test_a_parameter_may_be_called_self_and_none_may_hide_another():
+    @after_backup(self=Parameter(1.0))
+    def of_self(tree, path, depth, value, moves, parameters):
+        return 0
+
+    assert of_self(**{"self": 0.5}).values == {"self": 0.5}
+    with pytest.raises(InvalidParameter, match="steps_size belongs to another parameter"):
+
+        @after_backup(steps=np.zeros(1), steps_size=Parameter(1.0))
+        def twice(tree, path, depth, value, moves, parameters):
+            return 0

@@ -8,6 +8,7 @@ import threading
 
 import numpy as np
 import pytest
+from numba import carray
 
 from engram.drivers.lockstep import Lockstep
 from engram.drivers.search import Search
@@ -22,11 +23,12 @@ from engram.presets.catalogue import preset
 from engram.search import kernel as simulation
 from engram.search.backup import average
 from engram.search.evaluation import Evaluation
+from engram.search.extension import Extension
 from engram.search.limit import Limit
-from engram.search.operators import backup
+from engram.search.operators import Column, backup, column_of, on_entered, on_expanded, selection
 from engram.search.preset import Preset
 from engram.search.selection import ucb1
-from engram.search.tree import tree_dtype
+from engram.search.tree import EXPAND, TERMINAL, nodes_of, tree_dtype
 from tests.games_for_tests import PickPosition
 
 TIC_TAC_TOE = line(3, 3, 3, name="tic_tac_toe")
@@ -273,3 +275,48 @@ def test_threads_stop_early_together():
     # Slices are of some milliseconds, so that it takes many simulations to see threads end early.
     result = search.run(CONNECT_FOUR.play_moves("1 2 1 2 1 2"), Limit(simulations=400_000, stop_early=True))
     assert result.name == "1" and result.stopped == "decided" and result.simulations < 380_000
+
+
+counts = Column(np.dtype([("entered", np.int64), ("expanded", np.int64)]), "counts", threads=True)
+
+
+@on_entered(threads=True, counts=counts)
+def count_entered(tree, path, depth, state, parameters):
+    column_of(tree, parameters.counts, counts.dtype)[np.int64(carray(path, (depth + 1,))[depth])].entered += 1
+    return 0
+
+
+@on_expanded(threads=True, counts=counts)
+def count_expanded(tree, node, state, parameters):
+    column_of(tree, parameters.counts, counts.dtype)[node].expanded += 1
+    return 0
+
+
+@selection()
+def the_first(tree, node, rng, parameters):
+    parent = nodes_of(tree)[node]
+    return np.int64(parent.first_child) if parent.num_visited > 0 else EXPAND
+
+
+def counting(rule):
+    extension = Extension(on_entered=count_entered(), on_expanded=count_expanded(), threads="tree")
+    return Search(CONNECT_FOUR, Preset(selection=rule, threads=2, extensions=(extension,)))
+
+
+def test_two_threads_that_arrive_at_a_new_node_enter_it_once():
+    search = counting(the_first())
+    search.run(CONNECT_FOUR.initial_state(), Limit(simulations=1))
+    work = search._workspace
+    for number in (0, 1):  # the second reaches the first one's leaf before its visit is counted
+        assert simulation.descend(work.program[0], work.slots[number]) == simulation.LEAF
+    assert work.paths[0][1] == work.paths[1][1] > 0
+    assert search.tree.rows(counts)["entered"][work.paths[0][1]] == 1
+
+
+def test_threads_on_one_tree_call_the_hooks_of_a_node_once():
+    search = counting(ucb1())
+    search.run(CONNECT_FOUR.initial_state(), Limit(simulations=20_000))
+    nodes, rows = search.tree.nodes[: search.tree.num_nodes], search.tree.rows(counts)[: search.tree.num_nodes]
+    assert np.array_equal(rows["expanded"], nodes["num_children"] > 0)
+    entered = (nodes["visit_count"] > 0) & (nodes["flags"] & TERMINAL == 0)
+    assert np.array_equal(rows["entered"][1:], entered[1:])

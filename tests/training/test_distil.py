@@ -196,7 +196,7 @@ def test_the_command_distils_and_fails_in_one_sentence(table_file, tmp_path):
     assert json.loads(done.stdout)["done"] == 5 and json.loads(done.stdout)["validation"]["positions"] > 0
     for wrong, said in (
         (["-t", str(tmp_path / "none.table"), "-o", str(tmp_path / "other")], "there is no file"),
-        (["--temperature", "0"], "temperature is above 0"),
+        (["--temperature", "0"], "--temperature': it must be a number above 0"),
         (["-g", "connect_four", "-o", str(tmp_path / "four")], "tic_tac_toe"),
         (["--steps", "6"], "another plan"),
     ):

@@ -29,7 +29,8 @@ def random_games(size, number, seed=0, moves=30):
     for _ in range(number):
         state, actions = game.initial_state(), []
         while len(actions) < moves and (legal := game.legal_actions(state)):
-            actions.append(int(rng.choice(legal)))
+            passed = actions[-1:] == [size**2]  # two passes would be judged
+            actions.append(int(rng.choice((passed and legal[:-1]) or legal)))
             state = game.play(state, actions[-1])
         played.append(actions)
     return played
@@ -83,6 +84,16 @@ def test_positions_are_those_that_were_played(tmp_path, games):
             at += 1
 
 
+@pytest.mark.parametrize(("stone", "left_out"), [(True, 2), (False, 0)])
+def test_passes_over_dead_stones_are_not_learnt_and_the_result_is_that_without_them(tmp_path, stone, left_out):
+    # Black has D and F, White B and C; a white stone on E4 is dead, and the count with it alive gives White the game.
+    black, white = ([7 * row + column for column in columns for row in range(7)] for columns in ((3, 5), (1, 2)))
+    played = [action for pair in zip(black, white, strict=True) for action in pair]
+    played += [49, 25, 49, 49] if stone else [49, 49]
+    records = read(game_of("go:7"), [write(tmp_path / "games.tsv", [row(played, size=7, komi="4.5", result="W+5.5")])])
+    assert records.positions == len(played) - left_out and records.value == [1.0]
+
+
 def test_sampling_is_uniform_and_a_function_of_seed_and_number(tmp_path, games):
     records = read(game_of("go:5"), [write(tmp_path / "games.tsv", [row(played) for played in games])])
     sampler = RecordSampler(records, 4)
@@ -115,7 +126,7 @@ def test_ranks_results_and_boards_are_filtered(tmp_path, games):
     file = write(tmp_path / "games.tsv", rows)
     every = read(game_of("go:5"), [file])
     assert len(every) == 4 and every.left_out == 1  # a stone on a stone
-    assert every.offset[-1] - every.offset[-2] == 4  # two passes end a game
+    assert every.offset[-1] - every.offset[-2] == 2  # two passes end a game, and these come too early
     kept = {rank: len(read(game_of("go:5"), [f"{file}:{rank}"])) for rank in ("2k", "1k", "1d")}
     assert kept == {"2k": 3, "1k": 2, "1d": 1}
     with pytest.raises(InvalidParameter, match="no game of go:5"):
@@ -139,7 +150,7 @@ def test_sgf_folders(tmp_path, games):
 
 
 def test_what_is_no_record_is_refused(tmp_path):
-    with pytest.raises(InvalidFile, match="cannot be read"):
+    with pytest.raises(InvalidFile, match="there is no file"):
         read(game_of("go:5"), [tmp_path / "none.tsv.xz"])
     (tmp_path / "bad.tsv.xz").write_bytes(b"no xz")
     with pytest.raises(InvalidFile, match="cannot be read"):

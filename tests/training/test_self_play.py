@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -61,6 +62,38 @@ def test_positions_carry_the_result_for_their_mover():
 def test_fast_searches_are_not_learnt():
     everything, some = games(full_share=1.0), games(full_share=0.3)
     assert 0 < len(played(some, 60).value) < 0.7 * len(played(everything, 60).value)
+
+
+class Prefers:
+    """Likes the centre four times as well as any other cell."""
+
+    def evaluate(self, states):
+        policy = np.ones((len(states), 9))
+        policy[:, 4] = 4.0
+        return Evaluation(np.zeros(len(states)), policy)
+
+
+def test_first_moves_are_drawn_by_visits_and_later_ones_are_the_most_visited():
+    first = {}
+    for warm in (9, 0):
+        options = SelfPlayOptions(num_games=64, simulations=24, full_share=1.0, noise_share=0.0, temperature_moves=warm)
+        one = SelfPlay(TIC_TAC_TOE, Prefers(), None, options, 1)
+        one.play_round()
+        first[warm] = [TIC_TAC_TOE.hash(state) for state in one._states]
+    (best,) = set(first[0])
+    assert len(set(first[9])) > 4 and first[9].count(best) > 64 // 9
+
+
+OPTIONS_CHANGED = {
+    "num_games": 9, "simulations": 40, "fast_simulations": 20, "full_share": 0.9, "exploration": 4.0,
+    "noise_share": 0.9, "noise_concentration": 0.5, "temperature_moves": 0, "root_value_share": 0.5,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("option", OPTIONS_CHANGED)
+def test_no_option_of_the_games_is_without_effect(option):
+    plain, changed = (played(games(**changes), 30) for changes in ({}, {option: OPTIONS_CHANGED[option]}))
+    assert any(one.tobytes() != other.tobytes() for one, other in zip(plain, changed, strict=True))
 
 
 def test_games_go_on_from_a_checkpoint():
@@ -150,6 +183,35 @@ def test_training_in_parts_is_training_at_once(tmp_path):
         assert np.array_equal(one, other)
     with pytest.raises(InvalidFile, match="another plan"):
         train_self_play(plan(seed=5), tmp_path / "whole")
+
+
+PLAN_CHANGED = {
+    "batch": 16, "reuse": 1.0, "window": 40, "first": 120, "refresh": 3, "learning_rate": 0.1, "weight_decay": 0.5,
+    "value_weight": 0.1, "seed": 5, "options": SelfPlayOptions(num_games=8, simulations=24),
+}  # fmt: skip
+
+
+def test_no_setting_of_a_plan_is_without_effect(tmp_path):
+    trained = {}
+    for name in ("nothing", *PLAN_CHANGED):
+        changes = {name: PLAN_CHANGED[name]} if name in PLAN_CHANGED else {}
+        train_self_play(plan(steps=12, refresh=5, **changes) if name != "refresh" else plan(steps=12, **changes),
+                        tmp_path / name)  # fmt: skip
+        weights = load_network(tmp_path / name / NETWORK).weights
+        trained[name] = b"".join(weights[key].tobytes() for key in sorted(weights))
+    assert [name for name in PLAN_CHANGED if trained[name] == trained["nothing"]] == []
+
+
+def test_the_gate_refuses_a_network_that_loses(tmp_path, monkeypatch):
+    asked = []
+
+    def lost(*_, **options):
+        asked.append((options["simulations"], options["games"]))
+        return SimpleNamespace(score=0.4)
+
+    monkeypatch.setattr("engram.training.self_play_training.match", lost)
+    done = train_self_play(plan(gate_pairs=3, gate_simulations=7), tmp_path)
+    assert (done.networks, done.refused) == (1, 3) and asked == [(7, 6)] * 3
 
 
 def test_killed_training_goes_on(tmp_path):

@@ -50,9 +50,11 @@ def test_it_learns_tic_tac_toe():
     assert against["trained"] < against["plain"] / 2
 
 
-@pytest.mark.parametrize("opponent", [None, "random"])
-def test_an_episode_resumed_is_the_episode_undisturbed(tmp_path, opponent):
-    configuration = replace(SMALL, opponent=opponent)
+@pytest.mark.parametrize(
+    "changes", [{}, {"opponent": "random"}, {"earlier": 0.7, "snapshot_every": 2}, {"learn_from": "positions"}]
+)
+def test_an_episode_resumed_is_the_episode_undisturbed(tmp_path, changes):
+    configuration = replace(SMALL, **changes)
     whole, first, path = TdLearner(configuration, 3), TdLearner(configuration, 3), tmp_path / "a.table"
     for _ in range(12):
         whole.episode()
@@ -70,6 +72,96 @@ def test_an_episode_resumed_is_the_episode_undisturbed(tmp_path, opponent):
         other.load(path)
     with pytest.raises(InvalidFile, match=r"epsilon 0.2, not 0.5"):
         TdLearner(replace(configuration, epsilon=0.5), 3).load(path)
+
+
+def history_of(episodes=20, **changes):
+    plain = {"epsilon": 0.0, "replay": 0.0, "opening_moves": 0}
+    learner = TdLearner(replace(SMALL, **{**plain, **changes}))
+    for _ in range(episodes):
+        learner.episode()
+    return learner, learner.history
+
+
+def test_epsilon_draws_moves_and_replay_begins_within_earlier_games():
+    _, drawn = history_of(epsilon=1.0)
+    assert drawn["searched_states"][-1] == 0  # a move that is drawn needs no search
+    _, searched = history_of()
+    assert searched["moves"].min() >= 5 and searched["searched_states"][-1] > 100  # no game of tic-tac-toe is shorter
+    for shorter in ({"replay": 1.0}, {"opening_moves": 4}):
+        assert history_of(**shorter)[1]["moves"].min() < 5
+
+
+def test_the_opponent_has_every_second_side():
+    """A perfect opponent of a weak learner never loses, on either side; in self-play the first player wins."""
+    _, history = history_of(40, opponent="alpha_beta(depth=9)", simulations=1)
+    of_opponent = history["outcome"] * np.resize([1, -1], 40)
+    assert of_opponent.min() >= 0 and of_opponent.sum() > 10
+
+
+def test_it_plays_against_earlier_states_of_itself(tmp_path):
+    learner, history = history_of(30, earlier=1.0, snapshot_every=10)
+    assert sorted(learner.snapshots) == [10, 20, 30]
+    searches = np.diff(history["searched_states"], prepend=0)
+    alone = np.diff(history_of(30)[1]["searched_states"], prepend=0)
+    assert (searches[:10] == alone[:10]).all() and searches[10:].sum() < alone[10:].sum()  # it learns from its own side
+    learner.save(tmp_path / "a.table")
+    states = [table_files.about(tmp_path / f"a.episode{episode}.table")["entries"] for episode in (10, 20, 30)]
+    assert states[0] < states[1] < states[2] == table_files.about(tmp_path / "a.table")["entries"]
+    engram.Search("tic_tac_toe", f"td_uct(table='{tmp_path / 'a.episode10.table'}')")
+
+
+def test_positions_alone_teach_far_fewer_states():
+    learner, history = history_of(learn_from="positions")
+    assert history["searched_states"][-1] == history["played_states"][-1] == len(learner.table)
+    assert history_of()[1]["searched_states"][-1] > 2 * len(learner.table)
+
+
+def test_positions_learn_by_hand():
+    """γ = 0.9, λ = 0.5, values before 0, 0.2, -0.1 (all for player 0), outcome 1, first visits but one."""
+    learner = TdLearner(replace(SMALL, learn_from="positions", discount=0.9, trace_decay=0.5, min_step=0.0))
+    keys = np.array([11, 12, 13], np.uint64)
+    learner.table.put(keys, np.array([0.0, 0.2, -0.1]), np.array([0, 1, 0]))
+    learner._learn_positions(keys, 1.0)
+    values, visits = learner.table.get(keys)
+    # G = 0.9; 0.9·(0.45 - 0.05) = 0.36; 0.9·(0.18 + 0.1) = 0.252; the second moves half the way from 0.2.
+    assert values == pytest.approx([0.252, 0.28, 0.9]) and visits.tolist() == [1, 2, 1]
+
+
+OPTIONS = {
+    "simulations": 31, "trace_decay": 0.5, "discount": 0.5, "min_step": 0.5, "exploration": 3.0, "bootstrap": "best",
+    "epsilon": 0.9, "replay": 0.0, "opening_moves": 0, "opponent": "random", "earlier": 1.0, "symmetric": False,
+    "learn_from": "positions", "capacity": 100, "rollout": "heavy",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_no_option_is_without_effect(option):
+    game = "line:rows=3,columns=3,run=3"
+    learners = [TdLearner(replace(SMALL, game=game, **changes, snapshot_every=2))
+                for changes in ({}, {option: OPTIONS[option]})]  # fmt: skip
+    for learner in learners:
+        for _ in range(6):
+            learner.episode()
+    assert learners[0].table.entries.tobytes() != learners[1].table.entries.tobytes()
+
+
+def test_every_option_of_the_command_reaches_the_training(tmp_path, monkeypatch):
+    seen = {}
+    monkeypatch.setattr(
+        "engram.training.td.training.train", lambda *given, **more: seen.update(more, given=given) or []
+    )
+    options = {**OPTIONS, "symmetric": True, "snapshot_every": 7, "bootstrap": "taken"}
+    words = [f"--{name.replace('_', '-')}={value}" for name, value in options.items() if name not in
+             ("opponent", "symmetric")]  # fmt: skip
+    result = CliRunner().invoke(app, [
+        "train", "td", "-g", "tic_tac_toe", "-o", str(tmp_path / "x.table"), "--against", "random", "--no-symmetric",
+        *words, "--episodes", "3", "--every", "9", "--games", "6", "--evaluation-openings", "1", "--seeds", "2",
+        "--seed", "5", "--workers", "2", "--evaluate", "uct", "-d", str(tmp_path / "x.sqlite"),
+    ])  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert seen["given"][0] == TdConfiguration("tic_tac_toe", **{**options, "symmetric": False})
+    assert seen["plan"] == EvaluationPlan((TdOpponent("uct"),), every=9, games=6, opening_moves=1)
+    assert (seen["episodes"], list(seen["seeds"]), seen["workers"]) == (3, [5, 6], 2)
 
 
 def test_training_in_pieces_equals_training_at_once(tmp_path):
@@ -148,7 +240,9 @@ def test_an_opponent_in_training_may_have_its_own_budget():
 @pytest.mark.parametrize("change", [{"epsilon": 1.5}, {"replay": -0.1}, {"simulations": 0}, {"discount": 2.0},
                                     {"game": "chess"}, {"opponent": "nobody"}, {"opponent": "uct,random"},
                                     {"opponent": "uct(opening_moves=2)"}, {"bootstrap": "worst"},
-                                    {"capacity": 0}, {"opening_moves": -1}])  # fmt: skip
+                                    {"capacity": 0}, {"opening_moves": -1}, {"earlier": 2.0}, {"snapshot_every": 0},
+                                    {"learn_from": "rollouts"},
+                                    {"learn_from": "positions", "bootstrap": "best"}])  # fmt: skip
 def test_a_configuration_out_of_range_is_refused(change):
     with pytest.raises(EngramError):
         TdConfiguration(**{"game": "tic_tac_toe", **change})
@@ -298,7 +392,7 @@ def test_curves_are_drawn(tmp_path):
         (["-g", "conect_four"], "did you mean 'connect_four'"),
         (["--evaluate", "alpha_bet(depth=4)"], "did you mean 'alpha_beta'"),
         (["--bootstrap", "worst"], "'taken' or 'best'"),
-        (["--epsilon", "2"], "epsilon must be in [0, 1]"),
+        (["--epsilon", "2"], "--epsilon': it must be a number from 0 to 1"),
         (["--games", "3"], "games must be even"),
         (["--rollout", "wild"], "rollout is 'uniform' or 'heavy'"),
         (["-d", "/no/such/folder/x.sqlite"], "cannot be opened"),

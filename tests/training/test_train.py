@@ -95,6 +95,22 @@ def test_a_stopped_training_goes_on_as_if_undisturbed(data, tmp_path):
         train_records(replace(plan, seed=1), tmp_path / "parts")
 
 
+def test_no_setting_of_a_plan_is_without_effect(data, tmp_path):
+    changed = {
+        "batch": 16,
+        "learning_rate": 0.1,
+        "weight_decay": 0.5,
+        "value_weight": 0.1,
+        "validation": 0.6,
+        "seed": 1,
+    }
+    trained = {}
+    for name in ("nothing", *changed):
+        train_records(plan_for(data, steps=3, **({name: changed[name]} if name in changed else {})), tmp_path / name)
+        trained[name] = b"".join(part.numpy().tobytes() for part in weights(tmp_path / name).values())
+    assert [name for name in changed if trained[name] == trained["nothing"]] == []
+
+
 def test_killed_at_any_moment_the_same_command_ends_as_if_undisturbed(data, tmp_path):
     steps, folder = 400, tmp_path / "killed"
     command = ["train", "records", "--game", f"go:{SIZE}", "--network", "residual(blocks=1,filters=8)", "--batch", "8",
@@ -191,8 +207,8 @@ def test_the_command_trains_and_fails_in_one_sentence(data, tmp_path):
     for wrong, said in (
         (["--network", "residual(blocks=2,filters=4)"], "another"),
         (["--network", "residul"], "did you mean"),
-        (["--learning-rate", "0"], "learning rate"),
-        (["--data", str(tmp_path / "none.tsv"), "--output", str(tmp_path / "other")], "cannot be read"),
+        (["--learning-rate", "0"], "--learning-rate': it must be a number above 0"),
+        (["--data", str(tmp_path / "none.tsv"), "--output", str(tmp_path / "other")], "there is no file"),
     ):
         failed = run(*common, *wrong)
         assert failed.exit_code == 2 and said in failed.stderr and failed.stderr.count("\n") <= 2, failed.output

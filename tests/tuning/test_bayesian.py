@@ -10,6 +10,7 @@ import pytest
 optuna = pytest.importorskip("optuna")
 pytest.importorskip("botorch")
 
+from engram.errors import InvalidParameter  # noqa: E402
 from engram.tuning.bayesian import (  # noqa: E402
     NoisySampler,
     best_of,
@@ -80,11 +81,11 @@ def test_trials_of_every_state_count_as_what_they_are():
     assert best.mean > 0.5 and best.deviation < 0.06
 
 
-def test_a_known_optimum_is_found_with_few_noisy_trials():
+@pytest.mark.parametrize("acquisition", ["gain", "ei", "ucb"])
+def test_a_known_optimum_is_found_with_few_noisy_trials(acquisition):
     generator = np.random.default_rng(3)
-    study = optuna.create_study(
-        direction="maximize", sampler=NoisySampler(WHERE, trial_games=400, slice_games=400, seed=4)
-    )
+    sampler = NoisySampler(WHERE, trial_games=400, slice_games=400, seed=4, acquisition=acquisition)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
 
     def truth(values):
         return 0.6 - 0.5 * ((values["exploration"] - 0.7) ** 2 + (values["first_play_urgency"] - 0.2) ** 2)
@@ -97,6 +98,31 @@ def test_a_known_optimum_is_found_with_few_noisy_trials():
     seen = observations(WHERE, study.get_trials())
     best = best_of(surrogate_of(WHERE, seen))
     assert truth(WHERE.values(best.point)) > 0.58
+
+
+def test_the_bound_looks_where_little_is_known_and_improvement_where_the_best_is():
+    """Scores fall from a well-known summit at 0.2; nothing is known beyond 0.5."""
+    points = np.linspace(0.0, 0.5, 11)[:, None]
+    known = Surrogate(points, 0.6 - 0.5 * (points[:, 0] - 0.2) ** 2, [1e-4] * 11)
+    place = float(known.propose(by_bound=True)[0])
+    mean, covariance = known.joint(np.linspace(0.0, 1.0, 101)[:, None])
+    bound = mean + 2.0 * np.sqrt(covariance.diagonal())
+    assert place == pytest.approx(np.argmax(bound) / 100, abs=0.03)
+    apart = known.propose([[place]], by_bound=True)
+    assert abs(float(apart[0]) - place) > 0.02  # another process plays there at the moment
+
+
+def test_each_acquisition_plays_its_own_point_and_no_other_is_taken():
+    found = {}
+    for acquisition in ("gain", "ei", "ucb"):
+        sampler = NoisySampler(WHERE, num_initial=3, seed=1, acquisition=acquisition)
+        study = optuna.create_study(direction="maximize", sampler=sampler)
+        for place in (0.1, 0.3, 0.5):
+            study.tell(told(study, 0.5 + place / 5, 0.001, 200, exploration=place, first_play_urgency=0.5), 0.5)
+        found[acquisition] = tuple(study.ask(distributions(WHERE)).params.values())
+    assert len(set(found.values())) == 3
+    with pytest.raises(InvalidParameter, match="there are gain, ei, ucb"):
+        NoisySampler(WHERE, acquisition="entropy")
 
 
 def test_a_hopeless_trial_is_not_extended_and_a_hopeful_one_is():

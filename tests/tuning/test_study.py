@@ -10,7 +10,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -161,6 +162,33 @@ def test_games_that_are_resigned_make_another_study(tmp_path):
     resigned = replace(played_out, resign=0.9)
     assert resigned.key != played_out.key
     assert resigned.play({"exploration": 1.0}, 0, 2).configuration.resign == 0.9
+
+
+def test_every_part_of_an_objective_is_played_and_makes_another_study(tmp_path):
+    plain = objective(tmp_path / "s.sqlite")
+    changed = {"simulations": 7, "seconds": 1.0, "opening_moves": 3, "resign": 0.9, "seed": 4, "against": "uct"}
+    for name, value in changed.items():
+        other = replace(plain, **{name: value})
+        assert other.key != plain.key
+        played = [one.play({"exploration": 1.0}, 3, 2).configuration.to_json() for one in (plain, other)]
+        assert played[0] != played[1], name
+
+
+def test_the_options_of_a_study_reach_its_games(tmp_path):
+    one = Study(objective(tmp_path / "s.sqlite"), max_games=300, confirm_games=40, trial_games=60, acquisition="ucb")
+    asked = []
+    one.objective = SimpleNamespace(play=lambda values, name, games, **_: asked.append(games) or Played(games))
+    one.search()
+    assert min(asked) == 6 and max(asked) == 60 and one._sampler._acquisition == "ucb"
+    assert sum(seen.games for seen in one.observations()) == 260
+
+
+@dataclass
+class Played:
+    games: int
+    score: float = 0.5
+    score_low: float = 0.4
+    score_high: float = 0.6
 
 
 ARGUMENTS = [

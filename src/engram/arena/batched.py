@@ -40,13 +40,9 @@ class BatchedMatch:
     """
 
     def __init__(
-        self,
-        configuration: MatchConfiguration,
-        game: Game,
-        searches: Mapping[str, SearchPlayer],
-        share: int,
+        self, configuration: MatchConfiguration, game: Game, searches: Mapping[str, SearchPlayer], share: int,
         max_bytes: int = MAX_BYTES,
-    ):
+    ):  # fmt: skip
         self._configuration, self._game = configuration, game
         self._limits = configuration.limits
         originals = {side: one.preset for side, one in searches.items()}
@@ -60,7 +56,8 @@ class BatchedMatch:
         self._searches = {
             side: Lockstep(game, one, num_boards, at_once=self._at_once[side]) for side, one in presets.items()
         }
-        self._boards: list[OngoingGame | None] = [None] * num_boards
+        self._places = range(num_boards)
+        self._boards: dict[int, OngoingGame] = {}
 
     @staticmethod
     def pays(searches: Mapping[str, SearchPlayer], limits: Mapping[str, Limit], max_bytes: int = MAX_BYTES) -> bool:
@@ -86,43 +83,31 @@ class BatchedMatch:
           PlayerError: a search failed.
         """
         try:
-            while True:
-                self._seat(numbers)
-                waiting = [at for at, one in enumerate(self._boards) if one is not None]
-                if not waiting:
-                    return
-                waiting.sort(key=lambda at: self._board(at).number)
-                turns = {side: [at for at in waiting if self._board(at).side == side] for side in "AB"}
+            while self._seat(numbers):
+                waiting = sorted(self._boards, key=lambda at: self._boards[at].number)
+                turns = {side: [at for at in waiting if self._boards[at].side == side] for side in "AB"}
                 side = max(turns, key=lambda side: len(turns[side]))
                 places = turns[side][: self._at_once[side]]
                 self._move(side, places)
                 for at in places:
-                    if self._board(at).ended:
-                        yield self._board(at).record(self._board(at).verdict())
-                        self._boards[at] = None
+                    if self._boards[at].ended:
+                        ended = self._boards.pop(at)
+                        yield ended.record(ended.verdict())
         finally:
-            self._boards = [None] * len(self._boards)
+            self._boards.clear()
 
-    def _board(self, at: int) -> OngoingGame:
-        game = self._boards[at]
-        assert game is not None
-        return game
-
-    def _seat(self, numbers: Iterator[int]) -> None:
-        """Begins a game at each free board, as long as there are games."""
-        for at, one in enumerate(self._boards):
-            if one is not None:
-                continue
-            number = next(numbers, None)
-            if number is None:
-                return
+    def _seat(self, numbers: Iterator[int]) -> bool:
+        """Begins a game at each free board, as long as there are games; returns whether any game is under way."""
+        free = (at for at in self._places if at not in self._boards)
+        for at, number in zip(free, numbers, strict=False):
             self._boards[at] = OngoingGame(self._configuration, self._game, number)
             for search in self._searches.values():
                 search.clear(at)
+        return bool(self._boards)
 
     def _move(self, side: str, places: list[int]) -> None:
         """Plays one move of a side at each of some boards."""
-        boards = [self._board(at) for at in places]
+        boards = [self._boards[at] for at in places]
         begun = time.perf_counter()
         try:
             results = self._searches[side].run(
@@ -130,12 +115,10 @@ class BatchedMatch:
             )
         except Exception as error:
             text = self._configuration.a if side == "A" else self._configuration.b
-            where = ", ".join(f"{one.number} at move {len(one.moves) + 1}" for one in boards[:3])
+            games = ", ".join(f"{one.number} at move {len(one.moves) + 1}" for one in boards[:3])
             more = f" and {len(boards) - 3} more" if len(boards) > 3 else ""
-            raise PlayerError(
-                f"player {side}, {text}, failed in one of the games {where}{more} of the match with seed "
-                f"{self._configuration.seed}: {sentence(error)}"
-            ) from error
+            where = f"one of the games {games}{more} of the match with seed {self._configuration.seed}"
+            raise PlayerError(f"player {side}, {text}, failed in {where}: {sentence(error)}") from error
         seconds = (time.perf_counter() - begun) / len(boards)
         for at, one, best in zip(places, boards, results, strict=True):
             one.play(Choice(best.action, best.simulations, seconds, best.root_value))

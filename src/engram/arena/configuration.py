@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, fields
+from functools import cache
 from itertools import compress
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack, get_type_hints
 
 import numpy as np
 
 import engram
+from engram import user_files
 from engram.arena.game_record import configuration_key
 from engram.arena.roster import player
 from engram.arena.statistics import Sprt
-from engram.errors import EngramError, InvalidLimit, InvalidParameter, InvalidSpecification, check_whole
+from engram.errors import EngramError, InvalidLimit, InvalidParameter, InvalidSpecification, check_options, check_whole
 from engram.games.catalogue import game as named_game
 from engram.games.game import Game
-from engram.native.cache import sources
-from engram.networks.by_name import shipped
-from engram.player import Player
+from engram.player import PLAYERS, Player
 from engram.presets.catalogue import PRESETS, preset
+from engram.registry import FilesOf, files_of, marks_of, types_of
 from engram.search.limit import Limit
-from engram.search.operators import Operator
+from engram.search.operators import OPERATORS, Operator
 from engram.search.preset import Preset
 from engram.specification import Specification, parse
-from engram.user_files import is_in_file, load
+from engram.user_files import is_in_file, load, split
 
 DEFAULT_SIMULATIONS = 1000
 MAX_GAMES = 1_000_000
@@ -71,11 +72,9 @@ class MatchConfiguration:
     @property
     def identity(self) -> dict[str, Any]:
         """Everything but the number of games: a longer match begins with the games of a shorter one."""
-        values = asdict(self)
-        del values["games"]
-        if self.resign is None:
-            del values["resign"]  # as in matches recorded before the option existed
-        return values
+        # Without resignation as in matches recorded before the option existed.
+        left_out = ("games",) if self.resign is not None else ("games", "resign")
+        return {name: value for name, value in asdict(self).items() if name not in left_out}
 
     @property
     def key(self) -> str:
@@ -85,10 +84,7 @@ class MatchConfiguration:
     @property
     def limits(self) -> dict[str, Limit]:
         """Budget a move of side A and side B."""
-        return {
-            "A": Limit(simulations=self.a_simulations, seconds=self.a_seconds),
-            "B": Limit(simulations=self.b_simulations, seconds=self.b_seconds),
-        }
+        return {"A": Limit(self.a_simulations, self.a_seconds), "B": Limit(self.b_simulations, self.b_seconds)}
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for `from_json`."""
@@ -99,18 +95,30 @@ class MatchConfiguration:
         """The configuration that `to_json` wrote, or that a database holds once `games` is added.
 
         Raises:
-          InvalidParameter: another version of engram wrote it with other fields.
+          InvalidParameter: it has other fields, of another version of engram, or values that no match has.
         """
         try:
             test = data["sprt"]
-            return cls(**{**data, "sprt": Sprt(**test) if test is not None else None})
+            configuration = cls(**{**data, "sprt": Sprt(**test) if test is not None else None})
+            if all(isinstance(getattr(configuration, name), kind) for name, kind in get_type_hints(cls).items()):
+                if 2 <= configuration.games <= MAX_GAMES and configuration.games % 2 == 0:
+                    return configuration
         except (KeyError, TypeError):
-            version = data.get("version", "another version")
-            raise InvalidParameter(f"this match was recorded by engram {version}, whose matches differ") from None
+            pass
+        version = data.get("version", "another version")
+        raise InvalidParameter(f"this match was recorded by engram {version}, whose matches differ")
 
-    def with_games(self, games: int) -> MatchConfiguration:
-        """The same match with another number of games."""
-        return replace(self, games=games)
+    def stored(self, record: str, *, allow_files: bool = False) -> AbstractContextManager[None]:
+        """A block in which the texts were read from `record`, not typed, so that they run no code by themselves.
+
+        Args:
+          record: its name, for sentences.
+          allow_files: the user trusts it; then files may run whose digest is `sources`.
+        """
+        return user_files.stored(
+            record, allow_files=allow_files, digest=self.sources,
+            present_digest=lambda: digest_of([self.game, self.a, self.b]),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -131,7 +139,7 @@ class MatchSetup:
 
     @classmethod
     def of(cls, configuration: MatchConfiguration) -> MatchSetup:
-        """Makes the game and the players that a configuration names.
+        """Makes the game and the players that a configuration names; one from a database, inside its `stored`.
 
         Raises:
           InvalidSpecification: there is no such game or player.
@@ -145,42 +153,43 @@ class MatchSetup:
             one.close()
 
 
-def configure(
-    game: str | Game,
-    a: Any,
-    b: Any,
-    *,
-    games: int = 100,
-    simulations: int | None = None,
-    seconds: float | None = None,
-    a_simulations: int | None = None,
-    a_seconds: float | None = None,
-    b_simulations: int | None = None,
-    b_seconds: float | None = None,
-    seed: int = 0,
-    opening_moves: int | None = None,
-    max_moves: int | None = None,
-    resign: float | None = None,
-    sprt: Sprt | None = None,
-) -> MatchSetup:
+class MatchOptions(TypedDict, total=False):
+    """Options of a match that decide the course of its games; `match` explains them."""
+
+    games: int
+    simulations: int | None
+    seconds: float | None
+    a_simulations: int | None
+    a_seconds: float | None
+    b_simulations: int | None
+    b_seconds: float | None
+    seed: int
+    opening_moves: int | None
+    max_moves: int | None
+    resign: float | None
+    sprt: Sprt | str | None
+
+
+def configure(game: str | Game, a: Any, b: Any, **options: Unpack[MatchOptions]) -> MatchSetup:
     """Checks the arguments of a match, fills in defaults, and makes the game and the players; see `match`.
 
     Raises:
       InvalidSpecification, InvalidLimit, InvalidParameter: an argument is not valid.
     """
-    whole = {"games": games, "seed": seed, "opening_moves": opening_moves, "max_moves": max_moves}
-    for name, number in whole.items():
-        if number is not None:
+    check_options("a match", options, MatchOptions.__annotations__)
+    games, seed = options.get("games", 100), options.get("seed", 0)
+    resign, sprt = options.get("resign"), options.get("sprt")
+    opening_moves, max_moves = options.get("opening_moves"), options.get("max_moves")
+    for name, number in {"games": games, "seed": seed, "opening_moves": opening_moves, "max_moves": max_moves}.items():
+        if number is not None or name in ("games", "seed"):
             check_whole(name, number)
     if not 2 <= games <= MAX_GAMES or games % 2:
         raise InvalidParameter(f"games must be even (each opening is played twice), from 2 to {MAX_GAMES}, not {games}")
     if resign is not None and (isinstance(resign, bool) or not isinstance(resign, Real) or not 0.0 < resign <= 1.0):
         raise InvalidParameter(f"resign must be above 0 and at most 1, not {resign!r}")
+    test = None if sprt is None else Sprt.of(sprt)
+    a_limit, b_limit = _limit("a", options), _limit("b", options)
     played = named_game(game)
-    if simulations is None and seconds is None:
-        simulations = DEFAULT_SIMULATIONS
-    a_limit = _limit("A", (a_simulations, a_seconds), (simulations, seconds))
-    b_limit = _limit("B", (b_simulations, b_seconds), (simulations, seconds))
     if opening_moves is None:
         # Four moves make games differ; on a small board fewer, or the opening itself would often decide the game.
         opening_moves = min(4, played.max_moves // 6)
@@ -195,31 +204,25 @@ def configure(
     texts = name, players["A"].text, players["B"].text
     named = [_game_is_named(game), _player_is_named(a), _player_is_named(b)]
     configuration = MatchConfiguration(
-        game=texts[0],
-        a=texts[1],
-        b=texts[2],
-        games=int(games),
-        a_simulations=a_limit.simulations,
-        a_seconds=a_limit.seconds,
-        b_simulations=b_limit.simulations,
-        b_seconds=b_limit.seconds,
-        opening_moves=int(opening_moves),
-        max_moves=int(min(max_moves or played.max_moves, played.max_moves)),
-        seed=int(seed),
-        sprt=sprt,
-        sources=digest_of(list(compress(texts, named))),
-        version=engram.__version__,
+        *texts, int(games), a_limit.simulations, a_limit.seconds, b_limit.simulations, b_limit.seconds,
+        opening_moves=int(opening_moves), max_moves=int(min(max_moves or played.max_moves, played.max_moves)),
+        seed=int(seed), sprt=test, sources=digest_of(list(compress(texts, named))), version=engram.__version__,
         resign=float(resign) if resign is not None else None,
-    )
+    )  # fmt: skip
     return MatchSetup(configuration, played, players, all(named))
 
 
-def _limit(side: str, own: tuple[int | None, float | None], shared: tuple[int | None, float | None]) -> Limit:
-    simulations, seconds = shared if own == (None, None) else own
+def _limit(side: str, options: Mapping[str, Any]) -> Limit:
+    for start in (f"{side}_", ""):
+        simulations, seconds = options.get(f"{start}simulations"), options.get(f"{start}seconds")
+        if simulations is not None or seconds is not None:
+            break
+    else:
+        simulations = DEFAULT_SIMULATIONS
     try:
         return Limit(simulations=simulations, seconds=seconds)
     except InvalidLimit as error:
-        raise InvalidLimit(f"budget of {side}: {error}") from None
+        raise InvalidLimit(f"budget of {side.upper()}: {error}") from None
 
 
 def _game_is_named(game: str | Game) -> bool:
@@ -235,11 +238,11 @@ def _game_is_named(game: str | Game) -> bool:
     return functions[0] == functions[1] and game.initial_state().tobytes() == other.initial_state().tobytes()
 
 
-def _player_is_named(chosen: Any) -> bool:
-    if not isinstance(chosen, Preset):
-        return isinstance(chosen, str)
+def _player_is_named(choice: Any) -> bool:
+    if not isinstance(choice, Preset):
+        return isinstance(choice, str)
     try:
-        return parse(chosen.text).name in PRESETS and _same(preset(chosen.text), chosen)
+        return parse(choice.text).name in PRESETS and _same(preset(choice.text), choice)
     except EngramError:
         return False
 
@@ -258,35 +261,36 @@ def _same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-FILE_OPTIONS = ("network", "memory", "table")
-"""Options of players that name files."""
-
-
 def digest_of(texts: Sequence[str]) -> str:
     """Digest of the files that specifications name, so that an edited file makes another match; empty without files.
 
-    These are users' source files with their imports, and the networks, memories and tables of players.
+    These are users' source files with their imports, and the files that options of the type `DataFile` name.
     """
-    code: set[str] = set()
-    for text in filter(is_in_file, texts):
-        path = Path(text[: text.index(".py:") + 3]).expanduser().resolve()
-        code.update(sources(str(path)))
-    package = str(Path(engram.__file__).resolve().parent)
-    files = [Path(file) for file in sorted(code) if not str(Path(file).resolve()).startswith(package)]
-    files += [file for text in texts for file in _data_files(load(text)[1] if is_in_file(text) else parse(text))]
-    digest = hashlib.sha256()
-    for file in files:
-        with open(file, "rb") as content:
-            digest.update(file.name.encode() + b"\0" + hashlib.file_digest(content, "sha256").digest())
-    return digest.hexdigest()[:16] if files else ""
+    data: list[Path] = []
+    for text in texts:
+        if is_in_file(text):
+            data += _files_in(split(text)[1])
+            continue
+        specification = parse(text)
+        for names in (PRESETS, PLAYERS):
+            if specification.name in names:
+                data += files_of(names[specification.name], specification, OPERATORS)
+    return user_files.digest_of([*user_files.code_of(texts), *data])
 
 
-def _data_files(specification: Specification) -> Iterator[Path]:
-    """Files of the file options in a specification and in its parts; of a folder, the files that a training wrote."""
+def _files_in(specification: Specification) -> Iterator[Path]:
+    """Data files of a user's function: options called like a file option of a built-in preset.
+
+    The function's types are not asked, because code that a record names may not run before its digest is known.
+    """
     for name, value in specification.options.items():
         if isinstance(value, Specification):
-            yield from _data_files(value)
-        elif isinstance(value, str) and name in FILE_OPTIONS:
-            path = Path(value).expanduser()
-            if path.exists() and not (name == "network" and value in shipped()):
-                yield from sorted(path.glob("*.safetensors")) if path.is_dir() else [path]
+            yield from _files_in(value)
+        else:
+            for mark in _file_options().get(name, ()):
+                yield from mark.find(str(value))
+
+
+@cache
+def _file_options() -> dict[str, list[FilesOf]]:
+    return {name: marks_of(hint) for entry in PRESETS.values() for name, hint in types_of(entry, marks=True)[0].items()}

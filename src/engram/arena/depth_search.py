@@ -25,32 +25,22 @@ MAX_DEPTH = 100
 _SLICE_S = 0.03
 _PLY_COST = 2.0**-20
 
-search_dtype = np.dtype(
-    [
-        ("game", game_dtype),
-        ("heuristic", np.int64),  # address; 0: every unfinished leaf is worth 0
-        ("states", np.int64),  # address of the stack of states
-        ("state_bytes", np.int64),
-        ("actions", np.int64),  # address of the stack of legal actions
-        ("actions_bytes", np.int64),  # of one ply
-        ("depth", np.int64),
-        ("prune", np.int64),  # 1: alpha-beta
-        ("ply", np.int64),  # of the frame on top; -1 when done
-        ("nodes", np.int64),  # positions visited so far, without the root
-        ("failed", np.int64),  # 1: a Python game or heuristic raised an exception
-    ]
+_WHOLE = (
+    "heuristic",  # address; 0: every unfinished leaf is worth 0
+    "states",  # address of the stack of states
+    "state_bytes",
+    "actions",  # address of the stack of legal actions
+    "actions_bytes",  # of one ply
+    "depth",
+    "prune",  # 1: alpha-beta
+    "ply",  # of the frame on top; -1 when done
+    "nodes",  # positions visited so far, without the root
+    "failed",  # 1: a Python game or heuristic raised an exception
 )
-frame_dtype = np.dtype(
-    [
-        ("count", np.int64),  # legal actions
-        ("next", np.int64),  # number of them that have been taken
-        ("action", np.int64),  # that is being searched
-        ("player", np.int64),
-        ("best", np.float64),
-        ("alpha", np.float64),
-        ("beta", np.float64),
-    ]
-)
+search_dtype = np.dtype([("game", game_dtype), *((name, np.int64) for name in _WHOLE)])
+# Legal actions, the number of them that have been taken, the one that is being searched, and the window.
+_FRAME = {"count": "i8", "next": "i8", "action": "i8", "player": "i8", "best": "f8", "alpha": "f8", "beta": "f8"}
+frame_dtype = np.dtype(list(_FRAME.items()))
 
 
 @compiled
@@ -181,11 +171,8 @@ class DepthSearch:
     def __init__(self, game: Game, depth: int, *, prune: bool, heuristic: Callable[[], int] = lambda: 0):
         if not 1 <= depth <= MAX_DEPTH:
             raise InvalidParameter(f"a depth must be 1 to {MAX_DEPTH}, not {depth}")
-        self.game = game
-        self.depth = min(int(depth), game.max_moves)
-        self.prune = bool(prune)
-        self._heuristic = heuristic
-        self._slice = 1000
+        self.game, self.depth, self.prune = game, min(int(depth), game.max_moves), bool(prune)
+        self._heuristic, self._slice = heuristic, 1000
         self._search: Any = None
 
     def warm_up(self) -> None:
@@ -197,8 +184,7 @@ class DepthSearch:
         self._actions = np.zeros((depth, game.num_actions + 1), np.int32)
         self._frames = np.zeros(depth, frame_dtype)
         search = np.zeros(1, search_dtype)
-        search["game"] = game.record()
-        search["heuristic"] = self._heuristic()
+        search["game"], search["heuristic"] = game.record(), self._heuristic()
         search["states"], search["state_bytes"] = self._states.ctypes.data, self._states.strides[0]
         search["actions"], search["actions_bytes"] = self._actions.ctypes.data, self._actions.strides[0]
         search["depth"], search["prune"], search["ply"] = depth, self.prune, -1

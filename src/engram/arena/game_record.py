@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from engram.games.game import Game
 
@@ -48,16 +50,6 @@ class GameRecord:
     b_simulations: int
     b_seconds: float
 
-    @property
-    def disputed(self) -> bool:
-        """Whether the board and a program's own count named different winners, so that a judge decided."""
-        return "; disputed" in self.reason
-
-    def spent(self, side: str) -> tuple[int, int, float]:
-        """Moves, simulations and seconds of side `A` or `B`."""
-        moves, simulations, seconds = (getattr(self, f"{side.lower()}_{name}") for name in SPENT)
-        return moves, simulations, seconds
-
     def text(self, game: Game) -> str:
         """The game for people: a heading, and a line of moves with their names."""
         result = "A wins" if self.outcome > 0 else "B wins" if self.outcome < 0 else "draw"
@@ -67,6 +59,32 @@ class GameRecord:
         names = game.move_names(self.moves)
         opening = f"[{' '.join(names[: self.opening])}] " if self.opening else ""
         return f"{heading}\n  {opening}{' '.join(names[self.opening :])}"
+
+
+SPENT_COLUMNS = [(f"{side}_{name}", kind) for side in "ab" for name, kind in SPENT.items()]
+NEEDED = ("number", "first", "outcome", "reason", "moves", *dict(SPENT_COLUMNS))
+"""Fields of a game's record that are counted, `moves` as the database writes them."""
+COUNTED = np.dtype(
+    [
+        ("number", np.int64),
+        ("a_first", np.bool_),
+        ("outcome", np.float64),  # for A; nan: not played
+        ("forfeit", np.bool_),
+        ("disputed", np.bool_),  # the board and a program's own count named different winners, so a judge decided
+        ("moves", np.int64),  # a hash of them, within this process
+        *SPENT_COLUMNS,
+    ]
+)
+
+
+def counted(number: int, first: str, outcome: float, reason: str, moves: str, *spent: Any) -> tuple[Any, ...]:
+    """A game's row of `COUNTED`, from the fields that are `NEEDED`."""
+    return number, first == "A", outcome, reason[:2] in ("A:", "B:"), "; disputed" in reason, hash(moves), *spent
+
+
+def moves_text(moves: Sequence[int]) -> str:
+    """Actions as the database writes them."""
+    return " ".join(map(str, moves))
 
 
 def configuration_key(configuration: Mapping[str, Any]) -> str:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from engram.arena.batched import MAX_BYTES
-from engram.arena.configuration import MatchSetup, configure
+from engram.arena.configuration import MatchOptions, MatchSetup, configure
 from engram.arena.game_record import GameRecord
 from engram.arena.ongoing_game import PlayerError
 from engram.arena.report import MatchResult, report
 from engram.arena.results import DEFAULT_DATABASE, MEMORY, Results
 from engram.arena.runner import MatchRunner, play_games
-from engram.arena.statistics import Sprt, SprtRun
-from engram.errors import InvalidParameter, check_whole
-from engram.fleet import Fleet, WorkerError, default_workers
+from engram.arena.tally import Tally
+from engram.errors import EngramError, InvalidParameter, check_whole
+from engram.fleet import Fleet, WorkerError, check_workers, default_workers
 from engram.games.game import Game
 
+_LOG = logging.getLogger(__name__)
 _PROGRESS_S = 0.25
 _PROGRESS_SHARE = 0.05  # of the time, at most: a report reads all games
 
@@ -41,22 +43,11 @@ def match(
     a: Any,
     b: Any,
     *,
-    games: int = 100,
-    simulations: int | None = None,
-    seconds: float | None = None,
-    a_simulations: int | None = None,
-    a_seconds: float | None = None,
-    b_simulations: int | None = None,
-    b_seconds: float | None = None,
-    seed: int = 0,
-    opening_moves: int | None = None,
-    max_moves: int | None = None,
-    resign: float | None = None,
-    sprt: Sprt | None = None,
     workers: int | None = None,
     database: str | Path | None = None,
     max_bytes: int = MAX_BYTES,
     progress: Callable[[MatchResult], None] | None = None,
+    **options: Unpack[MatchOptions],
 ) -> MatchResult:
     """Plays A against B in pairs of games and says how strong the evidence is.
 
@@ -69,18 +60,19 @@ def match(
       a, b: players: specifications such as `"uct(exploration=1.0)"`, `"alpha_beta(depth=6)"`, `"file.py:name"`;
         or a `Preset`, or any object with `choose(state, limit, seed)`. A game or player that no text names
         plays in this process, and the match is recorded in memory only.
-      games: even, 2 to 1,000,000.
+      games: even, 2 to 1,000,000; default 100.
       simulations, seconds: budget a move; default 1000 simulations. With a budget in simulations alone the match
         is a pure function of its arguments. With one in seconds, use no more workers than free cores.
       a_simulations, a_seconds, b_simulations, b_seconds: budget of one side, instead of the common one.
-      seed: any integer.
+      seed: any integer; default 0.
       opening_moves: random moves of an opening; default 4, fewer if a game is shorter than 24 moves.
       max_moves: a longer game is a draw; default the game's own bound.
       resign: in (0, 1]: a game ends when the values of both sides, each in its last three moves, name the same
         winner by at least this much; a player without values never agrees. This halves the games of Go between
         searches with rollouts, whose values show the winner early. None plays every game out.
-      sprt: test that ends the match early; pairs count in their order, not in the order in which they end.
-      workers: processes; default one a core; 1 plays in this process.
+      sprt: test that ends the match early, an `engram.Sprt` or a text such as `"elo0=0,elo1=20"`; pairs count in their
+        order, not in the order in which they end.
+      workers: processes; default one a core; 1 plays in this process; at most 4 a core, or 64.
       database: file or SQLAlchemy URL; default `engram.sqlite` in the working directory; `":memory:"` keeps nothing.
       max_bytes: approximate memory, in each process, for games that searches with networks play at once, ≥ 1;
         default 2 GiB. Less memory means fewer games at once and emptier batches, not other games.
@@ -91,11 +83,7 @@ def match(
         (`PlayerError`); a worker process that dies (`WorkerError`). Games recorded before are kept.
       MatchInterrupted: Ctrl-C; all finished games are recorded, and `.result` holds them.
     """
-    setup = configure(
-        game, a, b, games=games, simulations=simulations, seconds=seconds, a_simulations=a_simulations,
-        a_seconds=a_seconds, b_simulations=b_simulations, b_seconds=b_seconds, seed=seed,
-        opening_moves=opening_moves, max_moves=max_moves, resign=resign, sprt=sprt,
-    )  # fmt: skip
+    setup = configure(game, a, b, **options)
     return play_match(setup, workers=workers, database=database, max_bytes=max_bytes, progress=progress)
 
 
@@ -109,8 +97,8 @@ def play_match(
 ) -> MatchResult:
     """Plays a match that `configure` has set up, and closes its players; arguments and errors as for `match`."""
     try:
-        if workers is not None and workers < 1:
-            raise InvalidParameter(f"workers must be at least 1, not {workers}")
+        if workers is not None:
+            check_workers(workers)
         check_whole("max_bytes", max_bytes, 1)
         if setup.is_named:
             database, workers = database if database is not None else DEFAULT_DATABASE, workers or default_workers()
@@ -123,6 +111,9 @@ def play_match(
             )
         with Results(database) as results:
             return _Play(setup, results, max_bytes, progress).run(workers)
+    except EngramError as error:
+        _LOG.error("%s against %s fails: %s", setup.configuration.a, setup.configuration.b, error)
+        raise
     finally:
         setup.close()
 
@@ -137,19 +128,17 @@ class _Play:
         self._results, self._max_bytes, self._progress = results, max_bytes, progress
         identity, games, version = self._configuration.identity, self._configuration.games, self._configuration.version
         self._match_id = results.open_match(identity, games, version)
-        self._records = self._recorded()
-        self._test = SprtRun(self._configuration.sprt) if self._configuration.sprt is not None else None
-        self._next_pair = 0
-        self._ended = False
+        self._tally = self._recorded()
         self._next_report = time.monotonic() + _PROGRESS_S
-        self._follow_test()
 
     def run(self, workers: int) -> MatchResult:
         """Plays the missing games."""
-        missing = [number for number in range(self._configuration.games) if number not in self._records]
-        if missing and not self._ended:
+        missing = self._tally.missing
+        if missing and not self._tally.ended:
             workers = min(workers, len(missing))
             share = -(-len(missing) // workers)
+            one, here = self._configuration, f"match {self._match_id}"
+            _LOG.info("%s: %s, %s against %s, %d games to play", here, one.game, one.a, one.b, len(missing))
             runner = MatchRunner(self._setup, share, self._max_bytes)
             try:
                 # Compiles once, before the workers load the same code from the cache.
@@ -158,11 +147,11 @@ class _Play:
                     self._record_all(runner.play_all(iter(missing)))
                 else:
                     self._play_in_workers(missing, workers, share)
-            except MatchInterrupted:
-                raise
             except KeyboardInterrupt:
-                self._records = self._recorded()  # Ctrl-C may have come right after a game was written
+                self._tally = self._recorded()  # Ctrl-C may have come right after a game was written
+                _LOG.warning("%s is interrupted", here)
                 raise MatchInterrupted(self._result()) from None
+            _LOG.info("%s ends", here)
         result = self._result()
         if self._progress is not None:
             self._progress(result)
@@ -180,34 +169,22 @@ class _Play:
     def _record_all(self, records: Iterator[GameRecord]) -> None:
         for record in records:
             self._record(record)
-            if self._ended:
+            if self._tally.ended:
                 return
 
     def _record(self, record: GameRecord) -> None:
         self._results.add_game(self._match_id, record)
-        self._records[record.number] = record
-        self._follow_test()
+        self._tally.add_record(record)
         begun = time.monotonic()
         if self._progress is not None and begun > self._next_report:
             self._progress(self._result())
             now = time.monotonic()
             self._next_report = now + max(_PROGRESS_S, (now - begun) / _PROGRESS_SHARE)
 
-    def _recorded(self) -> dict[int, GameRecord]:
-        """The recorded ones of the games that are asked for, by number."""
-        games = self._results.games(self._match_id, before=self._configuration.games)
-        return {record.number: record for record in games}
-
-    def _follow_test(self) -> None:
-        """Gives the test the complete pairs, up to the first incomplete one."""
-        while self._test is not None and not self._ended:
-            pair = [self._records.get(2 * self._next_pair + second) for second in (0, 1)]
-            if pair[0] is None or pair[1] is None:
-                return
-            self._ended = self._test.add([pair[0].outcome, pair[1].outcome])
-            self._next_pair += 1
+    def _recorded(self) -> Tally:
+        tally = Tally(self._configuration)
+        tally.add(self._results.counted_games(self._match_id, self._configuration.games))
+        return tally
 
     def _result(self) -> MatchResult:
-        return report(
-            self._configuration, self._records.values(), match_id=self._match_id, database=self._results.where
-        )
+        return report(self._tally, self._match_id, self._results.where)

@@ -111,16 +111,9 @@ class OngoingGame:
 
     def record(self, verdict: Verdict) -> GameRecord:
         """The game as it is recorded."""
-        return GameRecord(
-            number=self.number,
-            pair=self.number // 2,
-            opening=len(self._opening),
-            first=self.order[0],
-            moves=tuple(self.moves),
-            outcome=(verdict.outcome if self.order[0] == "A" else -verdict.outcome) + 0.0,
-            reason=verdict.reason,
-            **self._spent,
-        )
+        outcome = (verdict.outcome if self.order[0] == "A" else -verdict.outcome) + 0.0
+        where = self.number, self.number // 2, len(self._opening), self.order[0], tuple(self.moves)
+        return GameRecord(*where, outcome, verdict.reason, **self._spent)
 
 
 def sentence(error: BaseException) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import random
 import time
 from collections.abc import Callable
@@ -11,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from engram.arena.depth_search import DepthSearch
-from engram.errors import InvalidSpecification, OperatorError, nearest
+from engram.errors import InvalidSpecification, nearest
 from engram.games.game import Game, State
 from engram.games.line import one_word as line
 from engram.games.line.heuristics import LINE_HEURISTICS, heuristic_callback, is_line_game, line_heuristic
 from engram.games.line.solver.solver import Solver
+from engram.games.python_game import PythonGame
 from engram.player import PLAYERS, Choice, Player
 from engram.search.limit import Limit
 from engram.specification import Specification
@@ -23,36 +25,12 @@ from engram.specification import Specification
 TIES = ("random", "first")
 
 
-class StatelessPlayer:
-    """A player that remembers nothing of the game before the present position."""
-
-    def __init__(self, game: Game, text: str):
-        self.game = game
-        self._text = text
-
-    @property
-    def text(self) -> str:
-        """The canonical specification."""
-        return self._text
-
-    def warm_up(self) -> None:
-        """Compiles nothing."""
-
-    def new_game(self, game_seed: int) -> None:
-        """Forgets nothing."""
-
-    def played(self, action: int) -> None:
-        """Keeps nothing."""
-
-    def close(self) -> None:
-        """Frees nothing."""
-
-
-class RandomPlayer(StatelessPlayer):
-    """Plays uniformly among the legal actions."""
+@PLAYERS.named("random")
+class RandomPlayer(Player):
+    """Plays uniformly at random."""
 
     def __init__(self, game: Game):
-        super().__init__(game, "random")
+        self.game, self.text = game, "random"
 
     def warm_up(self) -> None:
         """Loads the rules."""
@@ -65,7 +43,7 @@ class RandomPlayer(StatelessPlayer):
         return Choice(action, 0, time.perf_counter() - begin)
 
 
-class DepthPlayer(StatelessPlayer):
+class DepthPlayer(Player):
     """Minimax or alpha-beta to a fixed depth.
 
     Args:
@@ -101,10 +79,9 @@ class DepthPlayer(StatelessPlayer):
         options: dict[str, Any] = {"depth": depth, "heuristic": Specification(word)}
         if ties != "random":
             options["ties"] = Specification(ties)
-        super().__init__(game, Specification(name, (), options).text)
+        self.text = Specification(name, (), options).text
         self._ties = ties
-        self._leaf = _leaf_operator(game, heuristic)
-        self.search = DepthSearch(game, depth, prune=prune, heuristic=lambda: self._leaf.address)
+        self.search = DepthSearch(game, depth, prune=prune, heuristic=_leaf_address(game, heuristic))
 
     def warm_up(self) -> None:
         """Compiles the game, the heuristic and the search."""
@@ -112,17 +89,16 @@ class DepthPlayer(StatelessPlayer):
 
     def choose(self, state: State, limit: Limit, seed: int) -> Choice:
         """One of the best moves at this depth."""
-        try:
-            result = self.search.run(state)
-        except OperatorError:
-            self._leaf.raise_pending()
-            raise
+        result = self.search.run(state)
         action = min(result.actions) if self._ties == "first" else random.Random(seed).choice(result.actions)
         return Choice(action, result.nodes, result.seconds, result.value)
 
 
-class SolverPlayer(StatelessPlayer):
-    """Perfect play on small line boards: the quickest win, else a draw, else the slowest loss.
+@PLAYERS.named("solver")
+class SolverPlayer(Player):
+    """Perfect play on small line boards.
+
+    It plays the quickest win, else a draw, else the slowest loss.
 
     Args:
       game: a line game that is small enough for the solver.
@@ -135,20 +111,17 @@ class SolverPlayer(StatelessPlayer):
     """
 
     def __init__(self, game: Game):
-        super().__init__(game, "solver")
+        self.text = "solver"
         if not is_line_game(game):
             raise InvalidSpecification(f"the solver plays line games such as connect_four, not {game.name}")
-        rows, columns, run, gravity = line_parameters(game)
-        Solver(
-            rows, columns, run, gravity, table_bytes=1 << 20
-        )  # refuses a board that is too large, with a small table
-        self._make = lambda: Solver(rows, columns, run, gravity)
+        self._board = line_parameters(game)
+        Solver(*self._board, table_bytes=1 << 20)  # refuses a board that is too large, with a small table
         self._made: Solver | None = None
 
     @property
     def _solver(self) -> Solver:
         if self._made is None:
-            self._made = self._make()
+            self._made = Solver(*self._board)
         return self._made
 
     def warm_up(self) -> None:
@@ -179,64 +152,31 @@ def line_parameters(game: Game) -> tuple[int, int, int, bool]:
     return int(state["rows"]), int(state["columns"]), int(state["run"]), bool(state["gravity"])
 
 
-# ------------------------------------------------------------------------------ heuristics by address
-
-
-class _Leaf:
-    """Address of a heuristic; an exception of a Python one is kept until `raise_pending`."""
-
-    def __init__(self, address: Callable[[], int]):
-        self._find = address
-        self._pending: BaseException | None = None
-
-    @property
-    def address(self) -> int:
-        return self._find()
-
-    def raise_pending(self) -> None:
-        error, self._pending = self._pending, None
-        if error is not None:
-            raise error
-
-    def fail(self, error: BaseException) -> None:
-        self._pending = self._pending or error
-
-
-def _leaf_operator(game: Game, heuristic: str | Callable[[Any], float]) -> _Leaf:
+def _leaf_address(game: Game, heuristic: str | Callable[[Any], float]) -> Callable[[], int]:
+    """The address of a heuristic, compiled when it is asked for; it keeps the heuristic alive."""
     if heuristic == "zero":
-        return _Leaf(lambda: 0)
+        return lambda: 0
     if isinstance(heuristic, str):
-        known = ["auto", "zero", *(LINE_HEURISTICS if is_line_game(game) else ())]
-        if heuristic not in known:
+        names = ["auto", "zero", *(LINE_HEURISTICS if is_line_game(game) else ())]
+        if heuristic not in names:
             raise InvalidSpecification(
-                f"{game.name} has no heuristic {heuristic!r}{nearest(heuristic, known)}; it has {', '.join(known)}"
+                f"{game.name} has no heuristic {heuristic!r}{nearest(heuristic, names)}; it has {', '.join(names)}"
             )
         heuristic = line_heuristic(game, heuristic)
-    if game.compiled:
+    if not isinstance(game, PythonGame):
         callback = heuristic_callback(game, heuristic)
-        return _Leaf(lambda: callback.address)
+        return lambda: callback.address
     function = heuristic
 
     def called(at: int) -> float:
-        try:
-            buffer = np.ctypeslib.as_array((ctypes.c_uint64 * 1).from_address(at))
-            return float(function(game.read(buffer)))
-        except BaseException as error:
-            leaf.fail(error)
-            return float("nan")
+        buffer = np.ctypeslib.as_array((ctypes.c_uint64 * 1).from_address(at))
+        return float(function(game.read(buffer)))
 
-    pointer = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int64)(called)
-    leaf = _Leaf(lambda: ctypes.cast(pointer, ctypes.c_void_p).value or 0)
-    return leaf
+    pointer = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int64)(game.guarded(called, math.nan))
+    return lambda: ctypes.cast(pointer, ctypes.c_void_p).value or 0
 
 
 # ------------------------------------------------------------------------------------------- by name
-
-
-@PLAYERS.named("random")
-def _random(game: Game) -> Player:
-    """Plays uniformly at random."""
-    return RandomPlayer(game)
 
 
 @PLAYERS.named("minimax")
@@ -249,9 +189,3 @@ def _minimax(game: Game, depth: int = 4, heuristic: str = "auto", ties: str = "r
 def _alpha_beta(game: Game, depth: int = 6, heuristic: str = "auto", ties: str = "random") -> Player:
     """Alpha-beta by depth."""
     return DepthPlayer(game, depth=depth, prune=True, heuristic=heuristic, ties=ties)
-
-
-@PLAYERS.named("solver")
-def _solver(game: Game) -> Player:
-    """Perfect play on small line boards."""
-    return SolverPlayer(game)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+import numpy as np
+
 from engram.arena.configuration import MatchConfiguration
-from engram.arena.game_record import GameRecord
 from engram.arena.results import Results
-from engram.arena.statistics import SprtState, Standing, sprt_state, standing
+from engram.arena.statistics import SprtState, Standing, standing
+from engram.arena.tally import Tally
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class SideFigures:
       player: its specification.
       moves: number of its moves, without those of the opening.
       simulations: mean a move; positions visited for a search by depth.
-      seconds: mean a move.
+      seconds: mean a move, with the time that moving its root took; without that where games are played side by side.
     """
 
     player: str
@@ -30,7 +31,7 @@ class SideFigures:
     seconds: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MatchResult(Standing):
     """A match so far, or at its end: its `Standing` and more; `print(result)` shows a table. All figures are for A.
 
@@ -39,7 +40,7 @@ class MatchResult(Standing):
       distinct_games: number of different move sequences.
       first_wins, first_draws, first_losses: games of the side that moved first.
       a, b: figures of the sides.
-      sprt: state of the sequential test, or None.
+      sprt: state of the sequential test, with its log-likelihood ratio; or None.
       complete: whether all games are played, or the test has ended the match.
       forfeits: number of games that a side lost by resigning or failing.
       disputed: numbers of the games that a judge decided, because the board and a program's own count named different
@@ -64,7 +65,7 @@ class MatchResult(Standing):
 
     @property
     def standing(self) -> Standing:
-        """Wins, draws, losses, score and Elo alone."""
+        """Wins, draws, losses, pairs and score alone."""
         return Standing(**{one.name: getattr(self, one.name) for one in fields(Standing)})
 
     @property
@@ -78,65 +79,62 @@ class MatchResult(Standing):
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for programs; numbers that are not finite become None."""
+        elo = {name: getattr(self, name) for name in ("elo", "elo_low", "elo_high", "nelo")}
+        derived = ("games", "distinct_games", "verdict", "complete", "forfeits", "match_id", "database")
         return {
-            **{name: _finite(number) for name, number in asdict(self.standing).items()},
-            "games": self.games,
-            "distinct_games": self.distinct_games,
-            "verdict": self.verdict,
-            "complete": self.complete,
-            "forfeits": self.forfeits,
+            **asdict(self.standing),
+            **{name: value if math.isfinite(value) else None for name, value in elo.items()},
+            **{name: getattr(self, name) for name in derived},
             "disputed": list(self.disputed),
             "first_player": {"wins": self.first_wins, "draws": self.first_draws, "losses": self.first_losses},
             "a": asdict(self.a),
             "b": asdict(self.b),
             "sprt": asdict(self.sprt) if self.sprt is not None else None,
-            "match_id": self.match_id,
-            "database": self.database,
             "configuration": self.configuration.to_json(),
         }
 
     def __str__(self) -> str:
         configuration = self.configuration
-        budgets = set(map(_budget, configuration.limits.values()))
-        budget = budgets.pop() if len(budgets) == 1 else " / ".join(map(_budget, configuration.limits.values()))
+        budget = " / ".join(dict.fromkeys(limit.text for limit in configuration.limits.values()))
         ended = f", resigned at {configuration.resign:g}" if configuration.resign is not None else ""
-        heading = (
+        asked = "" if self.complete else f" (of {configuration.games} asked for)"
+        lines = [
             f"{configuration.game}: {self.games} games, {budget} a move{ended}, {self.distinct_games} different games"
-        )
-        lines = [heading if self.complete else f"{heading} (of {configuration.games} asked for)"]
-        rows: list[tuple[str, ...]] = [
-            ("", "player", "wins", "draws", "losses", "score", "simulations/move", "ms/move")
-        ]
-        for side, spent, wins, losses, score in (
-            ("A", self.a, self.wins, self.losses, self.score),
-            ("B", self.b, self.losses, self.wins, 1.0 - self.score),
-        ):
-            rows.append(
-                (
-                    side, spent.player, str(wins), str(self.draws), str(losses), f"{100 * score:.1f} %",
-                    f"{spent.simulations:,.0f}", f"{1000 * spent.seconds:,.2f}",
-                )
-            )  # fmt: skip
-        lines += _aligned(rows)
-        lines.append(
+            f"{asked}",
+            *self._table(),
             f"score of A {100 * self.score:.1f} % [{100 * self.score_low:.1f}, {100 * self.score_high:.1f}], "
-            f"Elo {self.elo:+.0f} [{self.elo_low:+.0f}, {self.elo_high:+.0f}] (95 %, by pairs)"
-        )
-        lines.append(f"first movers: {self.first_wins} won, {self.first_draws} drawn, {self.first_losses} lost")
+            f"Elo {self.elo_text} (95 %, by pairs)",
+            f"first movers: {self.first_wins} won, {self.first_draws} drawn, {self.first_losses} lost",
+        ]
         if self.forfeits:
             lines.append(f"{self.forfeits} games were lost by resigning or failing: `engram results --games` says why")
         if self.disputed:
             lines.append(f"a judge settled the disputed games {', '.join(map(str, self.disputed))}")
         if self.sprt is not None:
-            lines.append(self._sprt_line())
-        if 2 * self.distinct_games < self.games:
-            lines.append("most games repeat others: equal games say nothing new, so the interval is too narrow")
-        lines.append(self.verdict)
-        return "\n".join(lines)
+            lines.append(self._sprt_line(self.sprt))
+        if self.distinct_pairs < self.pairs:
+            lines.append(
+                f"{self.distinct_pairs} of {self.pairs} pairs differ: equal games say nothing new, and the interval "
+                "counts them once"
+            )
+        return "\n".join([*lines, self.verdict])
 
-    def _sprt_line(self) -> str:
-        assert self.sprt is not None and self.configuration.sprt is not None
-        test, state = self.configuration.sprt, self.sprt
+    def _table(self) -> list[str]:
+        rows: list[tuple[str, ...]] = [
+            ("", "player", "wins", "draws", "losses", "score", "simulations/move", "ms/move")
+        ]
+        sides = (("A", self.a, self.wins, self.losses), ("B", self.b, self.losses, self.wins))
+        for side, spent, wins, losses in sides:
+            score = 100 * (self.score if side == "A" else 1.0 - self.score)
+            counts = str(wins), str(self.draws), str(losses), f"{score:.1f} %"
+            rows.append((side, spent.player, *counts, f"{spent.simulations:,.0f}", f"{1000 * spent.seconds:,.2f}"))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        places = [f"{{:<{width}}}" if at < 2 else f"{{:>{width}}}" for at, width in enumerate(widths)]
+        return ["  ".join(places).format(*row).rstrip() for row in rows]
+
+    def _sprt_line(self, state: SprtState) -> str:
+        test = self.configuration.sprt
+        assert test is not None
         asked = f"SPRT Elo {test.elo0:g} or {test.elo1:g} (alpha {test.alpha:g}, beta {test.beta:g})"
         where = f"LLR {state.llr:+.2f} in [{state.lower:.2f}, {state.upper:.2f}] after {state.pairs} pairs"
         if state.decision is None:
@@ -145,100 +143,47 @@ class MatchResult(Standing):
         return f"{asked}: accepts Elo {accepted:g}, {where}; stopped early, so the Elo above leans away from 0"
 
 
-def report(
-    configuration: MatchConfiguration,
-    records: Iterable[GameRecord],
-    *,
-    match_id: int | None = None,
-    database: str | None = None,
-) -> MatchResult:
-    """The result of the recorded games of a match.
-
-    Games from `configuration.games` on, and those after the pair that ended a sequential test, do not count. So the
-    result does not depend on the order in which games end, or on further games in the database.
-    """
-    games, state = counted_games(configuration, records)
-    first = [one.outcome if one.first == "A" else -one.outcome for one in games]
+def report(tally: Tally, match_id: int | None = None, database: str | None = None) -> MatchResult:
+    """The result of the recorded games of a match."""
+    configuration, games = tally.configuration, tally.games
+    moves = games["moves"].reshape(-1, 2)
+    # Odd, so that no bit of a hash is lost; a pair's key repeats by chance in one of 2⁶⁴ cases.
+    alike = moves[:, 0] * np.int64(0x5851F42D4C957F2D) + moves[:, 1]
+    counts = standing(games["outcome"].reshape(-1, 2), alike)
+    played = games[~np.isnan(games["outcome"])]
+    first = np.where(played["a_first"], played["outcome"], -played["outcome"])
     return MatchResult(
-        **vars(standing(_pairs(games))),
+        **vars(counts),
         configuration=configuration,
-        distinct_games=len({one.moves for one in games}),
-        first_wins=sum(outcome > 0 for outcome in first),
-        first_draws=sum(outcome == 0 for outcome in first),
-        first_losses=sum(outcome < 0 for outcome in first),
-        a=_side(configuration.a, [one.spent("A") for one in games]),
-        b=_side(configuration.b, [one.spent("B") for one in games]),
-        sprt=state,
-        complete=len(games) == configuration.games or (state is not None and state.decision is not None),
-        forfeits=sum(one.reason[:2] in ("A:", "B:") for one in games),
-        disputed=tuple(one.number for one in games if one.disputed),
+        distinct_games=len(np.unique(played["moves"])),
+        first_wins=int((first > 0).sum()),
+        first_draws=int((first == 0).sum()),
+        first_losses=int((first < 0).sum()),
+        a=_side("a", configuration.a, played),
+        b=_side("b", configuration.b, played),
+        sprt=tally.sprt,
+        complete=tally.ended or len(played) == configuration.games,
+        forfeits=int(played["forfeit"].sum()),
+        disputed=tuple(played["number"][played["disputed"]].tolist()),
         match_id=match_id,
         database=database,
     )
-
-
-def counted_games(
-    configuration: MatchConfiguration, records: Iterable[GameRecord]
-) -> tuple[list[GameRecord], SprtState | None]:
-    """The games that count, in order, and the state of the sequential test over them; see `report`."""
-    games = sorted((one for one in records if one.number < configuration.games), key=lambda one: one.number)
-    if configuration.sprt is None:
-        return games, None
-    state = sprt_state(configuration.sprt, _pairs_in_order(games))
-    return [one for one in games if state.decision is None or one.pair < state.pairs], state
 
 
 def recorded_result(results: Results, match_id: int) -> MatchResult:
     """The result of a recorded match, by its number in the database.
 
     Raises:
-      DatabaseError: there is no such match.
+      DatabaseError: there is no such match, or a row of it is damaged.
     """
     record = results.match(match_id)
-    configuration = MatchConfiguration.from_json({**record.configuration, "games": record.games})
-    return report(configuration, results.games(match_id), match_id=match_id, database=results.where)
+    tally = Tally(MatchConfiguration.from_json({**record.configuration, "games": record.games}))
+    tally.add(results.counted_games(match_id, record.games))
+    return report(tally, match_id, results.where)
 
 
-def _pairs(games: Sequence[GameRecord]) -> list[list[float]]:
-    """Outcomes for A by pair, in the order of pairs."""
-    pairs: dict[int, list[float]] = {}
-    for one in games:
-        pairs.setdefault(one.pair, []).append(one.outcome)
-    return list(pairs.values())
-
-
-def _pairs_in_order(games: Sequence[GameRecord]) -> list[list[float]]:
-    """The pairs before the first one without a recorded game: a test must not skip it."""
-    numbers = list(dict.fromkeys(one.pair for one in games))
-    count = next((index for index, pair in enumerate(numbers) if pair != index), len(numbers))
-    return _pairs(games)[:count]
-
-
-def _side(text: str, spent: list[tuple[int, int, float]]) -> SideFigures:
-    moves = sum(one[0] for one in spent)
-    return SideFigures(
-        player=text,
-        moves=moves,
-        simulations=sum(one[1] for one in spent) / max(moves, 1),
-        seconds=sum(one[2] for one in spent) / max(moves, 1),
+def _side(side: str, text: str, played: np.ndarray) -> SideFigures:
+    moves, simulations, seconds = (
+        played[f"{side}_{name}"].sum().item() for name in ("moves", "simulations", "seconds")
     )
-
-
-def _budget(limit: Any) -> str:
-    parts = [] if limit.simulations is None else [f"{limit.simulations:,} simulations"]
-    return " or ".join(parts if limit.seconds is None else [*parts, f"{limit.seconds:g} s"])
-
-
-def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return [
-        "  ".join(
-            cell.ljust(width) if column < 2 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+    return SideFigures(text, moves, simulations / max(moves, 1), seconds / max(moves, 1))

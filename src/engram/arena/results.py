@@ -10,42 +10,20 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import (
-    Column,
-    Float,
-    ForeignKey,
-    Integer,
-    String,
-    Table,
-    Text,
-    TypeDecorator,
-    UniqueConstraint,
-    create_engine,
-    event,
-    func,
-    insert,
-    select,
-)
+import numpy as np
+import sqlalchemy as sql
+from sqlalchemy import exc
 from sqlalchemy.engine import URL, Engine, make_url
-from sqlalchemy.exc import (
-    ArgumentError,
-    DBAPIError,
-    IntegrityError,
-    NoSuchModuleError,
-    OperationalError,
-    SQLAlchemyError,
-)
-from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 from sqlalchemy.pool import StaticPool
 
-from engram.arena.game_record import GameRecord, configuration_key
+from engram.arena.game_record import COUNTED, NEEDED, GameRecord, configuration_key, counted, moves_text
 from engram.errors import DatabaseError
 
 DEFAULT_DATABASE = "engram.sqlite"
@@ -63,58 +41,57 @@ class MatchRecord:
       key: hash of the configuration.
       configuration: everything that decides the course of its games.
       games: largest number of games that was asked for.
-      recorded: number of recorded games.
       created: when it was first played, UTC, ISO 8601.
       version: of engram then.
+      recorded: number of recorded games.
     """
 
     id: int
     key: str
     configuration: dict[str, Any]
     games: int
-    recorded: int
     created: str
     version: str
+    recorded: int
 
 
-class _Base(DeclarativeBase):
-    pass
-
-
-class _Match(_Base):
-    __tablename__ = "match"
-
-    id: Mapped[int] = mapped_column(primary_key=True)
-    key: Mapped[str] = mapped_column(unique=True)
-    configuration: Mapped[str] = mapped_column(Text)
-    games: Mapped[int]
-    created: Mapped[str]
-    version: Mapped[str]
-
-
-class _Moves(TypeDecorator[tuple[int, ...]]):
+class _Moves(sql.TypeDecorator[tuple[int, ...]]):
     """Actions as a text of numbers."""
 
-    impl = Text
+    impl = sql.Text
     cache_ok = True
 
     def process_bind_param(self, value: Any, dialect: Any) -> str:
-        return " ".join(map(str, value))
+        return moves_text(value)
 
     def process_result_value(self, value: Any, dialect: Any) -> tuple[int, ...]:
         return tuple(map(int, value.split()))
 
 
-_KINDS: dict[Any, Any] = {"int": Integer, "float": Float, "str": String, "tuple[int, ...]": _Moves}
-_RECORD = [Column(field.name, _KINDS[field.type], nullable=False) for field in fields(GameRecord)]
-_GAME = Table(
-    "game",
-    _Base.metadata,
-    Column("id", Integer, primary_key=True),
-    Column("match_id", ForeignKey("match.id"), nullable=False),
-    *_RECORD,
-    UniqueConstraint("match_id", "number"),
+_KINDS: dict[Any, Any] = {"int": sql.Integer, "float": sql.Float, "str": sql.String, "tuple[int, ...]": _Moves}
+_TABLES = sql.MetaData()
+_MATCH = sql.Table(
+    "match",
+    _TABLES,
+    sql.Column("id", sql.Integer, primary_key=True),
+    sql.Column("key", sql.String, nullable=False, unique=True),
+    sql.Column("configuration", sql.Text, nullable=False),
+    sql.Column("games", sql.Integer, nullable=False),
+    sql.Column("created", sql.String, nullable=False),
+    sql.Column("version", sql.String, nullable=False),
 )
+_RECORD = [sql.Column(field.name, _KINDS[field.type], nullable=False) for field in fields(GameRecord)]
+_GAME = sql.Table(
+    "game",
+    _TABLES,
+    sql.Column("id", sql.Integer, primary_key=True),
+    sql.Column("match_id", sql.ForeignKey("match.id"), nullable=False),
+    *_RECORD,
+    sql.UniqueConstraint("match_id", "number"),
+)
+_MATCHES = sql.select(
+    _MATCH, sql.select(sql.func.count()).where(_GAME.c.match_id == _MATCH.c.id).scalar_subquery()
+).order_by(_MATCH.c.id)
 
 
 class Results:
@@ -122,10 +99,10 @@ class Results:
 
     Args:
       database: a file, a SQLAlchemy URL (it holds `://`), or `:memory:`.
-      must_exist: open for reading only, and never make a new file.
+      must_exist: open for reading only, and never make a new file. A file that cannot be written is opened so, too.
 
-    Every method raises `DatabaseError` with one sentence if the database cannot be opened, read or written;
-    earlier records stay.
+    Every method raises `DatabaseError` with one sentence if the database cannot be opened, read or written, or if a row
+    is damaged; earlier records stay.
     """
 
     def __init__(self, database: str | Path = DEFAULT_DATABASE, *, must_exist: bool = False):
@@ -133,22 +110,23 @@ class Results:
         if not self.where:
             raise DatabaseError("a results database needs a file name or a URL")
         url = _url(self.where)
-        is_file = url.get_backend_name() == "sqlite" and url.database not in (None, "", MEMORY)
-        if must_exist and is_file and not Path(str(url.database)).is_file():
+        is_sqlite, options = url.get_backend_name() == "sqlite", dict[str, Any]()
+        file = Path(url.database).resolve() if is_sqlite and url.database not in (None, "", MEMORY) else None
+        if must_exist and file is not None and not file.is_file():
             raise DatabaseError(f"there is no results database {self.where}")
-        if must_exist and is_file and not os.access(Path(str(url.database)).resolve().parent, os.W_OK):
+        if file is not None and file.is_file() and not os.access(file.parent, os.W_OK):
             # A folder that cannot be written has no other writer either; so SQLite needs no lock file in it.
-            frozen = f"file:{quote(str(Path(str(url.database)).resolve()))}?immutable=1"
-            url = URL.create("sqlite", database=frozen, query={"uri": "true"})
+            url = URL.create("sqlite", database=f"file:{quote(str(file))}?immutable=1", query={"uri": "true"})
+            must_exist = True
+        must_exist = must_exist or (file is not None and file.is_file() and not os.access(file, os.W_OK))
+        if is_sqlite:
+            options["connect_args"] = {"timeout": _BUSY_S, "check_same_thread": False}
+            if file is None:
+                options["poolclass"] = StaticPool  # each connection would have an empty database of its own
         with self._errors("opened"):
-            options: dict[str, Any] = {}
-            if url.get_backend_name() == "sqlite":
-                options["connect_args"] = {"timeout": _BUSY_S, "check_same_thread": False}
-                if not is_file:
-                    options["poolclass"] = StaticPool  # each connection would have an empty database of its own
-            self._engine = create_engine(url, **options)
-            if url.get_backend_name() == "sqlite":
-                event.listen(self._engine, "connect", _configure_reader if must_exist else _configure_writer)
+            self._engine = sql.create_engine(url, **options)
+            if is_sqlite:
+                sql.event.listen(self._engine, "connect", _configure_reader if must_exist else _configure_writer)
             if must_exist:
                 return  # no tables are made, so that a read-only file can be read
             try:
@@ -159,11 +137,11 @@ class Results:
 
     def _make_tables(self) -> None:
         try:
-            _Base.metadata.create_all(self._engine)
-        except OperationalError as error:
+            _TABLES.create_all(self._engine)
+        except exc.OperationalError as error:
             if "already exists" not in str(error.orig):
                 raise
-            _Base.metadata.create_all(self._engine)  # another process made them at the same moment
+            _TABLES.create_all(self._engine)  # another process made them at the same moment
 
     @property
     def engine(self) -> Engine:
@@ -181,55 +159,60 @@ class Results:
         self._engine.dispose()
 
     def open_match(self, configuration: Mapping[str, Any], games: int, version: str) -> int:
-        """Number of the match with this configuration, which is added if it is new; `games` are asked for."""
+        """Number of the match with this configuration, which is added if it is new; `games` are asked for.
+
+        A match that is found and has as many games is not written to.
+        """
         key = configuration_key(configuration)
-        text = json.dumps(configuration, sort_keys=True)
-        created = datetime.now(UTC).isoformat(timespec="seconds")
+        row = {
+            "key": key, "configuration": json.dumps(configuration, sort_keys=True), "games": games,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"), "version": version,
+        }  # fmt: skip
+        ours = _MATCH.c.key == key
         with self._errors("written"):
-            for attempt in range(2):
-                try:
-                    with Session(self._engine) as session, session.begin():
-                        match = session.scalar(select(_Match).where(_Match.key == key))
-                        if match is None:
-                            match = _Match(key=key, configuration=text, games=games, created=created, version=version)
-                            session.add(match)
-                            session.flush()
-                        elif match.games < games:
-                            match.games = games
-                        return match.id
-                except IntegrityError:
-                    if attempt:  # another process added it meanwhile, so the second attempt finds it
-                        raise
-        raise AssertionError("unreachable")
+            for _ in range(3):
+                with self._engine.connect() as connection:
+                    match = connection.execute(sql.select(_MATCH.c.id, _MATCH.c.games).where(ours)).first()
+                if match is not None and match.games >= games:
+                    return int(match.id)
+                # Another process may add it meanwhile; then it is there the next time.
+                with suppress(exc.IntegrityError), self._engine.begin() as connection:
+                    if match is None:
+                        connection.execute(sql.insert(_MATCH).values(row))
+                    else:
+                        connection.execute(sql.update(_MATCH).where(ours).values(games=games))
+        raise DatabaseError(f"the results database {self.where} does not keep the match")
 
     def add_game(self, match_id: int, record: GameRecord) -> None:
         """Records a finished game in one transaction; a game that is recorded already stays as it is."""
         with self._errors("written"):
             try:
                 with self._engine.begin() as connection:
-                    connection.execute(insert(_GAME).values(match_id=match_id, **vars(record)))
-            except IntegrityError:
-                same = select(_GAME.c.id).where(_GAME.c.match_id == match_id, _GAME.c.number == record.number)
+                    connection.execute(sql.insert(_GAME).values(match_id=match_id, **vars(record)))
+            except exc.IntegrityError:
+                same = sql.select(_GAME.c.id).where(_GAME.c.match_id == match_id, _GAME.c.number == record.number)
                 with self._engine.connect() as connection:
                     if connection.scalar(same) is None:
                         raise
 
-    def games(self, match_id: int, before: int | None = None) -> list[GameRecord]:
-        """The recorded games of a match in order; with `before`, only those with lower numbers."""
-        wanted = select(*_RECORD).where(_GAME.c.match_id == match_id).order_by(_GAME.c.number)
-        if before is not None:
-            wanted = wanted.where(_GAME.c.number < before)
+    def games(self, match_id: int) -> list[GameRecord]:
+        """The recorded games of a match in order."""
+        ordered = sql.select(*_RECORD).where(_GAME.c.match_id == match_id).order_by(_GAME.c.number)
         with self._errors("read"), self._engine.connect() as connection:
-            return [GameRecord(*row) for row in connection.execute(wanted)]
+            return [_game_record(row) for row in connection.execute(ordered)]
+
+    def counted_games(self, match_id: int, before: int) -> np.ndarray:
+        """The recorded games of a match whose numbers are below `before`, as an array of `COUNTED`."""
+        columns = [sql.type_coerce(_GAME.c[name], sql.Text) if name == "moves" else _GAME.c[name] for name in NEEDED]
+        wanted = sql.select(*columns).where(_GAME.c.match_id == match_id, _GAME.c.number.between(0, before - 1))
+        with self._errors("read"), self._engine.connect() as connection:
+            rows = connection.execution_options(yield_per=10_000).execute(wanted)
+            return np.fromiter((counted(*row) for row in rows), COUNTED)
 
     def matches(self) -> list[MatchRecord]:
         """All matches, oldest first."""
-        with self._errors("read"), Session(self._engine) as session:
-            numbers = session.execute(select(_GAME.c.match_id, func.count()).group_by(_GAME.c.match_id))
-            counts = {row[0]: row[1] for row in numbers}
-            return [
-                _match_record(row, counts.get(row.id, 0)) for row in session.scalars(select(_Match).order_by(_Match.id))
-            ]
+        with self._errors("read"), self._engine.connect() as connection:
+            return [_match_record(row) for row in connection.execute(_MATCHES)]
 
     def match(self, match_id: int) -> MatchRecord:
         """One match by its number.
@@ -237,20 +220,29 @@ class Results:
         Raises:
           DatabaseError: there is no such match.
         """
-        with self._errors("read"), Session(self._engine) as session:
-            row = session.get(_Match, match_id)
+        with self._errors("read"), self._engine.connect() as connection:
+            row = connection.execute(_MATCHES.where(_MATCH.c.id == match_id)).first()
             if row is not None:
-                games = select(func.count()).select_from(_GAME).where(_GAME.c.match_id == match_id)
-                return _match_record(row, session.scalar(games) or 0)
+                return _match_record(row)
         raise DatabaseError(f"{self.where} holds no match number {match_id}")
 
     @contextmanager
     def _errors(self, what: str) -> Iterator[None]:
         try:
             yield
-        except (SQLAlchemyError, OSError, ImportError, ValueError) as error:
-            cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
-            raise DatabaseError(f"the results database {self.where} cannot be {what}: {_reason(cause)}") from error
+        except (
+            exc.SQLAlchemyError,
+            OSError,
+            ImportError,
+            ValueError,
+            TypeError,
+            AttributeError,
+            OverflowError,
+        ) as error:
+            cause = error.orig if isinstance(error, exc.DBAPIError) and error.orig is not None else error
+            damaged = what == "read" and not isinstance(error, (exc.SQLAlchemyError, OSError, ImportError))
+            reason = "a row of it is damaged" if damaged else _reason(cause)
+            raise DatabaseError(f"the results database {self.where} cannot be {what}: {reason}") from error
 
 
 def _url(where: str) -> URL:
@@ -260,7 +252,7 @@ def _url(where: str) -> URL:
         url = make_url(where)
         url.get_dialect()
         return url
-    except (ArgumentError, NoSuchModuleError, ImportError) as error:
+    except (exc.ArgumentError, exc.NoSuchModuleError, ImportError) as error:
         raise DatabaseError(f"{where!r} is not the URL of a database: {error}") from None
 
 
@@ -269,14 +261,9 @@ def _configure_reader(connection: Any, _: Any) -> None:
 
 
 def _configure_writer(connection: Any, _: Any) -> None:
-    cursor = connection.cursor()
-    try:
-        # With a write-ahead log readers do not block the writer, and a killed process leaves nothing half written.
-        cursor.execute("PRAGMA journal_mode=WAL")
-        cursor.execute("PRAGMA synchronous=NORMAL")
-        cursor.execute("PRAGMA foreign_keys=ON")
-    finally:
-        cursor.close()
+    # With a write-ahead log readers do not block the writer, and a killed process leaves nothing half written.
+    for setting in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {setting}").close()
 
 
 _REASONS: tuple[tuple[str, str], ...] = (
@@ -295,12 +282,17 @@ _REASONS: tuple[tuple[str, str], ...] = (
 
 def _reason(error: BaseException) -> str:
     text = " ".join(str(error).split())
-    for part, reason in _REASONS:
-        if part in text.lower():
-            return reason
-    return text[:300] or type(error).__name__
+    reasons = (reason for part, reason in _REASONS if part in text.lower())
+    return next(reasons, text[:300] or type(error).__name__)
 
 
-def _match_record(row: _Match, recorded: int) -> MatchRecord:
-    configuration = json.loads(row.configuration)
-    return MatchRecord(row.id, row.key, configuration, row.games, recorded, row.created, row.version)
+def _match_record(row: Any) -> MatchRecord:
+    id, key, configuration, games, *rest = row
+    return MatchRecord(id, key, dict(json.loads(configuration)), games, *rest)
+
+
+def _game_record(row: Any) -> GameRecord:
+    record = GameRecord(*row)
+    if record.number < 0 or record.first not in ("A", "B") or not -1.0 <= record.outcome <= 1.0:
+        raise ValueError(f"game {record.number}")
+    return record

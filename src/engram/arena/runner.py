@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 from engram.arena.batched import MAX_BYTES, BatchedMatch
 from engram.arena.configuration import MatchConfiguration, MatchSetup
@@ -13,6 +16,11 @@ from engram.fleet import Link
 from engram.gtp.client_player import GtpPlayer
 from engram.gtp.judge import Verdict, settle
 from engram.player import Forfeit, SearchPlayer
+from engram.search.limit import Limit
+
+_LOG = logging.getLogger(__name__)
+LEAST_S = 1e-6
+"""Budget of a move, in seconds, for a side that has spent it all on hearing of moves; a search makes one simulation."""
 
 
 class MatchRunner:
@@ -28,6 +36,7 @@ class MatchRunner:
         self._configuration, self._game, self._players = setup.configuration, setup.game, setup.players
         self._limits = setup.configuration.limits
         self._share, self._max_bytes = share or setup.configuration.games, max_bytes
+        self._owed = dict.fromkeys(self._players, 0.0)  # seconds that a side spent on moves since its last choice
 
     def warm_up(self) -> None:
         """Compiles everything, so that compiling never counts against a clock."""
@@ -59,6 +68,7 @@ class MatchRunner:
             ongoing = OngoingGame(self._configuration, self._game, number)
             for side, one in self._players.items():
                 one.new_game(ongoing.seed("game", side))
+                self._owed[side] = 0.0
             verdict = None
             while verdict is None and not ongoing.ended:
                 verdict = self._move(ongoing, where)
@@ -77,21 +87,34 @@ class MatchRunner:
         return settle(self._game, ongoing.state, claims, ongoing.seed("judge")) if claims else ongoing.verdict()
 
     def _move(self, ongoing: OngoingGame, where: str) -> Verdict | None:
-        """Plays the move that a side chooses and tells both sides; returns the verdict if the side forfeits."""
+        """Plays the move that a side chooses and tells both sides; returns the verdict if the side forfeits.
+
+        What a side does when it hears of a move, such as moving the root of its tree, is on its clock.
+        """
         side, seed, moves = ongoing.side, ongoing.move_seed, len(ongoing.moves)
         one = self._players[side]
         try:
-            choice = one.choose(ongoing.state, self._limits[side], seed)
-            ongoing.play(choice)
+            choice = one.choose(ongoing.state, self._limit(side), seed)
+            ongoing.play(replace(choice, seconds=choice.seconds + self._owed[side]))
         except Forfeit as error:
             return Verdict(-1.0 if side == ongoing.order[0] else 1.0, f"{side}: {sentence(error)}")
         except Exception as error:
             raise PlayerError(
                 f"player {side}, {one.text}, failed in {where}, move {moves + 1}, seed {seed}: {sentence(error)}"
             ) from error
-        for other in self._players.values():
+        self._owed[side] = 0.0
+        for hearer, other in self._players.items():
+            begun = time.perf_counter()
             other.played(int(choice.action))
+            self._owed[hearer] += time.perf_counter() - begun
         return None
+
+    def _limit(self, side: str) -> Limit:
+        """The budget of a side's next move, less the time that it owes."""
+        limit = self._limits[side]
+        return (
+            limit if limit.seconds is None else replace(limit, seconds=max(limit.seconds - self._owed[side], LEAST_S))
+        )
 
 
 def play_games(link: Link, configuration: MatchConfiguration, share: int, max_bytes: int) -> None:
@@ -99,4 +122,5 @@ def play_games(link: Link, configuration: MatchConfiguration, share: int, max_by
     runner = MatchRunner(MatchSetup.of(configuration), share, max_bytes)
     runner.warm_up()
     for record in runner.play_all(link.tasks()):
+        _LOG.debug("game %d ends: %s", record.number, record.reason)
         link.send(record)

@@ -1,31 +1,32 @@
 """Strength as shown by a match: score, Elo, their intervals, and a test that may stop the match early.
 
-The two games of a pair share an opening, so they are not independent, and pairs are the unit of every
-figure here. A unit's score s is A's points (win 1, draw ½) in its n games; n is 2, or 1 if a pair is
-half played.
+The two games of a pair share an opening, so they are not independent, and pairs are the unit of every figure here.
+Pairs that repeat each other move by move, as deterministic players make them, are one unit together: they say nothing
+new. A unit's score s is A's points (win 1, draw ½) in its n games.
 
-Interval: 'plus-four' at the level of pairs (Agresti and Coull's adjusted interval). One pair of two wins
-and one of two losses are added; then, with p̃ the mean of all units by games,
+Interval: 'plus-four' at the level of units (Agresti and Coull's adjusted interval). One unit of wins and one of losses
+of mean size are added; then, with p̃ the mean of all units by games,
 
     p̃ ± 1.96 · sqrt( Σ_u (s_u − n_u·p̃)² ) / Σ_u n_u,        clipped to [0, 1].
 
-Elo: 400·log10(p / (1 − p)), with p held half a game away from 0 and from 1, so that it is finite: after
-N games the score counts as at most (N − ½) / N. After a stop by the SPRT the score and its interval are
-biased away from 50 %, as after every test that may stop early.
+Elo: 400·log10(p / (1 − p)), infinite where p is 0 or 1: games that are all won bound a difference of Elo on one side
+only. After a stop by the SPRT the score and its interval are biased away from 50 %, as after every test that may stop
+early.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from numbers import Real
+from typing import Any
 
-from engram.errors import InvalidParameter
+import numpy as np
+
+from engram.errors import InvalidParameter, InvalidSpecification
 from engram.intervals import NORMAL_95
 from engram.specification import parse
-
-Pair = Sequence[float]
-"""Outcomes for A of the games of a pair, in [-1, 1]: 1 won, 0 drawn, -1 lost; one or two of them."""
 
 
 @dataclass(frozen=True)
@@ -34,20 +35,24 @@ class Standing:
 
     Attributes:
       wins, draws, losses: games.
+      pairs, distinct_pairs: pairs of games, and those of them that differ in a move; the interval counts the latter.
       score: share of the points, 0 to 1; ½ before any game.
       score_low, score_high: its 95 % interval.
-      elo, elo_low, elo_high: the same as a difference of Elo; infinite bounds before any game.
+      dispersion: variance of A's points by units, in the adjusted sample, over n·p̃·(1 − p̃), that of as many
+        independent games without draws; 1 before any game.
+      pentanomial: complete pairs in which A has 0, ½, 1, 1½ and 2 points.
     """
 
     wins: int
     draws: int
     losses: int
+    pairs: int
+    distinct_pairs: int
     score: float
     score_low: float
     score_high: float
-    elo: float
-    elo_low: float
-    elo_high: float
+    dispersion: float = 1.0
+    pentanomial: tuple[int, ...] = (0, 0, 0, 0, 0)
 
     @property
     def games(self) -> int:
@@ -59,17 +64,45 @@ class Standing:
         """Whether the interval excludes 50 %; if not, no difference was seen."""
         return not self.score_low <= 0.5 <= self.score_high
 
+    @property
+    def elo(self) -> float:
+        """The score as a difference of Elo; infinite where all points are one side's."""
+        return elo_of_score(self.score)
+
+    @property
+    def elo_low(self) -> float:
+        """Lower end of its 95 % interval; -inf where the games give none."""
+        return elo_of_score(self.score_low)
+
+    @property
+    def elo_high(self) -> float:
+        """Upper end of its 95 % interval; inf where the games give none."""
+        return elo_of_score(self.score_high)
+
+    @property
+    def nelo(self) -> float:
+        """Normalised Elo, see `normalised_elo`; like Elo it is infinite where the pairs bound it on one side only."""
+        return normalised_elo(self.pentanomial)
+
+    @property
+    def elo_text(self) -> str:
+        """Elo for people: `+35 [+10, +60]`; `at least +40` where the games bound it on one side only."""
+        low, high = self.elo_low, self.elo_high
+        if math.isfinite(low) and math.isfinite(high):
+            return f"{self.elo:+.0f} [{low:+.0f}, {high:+.0f}]"
+        if math.isfinite(low):
+            return f"at least {low:+.0f}"
+        return f"at most {high:+.0f}" if math.isfinite(high) else "unknown"
+
 
 def points(outcome: float) -> float:
     """Points for an outcome in [-1, 1]: 1 above 0, ½ at 0, 0 below."""
     return 1.0 if outcome > 0 else 0.0 if outcome < 0 else 0.5
 
 
-def elo_of_score(score: float, games: int) -> float:
-    """Difference of Elo at a score, held half a game of `games` away from 0 and 1."""
-    margin = 0.5 / max(games, 1)
-    held = min(max(score, margin), 1.0 - margin)
-    return 400.0 * math.log10(held / (1.0 - held))
+def elo_of_score(score: float) -> float:
+    """Difference of Elo at a score; infinite at 0 and 1."""
+    return 400.0 * math.log10(score / (1.0 - score)) if 0.0 < score < 1.0 else math.copysign(math.inf, score - 0.5)
 
 
 def score_of_elo(elo: float) -> float:
@@ -77,42 +110,58 @@ def score_of_elo(elo: float) -> float:
     return 1.0 / (1.0 + math.pow(10.0, -elo / 400.0))
 
 
-def standing(pairs: Iterable[Pair]) -> Standing:
-    """Score and Elo with 95 % intervals from pairs of outcomes for A."""
-    units = [[points(outcome) for outcome in pair] for pair in pairs if len(pair)]
-    every = [point for unit in units for point in unit]
-    games = len(every)
-    wins, losses = every.count(1.0), every.count(0.0)
-    if games == 0:
-        return Standing(0, 0, 0, 0.5, 0.0, 1.0, 0.0, -math.inf, math.inf)
-    score = sum(every) / games
-    sums = [(sum(unit), len(unit)) for unit in units] + [(0.0, 2), (2.0, 2)]
-    total = sum(number for _, number in sums)
-    middle = sum(points for points, _ in sums) / total
-    spread = math.sqrt(sum((points - number * middle) ** 2 for points, number in sums)) / total
-    low = max(0.0, middle - NORMAL_95 * spread)
-    high = min(1.0, middle + NORMAL_95 * spread)
+def normalised_elo(pentanomial: Sequence[int]) -> float:
+    """Mean of a pair's score less ½, by the deviation of a game, on Elo's scale: 800/ln 10 · (m − ½) / √(2v).
+
+    m and v are mean and variance of a pair's score in [0, 1]; nan without pairs, and ±inf where v = 0 but m is not ½.
+    The games that a difference needs to show follow from it alone, whatever the share of draws (Van den Bergh).
+    """
+    counts, scores = np.asarray(pentanomial, np.float64), np.arange(5) / 4
+    if not counts.sum():
+        return math.nan
+    excess = float(counts @ scores / counts.sum()) - 0.5
+    variance = float(counts @ (scores - 0.5) ** 2 / counts.sum()) - excess**2
+    if variance < 1e-12:
+        return math.copysign(math.inf, excess) if excess else 0.0
+    return 800.0 / math.log(10.0) * excess / math.sqrt(2.0 * variance)
+
+
+def standing(pairs: Any, alike: Any = None) -> Standing:
+    """Score with its 95 % interval from pairs of games.
+
+    Args:
+      pairs: (n, 2), outcomes for A in [-1, 1]: 1 won, 0 drawn, -1 lost; nan for a game that is not played.
+      alike: (n,), numbers that are equal for pairs of the same moves; default: all pairs differ.
+    """
+    outcomes = np.asarray(pairs, np.float64).reshape(-1, 2)
+    kept = ~np.isnan(outcomes).all(axis=1)
+    outcomes, count = outcomes[kept], int(kept.sum())
+    if count == 0:
+        return Standing(0, 0, 0, 0, 0, 0.5, 0.0, 1.0)
+    sizes = (~np.isnan(outcomes)).sum(axis=1)
+    sums = np.nansum((np.sign(outcomes) + 1.0) / 2.0, axis=1)
+    pentanomial = tuple(np.bincount((2.0 * sums[sizes == 2]).astype(np.int64), minlength=5).tolist())
+    games, wins, losses = int(sizes.sum()), int((outcomes > 0).sum()), int((outcomes < 0).sum())
+    if alike is not None:
+        unit = np.unique(np.asarray(alike)[kept], return_inverse=True)[1]
+        sums, sizes = np.bincount(unit, sums), np.bincount(unit, sizes)
+    distinct, score = len(sums), float(sums.sum()) / games
+    added = 2.0 * count / distinct
+    sums, sizes = np.append(sums, [0.0, added]), np.append(sizes, [added, added])
+    middle = sums.sum() / sizes.sum()
+    half = NORMAL_95 * float(np.sqrt(((sums - sizes * middle) ** 2).sum()) / sizes.sum())
+    dispersion = float(((sums - sizes * middle) ** 2).sum() / (sizes.sum() * middle * (1.0 - middle)))
     # In few, one-sided games p̃ lies nearer to ½ than the score, but an interval contains its score.
-    low, high = min(low, score), max(high, score)
-    return Standing(
-        wins=wins,
-        draws=games - wins - losses,
-        losses=losses,
-        score=score,
-        score_low=low,
-        score_high=high,
-        elo=elo_of_score(score, games),
-        elo_low=elo_of_score(low, games),
-        elo_high=elo_of_score(high, games),
-    )
+    low, high = min(max(0.0, float(middle) - half), score), max(min(1.0, float(middle) + half), score)
+    return Standing(wins, games - wins - losses, losses, count, distinct, score, low, high, dispersion, pentanomial)
 
 
 @dataclass(frozen=True)
 class Sprt:
     """A sequential test that ends a match as soon as its pairs support one of two hypotheses.
 
-    Generalised sequential probability ratio test on pairs (each of the five results of a pair counts as
-    such): after n pairs of mean score m and variance v,
+    Generalised sequential probability ratio test on pairs (each of the five results of a pair counts as such): after
+    pairs of mean score m and variance v, n of which differ in a move,
 
         LLR = n · (s1 − s0) · (2m − s0 − s1) / (2v),        s0, s1 the scores at elo0, elo1,
 
@@ -120,12 +169,12 @@ class Sprt:
     and one of two losses, so that a few equal pairs at the start do not decide.
 
     Args:
-      elo0, elo1: difference of Elo (A minus B) under H0 and H1, elo0 < elo1.
+      elo0, elo1: difference of Elo (A minus B) under H0 and H1, elo0 < elo1, within ±1000.
       alpha: probability of accepting elo1 if elo0 holds, below 0.5.
       beta: probability of accepting elo0 if elo1 holds, below 0.5.
 
     Raises:
-      InvalidParameter: not finite, not in order, or a probability out of range.
+      InvalidParameter: not a number, not in order, or out of range.
 
     Pairs are counted in their order, not in the order in which they end.
     Source: Van den Bergh, "The generalized sequential probability ratio test", as in Fishtest; deviation:
@@ -138,12 +187,27 @@ class Sprt:
     beta: float = 0.05
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.elo0) and math.isfinite(self.elo1) and self.elo0 < self.elo1):
-            raise InvalidParameter(f"an SPRT needs finite elo0 < elo1, not {self.elo0} and {self.elo1}")
-        if abs(self.elo0) > 1000 or abs(self.elo1) > 1000:
-            raise InvalidParameter(f"an SPRT takes elo0 and elo1 within ±1000, not {self.elo0} and {self.elo1}")
+        for name, number in vars(self).items():
+            if isinstance(number, bool) or not isinstance(number, Real):
+                raise InvalidParameter(f"{name} of an SPRT must be a number, not {number!r}")
+        if not -1000 <= self.elo0 < self.elo1 <= 1000:
+            raise InvalidParameter(f"an SPRT needs elo0 below elo1, both within ±1000, not {self.elo0} and {self.elo1}")
         if not (0 < self.alpha < 0.5 and 0 < self.beta < 0.5):
             raise InvalidParameter(f"alpha and beta must be between 0 and 0.5, not {self.alpha} and {self.beta}")
+
+    @classmethod
+    def of(cls, test: Sprt | str) -> Sprt:
+        """A test from `elo0=0,elo1=20` (also `alpha=`, `beta=`), each by its name; the rest has its default.
+
+        Raises:
+          InvalidSpecification, InvalidParameter: the text is not such a test.
+        """
+        if isinstance(test, Sprt):
+            return test
+        written = parse(f"sprt({test})") if isinstance(test, str) else None
+        if written is None or written.positional or not written.options:
+            raise InvalidSpecification(f"an SPRT is a text such as 'elo0=0,elo1=20' or an engram.Sprt, not {test!r}")
+        return cls(**written.bind(vars(cls())))
 
     @property
     def lower(self) -> float:
@@ -174,54 +238,42 @@ class SprtState:
 
 
 class SprtRun:
-    """A running sequential test; pairs are added in their order."""
+    """A running sequential test; pairs are added in their order. `pairs` and `decision` are as in `SprtState`."""
 
     def __init__(self, test: Sprt):
+        self.pairs = 0
+        self.decision: str | None = None
         self._test = test
         self._scores = score_of_elo(test.elo0), score_of_elo(test.elo1)
-        self._count = 0
         self._total = self._squares = self._llr = 0.0
-        self._decision: str | None = None
+        self._moves: set[Hashable] = set()
 
-    def add(self, pair: Pair) -> bool:
-        """Counts a complete pair unless the test has ended; returns whether it has ended now."""
-        if self._decision is not None:
+    def add(self, outcomes: Sequence[float], moves: Hashable = None) -> bool:
+        """Counts a complete pair unless the test has ended; returns whether it has ended now.
+
+        Args:
+          outcomes: of its games for A. moves: equal for pairs of the same moves; None: unlike all others.
+        """
+        if self.decision is not None:
             return True
-        score = 0.5 * (points(pair[0]) + points(pair[1]))
-        self._count += 1
+        score = 0.5 * (points(outcomes[0]) + points(outcomes[1]))
+        self.pairs += 1
+        self._moves.add(("pair", self.pairs) if moves is None else moves)
         self._total += score
         self._squares += score * score
-        mean = (self._total + 1.0) / (self._count + 2)
-        variance = (self._squares + 1.0) / (self._count + 2) - mean * mean
+        distinct = len(self._moves)
+        added = self.pairs / distinct
+        mean = (self._total + added) / (self.pairs + 2 * added)
+        variance = (self._squares + added) / (self.pairs + 2 * added) - mean * mean
         low, high = self._scores
-        self._llr = (high - low) * (2.0 * self._total - self._count * (low + high)) / (2.0 * variance)
+        self._llr = (high - low) * (2.0 * self._total - self.pairs * (low + high)) / (2.0 * variance * added)
         if self._llr >= self._test.upper:
-            self._decision = "elo1"
+            self.decision = "elo1"
         elif self._llr <= self._test.lower:
-            self._decision = "elo0"
-        return self._decision is not None
+            self.decision = "elo0"
+        return self.decision is not None
 
     @property
     def state(self) -> SprtState:
         """The present state."""
-        return SprtState(self._llr, self._test.lower, self._test.upper, self._decision, self._count)
-
-
-def sprt_state(test: Sprt, pairs: Iterable[Pair]) -> SprtState:
-    """State of a test over pairs in this order, up to the deciding pair or the first incomplete one."""
-    run = SprtRun(test)
-    for pair in pairs:
-        if len(pair) != 2 or run.add(pair):
-            break
-    return run.state
-
-
-def parse_sprt(text: str) -> Sprt:
-    """A test from `elo0=0,elo1=20` (also `alpha=`, `beta=`); the rest has its default.
-
-    Raises:
-      InvalidSpecification, InvalidParameter: the text is not such a test.
-    """
-    test = Sprt()
-    defaults = {"elo0": test.elo0, "elo1": test.elo1, "alpha": test.alpha, "beta": test.beta}
-    return Sprt(**parse(f"sprt({text})").bind(defaults))
+        return SprtState(self._llr, self._test.lower, self._test.upper, self.decision, self.pairs)

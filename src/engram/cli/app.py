@@ -1,37 +1,25 @@
-"""The command line. A new command is one file in this folder and one line in the list below."""
+"""The command line. A new command is one file in this folder and one name in the list below."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Optional
 
 import typer
 
-from engram.cli import (  # noqa: F401 (each registers its commands)
-    bench,
-    check,
-    games,
-    gtp,
-    match,
-    memory,
-    move,
-    play,
-    results,
-    tree,
-    truth,
-    tune,
-)
+from engram.cli import analysis, bench, check, games, gtp, league, match, memory, move, play, results, tree, truth, tune  # noqa: F401
 from engram.cli.console import app
-from engram.cli.train import (  # noqa: F401
-    distil,
-    features,
-    records,
-    self_play,
-    td,
-)
+from engram.cli.train import distil, features, records, self_play, td  # noqa: F401
 
 
 @app.callback(invoke_without_command=True)
-def _main(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+def _main(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    log: Annotated[Optional[str], typer.Option(help="Log to stderr: debug, info, …", envvar="ENGRAM_LOG")] = None,
+) -> None:
+    if log:
+        from engram.fleet import log_to_stderr
+
+        log_to_stderr(log)
     if version:
         from engram import __version__
 

@@ -5,51 +5,51 @@ The figures of one run are taken in turns, A B A B …, and given as medians, be
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import Annotated, Any, Optional
 
-import typer
-
-from engram.cli.console import command, print_json, print_table
-from engram.cli.options import JsonOption
+from engram.cli import options
+from engram.cli.console import Live, app, print_json, print_table
+from engram.cli.options import option, real, whole
 
 ROUNDS = 9
+COLUMNS = {
+    "game": ("game", ""), "what": ("what", ""), "per_second": ("a second", ",.0f"), "peer": ("peer", ""),
+    "peer_per_second": ("peer a second", ",.0f"), "ratio": ("ratio", ".1f"),
+    "moves_per_second": ("moves a second", ",.0f"),
+}  # fmt: skip
+"""By the key of a row: heading and format."""
 
 Work = Callable[[], int]
 """Does a piece of work and returns how many units it was."""
 
 
-@command()
+@app.command()
 def bench(
-    game: Annotated[
-        Optional[list[str]], typer.Option("--game", "-g", help="Repeat for several; default a selection.")
-    ] = None,
-    simulations: Annotated[int, typer.Option("--simulations", "-n", min=1, help="Simulations of one search.")] = 10_000,
-    seconds: Annotated[float, typer.Option(min=0.05, help="Seconds for each figure.")] = 2.0,
-    peer: Annotated[bool, typer.Option(help="Compare with OpenSpiel's C++ MCTS, if it is installed.")] = True,
-    network: Annotated[
-        Optional[str], typer.Option(help="A network instead, such as go9: alone, in lockstep and in one search.")
-    ] = None,
-    as_json: JsonOption = False,
+    game: Annotated[Optional[list[str]], option("Repeat for several; default a selection.", "--game", "-g")] = None,
+    simulations: Annotated[int, whole("Simulations of one search.", "--simulations", "-n")] = 10_000,
+    seconds: Annotated[float, real("Seconds for each figure.", low=0.05, high=1e5)] = 2.0,
+    peer: Annotated[bool, option("Compare with OpenSpiel's C++ MCTS, if it is installed.", "--peer/--no-peer")] = True,
+    network: Annotated[Optional[str], option("A network instead, such as go9, alone and in searches.")] = None,
+    as_json: options.Json = False,
 ) -> None:
-    """Measure rollouts, uniform and heavy, and simulations a second, with OpenSpiel's C++ MCTS in the same run."""
-    if network is not None:
-        from engram.cli.bench_network import measure_network
+    """Measure rollouts and simulations a second, with OpenSpiel's C++ MCTS in the same run."""
+    with Live("measuring", quiet=as_json) as live:
+        if network is not None:
+            from engram.cli.bench_network import measure_network
 
-        rows = measure_network(network, game[0] if game else None, seconds=seconds, announce=not as_json)
-    else:
-        from engram.cli.bench_games import measure_games
+            rows = measure_network(network, game[0] if game else None, seconds=seconds, live=live)
+        else:
+            from engram.cli.bench_games import measure_games
 
-        rows = measure_games(game, simulations=simulations, seconds=seconds, peer=peer, announce=not as_json)
-    print_json(rows) if as_json else _print(rows)
-
-
-def announce_game(text: str) -> None:
-    """Prints the name of the next measurement on stderr."""
-    print(f"measuring {text}...", file=sys.stderr, flush=True)
+            rows = measure_games(game, simulations=simulations, seconds=seconds, peer=peer, live=live)
+    if as_json:
+        return print_json(rows)
+    print_table(
+        [{head: format(row[key], form) if row[key] else "" for key, (head, form) in COLUMNS.items()} for row in rows]
+    )
 
 
 def in_turns(works: Mapping[str, Work], seconds: float) -> dict[str, list[float]]:
@@ -90,14 +90,3 @@ def figures(
         "ratio": None if ratios is None else median(ratios),
         "moves_per_second": moves * median(rates) if moves else None,
     }
-
-
-def _print(rows: list[dict[str, Any]]) -> None:
-    from rich.table import Table
-
-    table = Table("game", "what", "a second", "peer", "peer a second", "ratio", "moves a second")
-    for row in rows:
-        formats = {"per_second": ",.0f", "peer_per_second": ",.0f", "ratio": ".1f", "moves_per_second": ",.0f"}
-        texts = {key: format(row[key], form) if row[key] else "" for key, form in formats.items()}
-        table.add_row(*(texts.get(key, row[key] or "") for key in row))
-    print_table(table)

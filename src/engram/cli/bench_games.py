@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import time
+from itertools import count
 from typing import Any
 
-from engram.cli.bench import Work, announce_game, figures, in_turns
+from engram.cli.bench import Work, figures, in_turns
+from engram.cli.console import Live, say
 from engram.drivers.search import Search
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game, copy_state
@@ -42,15 +43,15 @@ class _Rollouts:
         game.write(self._source, game.initial_state())
         self._chunk = 16
 
-    def play(self, count: int) -> int:
-        _many_rollouts(self._record, self._record[self._policy][0], self._target, self._source, self._rng, count)
-        return count
+    def play(self, number: int) -> int:
+        _many_rollouts(self._record, self._record[self._policy][0], self._target, self._source, self._rng, number)
+        return number
 
     def work(self) -> int:
         start = time.perf_counter()
-        count = self.play(self._chunk)
-        self._chunk = max(16, int(count * CHUNK_S / max(time.perf_counter() - start, 1e-6)))
-        return count
+        number = self.play(self._chunk)
+        self._chunk = max(16, int(number * CHUNK_S / max(time.perf_counter() - start, 1e-6)))
+        return number
 
     def mean_moves(self, rollouts: int = 500) -> float | None:
         """Mean number of moves of a rollout; None where the state does not count them."""
@@ -67,13 +68,11 @@ def _search_work(game: Game, simulations: int) -> Work:
     """One UCT search from the initial state, again and again with other seeds."""
     search = Search(game, "uct")
     search.warm_up()
-    state, seed = game.initial_state(), 0
+    state, seeds = game.initial_state(), count(1)
 
     def work() -> int:
-        nonlocal seed
         search.clear()
-        seed += 1
-        return search.run(state, Limit(simulations=simulations), seed=seed).simulations
+        return search.run(state, Limit(simulations=simulations), seed=next(seeds)).simulations
 
     return work
 
@@ -99,14 +98,13 @@ def _open_spiel_work(game: Game, simulations: int) -> Work | None:
     try:
         import pyspiel
     except ImportError:
-        print("OpenSpiel is not installed (pip install 'engram[openspiel]'): no peer to compare with", file=sys.stderr)
+        say("OpenSpiel is not installed (pip install 'engram[openspiel]'): no peer to compare with")
         return None
-    rules, seed = pyspiel.load_game(name), 0
+    rules, seeds = pyspiel.load_game(name), count(1)
     state = rules.new_initial_state()
 
     def work() -> int:
-        nonlocal seed
-        seed += 1
+        seed = next(seeds)
         evaluator = pyspiel.RandomRolloutEvaluator(1, seed)
         bot = pyspiel.MCTSBot(rules, evaluator, 1.0, simulations, 4000, False, seed, False)
         bot.mcts_search(state)
@@ -116,19 +114,18 @@ def _open_spiel_work(game: Game, simulations: int) -> Work | None:
 
 
 def measure_games(
-    games: list[str] | None, *, simulations: int, seconds: float, peer: bool = True, announce: bool = False
+    games: list[str] | None, *, simulations: int, seconds: float, live: Live, peer: bool = True
 ) -> list[dict[str, Any]]:
     """The rows (`engram.cli.bench.figures`) of each game: `rollouts`, perhaps `heavy rollouts`, and `simulations`.
 
     Args:
       games: specifications; default a selection. simulations: of one search. seconds: for each figure.
-      peer: measure OpenSpiel's C++ search too. announce: name each game on stderr.
+      live: names each game. peer: measure OpenSpiel's C++ search too.
     """
     rows = []
     for text in games or DEFAULT_GAMES:
         game = game_of(text)
-        if announce:
-            announce_game(game.name)
+        live.line(f"measuring {game.name}...")
         rollouts = {what: _Rollouts(game, policy) for what, policy in POLICIES.items() if game.address(policy)}
         works: dict[str, Work] = {what: rollout.work for what, rollout in rollouts.items()}
         works["simulations"] = _search_work(game, simulations)
@@ -136,13 +133,6 @@ def measure_games(
         rates = in_turns(works if peer_work is None else works | {"peer": peer_work}, seconds)
         for what, rollout in rollouts.items():
             rows.append(figures(game.name, what, rates[what], moves=rollout.mean_moves()))
-        rows.append(
-            figures(
-                game.name,
-                "simulations",
-                rates["simulations"],
-                peer="OpenSpiel C++ MCTSBot",
-                peer_rates=rates.get("peer"),
-            )
-        )
+        name, peer_rates = "OpenSpiel C++ MCTSBot", rates.get("peer")
+        rows.append(figures(game.name, "simulations", rates["simulations"], peer=name, peer_rates=peer_rates))
     return rows

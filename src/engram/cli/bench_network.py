@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from engram.cli.bench import Work, announce_game, figures, in_turns
+from engram.cli.bench import Work, figures, in_turns
+from engram.cli.console import Live
 from engram.drivers.lockstep import Lockstep
 from engram.drivers.search import Search
 from engram.games.catalogue import game as game_of
@@ -19,6 +21,7 @@ from engram.networks.encoding import Encoder
 from engram.networks.evaluator import NetworkEvaluator
 from engram.presets.rollouts import puct
 from engram.search.limit import Limit
+from engram.user_files import stored
 
 BATCH = 64
 
@@ -37,7 +40,7 @@ def _positions(game: Game, count: int) -> list[State]:
     return positions
 
 
-def measure_network(name: str, game: str | None, *, seconds: float, announce: bool = False) -> list[dict[str, Any]]:
+def measure_network(name: str, game: str | None, *, seconds: float, live: Live) -> list[dict[str, Any]]:
     """The rows (`engram.cli.bench.figures`) of a network; one thread, batches of 64, measured in turns.
 
     `what` is `network` (evaluations of the network alone, with the usual backend), `network, onnx` and the like (with
@@ -49,10 +52,11 @@ def measure_network(name: str, game: str | None, *, seconds: float, announce: bo
     """
     network = NamedNetwork(name).network
     shape = network.configuration
-    rules = game_of(game or (shape.game if ":" in shape.game else _usual_game(shape.game, shape.width)))
+    usual_size = f":{shape.width}" if shape.game in ("go", "gomoku") else ""
+    with nullcontext() if game else stored(f"the network {name}"):
+        rules = game_of(game or f"{shape.game}{usual_size}")
     fit(shape, rules, name)
-    if announce:
-        announce_game(f"{name} on {rules.name}")
+    live.line(f"measuring {name} on {rules.name}...")
     states = _positions(rules, BATCH)
     planes = Encoder(rules, shape.history)(np.array(states))
     backends = {backend: open_backend(network, backend) for backend in installed()}
@@ -89,11 +93,8 @@ def measure_network(name: str, game: str | None, *, seconds: float, announce: bo
     }
     rates = in_turns(works, seconds)
     peer = f"{name} alone, {usual}, {backends[usual].precision}, batch {BATCH}"
+    alone = rates["network"]
     return [
-        figures(rules.name, what, rate, peer=peer, peer_rates=None if what == "network" else rates["network"])
+        figures(rules.name, what, rate, peer=peer, peer_rates=None if rate is alone else alone)
         for what, rate in rates.items()
     ]
-
-
-def _usual_game(family: str, width: int) -> str:
-    return f"{family}:{width}" if family in ("go", "gomoku") else family

@@ -1,28 +1,85 @@
-"""`engram check`: does a game keep its contract?"""
+"""`engram check`: do a game, rule, extension, neighbour index or evaluator keep their contract?"""
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import asdict, replace
+from typing import Annotated, Any, Optional
 
 import typer
 
-from engram.cli.console import command, print_json
-from engram.cli.options import GameOption, JsonOption
+from engram.cli import options
+from engram.cli.console import Live, app, show
+from engram.cli.options import whole
 
 
-@command()
+@app.command()
 def check(
-    game: GameOption = "connect_four",
-    games: Annotated[int, typer.Option(min=1, help="Random games.")] = 50,
-    as_json: JsonOption = False,
+    what: Annotated[
+        Optional[str],
+        typer.Argument(help="my.py:mine, or a name: a game, rule, extension, index, evaluator, preset."),
+    ] = None,
+    game: options.Game = "connect_four",
+    games: Annotated[int, whole("Random games.")] = 50,
+    as_json: options.Json = False,
 ) -> None:
-    """Test by random play that a game keeps its contract."""
-    from dataclasses import asdict
+    """Test what you wrote: a game by random play; a rule, an extension or another part by searches of --game.
+
+    New compiled code runs in a child process at first: a wrong index, an endless loop or a crash has its file and line.
+    """
+    with Live(f"checking {what or game}"):
+        report = _report(what, game, games)
+    show(asdict(report), report, as_json)
+
+
+def _report(what: str | None, game: str, games: int) -> Any:
+    """Checks what a text names; functions in a file get `game` and `max_leaves` if they ask for them."""
+    import inspect
 
     from engram.conformance.game_contract import check_game
+    from engram.conformance.search_contract import check_backup, check_preset
+    from engram.errors import InvalidSpecification
+    from engram.games.catalogue import GAMES
     from engram.games.catalogue import game as game_of
+    from engram.games.game import Game
+    from engram.memory.neighbours.index import NeighbourIndex
+    from engram.memory.similar_positions import remembering
+    from engram.presets.catalogue import as_preset, preset
+    from engram.presets.rollouts import puct, uct
+    from engram.search.backup import trace_step_mix
+    from engram.search.extension import Extension
+    from engram.search.operators import OPERATORS, Definition, Operator
+    from engram.search.preset import Preset
+    from engram.specification import parse
+    from engram.user_files import is_in_file, load, make
 
-    report = check_game(game_of(game), games)
-    if as_json:
-        return print_json(asdict(report))
-    typer.echo(str(report))
+    if what is None or (not is_in_file(what) and parse(what).name in GAMES):
+        return check_game(game_of(what or game), games)
+    board = game_of(game)
+    if not is_in_file(what):
+        return check_preset(preset(what), [board])
+    part, _, name = load(what)
+    if inspect.isclass(part) and issubclass(part, NeighbourIndex):
+        if "name" not in vars(part):
+            raise InvalidSpecification(f"{name} has no attribute `name`, by which memories find an index")
+        part = replace(uct(), extensions=(remembering(neighbours=part.name),))  # the child makes it anew, with checks
+    elif inspect.isfunction(part) and list(inspect.signature(part).parameters) == ["state", "rng"]:
+        part = replace(uct(), evaluation=part)
+    else:
+        kinds = (Game, Preset, Operator, Definition, Extension)
+        part, name = make(what, kinds, OPERATORS, game=board, max_leaves=8)
+    if isinstance(part, Game):
+        return check_game(part, games)
+    part = part() if isinstance(part, Definition) else part
+    kind = part.definition.kind if isinstance(part, Operator) else ""
+    if kind in ("backup", "mix"):
+        return check_backup(part if kind == "backup" else trace_step_mix(mix=part))
+    if kind and kind != "selection":
+        hook: dict[str, Any] = {kind: part}
+        part = Extension(**hook)
+    if kind == "selection":
+        part = uct(selection=part)
+    elif isinstance(part, Extension):
+        part = replace(uct(), extensions=(part,))
+    elif hasattr(part, "evaluate"):
+        part = puct(evaluator=part, num_leaves=8)
+    return check_preset(as_preset(part, name), [board])

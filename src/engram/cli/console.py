@@ -1,4 +1,4 @@
-"""The application: how commands are registered, how they fail, and how they print.
+"""The application: how its commands fail, print, and tell of their progress.
 
 A command imports the engine inside its function, so that `engram --help` answers at once.
 """
@@ -8,52 +8,95 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, TypeVar
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from engram.errors import EngramError
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+MINUTE_S = 60.0
 
+
+class _Commands(TyperGroup):
+    """Commands that fail in one sentence on stderr.
+
+    Exit codes: 2 where the input is wrong or the work impossible, 1 where the output cannot be written or memory ends,
+    130 after Ctrl-C, 141 where the reader of the output has gone.
+    """
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        # A descriptor that the caller has closed would go to the next file that is opened.
+        for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+            if getattr(sys, name) is None:
+                setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - it stays open
+        sys.exit(_exit_code(partial(super().main, *arguments, **{**options, "standalone_mode": False})))
+
+    def invoke(self, ctx: Any) -> None:
+        if code := _exit_code(partial(super().invoke, ctx)):
+            raise typer.Exit(code)
+
+
+def _exit_code(run: Callable[[], Any]) -> int:
+    try:
+        try:
+            return run() or 0
+        finally:
+            sys.stdout.flush()
+    except EngramError as error:
+        code, sentence = 2, str(error)
+    except KeyboardInterrupt as interrupt:
+        code, sentence = 130, str(interrupt) or "interrupted"
+    except MemoryError:
+        code, sentence = 1, "this needs more memory than the machine has"
+    except OSError as error:
+        broken = isinstance(error, BrokenPipeError)
+        code, sentence = (141, "") if broken else (1, error.strerror or str(error))
+        with suppress(OSError):  # what Python still holds for stdout would fail once more at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except Exception as error:
+        if hasattr(error, "format_message"):  # Click's own errors, of the command's words
+            code, sentence = error.exit_code, error.format_message()  # type: ignore[attr-defined]
+        else:
+            from engram.user_files import failure
+
+            code, sentence = 2, failure(error, users_only=True)
+            if not sentence:
+                raise
+    if sentence:
+        say(sentence if sentence.startswith("Usage:") else f"engram: {sentence}")
+    return code
+
+
+# Without Rich's markup, which swallows words in brackets and gives flags a type.
 app = typer.Typer(
     name="engram",
+    cls=_Commands,
     help="Monte-Carlo tree search that remembers: search, play, compare.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
 
 
-def command(application: typer.Typer = app) -> Callable[[Function], Function]:
-    """Decorator: a function becomes the command of its name.
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
 
-    An expected error ends the command with one sentence on stderr and exit code 2, Ctrl-C with exit code 130.
-    """
 
-    def register(function: Function) -> Function:
-        @wraps(function)
-        def run(*arguments: Any, **options: Any) -> Any:
-            try:
-                return function(*arguments, **options)
-            except EngramError as error:
-                typer.echo(f"engram: {error}", err=True)
-                raise typer.Exit(2) from None
-            except BrokenPipeError:
-                # The reader of our output is gone. Python would fail once more when it flushes stdout at exit.
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-                raise typer.Exit(0) from None
-            except KeyboardInterrupt:
-                typer.echo("engram: interrupted", err=True)
-                raise typer.Exit(130) from None
+def printable(text: object) -> str:
+    """A text with its control characters spelt out: in a stored one they could command the terminal."""
+    return str(text).translate(_CONTROLS)
 
-        application.command()(run)
-        return function
 
-    return register
+def say(text: str) -> None:
+    """Prints a line on stderr."""
+    with suppress(OSError):
+        print(printable(text), file=sys.stderr, flush=True)
 
 
 def print_json(data: Any) -> None:
@@ -61,68 +104,92 @@ def print_json(data: Any) -> None:
     typer.echo(json.dumps(data, indent=2))
 
 
-def print_table(table: Any) -> None:
-    """Prints a table of Rich's: as wide as the terminal, or 160 columns in a file or pipe."""
-    from rich.console import Console
+def show(data: Any, text: object, as_json: bool) -> None:
+    """Prints a result: plain data for programs, or its text for people."""
+    print_json(data) if as_json else typer.echo(printable(text))
 
-    Console(width=None if sys.stdout.isatty() else 160).print(table)
+
+def print_table(rows: Sequence[Mapping[str, object]], *, title: str | None = None) -> None:
+    """Prints rows without empty columns; the width is that of the terminal, or 160 in a file or pipe."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title and printable(title), title_justify="left")
+    headings = [name for name in (rows[0] if rows else ()) if any(row[name] not in (None, "") for row in rows)]
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(*("" if row[heading] is None else printable(row[heading]) for heading in headings))
+    console = Console(width=None if sys.stdout.isatty() else 160, markup=False)
+    with console.capture() as shown:  # Rich itself would end the program at a broken pipe
+        console.print(table)
+    typer.echo(shown.get(), nl=False)
 
 
 class Live:
-    """The news of a long command, on stderr.
+    """The progress of a long command, on stderr.
 
-    On a terminal one view is redrawn in place; elsewhere a line is printed at every tenth of the work.
+    A terminal shows a bar with the time, redrawn in place; elsewhere a line comes once a minute.
 
     Args:
-      unit: of the work, such as "games". total: units in all.
+      work: what is counted, such as "games". total: units in all; None: unknown.
       quiet: print warnings only.
     """
 
-    def __init__(self, unit: str, total: int, *, quiet: bool = False):
-        self._total = max(total, 1)
-        self._quiet = quiet
-        self._tenths = 0
+    def __init__(self, work: str, total: int | None = None, *, quiet: bool = False):
+        self._line, self._quiet, self._begun = work, quiet, time.monotonic()
         self._warnings: set[str] = set()
+        self._ended = threading.Event()
         self._view: Any = None
         if quiet or not sys.stderr.isatty():
             return
         from rich.console import Console
         from rich.live import Live as View
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 
-        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+        columns: list[Any] = [work, BarColumn(), "elapsed", TimeElapsedColumn()]
+        if total is not None:
+            columns += [MofNCompleteColumn(), "left", TimeRemainingColumn()]
         self._bar = Progress(*columns)
-        self._task = self._bar.add_task(unit, total=self._total)
+        self._task = self._bar.add_task(work, total=total)
         self._view = View(self._bar, console=Console(stderr=True), transient=True, refresh_per_second=4)
 
     def __enter__(self) -> Live:
         if self._view is not None:
             self._view.start()
+        elif not self._quiet:
+            threading.Thread(target=self._tick, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._ended.set()
         if self._view is not None:
             self._view.stop()
 
-    def update(self, done: int, line: str, table: Any = None) -> None:
-        """Shows the units that are done and a line about them; a terminal also shows `table`, one of Rich's."""
+    def update(self, done: int, line: str, *, total: int | None = None, table: Any = None) -> None:
+        """Takes the units that are done, of a new total if there is one, and a line about them.
+
+        A terminal also shows `table`, one of Rich's.
+        """
+        self._line = line
         if self._view is not None:
             from rich.console import Group
             from rich.text import Text
 
-            self._bar.update(self._task, completed=done)
+            self._bar.update(self._task, completed=done, total=total)
             self._view.update(Group(*([] if table is None else [table]), Text(line), self._bar))
-        elif done * 10 // self._total > self._tenths:
-            self._tenths = done * 10 // self._total
-            self.line(line)
 
     def line(self, text: str) -> None:
         """Prints a line that stays."""
         if not self._quiet:
-            print(text, file=sys.stderr, flush=True)
+            say(text)
 
     def warn(self, text: str) -> None:
         """Prints a warning, each one once."""
         if text not in self._warnings:
             self._warnings.add(text)
-            print(f"warning: {text}", file=sys.stderr, flush=True)
+            say(f"warning: {text}")
+
+    def _tick(self) -> None:
+        while not self._ended.wait(MINUTE_S):
+            self.line(f"{self._line} (after {(time.monotonic() - self._begun) / 60:.0f} min)")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import sys
 
-from engram.cli.console import command
-from engram.cli.options import GameOption, SearchOption, SecondsOption, SeedOption, SimulationsOption
+from engram.cli import options
+from engram.cli.console import app
 
 
-@command()
+@app.command()
 def gtp(
-    game: GameOption = "go:9",
-    search: SearchOption = "uct",
-    simulations: SimulationsOption = None,
-    seconds: SecondsOption = None,
-    seed: SeedOption = 0,
+    game: options.Game = "go:9",
+    search: options.Search = "uct",
+    simulations: options.Simulations = None,
+    seconds: options.Seconds = None,
+    seed: options.Seed = 0,
 ) -> None:
     """Speak the Go Text Protocol on standard input and output, for boards such as Sabaki and GoGui."""
     from engram.games.catalogue import game as game_of
@@ -25,17 +25,12 @@ def gtp(
         sys.stdout.write(text)
         sys.stdout.flush()
 
+    rules = game_of(game)
     lines = Lines(sys.stdin.fileno())
     engine = GtpEngine(
-        game_of(game),
-        search,
-        simulations=simulations,
-        seconds=seconds,
-        seed=seed,
-        write=write,
-        waiting=lines.waiting,
+        rules, search, simulations=simulations, seconds=seconds, seed=seed, write=write, waiting=lines.waiting,
         interrupted=lines.interrupted,
-    )
+    )  # fmt: skip
     engine.warm_up()
     while not engine.quitting and (line := lines.next()) is not None:
         engine.answer(line)

@@ -2,91 +2,63 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated, Optional
 
-import typer
-
-from engram.cli.console import Live, command, print_json
-from engram.cli.options import (
-    DatabaseOption,
-    GameOption,
-    JsonOption,
-    OpeningOption,
-    ResignOption,
-    SecondsOption,
-    SeedOption,
-    SimulationsOption,
-    WorkersOption,
-)
+from engram.cli import options
+from engram.cli.console import Live, app, show
+from engram.cli.options import option, whole
 
 if TYPE_CHECKING:
     from engram.arena.report import MatchResult
 
 
-@command()
+@app.command()
 def match(
-    game: GameOption = "connect_four",
-    a: Annotated[str, typer.Option("--a", help="First player, such as 'uct(exploration=1.0)'.")] = "uct",
-    b: Annotated[str, typer.Option("--b", help="Second player.")] = "random",
-    games: Annotated[int, typer.Option(help="Games, even: each opening is played from both sides.")] = 100,
-    simulations: SimulationsOption = None,
-    seconds: SecondsOption = None,
-    a_simulations: Annotated[Optional[int], typer.Option(help="Simulations a move of A alone.")] = None,
-    a_seconds: Annotated[Optional[float], typer.Option(help="Seconds a move of A alone.")] = None,
-    b_simulations: Annotated[Optional[int], typer.Option(help="Simulations a move of B alone.")] = None,
-    b_seconds: Annotated[Optional[float], typer.Option(help="Seconds a move of B alone.")] = None,
-    seed: SeedOption = 0,
-    opening_moves: OpeningOption = None,
-    resign: ResignOption = None,
-    sprt: Annotated[
-        Optional[str], typer.Option(help="Stop early: 'elo0=0,elo1=20' (also alpha, beta; default 0.05).")
-    ] = None,
-    workers: WorkersOption = None,
-    database: DatabaseOption = "engram.sqlite",
-    as_json: JsonOption = False,
+    game: options.Game = "connect_four",
+    a: Annotated[str, option("First player, such as 'uct(exploration=1.0)'.", "--a")] = "uct",
+    b: Annotated[str, option("Second player.", "--b")] = "random",
+    games: Annotated[int, whole("Games, even: each opening is played from both sides.", low=2)] = 100,
+    simulations: options.Simulations = None,
+    seconds: options.Seconds = None,
+    a_simulations: options.SideSimulations = None,
+    a_seconds: options.SideSeconds = None,
+    b_simulations: options.SideSimulations = None,
+    b_seconds: options.SideSeconds = None,
+    seed: options.Seed = 0,
+    opening_moves: options.OpeningMoves = None,
+    resign: options.Resign = None,
+    sprt: Annotated[Optional[str], option("Stop early: 'elo0=0,elo1=20' (also alpha, beta; default 0.05).")] = None,
+    workers: options.Workers = None,
+    database: options.Database = "engram.sqlite",
+    as_json: options.Json = False,
 ) -> None:
     """Is A stronger than B? Paired games with an interval; the same command again resumes."""
     from engram.arena.configuration import configure
     from engram.arena.match import MatchInterrupted, play_match
-    from engram.arena.statistics import parse_sprt
 
     setup = configure(
-        game,
-        a,
-        b,
-        games=games,
-        simulations=simulations,
-        seconds=seconds,
-        a_simulations=a_simulations,
-        a_seconds=a_seconds,
-        b_simulations=b_simulations,
-        b_seconds=b_seconds,
-        seed=seed,
-        opening_moves=opening_moves,
-        resign=resign,
-        sprt=parse_sprt(sprt) if sprt is not None else None,
-    )
+        game, a, b, games=games, simulations=simulations, seconds=seconds, a_simulations=a_simulations,
+        a_seconds=a_seconds, b_simulations=b_simulations, b_seconds=b_seconds, seed=seed, opening_moves=opening_moves,
+        resign=resign, sprt=sprt,
+    )  # fmt: skip
     interrupted = False
     try:
         with Live("games", games) as live:
             result = play_match(
-                setup,
-                workers=workers,
-                database=database,
-                progress=lambda result: live.update(result.games, _line(result)),
+                setup, workers=workers, database=database, progress=lambda now: live.update(now.games, line(now))
             )
     except MatchInterrupted as interrupt:
         result, interrupted = interrupt.result, True
-    print_json(result.to_json()) if as_json else typer.echo(str(result))
+    show(result.to_json(), result, as_json)
     if interrupted:
-        print("engram: interrupted; the same command again continues from here", file=sys.stderr)
-        raise typer.Exit(130)
+        raise KeyboardInterrupt("interrupted; the same command again continues from here")
 
 
-def _line(result: MatchResult) -> str:
-    counts = f"{result.games} games: +{result.wins} ={result.draws} -{result.losses}"
-    if result.games < 4:
-        return counts  # too few for an interval to mean anything
-    elo = f"Elo {result.elo:+.0f} [{result.elo_low:+.0f}, {result.elo_high:+.0f}]"
-    return f"{counts}  {100 * result.score:.1f} %  {elo}"
+def line(result: MatchResult) -> str:
+    """A match so far, in a line."""
+    parts = [f"{result.games} games: +{result.wins} ={result.draws} -{result.losses}"]
+    if result.games >= 4:  # fewer give no interval that means anything
+        parts += [f"{100 * result.score:.1f} %", f"Elo {result.elo_text}"]
+    if (test := result.sprt) is not None:
+        parts.append(f"LLR {test.llr:+.2f} in [{test.lower:.2f}, {test.upper:.2f}]")
+    return "  ".join(parts)

@@ -7,25 +7,26 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from engram.cli.console import Live, app, command, print_json, print_table
-from engram.cli.options import GameOption, JsonOption, MovesOption, SearchOption, SeedOption
+from engram.cli import options
+from engram.cli.console import Live, app, print_json, print_table, show
+from engram.cli.options import option, real, whole
 
 memory_app = typer.Typer(help="Build, inspect, ask, merge and prune memories in files.", no_args_is_help=True)
 app.add_typer(memory_app, name="memory")
-FileArgument = Annotated[Path, typer.Argument(help="A memory.")]
-OutputOption = Annotated[Path, typer.Option("--output", "-o", help="The file to write.")]
+File = Annotated[Path, typer.Argument(help="A memory.")]
+Output = Annotated[Path, option("The file to write.", "--output", "-o")]
 
 
-@command(memory_app)
+@memory_app.command()
 def build(
-    output: OutputOption,
-    game: GameOption = "connect_four",
-    search: SearchOption = "memory_uct(capacity=50000)",
-    games: Annotated[int, typer.Option(min=0, help="Games of self-play in all.")] = 100,
-    simulations: Annotated[int, typer.Option("--simulations", "-n", min=1, help="Simulations a move.")] = 500,
-    opening_moves: Annotated[int, typer.Option(min=0, help="Most random moves at the start of a game.")] = 4,
-    seed: SeedOption = 0,
-    as_json: JsonOption = False,
+    output: Output,
+    game: options.Game = "connect_four",
+    search: options.Search = "memory_uct(capacity=50000)",
+    games: Annotated[int, whole("Games of self-play in all.", low=0)] = 100,
+    simulations: Annotated[int, whole("Simulations a move.", "--simulations", "-n")] = 500,
+    opening_moves: Annotated[int, whole("Most random moves at the start of a game.", low=0)] = 4,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
 ) -> None:
     """Let a search play itself and keep its memory; the same command again continues."""
     from dataclasses import asdict
@@ -35,25 +36,18 @@ def build(
 
     with Live("games", games, quiet=as_json) as live:
         built = build_memory(
-            game_of(game),
-            search,
-            output,
-            games=games,
-            simulations=simulations,
-            opening_moves=opening_moves,
-            seed=seed,
+            game_of(game), search, output, games=games, simulations=simulations, opening_moves=opening_moves, seed=seed,
             progress=lambda now: live.update(now.games, f"{now.games} games, {now.entries:,} entries"),
-        )
-    if as_json:
-        return print_json({"file": str(output), **asdict(built)})
-    typer.echo(
+        )  # fmt: skip
+    text = (
         f"{output}: {built.entries:,} entries with {built.returns:,.0f} returns from {built.games} games; "
         f"{built.replaced:,} made room"
     )
+    show({"file": str(output), **asdict(built)}, text, as_json)
 
 
-@command(memory_app)
-def inspect(file: FileArgument, as_json: JsonOption = False) -> None:
+@memory_app.command()
+def inspect(file: File, as_json: options.Json = False) -> None:
     """Show the contents of a memory."""
     import numpy as np
 
@@ -62,66 +56,59 @@ def inspect(file: FileArgument, as_json: JsonOption = False) -> None:
 
     header, store = storage.about(file, files.KIND), files.load(file)
     entries = store.entries[: len(store)]
-    quantiles = [0, 25, 50, 75, 100]
     summary: dict[str, Any] = {"file": str(file), **header, "entries": len(store)}
     for field in ("visit_count", "value"):
-        numbers = np.percentile(entries[field], quantiles).tolist() if len(store) else []
-        summary[field] = dict(zip((f"{quantile} %" for quantile in quantiles), numbers, strict=False))
+        quantiles = [0, 25, 50, 75, 100] if len(store) else []
+        summary[field] = {f"{share} %": float(np.percentile(entries[field], share)) for share in quantiles}
     if as_json:
         return print_json(summary)
-    from rich.table import Table
-
-    table = Table("what", "value")
     for name, value in summary.items():
-        text = ", ".join(f"{key}: {number:.4g}" for key, number in value.items()) if isinstance(value, dict) else value
-        table.add_row(name, str(text))
-    print_table(table)
+        if isinstance(value, dict):
+            summary[name] = ", ".join(f"{key}: {number:.4g}" for key, number in value.items())
+    print_table([{"what": name, "value": value} for name, value in summary.items()])
 
 
-@command(memory_app)
+@memory_app.command()
 def ask(
-    file: FileArgument,
-    moves: MovesOption = "",
-    search: SearchOption = "memory_uct",
-    most: Annotated[int, typer.Option(min=1, help="Most stored positions to show.")] = 5,
-    as_json: JsonOption = False,
+    file: File,
+    moves: options.Moves = "",
+    search: options.Search = "memory_uct",
+    most: Annotated[int, whole("Most stored positions to show.")] = 5,
+    allow_files: options.AllowFiles = False,
+    as_json: options.Json = False,
 ) -> None:
-    """Ask a memory about a position: which stored positions answer, how similar, what they contribute."""
+    """Ask a memory about a position: the similar positions stored, and what each contributes."""
     from dataclasses import asdict
 
     from engram import storage
     from engram.drivers.recollection import explain
     from engram.drivers.search import Search
     from engram.errors import InvalidFile
-    from engram.games.catalogue import game as game_of
     from engram.memory import files
     from engram.memory.similar_positions import position_memory
     from engram.presets.catalogue import preset
     from engram.search.extension import assemble
     from engram.specification import Specification, parse
 
-    header = storage.about(file, files.KIND)
-    if "game" not in header:
-        raise InvalidFile(f"{file} does not name its game")
-    game = game_of(header["game"])
+    header, game = storage.about(file, files.KIND), files.game_of(file, allow_files=allow_files)
+    if type(header.get("dimension")) is not int:  # a text would become a part of the search's
+        raise InvalidFile(f"{file} is damaged: its dimension is no whole number")
     specification = parse(search)
     position_memory(assemble(game, preset(specification.text)).extensions, specification.text, "ask")
-    options = {"dimension": header["dimension"], **specification.options, "memory": str(file)}
-    text = Specification(specification.name, specification.positional, options).text
+    values = {"dimension": header["dimension"], **specification.options, "memory": str(file)}
+    text = Specification(specification.name, specification.positional, values).text
     state = game.play_moves(moves)
     recollection = explain(Search(game, text), state, most)
-    if as_json:
-        return print_json(asdict(recollection) if recollection else None)
-    typer.echo(game.render(state))
-    typer.echo(str(recollection) if recollection else "memory: no similar position with a return")
+    answer = str(recollection) if recollection else "memory: no similar position with a return"
+    show(asdict(recollection) if recollection else None, f"{game.render(state)}\n{answer}", as_json)
 
 
-@command(memory_app)
+@memory_app.command()
 def merge(
     memories: Annotated[list[Path], typer.Argument(help="Memories of one game and the same features.")],
-    output: OutputOption,
-    capacity: Annotated[Optional[int], typer.Option(min=1, help="Room; default that of all entries.")] = None,
-    as_json: JsonOption = False,
+    output: Output,
+    capacity: Annotated[Optional[int], whole("Room; default that of all entries.")] = None,
+    as_json: options.Json = False,
 ) -> None:
     """Join memories; an entry of several has the returns of all."""
     from engram.memory import files
@@ -130,13 +117,13 @@ def merge(
     _write(output, files.merge([files.load(path, header) for path in memories], capacity), header, as_json)
 
 
-@command(memory_app)
+@memory_app.command()
 def prune(
-    file: FileArgument,
-    output: OutputOption,
-    min_visits: Annotated[float, typer.Option(min=0, help="Fewest returns of an entry that stays.")] = 1.0,
-    keep: Annotated[Optional[int], typer.Option(min=1, help="Most entries that stay, by returns.")] = None,
-    as_json: JsonOption = False,
+    file: File,
+    output: Output,
+    min_visits: Annotated[float, real("Fewest returns of an entry that stays.", high=1e12)] = 1.0,
+    keep: Annotated[Optional[int], whole("Most entries that stay, by returns.")] = None,
+    as_json: options.Json = False,
 ) -> None:
     """Keep only the entries that were seen most."""
     from engram.memory import files
@@ -145,18 +132,17 @@ def prune(
 
 
 def _header(file: Path) -> dict[str, Any]:
-    """The game and features of a memory."""
+    """The game and features of a memory, and the digest of the game's file if it has one."""
     from engram import storage
-    from engram.memory import files
+    from engram.memory.files import KIND
 
-    header = storage.about(file, files.KIND)
-    return {key: header.get(key) for key in ("game", "features", "dimension")}
+    header = storage.about(file, KIND)
+    sources = {"sources": header["sources"]} if "sources" in header else {}
+    return {key: header.get(key) for key in ("game", "features", "dimension")} | sources
 
 
 def _write(output: Path, store: Any, header: dict[str, Any], as_json: bool) -> None:
-    from engram.memory import files
+    from engram.memory.files import save
 
-    files.save(output, store, header)
-    if as_json:
-        return print_json({"file": str(output), "entries": len(store)})
-    typer.echo(f"{output}: {len(store):,} entries")
+    save(output, store, header)
+    show({"file": str(output), "entries": len(store)}, f"{output}: {len(store):,} entries", as_json)

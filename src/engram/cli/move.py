@@ -8,48 +8,34 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from engram.cli.console import command, print_json
-from engram.cli.options import (
-    JsonOption,
-    MovesOption,
-    SearchOption,
-    SecondsOption,
-    SeedOption,
-    SimulationsOption,
-    move_limit,
-)
+from engram.cli import options
+from engram.cli.console import Live, app, show
+from engram.cli.options import option, whole
 
 if TYPE_CHECKING:
     from engram.games.game import Game, State
 
 
-@command()
+@app.command()
 def move(
     file: Annotated[Optional[Path], typer.Argument(help="An SGF file of Go, for its size, komi and moves.")] = None,
-    game: Annotated[
-        Optional[str], typer.Option("--game", "-g", help="Game; default the SGF file's, else connect_four.")
-    ] = None,
-    number: Annotated[
-        Optional[int], typer.Option("--move", help="Moves of the SGF file that are played; default all.")
-    ] = None,
-    search: SearchOption = "uct",
-    moves: MovesOption = "",
+    game: Annotated[Optional[str], option("Game; default the SGF file's, else connect_four.", "--game", "-g")] = None,
+    number: Annotated[Optional[int], whole("Moves of the SGF file; default all.", "--move", low=0)] = None,
+    search: options.Search = "uct",
+    moves: options.Moves = "",
     position: Annotated[
-        Optional[str],
-        typer.Option("--position", "-p", help="A diagram: a file, '-' for stdin, or lines joined by '/'."),
+        Optional[str], option("A file, '-' for stdin, or lines joined by '/'.", "--position", "-p")
     ] = None,
-    simulations: SimulationsOption = None,
-    seconds: SecondsOption = None,
-    seed: SeedOption = 0,
-    max_nodes: Annotated[Optional[int], typer.Option(help="Most nodes of the tree.")] = None,
-    threads: Annotated[Optional[int], typer.Option(help="Threads; default the search's own, 1.")] = None,
-    parallel: Annotated[
-        Optional[str], typer.Option(help="With several threads: 'tree', all on one, or 'root', a tree each.")
-    ] = None,
-    why: Annotated[bool, typer.Option("--explain", help="Say why this move and not the next.")] = False,
-    save: Annotated[Optional[Path], typer.Option(help="Keep the search in a file.")] = None,
-    resume: Annotated[Optional[Path], typer.Option(help="Continue a search from a file, with its seed.")] = None,
-    as_json: JsonOption = False,
+    simulations: options.Simulations = None,
+    seconds: options.Seconds = None,
+    seed: options.Seed = 0,
+    max_nodes: Annotated[Optional[int], whole("Most nodes of the tree.", high=2**32 - 1)] = None,
+    threads: Annotated[Optional[int], whole("Threads; default the search's own, 1.", high=256)] = None,
+    parallel: Annotated[Optional[str], option("Several threads on one 'tree', or on one each: 'root'.")] = None,
+    why: Annotated[bool, option("Say why this move and not the next.", "--explain")] = False,
+    save: Annotated[Optional[Path], option("Keep the search in a file.")] = None,
+    resume: Annotated[Optional[Path], option("Continue a search from a file, with its seed.")] = None,
+    as_json: options.Json = False,
 ) -> None:
     """Find the best move of a position, with a table of all moves."""
     from dataclasses import asdict
@@ -60,7 +46,7 @@ def move(
     from engram.errors import InvalidState
     from engram.memory.similar_positions import PositionMemory
 
-    limit = move_limit(simulations, seconds)
+    limit = options.move_limit(simulations, seconds)
     rules, start = _game_and_start(file, game, number)
     tree = Search(rules, search, max_nodes=max_nodes, threads=threads, parallel=parallel)
     state = _position(rules, moves, position, start)
@@ -72,20 +58,20 @@ def move(
             raise InvalidState(f"{resume} continues another position than that of the command; leave that out")
         state = tree.root
     next_seed = None if resume else seed
-    explanation = explain(tree, state, limit, seed=next_seed) if why else None
-    result = explanation.result if explanation else tree.run(state, limit, seed=next_seed)
+    with Live("simulations", limit.simulations, quiet=as_json) as live:
+
+        def update(done: int, passed: float) -> None:
+            live.update(done, f"{done:,} simulations, {passed:.0f} s of {limit.text}")
+
+        explanation = explain(tree, state, limit, seed=next_seed) if why else None
+        result = explanation.result if explanation else tree.run(state, limit, seed=next_seed, progress=update)
     if save is not None:
         tree.save(save)
     has_memory = any(isinstance(extension, PositionMemory) for extension in tree.extensions)
     recollection = explain_memory(tree, state) if why and has_memory else None
-    if as_json:
-        memory = {} if recollection is None else {"memory": asdict(recollection)}
-        return print_json((explanation or result).to_json() | memory)
-    typer.echo(rules.render(state))
-    typer.echo(str(result))
-    for text in (explanation, recollection):
-        if text is not None:
-            typer.echo(f"\n{text}")
+    memory = {} if recollection is None else {"memory": asdict(recollection)}
+    texts = [f"{rules.render(state)}\n{result}", *(f"\n{text}" for text in (explanation, recollection) if text)]
+    show((explanation or result).to_json() | memory, "\n".join(texts), as_json)
 
 
 def _game_and_start(file: Path | None, game: str | None, number: int | None) -> tuple[Game, State | None]:
@@ -106,13 +92,20 @@ def _game_and_start(file: Path | None, game: str | None, number: int | None) -> 
 def _position(game: Any, moves: str, diagram: str | None, start: State | None) -> State:
     """The state after `moves`, from a diagram if there is one, else from `start` (None: the initial state)."""
     from engram.errors import InvalidState
+    from engram.storage import contents
 
     if diagram == "-":
         start = game.parse_state(sys.stdin.read())
-    elif diagram is not None and "\n" not in diagram and len(diagram) < 1000 and Path(diagram).is_file():
+    elif (
+        diagram is not None
+        and "\n" not in diagram
+        and len(diagram) < 1000
+        and Path(diagram).exists()
+        and not Path(diagram).is_dir()
+    ):
         try:
-            start = game.parse_state(Path(diagram).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
+            start = game.parse_state(contents(diagram).decode("utf-8"))
+        except UnicodeDecodeError as error:
             raise InvalidState(f"{diagram} cannot be read: {error}") from None
     elif diagram is not None:
         start = game.parse_state(diagram.replace("/", "\n").replace("\\n", "\n"))

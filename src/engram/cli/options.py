@@ -1,30 +1,79 @@
-"""Options that several commands share."""
+"""Options that several commands share; every number has a range, and the command refuses what lies outside."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Optional
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
 if TYPE_CHECKING:
     from engram.search.limit import Limit
 
-GameOption = Annotated[str, typer.Option("--game", "-g", help="Game, such as connect_four, go:9 or my_game.py:hex.")]
-SearchOption = Annotated[str, typer.Option("--search", "-s", help="Search, such as 'uct(exploration=1.0)'.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print plain JSON for programs.")]
-SimulationsOption = Annotated[Optional[int], typer.Option("--simulations", "-n", help="Simulations a move.")]
-SecondsOption = Annotated[Optional[float], typer.Option("--seconds", help="Seconds a move.")]
-SeedOption = Annotated[int, typer.Option("--seed", help="Seed of all random numbers.")]
-WorkersOption = Annotated[Optional[int], typer.Option(min=1, help="Processes; default one a core.")]
-OpeningOption = Annotated[Optional[int], typer.Option("--opening-moves", help="Random moves that begin each pair.")]
-ResignOption = Annotated[
-    Optional[float],
-    typer.Option(
-        "--resign", help="End a game once both sides' values name the same winner, each at least so far: 0.9."
-    ),
+MOST = 2**32 - 1
+"""Bound of the simulations of a search, and of all that has no other bound."""
+
+
+def whole(about: str, *names: str, low: int = 1, high: int = MOST) -> Any:
+    """An option of a whole number from `low` to `high`."""
+    return _number(about, names, int, f"a whole number, {low:,} to {high:,}", lambda number: low <= number <= high)
+
+
+def real(about: str, *names: str, low: float = 0.0, high: float = 1.0, above: bool = False) -> Any:
+    """An option of a number from `low` to `high`; with `above`, `low` itself is refused."""
+    kind = f"a number {'above' if above else 'from'} {low:,g} {'and up ' if above else ''}to {high:,g}"
+    return _number(about, names, float, kind, lambda number: low <= number <= high and not (above and number == low))
+
+
+def _number(about: str, names: tuple[str, ...], of: type, kind: str, allowed: Callable[[Any], bool]) -> Any:
+    def parse(text: Any) -> Any:
+        try:
+            number = of(text)
+        except (ValueError, OverflowError):
+            number = math.nan
+        if not allowed(number):
+            raise typer.BadParameter(f"it must be {kind}, not {text}")
+        return number
+
+    return typer.Option(*names, help=about, parser=parse, metavar=f"<{of.__name__}>")
+
+
+def option(about: str, *names: str) -> Any:
+    """An option of any other kind."""
+    return typer.Option(*names, help=about)
+
+
+Game = Annotated[str, option("Game, such as connect_four, go:9 or my_game.py:hex.", "--game", "-g")]
+Search = Annotated[str, option("Search, such as 'uct(exploration=1.0)'.", "--search", "-s")]
+Json = Annotated[bool, option("Print plain JSON for programs.", "--json")]
+Simulations = Annotated[Optional[int], whole("Simulations a move.", "--simulations", "-n")]
+Seconds = Annotated[Optional[float], real("Seconds a move.", "--seconds", above=True, high=1e7)]
+SideSimulations = Annotated[Optional[int], whole("Simulations a move of this side alone.")]
+SideSeconds = Annotated[Optional[float], real("Seconds a move of this side alone.", above=True, high=1e7)]
+Seed = Annotated[int, whole("Seed of all random numbers.", "--seed", low=-(2**63), high=2**64 - 1)]
+Workers = Annotated[Optional[int], whole("Processes; default one a core.", "--workers", high=512)]
+OpeningMoves = Annotated[Optional[int], whole("Random moves that begin each pair.", "--opening-moves", low=0)]
+Resign = Annotated[Optional[float], real("End a game once both sides value it so far for one winner: 0.9.", above=True)]
+Moves = Annotated[str, option("Moves played so far, such as '4 4 3' or 443.", "--moves", "-m")]
+AllowFiles = Annotated[
+    bool, option("Trust a record that names files of Python, and run them if unchanged.", "--allow-files")
 ]
-MovesOption = Annotated[str, typer.Option("--moves", "-m", help="Moves played so far, such as '4 4 3' or 443.")]
-DatabaseOption = Annotated[str, typer.Option("--database", "-d", help="SQLite file, or the URL of any database.")]
+Database = Annotated[str, option("SQLite file, or the URL of any database.", "--database", "-d")]
+
+# Those of trainings
+Folder = Annotated[Path, option("The folder of the training.", "--output", "-o")]
+Network = Annotated[
+    str, option("A new one, residual(blocks=4,filters=32) or predictor; or one to continue: go9, a file.")
+]
+Steps = Annotated[int, whole("Batches in all.")]
+Batch = Annotated[int, whole("Positions in a batch.")]
+LearningRate = Annotated[float, real("Highest learning rate.", above=True)]
+ValueWeight = Annotated[float, real("Weight of the value's loss.", high=1e6)]
+Validation = Annotated[float, real("Share of games or positions held out.", above=True)]
+CheckpointS = Annotated[float, real("Seconds between checkpoints.", high=1e7)]
+StopAt = Annotated[Optional[int], whole("Stop after so many steps, for now.")]
 
 
 def move_limit(simulations: int | None, seconds: float | None) -> Limit:

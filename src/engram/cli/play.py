@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
-import typer
-
-from engram.cli.console import command, print_json
-from engram.cli.options import GameOption, JsonOption, SecondsOption, SeedOption, SimulationsOption, move_limit
+from engram.cli import options
+from engram.cli.console import app, print_json
+from engram.cli.options import option
 
 if TYPE_CHECKING:
     from engram.games.game import Game, State
@@ -18,15 +17,15 @@ if TYPE_CHECKING:
 HELP = "a move, 'hint', 'undo', 'moves' or 'quit'"
 
 
-@command()
+@app.command()
 def play(
-    game: GameOption = "connect_four",
-    opponent: Annotated[str, typer.Option("--opponent", "-o", help="Who plays against you.")] = "uct",
-    simulations: SimulationsOption = None,
-    seconds: SecondsOption = None,
-    second: Annotated[bool, typer.Option("--second", help="Let the opponent move first.")] = False,
-    seed: SeedOption = 0,
-    as_json: JsonOption = False,
+    game: options.Game = "connect_four",
+    opponent: Annotated[str, option("The player against you.", "--opponent", "-o")] = "uct",
+    simulations: options.Simulations = None,
+    seconds: options.Seconds = None,
+    second: Annotated[bool, option("Let the opponent move first.", "--second")] = False,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
 ) -> None:
     """Play a game in the terminal; type `undo`, `hint` or `quit` instead of a move."""
     from engram.arena.roster import player as player_of
@@ -34,7 +33,7 @@ def play(
 
     rules = game_of(game)
     rival = player_of(rules, opponent)
-    limit = move_limit(simulations, seconds)
+    limit = options.move_limit(simulations, seconds)
     table = _Game(rules, rival, limit, human=int(second), seed=seed, out=sys.stderr if as_json else sys.stdout)
     try:
         outcome = table.play()
@@ -90,7 +89,9 @@ class _Game:
             names = (self._rules.action_name(action, state) for action in self._rules.legal_actions(state))
             self._say(" ".join(names))
         elif word == "hint":
-            self._hint(state)
+            from engram.drivers.search import Search
+
+            self._say(str(Search(self._rules, "uct").run(state, self._limit, seed=self._seed)))
         elif word == "undo":
             self._undo()
         elif word:
@@ -103,21 +104,13 @@ class _Game:
                 self._make(action)
         return True
 
-    def _hint(self, state: State) -> None:
-        from engram.drivers.search import Search
-
-        self._say(str(Search(self._rules, "uct").run(state, self._limit, seed=self._seed)))
-
     def _undo(self) -> None:
         """Takes back the person's last move and all moves after it."""
-        turns = range(len(self.moves))
-        human_turns = [
-            turn for turn in turns if self._rules.to_play(self._rules.play_moves(self.moves[:turn])) == self._human
-        ]
-        if not human_turns:
-            return self._say("there is nothing to take back")
-        del self.moves[human_turns[-1] :]
-        self._restart()
+        for turn in reversed(range(len(self.moves))):
+            if self._rules.to_play(self._rules.play_moves(self.moves[:turn])) == self._human:
+                del self.moves[turn:]
+                return self._restart()
+        self._say("there is nothing to take back")
 
     def _restart(self) -> None:
         """Tells the rival of a new game and of the moves made so far."""

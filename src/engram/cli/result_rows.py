@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -12,23 +11,21 @@ import engram
 from engram.arena.configuration import digest_of
 from engram.arena.truth.backup_truth import TruthRow
 from engram.arena.truth.memory_truth import MemoryTruthRow
+from engram.cli.console import say
 from engram.errors import InvalidFile
-from engram.storage import whole
+from engram.storage import contents, whole
 
 Row = TypeVar("Row", TruthRow, MemoryTruthRow)
 
 
 class RowFile(Generic[Row]):
-    """The rows of one file, written as they come.
+    """The rows of one file, written as they come, so that a killed run continues.
 
-    Rows of a search whose files have changed since, or that another version measured, are left out.
+    `rows` leaves out those of a search whose files have changed since, or that another version measured.
 
     Args:
       path: of the file; its folder is made now, so that nothing is measured in vain.
       game, searches: specifications. setting: what all rows of the file have in common. kind: of the rows.
-
-    Attributes:
-      rows: those of the file that hold, and those added since.
 
     Raises:
       InvalidFile: it cannot be read, was measured with another setting, or its folder cannot be made.
@@ -44,11 +41,7 @@ class RowFile(Generic[Row]):
         self.rows: list[Row] = self._read(kind) if path.exists() else []
 
     def add(self, rows: Sequence[Row]) -> None:
-        """Writes the file with these rows too, whole or not at all.
-
-        Raises:
-          InvalidFile: the folder cannot be written.
-        """
+        """Writes the file with these rows too, whole or not at all; `InvalidFile` where it cannot be written."""
         self.rows.extend(rows)
         content = {"setting": self._setting, "sources": self._sources, "rows": [row.to_json() for row in self.rows]}
         try:
@@ -59,7 +52,7 @@ class RowFile(Generic[Row]):
 
     def _read(self, kind: type[Row]) -> list[Row]:
         try:
-            content = json.loads(self._path.read_text(encoding="utf-8"))
+            content = json.loads(contents(self._path, 1 << 30))
             rows = [kind(**row) for row in content["rows"]]
             setting, sources = content["setting"], content.get("sources", self._sources)
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -69,5 +62,5 @@ class RowFile(Generic[Row]):
         self._sources = sources | self._sources
         changed = sorted({row.search for row in rows if sources.get(row.search) != self._sources.get(row.search)})
         for search in changed:
-            print(f"{search}: its files or engram have changed since it was measured; measuring again", file=sys.stderr)
+            say(f"{search}: its files or engram have changed since it was measured; measuring again")
         return [row for row in rows if row.search not in changed]

@@ -1,61 +1,115 @@
-"""`engram results`: the matches of a database, one of them with its games as text, or several compared."""
+"""`engram results`: the matches of a database, one of them with its games, or several compared."""
 
 from __future__ import annotations
 
 import math
-import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from engram.cli.console import command, print_json, print_table
-from engram.cli.options import DatabaseOption, JsonOption
+from engram.cli import options
+from engram.cli.console import app, print_json, print_table, say, show
+from engram.cli.options import option
 
 if TYPE_CHECKING:
+    from engram.arena.game_record import GameRecord
     from engram.arena.report import MatchResult
     from engram.arena.results import Results
+    from engram.games.game import Game
 
-    Difference = tuple[float, float, float]
+Matches = Annotated[
+    Optional[list[int]], typer.Argument(help="One match to show, or several to compare.", min=1, max=options.MOST)
+]
+_GAME_FIELDS = ("number", "pair", "first", "opening", "outcome", "reason")
 
 
-@command()
+@app.command()
 def results(
-    matches: Annotated[Optional[list[int]], typer.Argument(help="One match to show, or several to compare.")] = None,
-    games: Annotated[bool, typer.Option("--games", help="Show every game as text.")] = False,
-    database: DatabaseOption = "engram.sqlite",
-    as_json: JsonOption = False,
+    matches: Matches = None,
+    games: Annotated[bool, option("Show every game as text.", "--games")] = False,
+    sgf: Annotated[Optional[Path], option("Write the games of Go of one match into this folder.")] = None,
+    database: options.Database = "engram.sqlite",
+    allow_files: options.AllowFiles = False,
+    as_json: options.Json = False,
 ) -> None:
     """List and compare the matches that a database holds."""
     from engram.arena.results import Results
+    from engram.errors import InvalidParameter
 
     with Results(database, must_exist=True) as recorded:
         if matches and len(matches) == 1:
-            return _show_match(recorded, matches[0], games, as_json)
+            return _show_match(recorded, matches[0], games, sgf, allow_files, as_json)
+        if sgf is not None:
+            raise InvalidParameter("--sgf writes the games of one match: give its number")
         numbers = matches or [record.id for record in recorded.matches() if record.recorded]
         rows = _readable(recorded, numbers)
-    differences = [_difference(row, rows[0]) if matches and row is not rows[0] else None for row in rows]
+    shifts = [_difference(row, rows[0]) if matches and row is not rows[0] else {} for row in rows]
     if as_json:
-        return print_json([_row_json(row, difference) for row, difference in zip(rows, differences, strict=True)])
-    _print_rows(rows, differences, compared=bool(matches))
+        return print_json([row.to_json() | shift for row, shift in zip(rows, shifts, strict=True)])
+    print_table([_cells(row, *shift.values()) for row, shift in zip(rows, shifts, strict=True)])
 
 
-def _show_match(recorded: Results, number: int, with_games: bool, as_json: bool) -> None:
+def _show_match(
+    recorded: Results, number: int, with_games: bool, sgf: Path | None, allow_files: bool, as_json: bool
+) -> None:
     from engram.arena.report import recorded_result
     from engram.games.catalogue import game as game_of
 
     result = recorded_result(recorded, number)
-    if not with_games:
-        return print_json(result.to_json()) if as_json else typer.echo(str(result))
-    game, records = game_of(result.configuration.game), recorded.games(number)
-    if as_json:
-        fields = ("number", "pair", "first", "opening", "outcome", "reason")
-        rows = [
-            {field: getattr(record, field) for field in fields} | {"moves": game.move_names(record.moves)}
-            for record in records
-        ]
-        return print_json(result.to_json() | {"game_records": rows})
-    for text in (str(result), *(record.text(game) for record in records)):
-        typer.echo(text)
+    data, texts = result.to_json(), [str(result)]
+    if with_games or sgf is not None:
+        with result.configuration.stored(f"match {number} of {recorded.where}", allow_files=allow_files):
+            game = game_of(result.configuration.game)
+        records = recorded.games(number)
+        if sgf is not None:
+            _write_games(sgf, game, result, records)
+        if with_games:
+            fields = [{field: getattr(record, field) for field in _GAME_FIELDS} for record in records]
+            names = [{"moves": game.move_names(record.moves)} for record in records]
+            data["game_records"] = [field | name for field, name in zip(fields, names, strict=True)]
+            texts += [record.text(game) for record in records]
+    show(data, "\n".join(texts), as_json)
+
+
+def _write_games(folder: Path, game: Game, result: MatchResult, records: list[GameRecord]) -> None:
+    """Writes each game of Go as an SGF file.
+
+    Raises:
+      InvalidParameter: another game. InvalidFile: the folder cannot be written.
+    """
+    from engram.errors import InvalidFile, InvalidParameter
+    from engram.games.go.sgf import is_go
+    from engram.storage import whole
+
+    if not is_go(game):
+        raise InvalidParameter(f"SGF files hold games of Go, not of {game.name}")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for record in records:
+            with whole(folder / f"match{result.match_id}_game{record.number:06}.sgf") as part:
+                part.write_bytes(_sgf(game, result, record))
+    except OSError as error:
+        raise InvalidFile(f"the games cannot be written into {folder}: {error.strerror}") from None
+    say(f"{folder}: {len(records)} games as SGF")
+
+
+def _sgf(game: Game, result: MatchResult, record: GameRecord) -> bytes:
+    from engram.games.go.sgf import result_text, write_sgf
+
+    start, sides = game.initial_state(), (result.configuration.a, result.configuration.b)
+    black_won = record.outcome if record.first == "A" else -record.outcome
+    winner = "B+" if black_won > 0 else "W+" if black_won < 0 else "0"
+    scored = record.reason == "end" and winner != "0"
+    forfeited = record.reason[:2] in ("A:", "B:") or record.reason.startswith("agreed")
+    return write_sgf(
+        game,
+        start,
+        [(number % 2, action) for number, action in enumerate(record.moves)],
+        result=result_text(game.play_moves(record.moves)) if scored else f"{winner}R" if forfeited else winner,
+        players=sides if record.first == "A" else sides[::-1],
+        comments={0: f"{record.text(game).splitlines()[0]}; its first {record.opening} moves were drawn at random"},
+    )
 
 
 def _readable(recorded: Results, numbers: list[int]) -> list[MatchResult]:
@@ -67,44 +121,27 @@ def _readable(recorded: Results, numbers: list[int]) -> list[MatchResult]:
         try:
             rows.append(recorded_result(recorded, number))
         except InvalidParameter as error:
-            print(f"match {number} is left out: {error}", file=sys.stderr)
+            say(f"match {number} is left out: {error}")
     return rows
 
 
-def _difference(result: MatchResult, base: MatchResult) -> Difference:
+def _difference(result: MatchResult, base: MatchResult) -> dict[str, float]:
     """Score of A less that of another match, with its 95 % interval; the matches are independent."""
-    difference = result.score - base.score
-    halves = [(row.score_high - row.score_low) / 2 for row in (result, base)]
-    half = math.hypot(*halves)
-    return difference, difference - half, difference + half
+    shift = result.score - base.score
+    half = math.hypot(*((row.score_high - row.score_low) / 2 for row in (result, base)))
+    return {"score_difference": shift, "score_difference_low": shift - half, "score_difference_high": shift + half}
 
 
-def _row_json(row: MatchResult, difference: Difference | None) -> dict[str, object]:
-    keys = ("score_difference", "score_difference_low", "score_difference_high")
-    return row.to_json() | (dict(zip(keys, difference, strict=True)) if difference is not None else {})
-
-
-def _print_rows(rows: list[MatchResult], differences: list[Difference | None], *, compared: bool) -> None:
-    from rich.table import Table
-
-    table = Table("match", "game")
-    for side in ("A", "B"):
-        table.add_column(side, overflow="fold")
-    for heading in ("games", "score", "Elo of A [95 %]", *(["score less that of the first"] if compared else [])):
-        table.add_column(heading)
-    for row, difference in zip(rows, differences, strict=True):
-        cells = [
-            str(row.match_id),
-            row.configuration.game,
-            row.configuration.a,
-            row.configuration.b,
-            str(row.games),
-            f"{100 * row.score:.1f} %",
-            f"{row.elo:+.0f} [{row.elo_low:+.0f}, {row.elo_high:+.0f}]",
-        ]
-        if difference is not None:
-            shift, low, high = difference
-            verdict = "" if low > 0 or high < 0 else ", no difference seen"
-            cells.append(f"{100 * shift:+.1f} % [{100 * low:+.1f}, {100 * high:+.1f}]{verdict}")
-        table.add_row(*cells)
-    print_table(table)
+def _cells(row: MatchResult, shift: float = 0.0, low: float = math.nan, high: float = math.nan) -> dict[str, object]:
+    setup, test, sprt = row.configuration, row.sprt, ""
+    if test is not None and setup.sprt is not None:
+        state = {"elo0": f"accepts {setup.sprt.elo0:g}", "elo1": f"accepts {setup.sprt.elo1:g}", None: "undecided"}
+        sprt = f"{setup.sprt.elo0:g} or {setup.sprt.elo1:g}: {state[test.decision]}, LLR {test.llr:+.2f}"
+    seen = "" if low > 0 or high < 0 else ", no difference seen"
+    compared = f"{100 * shift:+.1f} % [{100 * low:+.1f}, {100 * high:+.1f}]{seen}"
+    return {
+        "match": row.match_id, "game": setup.game, "A": setup.a, "B": setup.b,
+        "budget a move": " / ".join(dict.fromkeys(limit.text for limit in setup.limits.values())),
+        "seed": setup.seed, "games": row.games, "score": f"{100 * row.score:.1f} %", "Elo of A [95 %]": row.elo_text,
+        "SPRT": sprt, "score less that of the first": "" if math.isnan(low) else compared,
+    }  # fmt: skip

@@ -2,156 +2,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
 
-from engram.cli.console import command, print_json, print_table
-from engram.cli.options import GameOption, JsonOption, SeedOption, WorkersOption
+from engram.cli import options
+from engram.cli.console import Live, app, print_json, print_table, say
+from engram.cli.options import option, whole
 
 
-@command()
+@app.command()
 def truth(
-    game: GameOption = "connect_four",
-    rules: Annotated[str, typer.Option("--rules", "-r", help="Backup rules, with commas between.")] = "average,softmax",
-    search: Annotated[
-        Optional[str],
-        typer.Option("--search", "-s", help="Preset and its options; default uct, or memory_uct with --memory."),
-    ] = None,
+    game: options.Game = "connect_four",
+    rules: Annotated[str, option("Backup rules, with commas between.", "--rules", "-r")] = "average,softmax",
+    search: Annotated[Optional[str], option("Default uct, or memory_uct with --memory.", "--search", "-s")] = None,
     simulations: Annotated[
-        Optional[str],
-        typer.Option(
-            "--simulations", "-n", help="Budgets, with commas between; default 100,1000, or 1000 with --memory."
-        ),
+        Optional[str], option("Budgets, with commas; default 100,1000 or 1000.", "--simulations", "-n")
     ] = None,
-    positions: Annotated[int, typer.Option(min=1, help="Positions, drawn by random play and solved.")] = 1000,
-    memory: Annotated[
-        bool, typer.Option("--memory", help="Compare memory's values with the search's own, node by node.")
-    ] = False,
-    seed: SeedOption = 0,
-    workers: WorkersOption = None,
-    output: Annotated[Optional[Path], typer.Option("--output", "-o", help="Folder for the figures and a plot.")] = None,
-    as_json: JsonOption = False,
+    positions: Annotated[int, whole("Positions, drawn by random play and solved.")] = 1000,
+    memory: Annotated[bool, option("Compare memory's values with the search's own, node by node.", "--memory")] = False,
+    seed: options.Seed = 0,
+    workers: options.Workers = None,
+    output: Annotated[Optional[Path], option("Folder for the figures and a plot.", "--output", "-o")] = None,
+    as_json: options.Json = False,
 ) -> None:
     """Measure backup rules, or memories, against the exact values of a solved game."""
-    from engram.fleet import default_workers
-
-    options = {"positions": positions, "seed": seed, "workers": workers or default_workers()}
-    setting = {"game": game, "positions": positions, "seed": seed}
-    if memory:
-        comparison = _of_memories(game, search or "memory_uct", simulations or "1000", setting, options)
-    else:
-        comparison = _of_rules(game, rules, search or "uct", simulations or "100,1000", setting, options)
-    _run(comparison, game, output, as_json)
-
-
-@dataclass(frozen=True)
-class _Comparison:
-    """One of the two kinds of measurement.
-
-    Attributes:
-      name: of the files in the output folder. searches: specifications.
-      setting: what rows of one file have in common. row: their class.
-      measure: measures, given the rows of an earlier run and a function that takes new ones; returns all rows.
-      line: a new row or group of rows in a line. table, plot: of all rows.
-    """
-
-    name: str
-    searches: list[str]
-    setting: dict[str, Any]
-    row: type[Any]
-    measure: Callable[[Sequence[Any], Callable[[list[Any]], None]], list[Any]]
-    line: Callable[[list[Any]], str]
-    table: Callable[[str, list[Any]], tuple[Any, str]]
-    plot: Callable[[str, list[Any], Path], None]
-
-
-def _of_rules(
-    game: str, rules: str, search: str, simulations: str, setting: dict[str, Any], options: dict[str, Any]
-) -> _Comparison:
-    from engram.arena.truth.backup_truth import TruthRow
-    from engram.arena.truth.backup_truth import truth as measure
+    from engram.arena.truth.backup_truth import truth as truth_of_rules
+    from engram.arena.truth.memory_truth import memory_truth
     from engram.cli import truth_views
-    from engram.errors import InvalidSpecification
-    from engram.specification import split_specifications
-
-    searches = list(dict.fromkeys(_with_rule(search, rule) for rule in split_specifications(rules)))
-    try:
-        budgets = list(dict.fromkeys(int(part) for part in simulations.replace(" ", "").split(",")))
-    except ValueError:
-        raise InvalidSpecification(f"simulations must be numbers with commas between, not {simulations!r}") from None
-    return _Comparison(
-        name="truth",
-        searches=searches,
-        setting=setting,
-        row=TruthRow,
-        measure=lambda earlier, add: measure(
-            game, searches, budgets, known=earlier, row_done=lambda row: add([row]), **options
-        ),
-        line=lambda rows: truth_views.rule_line(rows[0]),
-        table=truth_views.rule_table,
-        plot=truth_views.plot_rules,
-    )
-
-
-def _of_memories(
-    game: str, search: str, simulations: str, setting: dict[str, Any], options: dict[str, Any]
-) -> _Comparison:
-    from engram.arena.truth.memory_truth import MemoryTruthRow, memory_truth
-    from engram.cli import truth_views
-    from engram.errors import InvalidSpecification
-    from engram.specification import split_specifications
-
-    searches = split_specifications(search)
-    try:
-        budget = int(simulations)
-    except ValueError:
-        raise InvalidSpecification(f"with --memory there is one budget of simulations, not {simulations!r}") from None
-
-    def measure(earlier: Sequence[MemoryTruthRow], add: Callable[[list[MemoryTruthRow]], None]) -> list[MemoryTruthRow]:
-        rows = memory_truth(game, searches, budget, known=earlier, rows_done=add, **options)
-        if not rows:
-            raise InvalidSpecification(f"memory said nothing about any node of {budget} simulations: take more of them")
-        return rows
-
-    return _Comparison(
-        name="memory_truth",
-        searches=searches,
-        setting={**setting, "simulations": budget},
-        row=MemoryTruthRow,
-        measure=measure,
-        line=truth_views.memory_line,
-        table=truth_views.memory_table,
-        plot=truth_views.plot_memories,
-    )
-
-
-def _run(comparison: _Comparison, game: str, output: Path | None, as_json: bool) -> None:
-    """Measures and prints; with `output`, rows are kept in a folder as they come."""
     from engram.cli.result_rows import RowFile
+    from engram.errors import InvalidSpecification, MissingPackage
+    from engram.fleet import default_workers
+    from engram.specification import split_specifications
 
-    file = None
+    setting: dict[str, Any] = {"game": game, "positions": positions, "seed": seed}
+    budgets = _budgets(simulations or ("1000" if memory else "100,1000"))
+    measure: Callable[..., list[Any]]
+    if memory:
+        if len(budgets) > 1:
+            raise InvalidSpecification(f"with --memory there is one budget of simulations, not {simulations!r}")
+        setting["simulations"] = budgets[0]
+        view, searches = truth_views.MEMORIES, split_specifications(search or "memory_uct")
+        measure = partial(memory_truth, game, searches, budgets[0])
+    else:
+        view = truth_views.RULES
+        searches = list(dict.fromkeys(_with_rule(search or "uct", rule) for rule in split_specifications(rules)))
+        measure = partial(truth_of_rules, game, searches, budgets)
+    file = None if output is None else RowFile(output / f"{view.name}.json", game, searches, setting, view.row)
+    with Live("batches of searches", 1) as live:
+        latest = "solving positions"
+
+        def add(rows: list[Any]) -> None:
+            nonlocal latest
+            for row in rows:
+                latest = view.line(row)
+                live.line(latest)
+            if file is not None:
+                file.add(rows)
+
+        def update(done: int, total: int) -> None:
+            live.update(done, f"{done} of {total} batches; {latest}", total=total)
+
+        live.update(0, latest)
+        rows = measure(
+            positions=positions, seed=seed, workers=workers or default_workers(), rows_done=add, progress=update,
+            known=file.rows if file is not None else [],
+        )  # fmt: skip
+    if not rows:
+        raise InvalidSpecification(f"memory said nothing about any node of {budgets[0]} simulations: take more of them")
     if output is not None:
-        path = output / f"{comparison.name}.json"
-        file = RowFile(path, game, comparison.searches, comparison.setting, comparison.row)
-
-    def add(rows: list[Any]) -> None:
-        if rows:
-            typer.echo(comparison.line(rows), err=True)
-        if file is not None:
-            file.add(rows)
-
-    rows = comparison.measure(file.rows if file is not None else [], add)
-    if output is not None:
-        comparison.plot(game, rows, output / f"{comparison.name}.png")
+        try:
+            view.plot(game, rows, output / f"{view.name}.png")
+        except MissingPackage as error:
+            say(f"engram: no plot: {error}")
     if as_json:
         return print_json([row.to_json() for row in rows])
-    table, caption = comparison.table(game, rows)
-    print_table(table)
-    typer.echo(caption)
+    print_table(view.table(rows))
+    typer.echo(view.caption(game, rows[0]))
+
+
+def _budgets(text: str) -> list[int]:
+    from engram.errors import InvalidSpecification
+
+    try:
+        return list(dict.fromkeys(int(part) for part in text.split(",")))
+    except ValueError:
+        raise InvalidSpecification(f"simulations must be numbers with commas between, not {text!r}") from None
 
 
 def _with_rule(search: str, rule: str) -> str:

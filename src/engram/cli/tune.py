@@ -2,55 +2,44 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
-import typer
-
-from engram.cli.console import Live, command, print_json
-from engram.cli.options import (
-    GameOption,
-    JsonOption,
-    OpeningOption,
-    ResignOption,
-    SecondsOption,
-    SeedOption,
-    SimulationsOption,
-)
+from engram.cli import options
+from engram.cli.console import Live, app, say, show
+from engram.cli.match import line
+from engram.cli.options import option, whole
 
 if TYPE_CHECKING:
     from engram.arena.report import MatchResult
     from engram.tuning.study import Study, StudyProgress
 
 
-@command()
+@app.command()
 def tune(
-    search: Annotated[str, typer.Option("--search", "-s", help="Search to tune, such as 'uct(backup=softmax)'.")],
-    game: GameOption = "connect_four",
-    against: Annotated[str, typer.Option("--against", help="Player to score against.")] = "uct",
-    knots: Annotated[Optional[int], typer.Option(help="Knots of the backup rule's function h.")] = None,
-    knot_range: Annotated[str, typer.Option(help="Range of each knot.")] = "-4:6",
+    search: Annotated[str, option("Search to tune, such as 'uct(backup=softmax)'.", "--search", "-s")],
+    game: options.Game = "connect_four",
+    against: Annotated[str, option("Player to score against.")] = "uct",
+    knots: Annotated[Optional[int], whole("Knots of the backup rule's function h.", high=32)] = None,
+    knot_range: Annotated[str, option("Range of each knot.")] = "-4:6",
     number: Annotated[
-        Optional[list[str]],
-        typer.Option("--tune", help="A number to tune: exploration=0.2:3:log, expand_after=1:8:int. Repeatable."),
+        Optional[list[str]], option("A number: exploration=0.2:3:log, expand_after=1:8:int. Repeatable.", "--tune")
     ] = None,
-    max_games: Annotated[int, typer.Option(min=1, help="Games of all trials and the confirmation.")] = 5000,
+    max_games: Annotated[int, whole("Games of all trials and the confirmation.")] = 5000,
     confirm_games: Annotated[
-        Optional[int], typer.Option(help="Fresh games of the best at the end; default a fifth of --max-games.")
+        Optional[int], whole("Fresh games of the best; default a fifth of --max-games.", low=2)
     ] = None,
-    trial_games: Annotated[int, typer.Option(help="Most games of one trial; a tenth is played at once.")] = 400,
-    simulations: SimulationsOption = None,
-    seconds: SecondsOption = None,
-    opening_moves: OpeningOption = None,
-    resign: ResignOption = None,
-    seed: SeedOption = 0,
-    workers: Annotated[
-        int, typer.Option(min=1, help="Processes of this machine; others join by the same command.")
-    ] = 1,
-    storage: Annotated[str, typer.Option(help="SQLite file, or the URL of any database.")] = "engram-tune.sqlite",
-    report: Annotated[Optional[Path], typer.Option(help="Folder for index.html, tuning.png and tuning.json.")] = None,
-    as_json: JsonOption = False,
+    trial_games: Annotated[int, whole("Most games of one trial; a tenth is played at once.", low=20)] = 400,
+    acquisition: Annotated[str, option("gain: most rise of the best a game; ei or ucb.")] = "gain",
+    simulations: options.Simulations = None,
+    seconds: options.Seconds = None,
+    opening_moves: options.OpeningMoves = None,
+    resign: options.Resign = None,
+    seed: options.Seed = 0,
+    workers: Annotated[int, whole("Processes of this machine; others join by the same command.", high=512)] = 1,
+    storage: Annotated[str, option("SQLite file, or the URL of any database.")] = "engram-tune.sqlite",
+    report: Annotated[Optional[Path], option("Folder for index.html, tuning.png and tuning.json.")] = None,
+    as_json: options.Json = False,
 ) -> None:
     """Tune a backup function and other numbers by noisy matches, then confirm on fresh games."""
     _require_tuning()
@@ -62,31 +51,31 @@ def tune(
     if simulations is None and seconds is None:
         simulations = 1000
     objective = MatchObjective(
-        game=game,
-        space=space(search, knots=knots, knot_range=_range(knot_range), tune=number or []),
-        against=against,
-        simulations=simulations,
-        seconds=seconds,
-        opening_moves=opening_moves,
-        resign=resign,
-        seed=seed,
+        game=game, space=space(search, knots=knots, knot_range=_range(knot_range), tune=number or []), against=against,
+        simulations=simulations, seconds=seconds, opening_moves=opening_moves, resign=resign, seed=seed,
         database=storage,
-    )
-    budget: dict[str, Any] = {"max_games": max_games, "confirm_games": confirm_games, "trial_games": trial_games}
+    )  # fmt: skip
+    budget: dict[str, Any] = {
+        "max_games": max_games, "confirm_games": confirm_games, "trial_games": trial_games, "acquisition": acquisition,
+    }  # fmt: skip
     study = Study(objective, **budget)
     try:
-        with Fleet(join, objective, budget, count=workers - 1) as fleet, Live("games", study.search_games) as live:
+        with (
+            Fleet(join, objective, budget, count=workers - 1) as fleet,
+            Live("games of trials", study.search_games) as live,
+        ):
             study.search(lambda progress: live.update(progress.games, _line(progress)))
             for failure in fleet.join():
                 live.line(f"engram: a worker stopped: {failure}")
         best = study.standing(study.recommended())
-        print(f"best: {best.best}; confirming in {study.confirm_games} fresh games", file=sys.stderr, flush=True)
-        confirmation = study.confirm(workers=workers)
+        say(f"best: {best.best}; confirming in {study.confirm_games} fresh games")
+        with Live("games of the confirmation", study.confirm_games) as live:
+            confirmation = study.confirm(workers=workers, progress=lambda now: live.update(now.games, line(now)))
     except KeyboardInterrupt:
-        print("engram: interrupted; all games are recorded, and the same command continues from here", file=sys.stderr)
-        raise typer.Exit(130) from None
+        said = "interrupted; all games are recorded, and the same command continues from here"
+        raise KeyboardInterrupt(said) from None
     if report is not None:
-        _write_report(report, study, game, confirmation)
+        _write_report(report, study, confirmation)
     _show(study, best, confirmation, as_json)
 
 
@@ -117,33 +106,25 @@ def _line(progress: StudyProgress) -> str:
     )
 
 
-def _write_report(folder: Path, study: Study, game: str, confirmation: MatchResult) -> None:
+def _write_report(folder: Path, study: Study, confirmation: MatchResult) -> None:
     from engram.tuning.charts import write_report
     from engram.tuning.findings import findings
 
     objective = study.objective
-    budget = next(iter(confirmation.configuration.limits.values()))
-    cost = f"{budget.simulations:,} simulations" if budget.simulations else f"{budget.seconds:g} s"
-    title = f"{game}: {study.space.search} against {objective.against}, {cost} a move"
+    budget = confirmation.configuration.limits["A"].text
+    title = f"{objective.game}: {study.space.search} against {objective.against}, {budget} a move"
     results = findings(study.space, study.observations(), objective.seed, study.recommended())
     write_report(folder, title, study.space, results, confirmation)
 
 
 def _show(study: Study, best: StudyProgress, confirmation: MatchResult, as_json: bool) -> None:
-    if as_json:
-        return print_json(
-            {
-                "best": best.best,
-                "posterior_mean": best.mean,
-                "posterior_deviation": best.deviation,
-                "games": best.games,
-                "trials": best.trials,
-                "study": study.optuna.study_name,
-                "confirmation": confirmation.to_json(),
-            }
-        )
-    typer.echo(
+    data = {
+        "best": best.best, "posterior_mean": best.mean, "posterior_deviation": best.deviation, "games": best.games,
+        "trials": best.trials, "study": study.optuna.study_name, "confirmation": confirmation.to_json(),
+    }  # fmt: skip
+    text = (
         f"{best.trials} trials, {best.games:,} games; by the posterior {100 * best.mean:.1f} % "
-        f"± {196 * best.deviation:.1f} (95 %; a maximum, so it leans upwards)"
+        f"± {196 * best.deviation:.1f} (95 %; a maximum, so it leans upwards)\n"
+        f"best: {best.best}\n\nConfirmation, fresh games\n{confirmation}"
     )
-    typer.echo(f"best: {best.best}\n\nConfirmation, fresh games\n{confirmation}")
+    show(data, text, as_json)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import random
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from engram.errors import InvalidGame
-from engram.games.game import SLACK, Game, State, copy_state
+from engram.games.game import SLACK, Game, State
 from engram.games.symmetry import Symmetry
-from engram.native.intrinsics import call, call_float
-from engram.native.jit import compiled
+from engram.native.guard import begin_step, guarded
 from engram.rng import derive_seed, new_rng
 
 _UNWRITTEN = -7
@@ -37,19 +38,13 @@ class CheckReport:
         )
 
 
-@compiled
-def _call(address, arguments):
-    return call(address, arguments)
+def _call(address: int, arguments: tuple[int, ...], returns: Any = ctypes.c_int64) -> Any:
+    """Calls a function of a game as a search does."""
+    return ctypes.CFUNCTYPE(returns, *[ctypes.c_int64] * len(arguments))(address)(*arguments)
 
 
-@compiled
-def _call_float(address, arguments):
-    return call_float(address, arguments)
-
-
-@compiled
-def _copy(games, target, source):
-    return copy_state(games[0], target, source)
+def _call_float(address: int, arguments: tuple[int, ...]) -> float:
+    return float(_call(address, arguments, ctypes.c_double))
 
 
 def check_game(game: Game, games: int = 50, seed: int = 0) -> CheckReport:
@@ -63,8 +58,17 @@ def check_game(game: Game, games: int = 50, seed: int = 0) -> CheckReport:
 
     Cost: some milliseconds a game, and once the time to compile.
     """
-    check = _Check(game, seed)
-    plays = [_Play(check).run() for _ in range(games)]
+
+    def play() -> list[tuple[int, float]]:
+        check, plays = _Check(game, seed), []
+        for _ in range(games):
+            begin_step()
+            plays.append(_Play(check).run())
+        return plays
+
+    functions = [callback.function for callback in getattr(game, "callbacks", {}).values()]
+    guarded(functions, f"random play of {game.name}", play, always=True)
+    plays = play()
     lengths = [length for length, _ in plays]
     signs = [int(np.sign(outcome)) for _, outcome in plays]
     return CheckReport(game.name, games, sum(lengths), max(lengths), signs.count(1), signs.count(-1), signs.count(0))
@@ -75,7 +79,6 @@ class _Check:
 
     def __init__(self, game: Game, seed: int):
         self.game = game
-        self.record = game.record()
         self.random = random.Random(derive_seed("check", game.name, seed))
         self.rng = new_rng(seed)
         self.diagrams: set[str] = set()
@@ -111,6 +114,8 @@ class _Play:
                 self._rollouts(policy)
             if game.address("prior"):
                 self._prior(legal)
+            if game.address("endings"):
+                self._endings()
             self._move(self._check.random.choice(legal))
         self._must(bool(self._history), "the initial state is already over")
         outcome = self._outcome()
@@ -130,8 +135,11 @@ class _Play:
         return int(_call(self._game.address(function), arguments))
 
     def _copy(self) -> None:
-        status = _copy(self._check.record, self._copied.ctypes.data, self._buffer.ctypes.data)
-        self._must(status >= 0, "copy failed")
+        if not self._game.address("copy"):
+            self._copied[:] = self._buffer
+        else:
+            status = self._call("copy", self._copied.ctypes.data, self._buffer.ctypes.data)
+            self._must(status >= 0, "copy failed")
 
     def _legal_actions(self) -> list[int]:
         game, actions = self._game, self._actions
@@ -140,8 +148,9 @@ class _Play:
         legal = actions[:count].tolist()
         self._must((actions[game.num_actions :] == _UNWRITTEN).all(), "legal_actions wrote behind its buffer")
         self._must(len(set(legal)) == count, "legal_actions names an action twice")
-        in_range = all(0 <= action < game.num_actions for action in legal)
-        self._must(in_range, "legal_actions names an action out of range")
+        for action in legal:
+            in_range = 0 <= action < game.num_actions
+            self._must(in_range, f"legal_actions names action {action}, not in 0 to {game.num_actions - 1}")
         same = sorted(legal) == game.legal_actions(self._state)
         self._must(same, "legal_actions depends on more than the state")
         return legal
@@ -170,9 +179,9 @@ class _Play:
     def _copies(self, legal: list[int]) -> None:
         """A move on the copy changes the copy alone, and `local_pattern` changes nothing."""
         game, copied = self._game, self._copied.ctypes.data
-        before = game.legal_actions(self._state)
+        before = game.legal_actions(self._state), game.hash(self._state)
         self._call("play", copied, legal[0])
-        same = game.legal_actions(self._state) == before
+        same = (game.legal_actions(self._state), game.hash(self._state)) == before
         self._must(same, "a copy shares something with its original: playing on it changed both")
         if game.address("local_pattern"):
             after = game.hash(game.read(self._copied))
@@ -225,6 +234,16 @@ class _Play:
         status = self._call("prior", *addresses)
         valid = status == 0 and bool((weights >= 0).all() and np.isfinite(weights).all())
         self._must(valid, "prior gave no weights ≥ 0")
+
+    def _endings(self) -> None:
+        """A policy of the last action alone stays a policy, and the state as it is."""
+        self._copy()
+        weights = np.eye(self._game.num_actions, dtype=np.float32)[-1]
+        value = float(_call_float(self._game.address("endings"), (self._copied.ctypes.data, weights.ctypes.data)))
+        valid = (np.isnan(value) or -1.0 <= value <= 1.0) and bool((weights >= 0).all() and np.isfinite(weights).all())
+        self._must(valid, "endings gave a value outside [-1, 1], or weights that are not ≥ 0")
+        same = self._game.hash(self._game.read(self._copied)) == self._game.hash(self._state)
+        self._must(same, "endings changes the state")
 
     def _move(self, action: int) -> None:
         """The name of an action leads back to it, and both ways of playing it agree."""

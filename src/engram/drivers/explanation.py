@@ -122,23 +122,15 @@ def explain(search: Search, state: State, limit: Limit, *, seed: int | None = 0,
     second = others[0] if others else None
     game = search.game
     names = {move.action: move.name for move in result.moves}
-    looks = tuple(
-        Look(
-            simulations,
-            seconds,
-            (table[best.action][0], table[second.action][0]) if second else (table[best.action][0], 0),
-            (table[best.action][1], table[second.action][1]) if second else (table[best.action][1], 0.0),
-            names[max(table, key=lambda action: (table[action][0], table[action][1]))],
-        )
-        for simulations, seconds, table in _spread(moments)
-    )
+    looks = []
+    for simulations, seconds, table in _spread(moments):
+        one, other = table[best.action], table[second.action] if second else (0, 0.0)
+        leader = names[max(table, key=table.__getitem__)]
+        looks.append(Look(simulations, seconds, (one[0], other[0]), (one[1], other[1]), leader))
     return Explanation(
-        result,
-        _line(game, state, best, length),
-        _line(game, state, second, length) if second else None,
-        looks,
+        result, _line(game, state, best, length), _line(game, state, second, length) if second else None, tuple(looks),
         tuple(_reasons(result, best, second, looks)),
-    )
+    )  # fmt: skip
 
 
 def _spread(moments: list[Any]) -> list[Any]:
@@ -158,9 +150,7 @@ def _line(game: Game, state: State, move: MoveStatistics, length: int) -> Line:
     return Line(move, tuple(moves), game.render(state))
 
 
-def _reasons(
-    result: SearchResult, best: MoveStatistics, second: MoveStatistics | None, looks: tuple[Look, ...]
-) -> list[str]:
+def _reasons(result: SearchResult, best: MoveStatistics, second: MoveStatistics | None, looks: list[Look]) -> list[str]:
     mover = PLAYERS[result.player]
     total = max(1, sum(move.visits for move in result.moves))
     if second is None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from engram.conformance.search_contract import first_run
 from engram.errors import InvalidLimit, InvalidParameter, InvalidState
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
@@ -79,6 +80,7 @@ class Lockstep:
         if self.preset.threads > 1:
             raise InvalidParameter("games in lockstep advance in one thread: leave threads out")
         self._workspace = Workspace(self.game, self.preset, num_games, max_nodes=max_nodes, at_once=at_once)
+        first_run(self._workspace)
         self._at_once = num_games if at_once is None else at_once
         self._roots: list[State | None] = [None] * num_games
 
@@ -99,14 +101,9 @@ class Lockstep:
             self.game.write(work.root_states[tree], state)
 
     def run(
-        self,
-        states: Sequence[State],
-        limit: Limit,
-        seeds: Sequence[int],
-        *,
-        trees: Sequence[int] | None = None,
+        self, states: Sequence[State], limit: Limit, seeds: Sequence[int], *, trees: Sequence[int] | None = None,
         noise: RootNoise | None = None,
-    ) -> list[RootStatistics]:
+    ) -> list[RootStatistics]:  # fmt: skip
         """Searches every state with `limit.simulations` each; as many seeds as states.
 
         A tree continues if the state is its root, as in `Search`; otherwise it starts empty.
@@ -159,10 +156,6 @@ class Lockstep:
         moves = self._workspace.root(number)
         best = final_move(self.preset.decision, moves.value, moves.visits, moves.proven)
         return RootStatistics(
-            action=int(moves.action[best]),
-            actions=moves.action,
-            visits=moves.visits,
-            value=moves.value,
-            root_value=self._workspace.root_value(number),
-            simulations=self._workspace.done(number),
-        )
+            action=int(moves.action[best]), actions=moves.action, visits=moves.visits, value=moves.value,
+            root_value=self._workspace.root_value(number), simulations=self._workspace.done(number),
+        )  # fmt: skip

@@ -31,7 +31,7 @@ class Witness:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class MemoryAnswer:
     """The answer of a memory about a position.
 
     Attributes:
@@ -88,7 +88,7 @@ def recollect(search: Search, state: State) -> Recollection | None:
     return recollection
 
 
-def explain(search: Search, state: State, most: int = 5) -> Explanation | None:
+def explain(search: Search, state: State, most: int = 5) -> MemoryAnswer | None:
     """Explains the answer of the search's memory about a state; None without one.
 
     Args:
@@ -110,6 +110,7 @@ def explain(search: Search, state: State, most: int = 5) -> Explanation | None:
     witnesses = []
     for neighbour in sorted(recollection.neighbours, key=lambda neighbour: -neighbour.weight)[:most]:
         board = boards[neighbour.row]  # zeros from a memory without positions
-        diagram = game.render(board.view(game.state_dtype).reshape(())) if board.any() else None
+        position = board.view(game.state_dtype).reshape(()) if board.any() else None
+        diagram = game.render(position) if position is not None and game.is_sound(position) else None
         witnesses.append(Witness(neighbour, sign * neighbour.value, sign * neighbour.first, diagram))
-    return Explanation(sign * recollection.value, recollection.count, tuple(witnesses), memory.advice.corrects)
+    return MemoryAnswer(sign * recollection.value, recollection.count, tuple(witnesses), memory.advice.corrects)

@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from engram.conformance.search_contract import first_run
 from engram.errors import InvalidLimit, InvalidState, check_whole
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
@@ -51,28 +53,22 @@ class Search:
     """
 
     def __init__(
-        self,
-        game: Game | str,
-        preset: Preset | str = "uct",
-        *,
-        max_nodes: int | None = None,
-        max_bytes: int = DEFAULT_BYTES,
-        threads: int | None = None,
-        parallel: str | None = None,
-    ):
+        self, game: Game | str, preset: Preset | str = "uct", *, max_nodes: int | None = None,
+        max_bytes: int = DEFAULT_BYTES, threads: int | None = None, parallel: str | None = None,
+    ):  # fmt: skip
         for name, bound in (("max_nodes", max_nodes), ("max_bytes", max_bytes)):
             if bound is not None:
                 check_whole(name, bound)
         self.game = game_of(game)
-        self.preset = preset_of(preset)
-        if threads is not None:
-            self.preset = replace(self.preset, threads=threads)
-        if parallel is not None:
-            self.preset = replace(self.preset, parallel=parallel)
+        base = preset_of(preset)
+        options = {"threads": threads, "parallel": parallel}
+        changes: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+        self.preset = replace(base, **changes).named(base.text)
         num_trees = self.preset.threads if self.preset.parallel == "root" else 1
         self._workspace = Workspace(
             self.game, self.preset, num_trees, max_nodes=max_nodes, max_bytes=max_bytes // num_trees
         )
+        first_run(self._workspace)
         self._root: State | None = None
         self._running: tuple[State, float] | None = None  # root and start of the run under way
 
@@ -165,15 +161,9 @@ class Search:
         self._root = self.game.read(self._workspace.root_states[0])
 
     def run(
-        self,
-        state: State,
-        limit: Limit,
-        *,
-        seed: int | None = 0,
-        progress: Callable[[int, float], None] | None = None,
-        every: int | None = None,
-        stop: Callable[[], bool] | None = None,
-    ) -> SearchResult:
+        self, state: State, limit: Limit, *, seed: int | None = 0, progress: Callable[[int, float], None] | None = None,
+        every: int | None = None, stop: Callable[[], bool] | None = None,
+    ) -> SearchResult:  # fmt: skip
         """Searches from a state until the limit; Ctrl-C ends it within 0.1 s with the result so far.
 
         The tree continues if the state is its root (after `advance`, or from the run before); otherwise it starts
@@ -256,13 +246,9 @@ class Search:
         return self._result(root, time.perf_counter() - start, "running")
 
     def _run_until(
-        self,
-        seconds: float | None,
-        start: float,
-        is_ended: Callable[[], bool],
-        progress: Callable[[int, float], None] | None,
-        every: int | None,
-    ) -> str:
+        self, seconds: float | None, start: float, is_ended: Callable[[], bool],
+        progress: Callable[[int, float], None] | None, every: int | None,
+    ) -> str:  # fmt: skip
         work = self._workspace
         fewest = self.preset.threads  # one simulation for each thread, however long it takes
         count = fewest if every is None else min(fewest, every)
@@ -332,19 +318,13 @@ class Search:
             for k in order
         )
         return SearchResult(
-            game=self.game.name,
-            player=int(self.tree.nodes[0]["flags"] & PLAYER_1),
-            action=int(actions[best]),
-            name=self.game.action_name(int(actions[best]), root),
-            value=self._root_value(),
-            simulations=work.total_done(),
-            seconds=seconds,
-            moves=moves,
+            game=self.game.name, player=int(self.tree.nodes[0]["flags"] & PLAYER_1), action=int(actions[best]),
+            name=self.game.action_name(int(actions[best]), root), value=self._root_value(),
+            simulations=work.total_done(), seconds=seconds, moves=moves,
             nodes=sum(tree.num_nodes for tree in work.trees),
             node_bytes=sum(tree.num_nodes for tree in work.trees) * work.bytes_a_node,
-            tree_full=any(tree.full for tree in work.trees),
-            stopped=stopped,
-        )
+            tree_full=any(tree.full for tree in work.trees), stopped=stopped,
+        )  # fmt: skip
 
     def _root_value(self) -> float:
         work = self._workspace

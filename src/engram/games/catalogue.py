@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from engram.errors import InvalidSpecification
+from engram.games.breakthrough import breakthrough
+from engram.games.dots_and_boxes import dots_and_boxes
 from engram.games.game import Game
 from engram.games.go.rules import go
+from engram.games.hex import hex
 from engram.games.line.one_word import line
 from engram.games.open_spiel.adapter import open_spiel
 from engram.games.open_spiel.kinds import PREFIX
+from engram.games.othello import othello
+from engram.games.p_game import p_game
 from engram.registry import Registry, bind, defaults_of
 from engram.specification import parse
 from engram.user_files import is_in_file, load, make
@@ -48,6 +53,8 @@ def _go(size: int = 9, komi: float = 7.5, move_limit: int = 0) -> Game:
     return go(size, komi=komi, move_limit=move_limit or None)
 
 
+for _maker in (othello, hex, breakthrough, dots_and_boxes, p_game):
+    GAMES.add(_maker.__name__, _maker)
 GAMES.add(PREFIX, open_spiel)
 
 _made: dict[str, Game] = {}

@@ -15,6 +15,8 @@ and these options:
     heavy_rollout(state, rng) -> float    the same with some knowledge of the game
     rollout_moves(state, rng, moves), heavy_rollout_moves: the same rollouts, which also write their moves (`note`)
     prior(state, actions, count, weights) writes a weight ≥ 0 for each of `count` legal actions, by action; returns 0
+    endings(state, weights) -> float      corrects a policy where the end of the game is in question, and returns the
+                                          exact value for the player to move where the game can be won at once, or nan
     encode(state, planes)                 writes float32 feature planes of shape `planes_shape`, for the player to move
     canonical_hash(state) -> uint64       the same for all images of a position under the game's symmetries
     local_pattern(state, action) -> uint64  a number for the surroundings of the last action
@@ -42,11 +44,31 @@ from numba import carray, types
 from engram.errors import IllegalAction, InvalidGame, InvalidState, nearest
 from engram.games.symmetry import Symmetry, identity
 from engram.native.intrinsics import call, call_float, pointer_at
-from engram.native.jit import Callback, compiled
+from engram.native.jit import Callback, compiled, raise_failure
 from engram.rng import random_below, rng_dtype
 
 State = Any
-"""A position: for a compiled game a NumPy array of shape () and the game's dtype, else the game's own object."""
+"""A position: for a compiled game a `Position` of the game's dtype, else the game's own object."""
+
+
+class Position(np.ndarray):
+    """A NumPy array of shape () that prints as the board of its game; a field of it is an ordinary array."""
+
+    game: Game | None
+
+    def __array_finalize__(self, source: Any) -> None:
+        self.game = getattr(source, "game", None)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.view(np.ndarray)[key]
+
+    def __str__(self) -> str:
+        plain = self.view(np.ndarray)
+        return str(plain) if self.game is None or self.dtype != self.game.state_dtype else self.game.render(plain)
+
+    def __format__(self, specification: str) -> str:
+        return format(str(self), specification)
+
 
 ACTIONS_LIMIT = 65535
 SLACK = 64
@@ -70,7 +92,7 @@ def note(moves, count, room, action, player):
 
 ADDRESSES = (
     "legal_actions", "play", "outcome", "to_play", "hash", "copy", "canonical_hash", "local_pattern", "encode",
-    "encode_history", "rollout", "heavy_rollout",
+    "encode_history", "rollout", "heavy_rollout", "endings",
 )  # fmt: skip
 game_dtype = np.dtype(
     [(name, np.int64) for name in ADDRESSES]  # addresses of the game's functions; 0: absent, or not requested
@@ -150,6 +172,7 @@ def _callbacks(functions: Mapping[str, Callable[..., Any] | None], state_dtype: 
         "rollout_moves": (real, (record, rng, actions)),
         "heavy_rollout_moves": (real, (record, rng, actions)),
         "prior": (whole, (record, actions, whole, planes)),
+        "endings": (real, (record, planes)),
         "canonical_hash": (word, (record,)),
         "local_pattern": (word, (record, whole)),
         "encode": (whole, (record, planes)),
@@ -167,13 +190,14 @@ class Game:
       num_actions: actions are the integers 0 … num_actions-1; 1 to 65,535.
       max_moves: upper bound on the moves of a game from any state, ≥ 1.
       legal_actions, play, outcome, to_play, hash, copy, rollout, heavy_rollout, rollout_moves, heavy_rollout_moves,
-        prior, encode, canonical_hash, local_pattern: see the module's text.
+        prior, endings, encode, canonical_hash, local_pattern: see the module's text.
       planes_shape: (channels, height, width) written by `encode`.
       encode_history, max_history: planes with up to `max_history` earlier positions, of the same height and width.
       symmetries: images of the board under which the rules are the same, the identity first; default that alone.
       action_names: a text for each action; default its number.
       render: from a state to a text diagram; default the record's fields.
       parse_state: from a diagram to a state; default none.
+      sound: whether a record from a file is a state of the game; see `is_sound`.
       aliases: more spellings of actions.
       constants: fields of the record that no move changes, such as the board's size; a state in which they differ
         is refused.
@@ -204,6 +228,7 @@ class Game:
         rollout_moves: Callable[..., Any] | None = None,
         heavy_rollout_moves: Callable[..., Any] | None = None,
         prior: Callable[..., Any] | None = None,
+        endings: Callable[..., Any] | None = None,
         encode: Callable[..., Any] | None = None,
         canonical_hash: Callable[..., Any] | None = None,
         local_pattern: Callable[..., Any] | None = None,
@@ -215,6 +240,7 @@ class Game:
         aliases: dict[str, int] | None = None,
         render: Callable[[State], str] | None = None,
         parse_state: Callable[[str], State] | None = None,
+        sound: Callable[[State], bool] | None = None,
         constants: Sequence[str] = (),
     ):
         if action_names is not None and len(action_names) != num_actions:
@@ -237,6 +263,7 @@ class Game:
         self._constants = tuple(constants)
         self._render = render
         self._parse_state = parse_state
+        self._sound = sound
         functions = {
             "legal_actions": legal_actions,
             "play": play,
@@ -249,13 +276,13 @@ class Game:
             "rollout_moves": rollout_moves,
             "heavy_rollout_moves": heavy_rollout_moves,
             "prior": prior,
+            "endings": endings,
             "encode": encode,
             "canonical_hash": canonical_hash,
             "local_pattern": local_pattern,
             "encode_history": encode_history,
         }
         self.callbacks = _callbacks(functions, initial.dtype)
-        self._python: dict[str, Callable[..., Any]] = {}
 
     # ---------------------------------------------------------------------------- for searches
 
@@ -294,38 +321,42 @@ class Game:
 
     def read(self, buffer: np.ndarray) -> State:
         """A copy of the state in a buffer of a search."""
-        return buffer.view(np.uint8)[: self.state_dtype.itemsize].view(self.state_dtype)[0:1].copy().reshape(())
+        state = buffer.view(np.uint8)[: self.state_dtype.itemsize].view(self.state_dtype)[0:1].copy().reshape(())
+        return self._position(state)
 
     def same(self, state: State, other: State) -> bool:
         """Whether two states are equal in every byte, history included."""
         return self._checked(state).tobytes() == self._checked(other).tobytes()
 
     def raise_pending(self) -> None:
-        """Raises the pending exception of a Python game; a compiled game has none."""
+        """Raises what a function of the game, or another compiled one, has raised since the last call.
+
+        Raises:
+          OperatorError: from compiled code. A Python game's own exception passes unchanged.
+        """
+        raise_failure()
 
     # ------------------------------------------------------------------------- for people
 
     def initial_state(self) -> State:
         """A new initial state."""
-        return self._initial.copy()
+        return self._position(self._initial.copy())
 
     def legal_actions(self, state: State) -> list[int]:
         """The legal actions in ascending order; empty exactly when the game is over."""
         buffer = np.zeros(self.num_actions + SLACK, np.int32)  # a new one each time: threads may share a game
-        count = self._call("legal_actions")(self._checked(state).ctypes.data, buffer.ctypes.data)
+        count = self._call("legal_actions", self._checked(state).ctypes.data, buffer.ctypes.data)
         return sorted(buffer[: max(0, min(count, self.num_actions))].tolist())
 
-    def play(self, state: State, action: int) -> State:
-        """The state after a legal action; the argument does not change.
+    def play(self, state: State, action: int | str) -> State:
+        """The state after a legal action, given by its number or its name; the argument does not change.
 
         Raises:
           IllegalAction: the action is not legal here.
         """
-        if action not in self.legal_actions(state):
-            over = "the game is over" if self.is_over(state) else f"{self.action_name(action)} is not legal here"
-            raise IllegalAction(f"{self.name}: {over}")
-        after = self._checked(state).copy()
-        self._call("play")(after.ctypes.data, int(action))
+        action = self._legal(state, action)
+        after = self._position(self._checked(state).copy())
+        self._call("play", after.ctypes.data, action)
         return after
 
     def is_over(self, state: State) -> bool:
@@ -334,7 +365,7 @@ class Game:
 
     def to_play(self, state: State) -> int:
         """The player to move: 0 (as a rule the first player) or 1."""
-        return int(self._call("to_play")(self._checked(state).ctypes.data))
+        return int(self._call("to_play", self._checked(state).ctypes.data))
 
     def outcome(self, state: State, player: int = 0) -> float:
         """Value in [-1, 1] of a state that is over, for `player`.
@@ -344,17 +375,17 @@ class Game:
         """
         if not self.is_over(state):
             raise InvalidState(f"{self.name}: the game is not over, so it has no outcome yet")
-        value = float(self._call("outcome")(self._checked(state).ctypes.data))
+        value = float(self._call("outcome", self._checked(state).ctypes.data))
         return value if player == 0 else -value
 
     def hash(self, state: State) -> int:
         """A 64-bit number, equal for equal positions."""
-        return int(self._call("hash")(self._checked(state).ctypes.data))
+        return int(self._call("hash", self._checked(state).ctypes.data))
 
     def canonical_hash(self, state: State) -> int:
         """A 64-bit number, equal for all images of a position; a game without `canonical_hash` gives its hash."""
         name = "canonical_hash" if "canonical_hash" in self.callbacks else "hash"
-        return int(self._call(name)(self._checked(state).ctypes.data))
+        return int(self._call(name, self._checked(state).ctypes.data))
 
     def action_name(self, action: int, state: State | None = None) -> str:
         """The action as people write it; `state`: the position before it, for games whose names depend on it."""
@@ -428,15 +459,46 @@ class Game:
             raise InvalidState(f"{self.name} reads no diagrams; give the moves instead")
         return self._parse_state(diagram)
 
+    def is_sound(self, state: State) -> bool:
+        """Whether a record from a file is a state of the game, so that compiled code may take it.
+
+        The game's own `sound` decides. Without one the start is a state, and so is a record that its diagram gives
+        back. A game that reads no diagrams cannot tell, and every record counts.
+        """
+        try:
+            if self._sound is not None:
+                return self._sound(self._checked(state))
+            return self._parse_state is None or any(
+                self.same(state, other) for other in (self._initial, self.parse_state(self.render(state)))
+            )
+        except InvalidState:
+            return False
+
     def __repr__(self) -> str:
         return f"Game({self.name!r}, {self.num_actions} actions)"
 
     # --------------------------------------------------------------------------- inner parts
 
-    def _call(self, function: str) -> Callable[..., Any]:
-        if function not in self._python:
-            self._python[function] = self.callbacks[function].from_python
-        return self._python[function]
+    def _position(self, state: np.ndarray) -> Position:
+        position = state.view(Position)
+        position.game = self
+        return position
+
+    def _legal(self, state: State, action: int | str) -> int:
+        """The number of a legal action."""
+        number = self.parse_action(action, state) if isinstance(action, str) else action
+        if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
+            raise IllegalAction(f"{self.name}: a move is a number or a name, not {action!r}")
+        legal = self.legal_actions(state)
+        if number not in legal:
+            over = f"{self.action_name(int(number), state)} is not legal here" if legal else "the game is over"
+            raise IllegalAction(f"{self.name}: {over}")
+        return int(number)
+
+    def _call(self, function: str, *arguments: int) -> Any:
+        result = self.callbacks[function].from_python(*arguments)
+        self.raise_pending()
+        return result
 
     def _checked(self, state: State) -> np.ndarray:
         if isinstance(state, np.void):

@@ -12,7 +12,7 @@ import math
 import random
 from array import array
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, SupportsFloat, SupportsIndex, runtime_checkable
 
 import numpy as np
 from numba import from_dtype, types
@@ -108,25 +108,26 @@ class PythonGame(Game):
         self._user_rollout, self._user_encode = rollout, encode
         whole, real = ctypes.c_int64, ctypes.c_double
         self._pointers = {
-            "legal_actions": ctypes.CFUNCTYPE(whole, whole, whole)(self._guarded(self._write_actions, -1)),
-            "play": ctypes.CFUNCTYPE(whole, whole, whole)(self._guarded(self._play, -1)),
-            "to_play": ctypes.CFUNCTYPE(whole, whole)(self._guarded(lambda at: int(self._states[at].to_play()), -1)),
-            "outcome": ctypes.CFUNCTYPE(real, whole)(self._guarded(self._outcome, float("nan"))),
-            "hash": ctypes.CFUNCTYPE(ctypes.c_uint64, whole)(self._guarded(lambda at: self.hash(self._states[at]), 0)),
+            "legal_actions": ctypes.CFUNCTYPE(whole, whole, whole)(self.guarded(self._write_actions, -1)),
+            "play": ctypes.CFUNCTYPE(whole, whole, whole)(self.guarded(self._play, -1)),
+            "to_play": ctypes.CFUNCTYPE(whole, whole)(self.guarded(self._mover, -1)),
+            "outcome": ctypes.CFUNCTYPE(real, whole)(self.guarded(self._outcome, float("nan"))),
+            "hash": ctypes.CFUNCTYPE(ctypes.c_uint64, whole)(self.guarded(lambda at: self.hash(self._states[at]), 0)),
             "canonical_hash": ctypes.CFUNCTYPE(ctypes.c_uint64, whole)(
-                self._guarded(lambda at: self.canonical_hash(self._states[at]), 0)
+                self.guarded(lambda at: self.canonical_hash(self._states[at]), 0)
             ),
-            "copy": ctypes.CFUNCTYPE(whole, whole, whole)(self._guarded(self._copy, -1)),
-            "rollout": ctypes.CFUNCTYPE(real, whole, whole)(self._guarded(self._rollout, float("nan"))),
+            "copy": ctypes.CFUNCTYPE(whole, whole, whole)(self.guarded(self._copy, -1)),
+            "rollout": ctypes.CFUNCTYPE(real, whole, whole)(self.guarded(self._rollout, float("nan"))),
         }
         if encode is not None and planes_shape is not None:
-            self._pointers["encode"] = ctypes.CFUNCTYPE(whole, whole, whole)(self._guarded(self._encode, -1))
+            self._pointers["encode"] = ctypes.CFUNCTYPE(whole, whole, whole)(self.guarded(self._encode, -1))
         self._addresses = {key: ctypes.cast(value, ctypes.c_void_p).value or 0 for key, value in self._pointers.items()}
 
     # ------------------------------------------------------------- called by the kernel, by address
 
-    def _guarded(self, function: Callable[..., Any], failed: Any) -> Callable[..., Any]:
-        # An exception cannot cross machine code: `raise_pending` raises it after the kernel returns.
+    def guarded(self, function: Callable[..., Any], failed: Any) -> Callable[..., Any]:
+        """The function for calls from machine code, which no exception can cross: `raise_pending` raises it later."""
+
         def wrapped(*arguments: int) -> Any:
             try:
                 return function(*arguments)
@@ -138,8 +139,12 @@ class PythonGame(Game):
 
     def _write_actions(self, at: int, actions: int) -> int:
         legal = self._states[at].legal_actions()
+        if not hasattr(legal, "__len__"):
+            raise InvalidGame(f"{self.name}: legal_actions must return a list, not a {type(legal).__name__}")
         if len(legal) > self.num_actions:
             raise InvalidGame(f"{self.name}: {len(legal)} legal actions, but num_actions is {self.num_actions}")
+        if len(set(legal)) < len(legal):
+            raise InvalidGame(f"{self.name}: legal_actions names an action twice")
         numbers = array("i", legal)  # a name keeps it alive until it is copied
         ctypes.memmove(actions, numbers.buffer_info()[0], 4 * len(legal))
         return len(legal)
@@ -149,14 +154,19 @@ class PythonGame(Game):
         state.play(action)
         return 1 if self._is_over(state) else 0
 
+    def _mover(self, at: int) -> int:
+        player = int(self._states[at].to_play())
+        if player not in (0, 1):
+            raise InvalidGame(f"{self.name}: to_play is {player}, not 0 or 1")
+        return player
+
     def _outcome(self, at: int) -> float:
         return self._checked_outcome(self._states[at].outcome())
 
     def _checked_outcome(self, outcome: float) -> float:
-        value = float(outcome)
-        if not -1.0 <= value <= 1.0:
-            raise InvalidGame(f"{self.name}: outcome {value} is not in [-1, 1]")
-        return value
+        if not isinstance(outcome, (SupportsFloat, SupportsIndex)) or not -1.0 <= float(outcome) <= 1.0:
+            raise InvalidGame(f"{self.name}: outcome {outcome!r} is not in [-1, 1]")
+        return float(outcome)
 
     def _encode(self, at: int, planes: int) -> int:
         assert self._user_encode is not None
@@ -179,10 +189,12 @@ class PythonGame(Game):
         self._random.seed(seed)
         legal = state.legal_actions()
         draw, play = self._random.random, state.play
-        while len(legal):
+        for _ in range(self.max_moves + 1):
+            if not len(legal):
+                return self._outcome(at)
             play(legal[int(draw() * len(legal))])
             legal = state.legal_actions()
-        return self._outcome(at)
+        raise InvalidGame(f"{self.name}: the game is longer than max_moves = {self.max_moves}")
 
     # ---------------------------------------------------------------------------- for searches
 
@@ -206,6 +218,7 @@ class PythonGame(Game):
         error, self._pending = self._pending, None
         if error is not None:
             raise error
+        super().raise_pending()
 
     # ------------------------------------------------------------------------------ for people
 
@@ -218,10 +231,8 @@ class PythonGame(Game):
     def legal_actions(self, state: Any) -> list[int]:
         return sorted(int(action) for action in self._checked_object(state).legal_actions())
 
-    def play(self, state: Any, action: int) -> Any:
-        if action not in self.legal_actions(state):
-            over = "the game is over" if self.is_over(state) else f"{self.action_name(action)} is not legal here"
-            raise IllegalAction(f"{self.name}: {over}")
+    def play(self, state: Any, action: int | str) -> Any:
+        action = self._legal(state, action)
         after = state.copy()
         after.play(action)
         return after

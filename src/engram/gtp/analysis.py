@@ -33,11 +33,13 @@ class Analysis:
       player: to move; None: the player whose turn it is.
       interval_s: seconds between two lines.
       max_moves: most moves of a line; None: all visited moves.
+      ownership: whether a line ends with the expected owner of each point.
     """
 
     player: int | None = None
     interval_s: float = 1.0
     max_moves: int | None = None
+    ownership: bool = False
 
 
 def parse_analysis(arguments: Sequence[str]) -> Analysis:
@@ -52,7 +54,7 @@ def parse_analysis(arguments: Sequence[str]) -> Analysis:
         words.insert(0, "interval")
     if len(words) % 2:
         raise GtpError(f"{words[-1]!r} has no value")
-    interval, max_moves = 1.0, None
+    interval, max_moves, ownership = 1.0, None, False
     for key, value in zip(words[::2], words[1::2], strict=True):
         if key == "interval" and re.fullmatch(r"[0-9]{1,9}(\.[0-9]*)?", value):
             interval = float(value) / 100
@@ -60,12 +62,14 @@ def parse_analysis(arguments: Sequence[str]) -> Analysis:
             max_moves = max(1, int(value)) if key == "maxmoves" else max_moves
         elif key not in _SWITCHES or value not in ("true", "false"):
             raise GtpError(f"{key} {value} is not supported")
-    return Analysis(player, max(interval, SHORTEST_S), max_moves)
+        elif key == "ownership":
+            ownership = value == "true"
+    return Analysis(player, max(interval, SHORTEST_S), max_moves, ownership)
 
 
 def lz_line(result: SearchResult, max_moves: int | None) -> str:
     """The moves as Leela Zero writes them."""
-    return _line(result, max_moves, lambda share: f"{round(10_000 * share)}", utility=False)
+    return _line(result, max_moves, lambda share: f"{round(10_000 * share)}")
 
 
 def kata_line(result: SearchResult, max_moves: int | None) -> str:
@@ -108,15 +112,15 @@ def stream(
     return result
 
 
-def _line(result: SearchResult, max_moves: int | None, share: Callable[[float], str], *, utility: bool) -> str:
-    moves = [move for move in result.moves if move.visits > 0] or list(result.moves[:1])
-    return " ".join(_move(move, order, share, utility=utility) for order, move in enumerate(moves[:max_moves]))
+def visited(result: SearchResult) -> list[MoveStatistics]:
+    """The moves with visits, most visited first; the first of all where none has any."""
+    return [move for move in result.moves if move.visits > 0] or list(result.moves[:1])
 
 
-def _move(move: MoveStatistics, order: int, share: Callable[[float], str], *, utility: bool) -> str:
-    win_rate, lower_bound = (1 + move.value) / 2, (1 + move.low) / 2
-    extra = f" utility {move.value:.6f}" if utility else ""
-    return (
-        f"info move {move.name} visits {move.visits}{extra} winrate {share(win_rate)} prior {share(move.prior)} "
-        f"lcb {share(lower_bound)} order {order} pv {' '.join(move.principal_variation)}"
+def _line(result: SearchResult, max_moves: int | None, share: Callable[[float], str], *, utility: bool = False) -> str:
+    return " ".join(
+        f"info move {move.name} visits {move.visits}{f' utility {move.value:.6f}' if utility else ''} "
+        f"winrate {share((1 + move.value) / 2)} prior {share(move.prior)} lcb {share((1 + move.low) / 2)} "
+        f"order {order} pv {' '.join(move.principal_variation)}"
+        for order, move in enumerate(visited(result)[:max_moves])
     )

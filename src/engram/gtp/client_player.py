@@ -11,16 +11,17 @@ import numpy as np
 from engram.errors import IllegalAction, InvalidSpecification
 from engram.games.game import Game, State
 from engram.gtp.client import GtpFailure, GtpProgram, GtpRefusal
-from engram.gtp.protocol import COLOURS, parse_vertex, vertex
+from engram.gtp.protocol import COLOURS
 from engram.player import PLAYERS, Choice, Forfeit, Player
 from engram.search.limit import Limit
 from engram.specification import Specification
+from engram.user_files import check_code
 
 GRACE_S = 5.0
 """Seconds beyond its limit after which a program loses on time."""
 
 
-class GtpPlayer:
+class GtpPlayer(Player):
     """A GTP program at the board.
 
     Args:
@@ -41,9 +42,11 @@ class GtpPlayer:
             raise InvalidSpecification(f"a GTP program plays Go, not {game.name}")
         if not isinstance(command, str) or not command.strip():
             raise InvalidSpecification('a GTP program needs its command, as in gtp("gnugo --mode gtp")')
+        check_code(f"the program {command!r}", allowable=False)
         if not timeout_s > 0:
             raise InvalidSpecification(f"timeout_s must be above 0, not {timeout_s}")
         self._game, self._command, self._timeout_s = game, command, timeout_s
+        self.text = Specification("gtp", (command,), {} if timeout_s == 60.0 else {"timeout_s": timeout_s}).text
         initial = game.initial_state()
         self._size, self._komi = int(initial["width"]), float(initial["komi"])
         self._program: GtpProgram | None = None
@@ -52,12 +55,6 @@ class GtpPlayer:
         self._last_answer: int | None = None
         self._pending: list[int] = []
         self._colour = 0
-
-    @property
-    def text(self) -> str:
-        """The canonical specification."""
-        options = {} if self._timeout_s == 60.0 else {"timeout_s": self._timeout_s}
-        return Specification("gtp", (self._command,), options).text
 
     def warm_up(self) -> None:
         """Checks that the program starts and speaks GTP."""
@@ -92,7 +89,7 @@ class GtpPlayer:
         if answer == "resign":
             raise Forfeit("resigns")
         try:
-            action = parse_vertex(self._game, answer)
+            action = self._game.parse_action(answer)
             self._game.play(state, action)
         except IllegalAction:
             self.close()
@@ -140,7 +137,7 @@ class GtpPlayer:
     def _send_pending(self) -> None:
         while self._board_shown and self._pending:
             action = self._pending.pop(0)
-            self._start().ask(f"play {COLOURS[self._colour]} {vertex(self._game, action)}")
+            self._start().ask(f"play {COLOURS[self._colour]} {self._game.action_name(action)}")
 
     def _show_board(self, state: State, limit: Limit) -> None:
         """Sets up the board: in any order of the stones, no chain loses its last liberty."""
@@ -150,14 +147,14 @@ class GtpPlayer:
         program.ask("clear_board")
         program.ask(f"komi {self._komi:g}")
         if limit.seconds is not None:
-            program.ask(f"time_settings 0 {max(1, int(limit.seconds))} 1")
+            program.ask(f"time_settings 0 {max(1, round(limit.seconds))} 1")
         planes = np.zeros((4, self._size * self._size), np.float32)
         buffer = self._game.new_buffer()
         self._game.write(buffer, state)
         self._game.callbacks["encode"].from_python(buffer.ctypes.data, planes.ctypes.data)
         for plane, colour in ((planes[0], mover), (planes[1], 1 - mover)):
             for cell in np.flatnonzero(plane):
-                program.ask(f"play {COLOURS[colour]} {vertex(self._game, int(cell))}")
+                program.ask(f"play {COLOURS[colour]} {self._game.action_name(int(cell))}")
         self._board_shown, self._pending, self._colour = True, [], 1 - mover
 
 

@@ -1,15 +1,22 @@
-"""The clock of a GTP game: main time, Canadian overtime, and the share of a move."""
+"""The clock of a GTP game: main time, Canadian overtime, the share of a move, and a margin learnt from overruns."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
 
 LAG_S = 0.05
 """Kept in reserve at each move for the way between us and the referee's clock."""
 
 SHORTEST_S = 0.01
 FEWEST_MOVES_LEFT = 8
+REMEMBERED = 20
+SAFETY = 1.5
+"""The margin is so many times the longest remembered overrun."""
+UNKNOWN = 5
+"""With fewer overruns known, an overrun of `SUSPECTED` of a share is feared where it would lose the game."""
+SUSPECTED = 0.15
 
 
 @dataclass
@@ -20,6 +27,7 @@ class Clock:
       main_s, overtime_s, stones: of `time_settings`; each overtime period is `overtime_s` for `stones` moves.
       left_s: seconds left of the main time, or of the present overtime period.
       stones_left: moves to make in this overtime period; 0 in the main time.
+      overruns: seconds that the last moves took beyond their shares: of this machine, so kept from game to game.
     """
 
     main_s: float = 0.0
@@ -27,6 +35,7 @@ class Clock:
     stones: int = 0
     left_s: float = 0.0
     stones_left: int = 0
+    overruns: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
     def reset(self) -> None:
         """Restarts the clock for a new game."""
@@ -34,31 +43,38 @@ class Clock:
         if self.main_s <= 0 and self.stones:
             self.left_s, self.stones_left = self.overtime_s, self.stones
 
-    @property
-    def unlimited(self) -> bool:
-        """Whether there is no limit: the protocol writes that as overtime without stones."""
-        return self.overtime_s > 0 and self.stones == 0
-
-    def share(self, moves_left: int) -> float:
-        """Seconds for the next move; infinite without a limit.
+    def share(self, moves_left: int, most_left: int = 0) -> float:
+        """Seconds for the next move; infinite without a limit, which the protocol writes as overtime without stones.
 
         In overtime each stone of the period gets an equal share. In main time each move left gets an equal share,
-        but no less than a stone of the overtime to come. `LAG_S` is subtracted.
+        but no less than a stone of the overtime to come. A margin for lag and overruns is subtracted.
 
         Args:
           moves_left: an estimate of this side's moves to come.
+          most_left: of the longest game. Without overtime their shortest times stay in reserve, up to half of what is
+            left.
         """
-        if self.unlimited:
+        if self.overtime_s > 0 and self.stones == 0:
             return math.inf
+        margin = LAG_S + SAFETY * max(self.overruns, default=0.0)
         if self.stones_left:
-            share, bound = self.left_s / self.stones_left, self.left_s
+            share = self.left_s / self.stones_left
         else:
             stone = self.overtime_s / self.stones if self.stones else 0.0
-            share, bound = max(self.left_s / max(moves_left, FEWEST_MOVES_LEFT), stone), self.left_s + stone
-        return max(SHORTEST_S, min(share, bound) - LAG_S)
+            reserve = 0.0 if self.stones else min(self.left_s / 2, most_left * (SHORTEST_S + margin))
+            share = min(max((self.left_s - reserve) / max(moves_left, FEWEST_MOVES_LEFT), stone), self.left_s + stone)
+        fatal = self.stones_left == 1 or (not self.stones_left and share >= self.left_s)
+        feared = SUSPECTED * share if fatal and len(self.overruns) < UNKNOWN else 0.0
+        return max(SHORTEST_S, share - max(margin, LAG_S + SAFETY * feared))
 
-    def spend(self, seconds: float) -> None:
-        """Subtracts the time of a move; overtime starts where the main time is over."""
+    def spend(self, seconds: float, share_s: float = math.inf) -> None:
+        """Subtracts the time of a move; overtime starts where the main time is over.
+
+        Args:
+          share_s: what the move was given; what it took beyond widens the margin of the next moves.
+        """
+        if seconds > share_s:
+            self.overruns.append(seconds - share_s)
         self.left_s -= seconds
         if self.stones_left:
             self.stones_left -= 1

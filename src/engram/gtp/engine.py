@@ -11,21 +11,10 @@ from engram.games.game import Game
 from engram.games.go.rules import chains, render
 from engram.games.go.sgf import result_text, write_sgf
 from engram.gtp import gogui, setup
-from engram.gtp.analysis import Analysis, kata_line, lz_line, parse_analysis, stream
-from engram.gtp.protocol import (
-    COLOURS,
-    Command,
-    GtpError,
-    Words,
-    failure,
-    parse_colour,
-    parse_line,
-    parse_vertex,
-    single,
-    success,
-    vertex,
-)
+from engram.gtp.analysis import kata_line, lz_line, parse_analysis, stream
+from engram.gtp.protocol import COLOURS, Command, GtpError, Words, failure, parse_colour, parse_line, single, success
 from engram.gtp.session import Session
+from engram.gtp.territory import territory
 from engram.search.preset import Preset
 from engram.search.result import SearchResult
 from engram.storage import whole
@@ -64,27 +53,16 @@ class GtpEngine:
             game, preset, simulations=simulations, seconds=seconds, seed=seed, waiting=waiting, interrupted=interrupted
         )
         self._write = write
+        functions = MOVES | setup.COMMANDS | gogui.COMMANDS
         self._commands: dict[str, Callable[[Words], str]] = {
-            "protocol_version": lambda _: "2",
-            "name": lambda _: "engram",
-            "version": lambda _: __version__,
-            "known_command": self._known_command,
             "list_commands": lambda _: "\n".join(sorted({*self._commands, *self._streams})),
+            "known_command": lambda words: str({*words[:1]} & {*self._commands, *self._streams} != set()).lower(),
             "quit": self._quit,
-            "play": self._play,
-            "genmove": self._genmove,
-            "reg_genmove": self._reg_genmove,
-            "undo": self._undo,
-            "showboard": lambda _: "\n" + render(self.session.position.state),
-            "final_score": self._final_score,
-            "final_status_list": self._final_status_list,
-            "printsgf": self._printsgf,
+            **{name: partial(function, self.session) for name, function in functions.items()},
         }
-        functions = setup.COMMANDS | gogui.COMMANDS
-        self._commands |= {name: partial(command, self.session) for name, command in functions.items()}
         self._streams: dict[str, Callable[[Words], None]] = {
-            "lz-analyze": lambda words: self._analyse(words, lz_line),
-            "kata-analyze": lambda words: self._analyse(words, kata_line),
+            "lz-analyze": partial(self._analyse, lz_line),
+            "kata-analyze": partial(self._analyse, kata_line),
             "lz-genmove_analyze": self._genmove_analyse,
         }
 
@@ -107,45 +85,9 @@ class GtpEngine:
         except EngramError as error:
             self._write(failure(command, str(error)))
 
-    # -------------------------------------------------------------------------- about the program
-
-    def _known_command(self, words: Words) -> str:
-        return "true" if words and (words[0] in self._commands or words[0] in self._streams) else "false"
-
     def _quit(self, _: Words) -> str:
         self.quitting = True
         return ""
-
-    # ------------------------------------------------------------------------------ about moves
-
-    def _play(self, words: Words) -> str:
-        if len(words) != 2:
-            raise GtpError("play takes a colour and a vertex")
-        player = parse_colour(words[0])
-        if words[1].lower() == "resign":
-            self.session.position.resigned = player
-        else:
-            self.session.play(player, parse_vertex(self.session.position.game, words[1]))
-        return ""
-
-    def _undo(self, _: Words) -> str:
-        self.session.undo()
-        return ""
-
-    def _genmove(self, words: Words) -> str:
-        player = parse_colour(single(words, "genmove takes a colour"))
-        action = self.session.think(player)
-        self.session.make_own_move(player, action)
-        return self._vertex(action)
-
-    def _reg_genmove(self, words: Words) -> str:
-        action = self.session.think(parse_colour(single(words, "reg_genmove takes a colour")))
-        return self._vertex(action)
-
-    def _vertex(self, action: int) -> str:
-        return vertex(self.session.position.game, action)
-
-    # ------------------------------------------------------------------------- answers in a stream
 
     def _stream(self, command: Command) -> None:
         # The answer starts with the first report, so that an error before it can still be answered by `?`.
@@ -160,56 +102,100 @@ class GtpEngine:
         self._streams[command.name](command.arguments)
         self._write("\n")
 
-    def _analyse(self, words: Words, line: Callable[[SearchResult, int | None], str]) -> None:
-        analysis = parse_analysis(words)
-        state = self.session.position.on_move(self._player(analysis))
-        stream(
-            self.session.ready(), state, None, seed=self.session.next_seed(), interval_s=analysis.interval_s,
-            report=lambda result: self._report(line(result, analysis.max_moves)), stop=self.session.waiting,
-        )  # fmt: skip
+    def _analyse(self, line: Callable[[SearchResult, int | None], str], words: Words) -> None:
+        analysis, session = parse_analysis(words), self.session
+        player = session.position.turn if analysis.player is None else analysis.player
+        state, seed = session.position.on_move(player), session.next_seed()
 
-    def _player(self, analysis: Analysis) -> int:
-        position = self.session.position
-        return position.game.to_play(position.state) if analysis.player is None else analysis.player
+        def report(result: SearchResult) -> None:
+            owners = ""
+            if analysis.ownership:
+                ours = territory(session.position.game, state, result, seed).ownership * (1 - 2 * player)
+                owners = " ownership " + " ".join(f"{share:.4f}" for share in ours)
+            self._report(line(result, analysis.max_moves) + owners)
+
+        stream(
+            session.ready(), state, None, seed=seed, interval_s=analysis.interval_s, report=report, stop=session.waiting
+        )
 
     def _genmove_analyse(self, words: Words) -> None:
         analysis = parse_analysis(words)
-        player = self._player(analysis)
-        action = self.session.think(
+        player = self.session.position.turn if analysis.player is None else analysis.player
+        move = self.session.make_move(
             player, lambda result: self._report(lz_line(result, analysis.max_moves)), analysis.interval_s
         )
-        self.session.make_own_move(player, action)
-        self._report(f"play {self._vertex(action)}")
+        self._report(f"play {move}")
 
-    # ------------------------------------------------------------------- scores, and games in files
 
-    def _result(self) -> str:
-        resigned = self.session.position.resigned
-        return result_text(self.session.position.state) if resigned is None else f"{COLOURS[1 - resigned]}+R"
+def play(session: Session, words: Words) -> str:
+    if len(words) != 2:
+        raise GtpError("play takes a colour and a vertex")
+    player = parse_colour(words[0])
+    if words[1].lower() == "resign":
+        session.position.resigned = player
+    else:
+        session.play(player, session.position.game.parse_action(words[1]))
+    return ""
 
-    def _final_score(self, _: Words) -> str:
-        return self._result()
 
-    def _final_status_list(self, words: Words) -> str:
-        status = single(words, "final_status_list takes alive, dead or seki")
-        if status not in ("alive", "dead", "seki"):
-            raise GtpError(f"a status is alive, dead or seki, not {status!r}")
-        if status != "alive":
-            return ""  # the score takes the board as it stands: every stone lives
-        return "\n".join(" ".join(map(self._vertex, chain)) for chain in chains(self.session.position.state))
+def undo(session: Session, _: Words) -> str:
+    session.undo()
+    return ""
 
-    def _printsgf(self, words: Words) -> str:
-        position = self.session.position
-        ended = position.resigned is not None or position.game.is_over(position.state)
-        text = write_sgf(
-            position.game, position.start, position.moves,
-            result=self._result() if ended else None, comments=self.session.comments,
-        ).decode("utf-8")  # fmt: skip
-        if not words:
-            return "\n".join(line for line in text.splitlines() if line)
-        try:
-            with whole(words[0]) as part:
-                part.write_text(text, encoding="utf-8")
-        except (OSError, ValueError) as error:
-            raise GtpError(f"{words[0]} cannot be written: {error}") from None
-        return ""
+
+def genmove(session: Session, words: Words) -> str:
+    return session.make_move(parse_colour(single(words, "genmove takes a colour")))
+
+
+def cleanup(session: Session, words: Words) -> str:
+    return session.make_move(parse_colour(single(words, "kgs-genmove_cleanup takes a colour")), takes_dead=True)
+
+
+def reg_genmove(session: Session, words: Words) -> str:
+    return session.look(parse_colour(single(words, "reg_genmove takes a colour"))).name
+
+
+def final_score(session: Session, _: Words = ()) -> str:
+    resigned = session.position.resigned
+    return result_text(session.position.state) if resigned is None else f"{COLOURS[1 - resigned]}+R"
+
+
+def final_status_list(session: Session, words: Words) -> str:
+    status = single(words, "final_status_list takes alive, dead or seki")
+    if status not in ("alive", "dead", "seki"):
+        raise GtpError(f"a status is alive, dead or seki, not {status!r}")
+    if status != "alive":
+        return ""  # the score takes the board as it stands: every stone lives
+    name, state = session.position.game.action_name, session.position.state
+    return "\n".join(" ".join(map(name, chain)) for chain in chains(state))
+
+
+def printsgf(session: Session, words: Words) -> str:
+    position = session.position
+    ended = position.resigned is not None or position.game.is_over(position.state)
+    text = write_sgf(
+        position.game, position.start, position.moves,
+        result=final_score(session) if ended else None, comments=session.comments,
+    ).decode("utf-8")  # fmt: skip
+    if not words:
+        return "\n".join(line for line in text.splitlines() if line)
+    try:
+        with whole(words[0]) as part:
+            part.write_text(text, encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise GtpError(f"{words[0]} cannot be written: {error}") from None
+    return ""
+
+
+MOVES = {
+    "protocol_version": lambda _, __: "2",
+    "name": lambda _, __: "engram",
+    "version": lambda _, __: __version__,
+    "kgs-genmove_cleanup": cleanup,
+    "showboard": lambda session, _: "\n" + render(session.position.state),
+    **{
+        command.__name__: command
+        for command in (play, undo, genmove, reg_genmove, final_score, final_status_list, printsgf)
+    },
+}
+"""By name, as in `engram.gtp.setup`."""

@@ -5,8 +5,9 @@ Source: GoGui's manual, "Interactive Go engines" and "Analyze commands".
 
 from __future__ import annotations
 
-from engram.gtp.protocol import COLOURS, GtpError, Words, parse_colour, parse_count, parse_vertex, single, vertex
+from engram.gtp.protocol import COLOURS, GtpError, Words, parse_colour, parse_count, single
 from engram.gtp.session import Session
+from engram.gtp.territory import territory
 
 MARKED = 10
 """Moves that are marked on the board."""
@@ -15,8 +16,8 @@ MARKED = 10
 def _moves(session: Session, words: Words, name: str) -> list[tuple[int, int]]:
     if len(words) % 2:
         raise GtpError(f"{name} takes pairs of a colour and a vertex")
-    game, pairs = session.position.game, zip(words[::2], words[1::2], strict=True)
-    return [(parse_colour(colour), parse_vertex(game, word)) for colour, word in pairs]
+    pairs = zip(words[::2], words[1::2], strict=True)
+    return [(parse_colour(colour), session.position.game.parse_action(word)) for colour, word in pairs]
 
 
 def play_sequence(session: Session, words: Words) -> str:
@@ -52,8 +53,7 @@ def setup_player(session: Session, words: Words) -> str:
 
 def show_search(session: Session, words: Words) -> str:
     """Thinks as about its own move and answers with marks for the board: values, visits, the expected line."""
-    game, turn = session.position.game, session.position.game.to_play(session.position.state)
-    player = parse_colour(single(words, "engram-show_search takes a colour")) if words else turn
+    player = parse_colour(single(words, "engram-show_search takes a colour")) if words else session.position.turn
     result = session.look(player)
     visited = [move for move in result.moves if move.visits > 0][:MARKED]
     on_board = [move for move in visited if move.name.lower() != "pass"]
@@ -66,9 +66,18 @@ def show_search(session: Session, words: Words) -> str:
         f"VAR {' '.join(line)}",
         "INFLUENCE " + " ".join(f"{move.name} {sign * move.value:.2f}" for move in on_board),
         "LABEL " + " ".join(f"{move.name} {move.visits}" for move in on_board),
-        f"TEXT {vertex(game, result.action)}: value {result.value:+.3f}, {visits} visits",
+        f"TEXT {result.name}: value {result.value:+.3f}, {visits} visits",
     ]
     return "\n".join(part for part in parts if " " in part.strip())
+
+
+def ownership(session: Session, _: Words) -> str:
+    """The expected owner of each point after a search, as a board of colours from -1 (White) to 1 (Black)."""
+    position = session.position
+    result = session.look(position.turn)
+    estimate = territory(position.game, position.on_move(position.turn), result, session.next_seed())
+    rows = estimate.ownership.reshape(position.size, position.size)
+    return "\n".join(" ".join(f"{share:.2f}" for share in row) for row in rows)
 
 
 COMMANDS = {
@@ -77,7 +86,10 @@ COMMANDS = {
     "gogui-setup": setup,
     "gogui-setup_player": setup_player,
     "gogui-interrupt": lambda _, __: "",  # GoGui looks for this command to learn that `# interrupt` works
-    "gogui-analyze_commands": lambda _, __: "gfx/Search/engram-show_search %c\nstring/Score/final_score",
+    "gogui-analyze_commands": lambda _, __: (
+        "gfx/Search/engram-show_search %c\ndboard/Ownership/engram-ownership\nstring/Score/final_score"
+    ),
     "engram-show_search": show_search,
+    "engram-ownership": ownership,
 }
 """By name, as in `engram.gtp.setup`."""

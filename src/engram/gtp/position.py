@@ -29,6 +29,11 @@ class Position:
     def size(self) -> int:
         return len(stones(self.start))
 
+    @property
+    def turn(self) -> int:
+        """The player to move."""
+        return self.game.to_play(self.state)
+
     def clear(self) -> None:
         """Empties the board."""
         self._set(self.game.initial_state(), [])

@@ -12,7 +12,6 @@ import threading
 from dataclasses import dataclass
 
 from engram.errors import EngramError
-from engram.games.game import Game
 
 _CONTROL = {code: None for code in (*range(32), 127) if code not in (9, 10)} | {9: " "}
 _NUMBERED = re.compile(r"([0-9]+)(?:\s+|$)(.*)", re.DOTALL)
@@ -72,20 +71,6 @@ def parse_colour(word: str) -> int:
     return player
 
 
-def vertex(game: Game, action: int) -> str:
-    """An action as GTP writes it, such as `D4` or `pass`: Go's own names."""
-    return game.action_name(action)
-
-
-def parse_vertex(game: Game, word: str) -> int:
-    """The action of a vertex, in capitals or not.
-
-    Raises:
-      IllegalAction: the board has no such vertex.
-    """
-    return game.parse_action(word)
-
-
 def parse_count(word: str) -> int:
     """A whole number ≥ 0."""
     if not re.fullmatch(r"[0-9]{1,9}", word):
@@ -111,9 +96,7 @@ class Lines:
     def __init__(self, descriptor: int):
         self._descriptor = descriptor
         self._queue: queue.Queue[str | None] = queue.Queue()
-        self._interrupts_read = self._interrupts_taken = (
-            0  # interrupts, counted by the thread that reads lines and the one that takes them
-        )
+        self._interrupts_read = self._interrupts_taken = 0  # the reading thread counts the first, the taker the other
         threading.Thread(target=self._read, daemon=True).start()
 
     def next(self) -> str | None:

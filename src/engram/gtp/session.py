@@ -6,9 +6,13 @@ import math
 import time
 from collections.abc import Callable
 
+import numpy as np
+
 from engram.drivers.search import Search
 from engram.errors import InvalidSpecification
 from engram.games.game import Game
+from engram.games.go.endings import dead_stones
+from engram.games.go.rules import stones
 from engram.games.go.sgf import is_go
 from engram.gtp.analysis import stream
 from engram.gtp.clock import Clock
@@ -60,7 +64,6 @@ class Session:
         self._preset = preset_of(preset)
         self._simulations, self._seconds = simulations, seconds
         self._seed, self._searches = seed, 0
-        self._comment = ""
 
     def warm_up(self) -> None:
         """Compiles and loads everything that a move needs, so that no clock counts it."""
@@ -72,13 +75,30 @@ class Session:
             self.search = Search(self.position.game, self._preset)
         return self.search
 
-    def forget(self, *, new_board: bool = False) -> None:
-        """Forgets the last game; `new_board`: the next has another size or komi, and needs another search."""
+    def begin(self, position: Position) -> None:
+        """Takes up another game.
+
+        Raises:
+          EngramError: the search does not fit its board; the present game stays.
+        """
+        self.search = Search(position.game, self._preset)
+        self.position, self.comments = position, {}
+
+    def forget(self) -> None:
+        """Forgets what was thought about the last game."""
         self.comments = {}
-        if new_board:
-            self.search = None
-        elif self.search is not None:
+        if self.search is not None:
             self.search.clear()
+
+    def set_clocks(self, main_s: float, overtime_s: float = 0.0, stones: int = 0) -> None:
+        """Gives both sides this time; what was learnt about the machine stays."""
+        black, white = Clock(main_s, overtime_s, stones), Clock(main_s, overtime_s, stones)
+        if self.clocks:
+            black.overruns = self.clocks[0].overruns
+        white.overruns = black.overruns
+        self.clocks = black, white
+        for clock in self.clocks:
+            clock.reset()
 
     def play(self, player: int, action: int) -> None:
         """Makes a move and moves the root of the search's tree."""
@@ -88,11 +108,6 @@ class Session:
         self.position.play(player, action)
         if self.search and follows:
             self.search.advance(action)
-
-    def make_own_move(self, player: int, action: int) -> None:
-        """Makes the move of the last `think` and keeps its comment."""
-        self.play(player, action)
-        self.comments[len(self.position.moves)] = self._comment
 
     def undo(self, number: int = 1) -> None:
         """Takes back so many moves, and their comments.
@@ -109,22 +124,51 @@ class Session:
         self._searches += 1
         return derive_seed(self._seed, "gtp", self._searches)
 
-    def think(self, player: int, report: Callable[[SearchResult], None] | None = None, interval_s: float = 1.0) -> int:
-        """The action to take, within the clock; `report` receives the search's result so far at every interval."""
-        start = time.perf_counter()
-        result = self.look(player, report, interval_s)
+    def make_move(
+        self,
+        player: int,
+        report: Callable[[SearchResult], None] | None = None,
+        interval_s: float = 1.0,
+        *,
+        takes_dead: bool = False,
+    ) -> str:
+        """Searches within the clock, makes the move and keeps a comment; returns its vertex.
+
+        The clock counts it all: to move the root of a large tree takes time too. With `takes_dead` the move is the
+        likeliest next to a dead enemy stone, while there are any.
+        """
+        start, limit = time.perf_counter(), self._limit(player)
+        result = self.look(player, limit, report, interval_s)
+        action = self._taking(player, result) if takes_dead else result.action
+        self.play(player, action)
         if self.clocks is not None:
-            self.clocks[player].spend(time.perf_counter() - start)
-        visits = sum(move.visits for move in result.moves)
-        self._comment = f"value {result.value:+.3f}, {visits} visits, {' '.join(result.moves[0].principal_variation)}"
-        return result.action
+            self.clocks[player].spend(time.perf_counter() - start, limit.seconds or math.inf)
+        visits, line = sum(move.visits for move in result.moves), " ".join(result.moves[0].principal_variation)
+        self.comments[len(self.position.moves)] = f"value {result.value:+.3f}, {visits} visits, {line}"
+        return self.position.game.action_name(action)
+
+    def _taking(self, player: int, result: SearchResult) -> int:
+        """The most visited move on a liberty of dead enemy stones, or the search's action without such a move."""
+        board = stones(self.position.state)
+        dead = np.zeros(np.add(board.shape, 2), bool)
+        places = np.unravel_index(dead_stones(self.position.on_move(player)), board.shape)
+        dead[1:-1, 1:-1][places] = board[places] == 2 - player
+        near = (dead[:-2, 1:-1] | dead[2:, 1:-1] | dead[1:-1, :-2] | dead[1:-1, 2:]).ravel()
+        moves = (move.action for move in result.moves if move.action < near.size and near[move.action])
+        return next(moves, result.action)
 
     def look(
-        self, player: int, report: Callable[[SearchResult], None] | None = None, interval_s: float = 1.0
+        self,
+        player: int,
+        limit: Limit | None = None,
+        report: Callable[[SearchResult], None] | None = None,
+        interval_s: float = 1.0,
     ) -> SearchResult:
-        """The result of a search of the position with `player` to move; the clock does not count it."""
-        state = self.position.on_move(player)
-        limit, seed = self._limit(player), self.next_seed()
+        """The result of a search of the position with `player` to move; `report` receives it so far at every interval.
+
+        No clock counts it; without a `limit`, a clock's share still bounds it.
+        """
+        state, limit, seed = self.position.on_move(player), limit or self._limit(player), self.next_seed()
         if report is None:
             return self.ready().run(state, limit, seed=seed, stop=self._enough)
         return stream(self.ready(), state, limit, seed=seed, interval_s=interval_s, report=report, stop=self._enough)
@@ -139,8 +183,10 @@ class Session:
     def _limit(self, player: int) -> Limit:
         share = math.inf
         if self.clocks is not None:
-            to_come = MOVES_A_POINT * self.position.size**2 - len(self.position.moves)
-            share = self.clocks[player].share(int(to_come / 2))
+            played, most = len(self.position.moves), int(self.position.start["move_limit"])
+            share = self.clocks[player].share(
+                int((MOVES_A_POINT * self.position.size**2 - played) / 2), max(0, most - played) // 2
+            )
         seconds = min(share, self._seconds or math.inf)
         bounded = self._simulations is not None or math.isfinite(seconds)
         return Limit(

@@ -1,38 +1,41 @@
-"""Commands that set up a GTP game: board, komi, handicap, time, a file."""
+"""Commands that set up a GTP game: board, komi, rules, handicap, time, a file."""
 
 from __future__ import annotations
 
+import json
 import re
-from pathlib import Path
 
-from engram.errors import EngramError, IllegalAction, InvalidSpecification
+from engram.errors import EngramError, IllegalAction
 from engram.games.go.rules import go
 from engram.games.go.sgf import read_sgf
-from engram.gtp.clock import Clock
 from engram.gtp.handicap import fixed_points, free_points
 from engram.gtp.position import Position
-from engram.gtp.protocol import GtpError, Words, parse_colour, parse_count, parse_vertex, single, vertex
+from engram.gtp.protocol import GtpError, Words, parse_colour, parse_count, single
 from engram.gtp.session import Session
+
+RULES = {
+    "friendlyPassOk": False, "hasButton": False, "ko": "POSITIONAL", "scoring": "AREA", "suicide": False,
+    "tax": "NONE", "whiteHandicapBonus": "0",
+}  # fmt: skip
+"""Our rules in KataGo's words."""
+NAMED_RULES = {"chinese-ogs": RULES, "chinese-kgs": RULES}
+"""Names of the same rules; they differ in White's bonus for handicap stones, which we leave to komi."""
 
 
 def boardsize(session: Session, words: Words) -> str:
-    size = parse_count(single(words, "boardsize takes a size"))
-    position = session.position
+    size, position = parse_count(single(words, "boardsize takes a size")), session.position
     try:
-        game = position.game if size == position.size else go(size, float(position.start["komi"]))
-    except InvalidSpecification:
+        session.begin(Position(position.game if size == position.size else go(size, float(position.start["komi"]))))
+    except EngramError:
         raise GtpError("unacceptable size") from None
-    session.position = Position(game)
-    session.forget(new_board=True)
     return ""
 
 
 def clear_board(session: Session, _: Words) -> str:
     session.position.clear()
     session.forget()
-    if session.clocks:
-        for clock in session.clocks:
-            clock.reset()
+    for clock in session.clocks or ():
+        clock.reset()
     return ""
 
 
@@ -48,6 +51,27 @@ def komi(session: Session, words: Words) -> str:
     return ""
 
 
+def differing_rules(text: str) -> list[str]:
+    """The rules in KataGo's notation, a name or JSON, that are not ours; the name itself if it is another's."""
+    try:
+        rules = json.loads(text) if text.startswith("{") else NAMED_RULES.get(text.lower(), {text: None})
+    except (ValueError, RecursionError):
+        return [text]
+    return [name for name, rule in rules.items() if name != "friendlyPassOk" and RULES.get(name, "") != rule]
+
+
+def set_rules(_: Session, words: Words) -> str:
+    if not words or differing_rules(" ".join(words)):
+        raise GtpError(f"unsupported rules; ours are {json.dumps(RULES)}")
+    return ""
+
+
+def _place(session: Session, actions: list[int]) -> str:
+    session.position.place(actions)
+    session.forget()
+    return " ".join(map(session.position.game.action_name, actions))
+
+
 def fixed_handicap(session: Session, words: Words) -> str:
     number = parse_count(single(words, "fixed_handicap takes a number of stones"))
     return _place(session, fixed_points(session.position.size, number))
@@ -59,30 +83,20 @@ def place_free_handicap(session: Session, words: Words) -> str:
 
 
 def set_free_handicap(session: Session, words: Words) -> str:
-    game, area = session.position.game, session.position.size**2
     try:
-        actions = [parse_vertex(game, word) for word in words]
+        actions = list(map(session.position.game.parse_action, words))
     except IllegalAction:
         raise GtpError("bad vertex list") from None
-    if not 2 <= len(actions) < area:
+    if not 2 <= len(actions) < session.position.size**2:
         raise GtpError("bad vertex list")
     _place(session, actions)
     return ""
 
 
-def _place(session: Session, actions: list[int]) -> str:
-    session.position.place(actions)
-    session.forget()
-    return " ".join(vertex(session.position.game, action) for action in actions)
-
-
 def time_settings(session: Session, words: Words) -> str:
     if len(words) != 3:
         raise GtpError("time_settings takes main time, overtime and its stones")
-    main_s, overtime_s, stones = map(parse_count, words)
-    session.clocks = (Clock(main_s, overtime_s, stones), Clock(main_s, overtime_s, stones))
-    for clock in session.clocks:
-        clock.reset()
+    session.set_clocks(*map(parse_count, words))
     session.warm_up()
     return ""
 
@@ -94,7 +108,8 @@ def time_left(session: Session, words: Words) -> str:
     seconds = 0 if re.fullmatch(r"-[0-9]{1,9}", words[1]) else parse_count(words[1])
     player, stones = parse_colour(words[0]), parse_count(words[2])
     if session.clocks is None:
-        session.clocks = (Clock(seconds), Clock(seconds))
+        session.set_clocks(seconds)
+    assert session.clocks is not None
     session.clocks[player].set_left(seconds, stones)
     return ""
 
@@ -104,12 +119,12 @@ def loadsgf(session: Session, words: Words) -> str:
         raise GtpError("loadsgf takes a file and the number of a move")
     before = parse_count(words[1]) if len(words) == 2 else None
     try:
-        file = read_sgf(Path(words[0]))
+        file = read_sgf(words[0])
+        position = Position(file.game)
+        position.load(file, len(file.moves) if before is None else min(max(before - 1, 0), len(file.moves)))
+        session.begin(position)
     except EngramError as error:
         raise GtpError(f"cannot load file: {error}") from None
-    moves = len(file.moves) if before is None else min(max(before - 1, 0), len(file.moves))
-    session.position.load(file, moves)
-    session.forget(new_board=True)
     return ""
 
 
@@ -119,5 +134,5 @@ COMMANDS = {
         boardsize, clear_board, komi, fixed_handicap, place_free_handicap, set_free_handicap, time_settings, time_left,
         loadsgf,
     )
-}  # fmt: skip
+} | {"kata-get-rules": lambda _, __: json.dumps(RULES), "kata-set-rules": set_rules}  # fmt: skip
 """By name: functions that change a session and return the text of the answer, or raise `GtpError`."""

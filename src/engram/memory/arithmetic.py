@@ -1,14 +1,16 @@
-"""Inner products of long float32 rows, and the heap that keeps the best of many."""
+"""Inner products of long float32 rows, the heap that keeps the best of many, and the room for them."""
 
 from __future__ import annotations
 
 import math
+import os
 from typing import Any
 
 import numpy as np
 from numba import carray, types
 from numba.extending import intrinsic
 
+from engram.errors import TooLarge
 from engram.native.intrinsics import pointer_at
 from engram.native.jit import compiled
 
@@ -106,3 +108,14 @@ def sort_best(scores, rows, count):
         scores[end] = scores[0]
         rows[end] = rows[0]
         _sink(scores, rows, end, score, row)
+
+
+def check_room(what: str, num_bytes: int) -> None:
+    """Refuses more bytes than this machine has, where it says how many.
+
+    Raises:
+      TooLarge: `what` takes more.
+    """
+    installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else num_bytes
+    if num_bytes > installed:
+        raise TooLarge(f"{what} takes {num_bytes / 2**30:,.0f} GiB, more than this machine has")

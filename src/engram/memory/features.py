@@ -190,18 +190,10 @@ class Features:
     """
 
     def __init__(
-        self,
-        game: Game,
-        dimension: int = DIMENSION,
-        *,
-        own: Callable[..., Any] | None = None,
-        num_own: int = 0,
-        embedding_size: int = 0,
-        embedding_name: str = "",
-        plane_weight: float = 1.0,
-        pattern_weight: float = 1.0,
+        self, game: Game, dimension: int = DIMENSION, *, own: Callable[..., Any] | None = None, num_own: int = 0,
+        embedding_size: int = 0, embedding_name: str = "", plane_weight: float = 1.0, pattern_weight: float = 1.0,
         seed: int = 0,
-    ):
+    ):  # fmt: skip
         check_whole("dimension", dimension, 1, MAX_DIMENSION)
         check_whole("embedding_size", embedding_size, 0)
         for name, weight in (("plane_weight", plane_weight), ("pattern_weight", pattern_weight)):
@@ -234,19 +226,12 @@ class Features:
         self._raw = np.zeros(max(num_raw, 1), np.float32)
         self._codes = np.zeros(max(height * width, 1), np.uint64)
         numbers = {
-            "raw": self._raw.ctypes.data,
-            "num_raw": num_raw,
-            "encode": game.address("encode"),
-            "to_play": game.address("to_play"),
-            "channels": channels,
-            "height": height,
-            "width": width,
-            "codes": self._codes.ctypes.data,
-            "embedding_size": embedding_size,
-            "seed": mix(np.uint64((seed + 1) & 0xFFFFFFFFFFFFFFFF)),
-            "plane_weight": plane_weight,
+            "raw": self._raw.ctypes.data, "num_raw": num_raw, "encode": game.address("encode"),
+            "to_play": game.address("to_play"), "channels": channels, "height": height, "width": width,
+            "codes": self._codes.ctypes.data, "embedding_size": embedding_size,
+            "seed": mix(np.uint64((seed + 1) & 0xFFFFFFFFFFFFFFFF)), "plane_weight": plane_weight,
             "pattern_weight": pattern_weight,
-        }
+        }  # fmt: skip
         for name, number in numbers.items():
             self.header[name] = number
 

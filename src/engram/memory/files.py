@@ -15,10 +15,14 @@ import numpy as np
 
 from engram import storage
 from engram.errors import InvalidFile, InvalidParameter, TooLarge, check_whole
+from engram.games.catalogue import game
+from engram.games.game import Game
 from engram.memory.features import Features
 from engram.memory.layout import enter_key, entries_of, row_of, touch
 from engram.memory.store import Store, add
 from engram.native.jit import compiled
+from engram.search.columns import COUNT, VALUE
+from engram.user_files import code_of, digest_of, stored
 
 KIND = "memory"
 
@@ -159,20 +163,22 @@ def _fault(store: Store, about: Mapping[str, Any], arrays: Mapping[str, np.ndarr
     if not shaped or len(np.unique(entries["key"][:size])) != size:
         return "its entries do not fit together"
     values, firsts, counts = (entries[name][:size] for name in ("value", "first", "visit_count"))
-    bounded = all((np.abs(column) <= 1.0 + 1e-6).all() for column in (values, firsts))
-    if not (np.isfinite(features).all() and bounded and np.isfinite(counts).all()):
+    bounded = all((np.abs(column) <= VALUE).all() for column in (values, firsts))
+    if not (np.isfinite(features).all() and bounded):
         return "a value is not in [-1, 1], or a number is not finite"
-    if (counts < 0).any():
-        return "an entry has a negative number of visits"
+    lengths = np.einsum("ij,ij->i", features, features, dtype=np.float64)
+    if not ((counts >= 0) & (counts <= COUNT)).all() or not ((np.abs(lengths - 1.0) < 1e-3) | (lengths == 0.0)).all():
+        return "an entry's number of visits is out of range, or its features have not the length 1"
     return None if _is_ring(entries, store.capacity) else "its order of use does not visit every entry once"
 
 
 def _is_ring(entries: np.ndarray, closing: int) -> bool:
     """Whether `newer` leads from the closing row through all others and back, and `older` the other way."""
     last = len(entries) - 1
-    newer, older = (np.where(entries[side] == closing, last, entries[side]) for side in ("newer", "older"))
-    if not all(((side >= 0) & (side <= last)).all() for side in (newer, older)):
+    sides = np.array([entries["newer"], entries["older"]])
+    if not (((sides >= 0) & (sides < last)) | (sides == closing)).all():
         return False
+    newer, older = np.where(sides == closing, last, sides)
     if not np.array_equal(older[newer], np.arange(last + 1)):
         return False
     at, steps = int(newer[last]), 1
@@ -190,7 +196,28 @@ def save(path: str | Path, store: Store, belongs_to: dict[str, Any]) -> None:
     Raises:
       InvalidFile: the file cannot be written.
     """
-    storage.save(path, KIND, *StorePersistence(store, belongs_to).state_dict())
+    about, arrays = StorePersistence(store, belongs_to).state_dict()
+    digest = about.get("sources") or digest_of(code_of([about.get("game", "")]))
+    storage.save(path, KIND, about | ({"sources": digest} if digest else {}), arrays)
+
+
+def game_of(path: str | Path, *, allow_files: bool = False) -> Game:
+    """The game that a memory's file names.
+
+    Args:
+      path: of the memory.
+      allow_files: the user trusts it; then a game's file may run, if it is the one that the memory was made with.
+
+    Raises:
+      InvalidFile: as `storage.about`; or the memory names no game. InvalidSpecification: there is no such game, or it
+        would run code.
+    """
+    about = storage.about(path, KIND)
+    if "game" not in about:
+        raise InvalidFile(f"{path} does not name its game")
+    text, digest = about["game"], about.get("sources", "")
+    with stored(str(path), allow_files=allow_files, digest=digest, present_digest=lambda: digest_of(code_of([text]))):
+        return game(text)
 
 
 def load(path: str | Path, belongs_to: dict[str, Any] | None = None) -> Store:
@@ -202,14 +229,14 @@ def load(path: str | Path, belongs_to: dict[str, Any] | None = None) -> Store:
     Raises:
       InvalidFile: as `storage.load`; or a memory of another game or other features.
     """
-    about = storage.about(path, KIND)
+    about, arrays = storage.load(path, KIND)  # its checksum first: a damaged capacity must not be allocated
     try:
         store = Store.of_kind(about)
     except TooLarge as error:
         raise InvalidFile(f"{path}: {error}") from None
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise InvalidFile(f"{path} is damaged: {error}") from error
-    restore(store, path, belongs_to)
+    StorePersistence(store, belongs_to or {}).load_state_dict(about, arrays, path)
     return store
 
 

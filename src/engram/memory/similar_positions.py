@@ -81,16 +81,10 @@ def _query_again(store, link, advice, num_neighbours, temperature):
 
 
 @on_leaf(
-    advice=ADVICE,
-    link=LINK,
-    store=Record(store_dtype),
-    features=Record(features_dtype),
-    game=Record(game_dtype),
-    num_neighbours=Parameter(50.0, 1.0, 1e9),
-    temperature=Parameter(0.1, 1e-12, 1e12),
-    decay=Parameter(2.0, 1.0, 1e12),
+    advice=ADVICE, link=LINK, store=Record(store_dtype), features=Record(features_dtype), game=Record(game_dtype),
+    num_neighbours=Parameter(50.0, 1.0, 1e9), temperature=Parameter(0.1, 1e-12, 1e12), decay=Parameter(2.0, 1.0, 1e12),
     every_node=Parameter(0, 0, 1),
-)
+)  # fmt: skip
 def ask_about_leaf(tree, path, depth, state, embedding, parameters):
     """Queries the memory about the leaf, backs the answer up the path, and only then adds the leaf.
 
@@ -173,27 +167,12 @@ def position_memory(extensions: Sequence[Extension], text: str, purpose: str) ->
 
 
 def remembering(
-    *,
-    num_neighbours: int = 50,
-    temperature: float = 0.1,
-    capacity: int | None = None,
-    dimension: int = DIMENSION,
-    decay: float = 2.0,
-    equivalence: float = 3.0,
-    neighbours: str | None = None,
-    num_candidates: int | None = None,
-    seed: int = 0,
-    bias: float | None = None,
-    every_node: bool = False,
-    correct: bool = False,
-    keep_states: bool = False,
-    memory: str | None = None,
-    plane_weight: float = 1.0,
-    pattern_weight: float = 1.0,
-    features: Callable[[Game], Features] | None = None,
-    store: Store | None = None,
-    **options: Any,
-) -> Callable[[Game], PositionMemory]:
+    *, num_neighbours: int = 50, temperature: float = 0.1, capacity: int | None = None, dimension: int = DIMENSION,
+    decay: float = 2.0, equivalence: float = 3.0, neighbours: str | None = None, num_candidates: int | None = None,
+    seed: int = 0, bias: float | None = None, every_node: bool = False, correct: bool = False,
+    keep_states: bool = False, memory: str | None = None, plane_weight: float = 1.0, pattern_weight: float = 1.0,
+    features: Callable[[Game], Features] | None = None, store: Store | None = None, **options: Any,
+) -> Callable[[Game], PositionMemory]:  # fmt: skip
     """A memory for any search: `Preset(extensions=(remembering(...),))`; each tree of a search has its own store.
 
     Args:

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numba import carray
 
-from engram.errors import InvalidParameter, OperatorError, TooLarge, check_whole
-from engram.memory.arithmetic import floats_at, inner_product, keep_best, normalise, sort_best
+from engram.errors import InvalidParameter, OperatorError, check_whole
+from engram.memory.arithmetic import check_room, floats_at, inner_product, keep_best, normalise, sort_best
 from engram.memory.layout import (
     MAX_DIMENSION,
     drop_key,
@@ -257,16 +257,9 @@ class Store:
     """
 
     def __init__(
-        self,
-        dimension: int,
-        capacity: int = 10_000,
-        *,
-        neighbours: str = "sketch",
-        seed: int = 0,
-        state_bytes: int = 0,
-        corrects: bool = False,
-        **options: Any,
-    ):
+        self, dimension: int, capacity: int = 10_000, *, neighbours: str = "sketch", seed: int = 0,
+        state_bytes: int = 0, corrects: bool = False, **options: Any,
+    ):  # fmt: skip
         for name, number, low, high in (
             ("capacity", capacity, 1, MAX_CAPACITY),
             ("dimension", dimension, 1, MAX_DIMENSION),
@@ -280,13 +273,10 @@ class Store:
         self.seed = seed
         self.options = options
         self.belongs_to: Mapping[str, Any] | None = None
-        try:
-            self.states = np.zeros((capacity, state_bytes), np.uint8)
-            self.features = np.zeros((capacity, dimension), np.float32)
-            self.index = make_index(neighbours, capacity, dimension, seed, options)
-        except MemoryError:
-            gibibytes = capacity * (4 * dimension + state_bytes) / 2**30
-            raise TooLarge(f"a memory of {capacity:,} entries takes {gibibytes:,.0f} GiB, more than is free") from None
+        check_room(f"a memory of {capacity:,} entries", capacity * (4 * dimension + state_bytes + 100))
+        self.states = np.zeros((capacity, state_bytes), np.uint8)
+        self.features = np.zeros((capacity, dimension), np.float32)
+        self.index = make_index(neighbours, capacity, dimension, seed, options)
         self.entries = np.zeros(capacity + 1, entry_dtype)
         self._table = np.zeros(1 << (2 * capacity - 1).bit_length(), np.int32)
         self._rows = np.zeros((2, capacity), np.int32)
@@ -295,17 +285,10 @@ class Store:
         self._query = np.zeros(dimension, np.float32)
         self.header = np.zeros(1, store_dtype)
         arrays = {
-            "entries": self.entries,
-            "features": self.features,
-            "table": self._table,
-            "index": self.index.header,
-            "states": self.states,
-            "candidate_rows": self._rows[0],
-            "found_rows": self._rows[1],
-            "found_cosines": self._cosines,
-            "found_weights": self._weights,
-            "query_features": self._query,
-        }
+            "entries": self.entries, "features": self.features, "table": self._table, "index": self.index.header,
+            "states": self.states, "candidate_rows": self._rows[0], "found_rows": self._rows[1],
+            "found_cosines": self._cosines, "found_weights": self._weights, "query_features": self._query,
+        }  # fmt: skip
         numbers = {name: array.ctypes.data for name, array in arrays.items()}
         numbers |= {name: callback.address for name, callback in self.index.functions.items()}
         numbers |= {"capacity": capacity, "dimension": dimension, "state_bytes": state_bytes}
@@ -328,13 +311,9 @@ class Store:
     def kind(self) -> dict[str, Any]:
         """The constructor's arguments, as plain data for `of_kind`."""
         return {
-            "dimension": self.dimension,
-            "capacity": self.capacity,
-            "neighbours": self.neighbours,
-            "seed": self.seed,
-            "state_bytes": self.states.shape[1],
-            "options": self.options,
-        }
+            "dimension": self.dimension, "capacity": self.capacity, "neighbours": self.neighbours, "seed": self.seed,
+            "state_bytes": self.states.shape[1], "options": self.options,
+        }  # fmt: skip
 
     @classmethod
     def of_kind(cls, kind: Mapping[str, Any]) -> Store:
@@ -355,7 +334,8 @@ class Store:
         """Removes every entry; links from a tree's nodes become invalid."""
         # Generations continue, so that no old link fits a row's new entry.
         self.entries["newer"][-1] = self.entries["older"][-1] = self.capacity
-        self._table[:] = 0
+        if len(self):  # an unused table stays unwritten, so that an empty memory takes no room
+            self._table[:] = 0
         self.header["size"] = 0
         self.header["num_found"] = 0
         self.header["num_replaced"] = 0

@@ -25,6 +25,8 @@ from typing import Any
 import numba
 import numpy as np
 
+from engram.errors import InvalidFile
+
 _FLAGS = ("BOUNDSCHECK", "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "CPU_NAME", "CPU_FEATURES")
 _IMPORT = re.compile(
     r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)]*\)|[^\n#]+)|import[ \t]+([^\n#]+))", re.MULTILINE
@@ -64,9 +66,9 @@ def _imports(path: str) -> tuple[str, ...]:
             members = [part.split(" as ")[0].strip() for part in names.strip("()\n ").split(",")]
             modules = [f"{base}.{member}" for member in members if member.isidentifier()]
             # `from package import module` runs nothing of the package that the module does not import itself.
-            if not modules or any(_file_of(name) is None for name in modules):
+            if not modules or any(_file_of(name, path) is None for name in modules):
                 modules.append(base)
-        files += [file for file in map(_file_of, modules) if file is not None]
+        files += [file for name in modules if (file := _file_of(name, path)) is not None]
     return tuple(dict.fromkeys(files))
 
 
@@ -85,16 +87,20 @@ def _absolute(source: str, package: str) -> str:
     return ".".join([*parents, source.lstrip(".")]).rstrip(".")
 
 
-def _file_of(name: str) -> str | None:
-    """The source file of a module by its full name; None for modules whose source does not change."""
-    module = sys.modules.get(name)
-    path = getattr(module, "__file__", None)
+def _file_of(name: str, importer: str) -> str | None:
+    """The source file of a module by its full name; None for modules whose source does not change.
+
+    A user's file that has not run yet may import its neighbours.
+    """
+    path = getattr(sys.modules.get(name), "__file__", None)
     if path is None:
-        parent = getattr(sys.modules.get(name.rpartition(".")[0]), "__path__", None) or []
-        for folder in parent:
-            candidate = Path(folder) / f"{name.rpartition('.')[2]}.py"
-            if candidate.is_file():
-                path = str(candidate)
+        parent, _, last = name.rpartition(".")
+        if parent in sys.modules:
+            candidates = [Path(folder, f"{last}.py") for folder in getattr(sys.modules[parent], "__path__", None) or []]
+        else:
+            place = Path(importer).parent.joinpath(*name.split("."))
+            candidates = [place.with_suffix(".py"), place / "__init__.py"]
+        path = next((str(candidate) for candidate in candidates if candidate.is_file()), None)
     if path is None or not path.endswith(".py"):
         return None
     installed = os.path.realpath(path).startswith(_INSTALLED)
@@ -114,8 +120,12 @@ def sources(path: str) -> list[str]:
 
 
 @cache
-def _cache_folder(path: str, module: str) -> str | None:
-    """Cache folder of the module at `path`; None (no cache) if no folder can be written."""
+def cache_folder(path: str, module: str) -> str | None:
+    """Cache folder of the module at `path`; None (no cache) if no folder can be written.
+
+    Raises:
+      InvalidFile: the folder exists and is not the user's alone.
+    """
     digest = hashlib.sha256()
     for file in sorted(sources(path)):
         digest.update(os.path.basename(file).encode() + b"\0" + Path(file).read_bytes() + b"\0")
@@ -125,13 +135,26 @@ def _cache_folder(path: str, module: str) -> str | None:
     name = path.removesuffix(".py") if module == "__main__" else module
     folder = cache_root() / f"{os.path.basename(name)}-{digest.hexdigest()[:20]}"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        for place in (folder.parent, folder):
+            place.mkdir(0o700, parents=True, exist_ok=True)
+            _check_private(place)
         (folder / _MARKER).touch()
         os.utime(folder)
     except OSError:
         return None
     _drop_stale(folder)
     return str(folder)
+
+
+def _check_private(folder: Path) -> None:
+    """Refuses a folder whose code another user may have written: engram would run it."""
+    status = folder.stat()
+    if hasattr(os, "geteuid") and (status.st_uid != os.geteuid() or status.st_mode & 0o022):
+        reason = "others may write to it" if status.st_uid == os.geteuid() else "it belongs to another user"
+        raise InvalidFile(
+            f"{folder} cannot be the cache of machine code, which engram runs: {reason}; "
+            f"try chmod -R go-w {cache_root()}, or name another folder in ENGRAM_CACHE_DIR"
+        )
 
 
 def _drop_stale(folder: Path, keep_days: float = 30.0) -> None:
@@ -153,7 +176,7 @@ def _drop_stale(folder: Path, keep_days: float = 30.0) -> None:
 def caching(function: Callable[..., Any]) -> Iterator[bool]:
     """Sets Numba's cache to the folder of the function's module; yields whether the function can be cached."""
     path = function.__code__.co_filename
-    folder = _cache_folder(path, function.__module__) if os.path.isfile(path) else None
+    folder = cache_folder(path, function.__module__) if os.path.isfile(path) else None
     with lock:
         before = numba.config.CACHE_DIR
         numba.config.CACHE_DIR = folder or before

@@ -8,10 +8,12 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
-import re
 import sys
+import threading
+import time
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -19,29 +21,85 @@ import numba
 from numba import types
 from numba.core import event
 from numba.core.ccallback import CFunc
-from numba.core.errors import NumbaError
 
-from engram.errors import CompileError, nearest
+from engram.errors import CompileError, OperatorError
 from engram.native.cache import caching, lock
+from engram.native.messages import place_of, reason
+
+_OPTIONS = {"nogil": True, "error_model": "numpy"}
 
 
-class _Announce(event.Listener):
-    """Prints once, on a terminal, that code is being compiled (once on each machine)."""
+class _News(event.Listener):
+    """Says once on stderr that code is being compiled, and then how long that took; `ENGRAM_QUIET=1` silences it."""
 
     def __init__(self) -> None:
-        self.announced = False
+        self._running, self._seconds, self._began, self._ended = 0, 0.0, 0.0, 0.0
+        self._stage = 2 if os.environ.get("ENGRAM_QUIET") else 0
 
     def on_start(self, occurrence: Any) -> None:
-        quiet = os.environ.get("ENGRAM_QUIET") or not sys.stderr.isatty()
-        if not self.announced and not quiet:
-            print("engram: compiling for this machine (once; kept on disk)...", file=sys.stderr, flush=True)
-        self.announced = True
+        self._running += 1
+        if self._running == 1:
+            self._began = time.perf_counter()
+        if self._stage == 0:
+            self._stage = 1
+            print("engram: compiling for this machine (once; kept on disk) ...", file=sys.stderr, flush=True)
+            threading.Thread(target=self._wait, daemon=True).start()
+            atexit.register(self._end)
 
     def on_end(self, occurrence: Any) -> None:
-        pass
+        self._running -= 1
+        if self._running == 0:
+            self._ended = time.perf_counter()
+            self._seconds += self._ended - self._began
+
+    def _wait(self) -> None:
+        while self._running or time.perf_counter() < self._ended + 1.0:
+            time.sleep(0.2)
+        self._end()
+
+    def _end(self) -> None:
+        if self._stage == 1:
+            self._stage = 2
+            print(f"engram: compiled in {self._seconds:.1f} s", file=sys.stderr, flush=True)
 
 
-event.register("numba:compile", _Announce())
+event.register("numba:compile", _News())
+
+_failures: list[str] = []
+
+
+def _listen() -> None:
+    """Keeps the exceptions of compiled functions, which Python would print and forget, for `raise_failure`."""
+    if getattr(sys.unraisablehook, "__name__", "") == "keep_failure":
+        return
+    before = sys.unraisablehook
+
+    def keep_failure(unraisable: Any) -> None:
+        if not str(unraisable.object).startswith("<numba."):
+            return before(unraisable)
+        _failures.append(describe(unraisable.exc_value, unraisable.exc_traceback))
+
+    sys.unraisablehook = keep_failure
+
+
+def describe(error: BaseException, trace: Any) -> str:
+    """Where a compiled function has raised an exception, and which."""
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = "a compiled function" if trace is None else place_of(trace.tb_frame.f_code, trace.tb_lineno)
+    return f"{where} raised {type(error).__name__}: {error}"
+
+
+def raise_failure() -> None:
+    """Raises what a compiled function has raised since the last call.
+
+    Raises:
+      OperatorError: the sentence has file, line, function and exception.
+    """
+    if _failures:
+        failure = _failures[0]
+        _failures.clear()
+        raise OperatorError(failure)
 
 
 def compiled(function: Callable[..., Any] | None = None, *, inline: bool = False) -> Any:
@@ -56,13 +114,29 @@ def compiled(function: Callable[..., Any] | None = None, *, inline: bool = False
     """
 
     def wrap(target: Callable[..., Any]) -> Any:
-        options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
-        if inline:
-            options["forceinline"] = True
+        options = _OPTIONS | ({"forceinline": True} if inline else {})
         with caching(target) as is_cached:
             return numba.njit(cache=is_cached, **options)(target)
 
     return wrap if function is None else wrap(function)
+
+
+class _Function(CFunc):  # type: ignore[misc]
+    """A C function with its environment, which `print` needs: Numba sets it in code from the cache alone."""
+
+    _fresh: Any = None
+    _library: Any
+
+    def _compile_uncached(self) -> Any:
+        with event.trigger_event("numba:compile"):
+            self._fresh = super()._compile_uncached()  # type: ignore[misc]
+        return self._fresh
+
+    def compile(self) -> None:
+        super().compile()
+        if self._fresh is not None:
+            for environment in (self._fresh.environment, *self._fresh._find_referenced_environments()):
+                self._library.codegen.set_env(environment.env_name, environment)
 
 
 class Callback:
@@ -75,60 +149,50 @@ class Callback:
 
     The first use of `address` compiles the function or loads it from the cache. This happens once in a process for a
     function and its types, because Numba never frees machine code and games of all sizes share their functions. No
-    exception can leave a C function: operators report failure by their result.
+    exception can leave a C function: operators report failure by their result, and `raise_failure` says what a user's
+    function has raised.
     """
 
-    _compiled: ClassVar[dict[Any, CFunc]] = {}
+    code: ClassVar[dict[Any, CFunc]] = {}
+    """All compiled functions, by function and types."""
+    python: ClassVar[dict[Any, Callable[..., Any]]] = {}
+    """Those that Python has called."""
 
     def __init__(self, function: Callable[..., Any], returns: Any, arguments: tuple[Any, ...]):
         self.function = getattr(function, "py_func", function)
         self.returns = returns
         self.arguments = arguments
-        self._address: int = 0
+        self._key = (self.function, returns, arguments)
 
     @property
     def address(self) -> int:
         """Address of the machine code, for `call`."""
-        if not self._address:
-            key = (self.function, self.returns, self.arguments)
+        compiled_function = self.code.get(self._key)
+        if compiled_function is None:
             with lock:
-                if key not in self._compiled:
-                    self._compiled[key] = self._compile()
-                self._address = int(self._compiled[key].address or 0)
-        return self._address
+                compiled_function = self.code.get(self._key) or self._compile()
+                self.code[self._key] = compiled_function
+        return int(compiled_function.address or 0)
 
-    def _compile(self) -> CFunc:
+    def _compile(self, *, checked: bool = False) -> CFunc:
+        _listen()
+        options = _OPTIONS | {"boundscheck": True} if checked else _OPTIONS
         with caching(self.function) as is_cached:
-            callback = CFunc(self.function, (self.arguments, self.returns), {}, {"nogil": True, "error_model": "numpy"})
-            if is_cached:
+            callback = _Function(self.function, (self.arguments, self.returns), {}, options)
+            if is_cached and not checked:
                 callback.enable_caching()
             try:
                 callback.compile()
-            except (NumbaError, KeyError, TypeError, NameError, AttributeError, NotImplementedError) as error:
-                raise CompileError(self._reason(error)) from error
+            except Exception as error:
+                raise CompileError(reason(self.function, self.arguments, error)) from error
             return callback
-
-    def _reason(self, error: Exception) -> str:
-        code = self.function.__code__
-        where = f"{os.path.basename(code.co_filename)}:{code.co_firstlineno} {self.function.__name__}"
-        if isinstance(error, KeyError):
-            # Numba raises this for an unknown field of a record, with its name alone.
-            fields = [name for kind in self.arguments if isinstance(kind, types.Record) for name in kind.fields]
-            field = str(error.args[0])
-            return f"{where}: a record has no field {field!r}{nearest(field, fields)}"
-        if code.co_argcount != len(self.arguments):
-            return f"{where}: it takes {code.co_argcount} arguments, but is called with {len(self.arguments)}"
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        lines = [line for line in lines if not line.startswith(("Failed in", "During:", "- ", "This error"))]
-        line = re.search(r"line (\d+)\)", str(error))
-        place = f" (line {line[1]})" if line else ""
-        if "from none to" in str(error):
-            return f"{where}: it must return a number on every path, and somewhere it returns nothing"
-        return f"{where}: {lines[0] if lines else type(error).__name__}{place}"
 
     @property
     def from_python(self) -> Callable[..., Any]:
         """The machine code as a Python function of addresses and numbers."""
-        kinds: dict[Any, Any] = {types.float64: ctypes.c_double, types.uint64: ctypes.c_uint64}
-        result = kinds.get(self.returns, ctypes.c_int64)
-        return ctypes.CFUNCTYPE(result, *(kinds.get(kind, ctypes.c_int64) for kind in self.arguments))(self.address)
+        function = self.python.get(self._key)
+        if function is None:
+            kinds: dict[Any, Any] = {types.float64: ctypes.c_double, types.uint64: ctypes.c_uint64}
+            returns, *arguments = (kinds.get(kind, ctypes.c_int64) for kind in (self.returns, *self.arguments))
+            function = self.python[self._key] = ctypes.CFUNCTYPE(returns, *arguments)(self.address)
+        return function

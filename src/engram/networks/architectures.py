@@ -9,6 +9,7 @@ Sources: Silver et al., "Mastering the game of Go without human knowledge", 2017
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -19,6 +20,8 @@ from engram.networks.encoding import num_planes
 from engram.specification import Specification, parse
 
 FEATURES = "features"
+MAX_OPTION, MAX_WEIGHTS = 4096, 1 << 28
+"""Largest option of a network, and the most weights (1 GiB): a file that asks for more is refused, not allocated."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +29,7 @@ class Configuration:
     """How a network was specified; stands in its file.
 
     Attributes:
-      network: its specification, such as `residual(blocks=4,filters=32)`.
-      game: the game's name without parameters.
+      network: its specification, such as `residual(blocks=4,filters=32)`. game: the game's name without parameters.
       planes, height, width: of its input. num_actions: length of its policy.
       history: earlier positions among the planes; None: the planes are those of the game's `encode`.
     """
@@ -40,6 +42,16 @@ class Configuration:
     num_actions: int
     history: int | None
 
+    def __post_init__(self) -> None:
+        steps = 0 if self.history is None else self.history
+        whole = (self.planes, self.height, self.width, self.num_actions, steps + 1)
+        if not isinstance(self.game, str) or any(type(number) is not int or number < 1 for number in whole):
+            raise InvalidParameter("its configuration is not of a game's name and whole numbers")
+
+
+Shapes = dict[str, tuple[int, ...]]
+"""Shapes of weights by name."""
+
 
 @dataclass(frozen=True)
 class Convolution:
@@ -50,11 +62,11 @@ class Convolution:
     kernel: int
 
     @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of the weights by name."""
+    def shapes(self) -> Shapes:
+        """By name; files keep a number as one of one."""
         norm = {f"norm.{name}": (self.filters,) for name in ("weight", "bias", "running_mean", "running_var")}
         weight = (self.filters, self.planes, self.kernel, self.kernel)
-        return {"conv.weight": weight, **norm, "norm.num_batches_tracked": (1,)}  # files keep a number as one of one
+        return {"conv.weight": weight, **norm, "norm.num_batches_tracked": (1,)}
 
 
 @dataclass(frozen=True)
@@ -69,8 +81,8 @@ class ResidualBlock:
         return Convolution(self.filters, self.filters, 3)
 
     @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of the weights by name."""
+    def shapes(self) -> Shapes:
+        """By name."""
         return {f"{half}.{name}": s for half in ("first", "second") for name, s in self.convolution.shapes.items()}
 
 
@@ -82,8 +94,8 @@ class Linear:
     size: int
 
     @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of the weights by name."""
+    def shapes(self) -> Shapes:
+        """By name."""
         return {"weight": (self.size, self.inputs), "bias": (self.size,)}
 
 
@@ -91,14 +103,14 @@ class Linear:
 class Flatten:
     """All planes as one row."""
 
-    shapes: ClassVar[dict[str, tuple[int, ...]]] = {}
+    shapes: ClassVar[Shapes] = {}
 
 
 @dataclass(frozen=True)
 class Relu:
     """The positive part."""
 
-    shapes: ClassVar[dict[str, tuple[int, ...]]] = {}
+    shapes: ClassVar[Shapes] = {}
 
 
 Part = Convolution | ResidualBlock | Linear | Flatten | Relu
@@ -110,11 +122,9 @@ class Architecture:
     """A trunk and its heads; the last part of each head is linear.
 
     Attributes:
-      configuration: how it was specified.
-      trunk: parts by name, one after the other.
-      policy: from the trunk's output to (B, num_actions) logits.
-      value: from the trunk's output to (B, 1), whose tanh is the value for the player to move; None: it has none.
-      features: from the trunk's output to (B, D), for a memory alone; None: it has none.
+      configuration: its specification. trunk: parts by name, one after the other.
+      policy: to (B, num_actions) logits. value: to (B, 1), whose tanh is the value for the player to move, or None.
+      features: to (B, D), for a memory alone, or None.
     """
 
     configuration: Configuration
@@ -130,18 +140,15 @@ class Architecture:
         return {name: head for name, head in heads.items() if head is not None}
 
     @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of all weights by name, as they stand in a file."""
+    def shapes(self) -> Shapes:
+        """Of all weights, as they stand in a file."""
         parts: dict[str, Part] = {f"trunk.{name}": part for name, part in self.trunk.items()}
         parts |= {f"{name}.{number}": part for name, head in self.heads.items() for number, part in enumerate(head)}
         return {f"{place}.{name}": shape for place, part in parts.items() for name, shape in part.shapes.items()}
 
     @property
     def layer_sizes(self) -> dict[str, int]:
-        """Layers that can be an embedding, and the numbers that each gives of one position.
-
-        The layer of the policy's or the value's head is the input of its last linear map.
-        """
+        """Layers that can be an embedding, with their sizes; a head's layer is the input of its last linear map."""
         cells = self.configuration.height * self.configuration.width
         sizes = {name: part.filters * cells for name, part in self.trunk.items()}
         for name, head in self.heads.items():
@@ -156,21 +163,16 @@ class Architecture:
         return list(self.trunk)[-1] if self.features is None else FEATURES
 
     def size_of(self, layer: str) -> int:
-        """Numbers that a layer gives of one position: the length of its embedding.
-
-        Raises:
-          InvalidParameter: there is no such layer; the sentence names the nearest.
-        """
+        """Length of a layer's embedding of one position. Raises InvalidParameter: there is no such layer."""
         sizes = self.layer_sizes
         if layer not in sizes:
-            raise InvalidParameter(
-                f"the network has no layer {layer!r}{nearest(layer, sizes)}; it has {', '.join(sizes)}"
-            )
+            names = ", ".join(sizes)
+            raise InvalidParameter(f"the network has no layer {layer!r}{nearest(layer, sizes)}; it has {names}")
         return sizes[layer]
 
 
 def _head(shape: Configuration, filters: int, planes: int | None, *sizes: int) -> Head:
-    """A 1×1 convolution to so many planes (None: none), then linear maps with ReLU between them."""
+    """A 1×1 convolution to `planes` (None: none), then linear maps with ReLU between them."""
     parts: list[Part] = [Flatten()] if planes is None else [Convolution(filters, planes, 1), Flatten()]
     inputs = (filters if planes is None else planes) * shape.height * shape.width
     for number, size in enumerate(sizes):
@@ -186,7 +188,8 @@ def residual(shape: Configuration, *, blocks: int = 4, filters: int = 32, hidden
       blocks: residual blocks, ≥ 1. filters: of every convolution in the trunk, ≥ 1.
       hidden: width of the value head's inner layer.
 
-    Deviation: the policy head has as many planes as keep it small (2), the value head 4 instead of 1.
+    Deviations: the value head has 4 planes instead of 1. Go has a plane of komi, so 11 planes for the backup paper's
+    10; the shipped networks learnt from records, its own from self-play.
     """
     trunk: dict[str, Convolution | ResidualBlock] = {"stem": Convolution(shape.planes, filters, 3)}
     trunk |= {f"block{number}": ResidualBlock(filters) for number in range(1, blocks + 1)}
@@ -221,9 +224,8 @@ def predictor(shape: Configuration) -> Architecture:
 
 
 ARCHITECTURES: dict[str, tuple[Callable[..., Architecture], dict[str, Any], int]] = {
-    "residual": (residual, {"blocks": 4, "filters": 32, "hidden": 64}, 4),
-    "predictor": (predictor, {}, 8),
-    "features": (features, {"blocks": 3, "filters": 32, "hidden": 64, "inner": 128, "size": 64}, 4),
+    build.__name__: (build, dict(build.__kwdefaults__ or {}), history)
+    for build, history in ((residual, 4), (predictor, 8), (features, 4))
 }
 """By name: how it is built, its options, and the earlier positions that it sees where the game keeps them."""
 
@@ -234,67 +236,57 @@ def family(game: Game) -> str:
 
 
 def architecture(text: str, game: Game) -> Architecture:
-    """The architecture of a new network for a game.
+    """The architecture of a new network for a game, such as `residual(blocks=4,filters=32,history=4)`.
 
-    Args:
-      text: such as `residual(blocks=4,filters=32,history=4)`; `history` is the number of earlier positions seen,
-        0 or more, in games that keep them.
+    `history` is the number of earlier positions seen, ≥ 0, in games that keep them.
 
     Raises:
       InvalidSpecification: no such network or option. InvalidParameter: a number out of range.
     """
     specification = parse(text)
-    if specification.name not in ARCHITECTURES:
-        raise InvalidSpecification(
-            f"no network is called {specification.name!r}{nearest(specification.name, ARCHITECTURES)}; "
-            f"there are {', '.join(ARCHITECTURES)}"
-        )
+    name = specification.name
+    if name not in ARCHITECTURES:
+        names = ", ".join(ARCHITECTURES)
+        raise InvalidSpecification(f"no network is called {name!r}{nearest(name, ARCHITECTURES)}; there are {names}")
     if not game.compiled:
-        raise InvalidParameter(
-            f"{game.name} is not compiled: its positions are Python objects, and networks see records"
-        )
+        raise InvalidParameter(f"{game.name} is a plain Python game, and networks see the records of compiled ones")
     if not game.address("encode") or game.planes_shape is None:
         raise InvalidParameter(f"{game.name} has no encode with planes_shape, which a network needs")
-    build, defaults, usual = ARCHITECTURES[specification.name]
-    options = specification.bind({**defaults, "history": min(usual, game.max_history)})
+    options = specification.bind({**ARCHITECTURES[name][1], "history": min(ARCHITECTURES[name][2], game.max_history)})
     history = options.pop("history")
-    if not 0 <= history <= game.max_history:
-        raise InvalidParameter(f"{game.name} keeps {game.max_history} earlier positions, not {history}")
-    if any(number < 1 for number in options.values()):
-        raise InvalidParameter(f"{text}: every number but history is 1 or more")
-    past = history if game.max_history else None
+    past = history if game.max_history or history else None
     planes = num_planes(game, past)
-    full = Specification(specification.name, (), {**options, **({"history": history} if game.max_history else {})})
+    full = Specification(name, (), options if past is None else {**options, "history": history})
     shape = Configuration(full.text, family(game), planes, *game.planes_shape[1:], game.num_actions, past)
-    return build(shape, **options)
+    return _built(shape, name, options)
 
 
 def rebuilt(configuration: Configuration) -> Architecture:
-    """The architecture that a configuration was written for.
-
-    Raises:
-      KeyError, ValueError: this engram builds none of that specification.
-    """
+    """The architecture of a file's configuration; raises KeyError or ValueError if this engram builds none."""
     specification = parse(configuration.network)
-    build, defaults, _ = ARCHITECTURES[specification.name]
-    options = specification.bind({**defaults, "history": 0})
+    options = specification.bind({**ARCHITECTURES[specification.name][1], "history": 0})
     options.pop("history")
-    return build(configuration, **options)
+    return _built(configuration, specification.name, options)
+
+
+def _built(configuration: Configuration, name: str, options: dict[str, int]) -> Architecture:
+    """An architecture of a size that can be; raises InvalidParameter before anything of another size is made."""
+    if any(not 1 <= number <= MAX_OPTION for number in options.values()):
+        raise InvalidParameter(f"{configuration.network}: every number but history is 1 to {MAX_OPTION:,}")
+    network = ARCHITECTURES[name][0](configuration, **options)
+    size = sum(math.prod(shape) for shape in network.shapes.values())
+    if size > MAX_WEIGHTS:
+        raise InvalidParameter(f"{configuration.network} asks for {size:,} weights, more than {MAX_WEIGHTS:,}")
+    return network
 
 
 def fit(configuration: Configuration, game: Game, whose: str) -> None:
-    """Sees that a network belongs to a game.
-
-    Raises:
-      InvalidParameter: it sees other planes, or answers other actions.
-    """
-    shape = game.planes_shape
+    """Raises InvalidParameter if a network belongs to another game, or sees other planes or answers other actions."""
+    shape, board = game.planes_shape, (configuration.height, configuration.width)
     if family(game) != configuration.game:
         raise InvalidParameter(f"{whose} is a network for {configuration.game}, not for {game.name}")
-    if shape is None or shape[1:] != (configuration.height, configuration.width):
-        raise InvalidParameter(
-            f"{whose} is for a board of {configuration.height} by {configuration.width}, not for {game.name}"
-        )
+    if shape is None or shape[1:] != board:
+        raise InvalidParameter(f"{whose} is for a board of {board[0]} by {board[1]}, not for {game.name}")
     planes = num_planes(game, configuration.history)
     if planes != configuration.planes or game.num_actions != configuration.num_actions:
         raise InvalidParameter(

@@ -23,62 +23,39 @@ PRECISIONS = ("float32", "bfloat16")
 
 
 class Backend(Protocol):
-    """Computes a network."""
+    """Computes a network.
 
-    @property
-    def architecture(self) -> Architecture:
-        """Of the network."""
+    Attributes:
+      architecture: of the network. precision: `float32` or `bfloat16`.
+      layer: whose output is the embedding; None: there is no embedding.
+    """
 
-    @property
-    def precision(self) -> str:
-        """`float32` or `bfloat16`."""
-
-    @property
-    def layer(self) -> str | None:
-        """The layer whose output is the embedding; None: there is no embedding."""
+    architecture: Architecture
+    precision: str
+    layer: str | None
 
     def forward(self, planes: np.ndarray) -> Evaluation:
-        """What the network says of B positions.
+        """Policy (B, num_actions), value (B,) in [-1, 1], None without a value head, and the layer's output (B, D).
 
         Args:
-          planes: (B, C, H, W) float32, for the player to move.
+          planes: (B, C, H, W) float32. They and the value are for the player to move.
 
-        Returns:
-          The policy as probabilities (B, num_actions), the value (B,) in [-1, 1] for the player to move (None without
-          a value head), and the layer's output (B, D); float32. Numbers that are not finite are passed on: a search
-          looks at each and stops with an error.
+        Numbers that are not finite are passed on: a search looks at each and stops with an error.
         """
 
 
 class BackendWrapper:
-    """A backend around another, which speaks of the same network."""
+    """A backend around another, of the same network."""
 
     def __init__(self, backend: Backend):
         self.backend = backend
-
-    @property
-    def architecture(self) -> Architecture:
-        """See `Backend`."""
-        return self.backend.architecture
-
-    @property
-    def precision(self) -> str:
-        """See `Backend`."""
-        return self.backend.precision
-
-    @property
-    def layer(self) -> str | None:
-        """See `Backend`."""
-        return self.backend.layer
+        self.architecture, self.precision, self.layer = backend.architecture, backend.precision, backend.layer
 
 
 class FixedBatches(BackendWrapper):
-    """Asks a backend in batches of one size: fewer positions are filled up, more are taken in parts.
+    """Asks a backend in batches of one size, ≥ 1: fewer positions are filled up, more are taken in parts.
 
     The answer to a position then does not depend on what else is asked, to the last bit.
-
-    Args:
-      batch: positions computed at once, ≥ 1.
     """
 
     def __init__(self, backend: Backend, batch: int):
@@ -99,7 +76,7 @@ class FixedBatches(BackendWrapper):
 
 
 def each_part(function: Callable[..., np.ndarray], *answers: Evaluation) -> Evaluation:
-    """What a function makes of the values, of the policies and of the embeddings, where there are any."""
+    """A function of the values, of the policies and of the embeddings, those that there are."""
     parts = ([getattr(answer, name) for answer in answers] for name in ("value", "policy", "embedding"))
     return Evaluation(*(None if part[0] is None else function(*part) for part in parts))
 
@@ -110,22 +87,18 @@ def installed() -> list[str]:
 
 
 def choose(name: str | None) -> str:
-    """The backend of this name; None: the preferred one.
-
-    Raises:
-      InvalidParameter: there is no such backend. MissingPackage: it is not installed; the sentence says how to get it.
-    """
-    if name is not None and name not in BACKENDS:
-        raise InvalidParameter(
-            f"no backend is called {name!r}{nearest(name, BACKENDS)}; there are {', '.join(BACKENDS)}"
-        )
-    if name is None and not installed():
+    """The backend of this name, or (None) the preferred one; raises as `open_backend`."""
+    ready = installed()
+    if name is None and not ready:
         titles, extras = zip(*((title, f"'engram[{extra}]'") for _, title, extra in BACKENDS.values()), strict=True)
         raise MissingPackage(f"a network needs {' or '.join(titles)}: pip install {' or '.join(extras)}")
-    if name is not None and name not in installed():
-        _, title, extra = BACKENDS[name]
-        raise MissingPackage(f"the backend {name} needs {title}: pip install 'engram[{extra}]'")
-    return installed()[0] if name is None else name
+    if name is None or name in ready:
+        return name or ready[0]
+    if name not in BACKENDS:
+        names = ", ".join(BACKENDS)
+        raise InvalidParameter(f"no backend is called {name!r}{nearest(name, BACKENDS)}; there are {names}")
+    _, title, extra = BACKENDS[name]
+    raise MissingPackage(f"the backend {name} needs {title}: pip install 'engram[{extra}]'")
 
 
 def open_backend(
@@ -135,7 +108,7 @@ def open_backend(
 
     Args:
       name: `torch` or `onnx`; None: the first of them that is installed.
-      layer: whose output is answered as the embedding (`Architecture.layer_sizes`), or None.
+      layer: whose output is the embedding (`Architecture.layer_sizes`), or None.
       precision: `float32`, `bfloat16`, or `auto`: what is faster here.
 
     Raises:

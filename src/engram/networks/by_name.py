@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Annotated
 
 from engram.errors import InvalidFile, nearest
 from engram.games.game import Game
@@ -16,6 +17,7 @@ from engram.networks.evaluator import NetworkEvaluator
 from engram.networks.network import Network, load_network
 from engram.networks.policy_rollouts import PolicyRollouts
 from engram.networks.symmetry import RandomSymmetry
+from engram.registry import FilesOf, data_files
 
 WEIGHTS = Path(__file__).parent / "weights"
 MOST_AT_ONCE = 256
@@ -28,19 +30,23 @@ def shipped() -> list[str]:
     return sorted(path.stem for path in WEIGHTS.glob("*.safetensors"))
 
 
-def find(name: str) -> Path:
-    """The file of a shipped network, of a path, or of a training's folder.
+def _files(name: str) -> Iterable[Path]:
+    return () if name in shipped() else data_files(name)
 
-    Raises:
-      InvalidFile: there is none; the sentence names the nearest.
-    """
+
+NetworkFile = Annotated[str, FilesOf(_files)]
+"""The type of an option that names a network: a shipped one, or a file."""
+
+
+def find(name: str) -> Path:
+    """The file of a shipped network, of a path, or of a training's folder. Raises InvalidFile: there is none."""
     if name in shipped():
         return WEIGHTS / f"{name}.safetensors"
     path = Path(name).expanduser()
     path = path / "network.safetensors" if path.is_dir() else path
     if not path.is_file():
-        known = ", ".join(shipped()) or "none"
-        raise InvalidFile(f"there is no network {name!r}{nearest(name, shipped())}; shipped: {known}; or give a file")
+        names = ", ".join(shipped())
+        raise InvalidFile(f"there is no network {name!r}{nearest(name, shipped())}; shipped: {names}; or give a file")
     return path
 
 
@@ -54,16 +60,14 @@ class NamedNetwork:
     """A network for whatever game it fits: call it with a game and a batch, and it makes an evaluator.
 
     Args:
-      name: of a shipped network, or a file.
-      backend: `torch` or `onnx`; None: PyTorch where it is installed, else ONNX Runtime.
-      embedding: the layer whose output is answered too, or None. precision: as in `open_backend`.
+      name: of a shipped network, or a file. backend, precision: as in `open_backend`.
+      embedding: the layer whose output is answered too, or None.
       symmetry: see each position turned at random (`RandomSymmetry`); not with an embedding.
       cache: answers kept (`EvaluationCache`); 0: none.
       rollouts: values are outcomes of games that its policy plays out (`PolicyRollouts`).
 
     Raises:
-      InvalidFile: there is no such network. InvalidParameter: there is no such backend.
-      MissingPackage: no backend is installed, or not this one.
+      InvalidFile: there is no such network. InvalidParameter, MissingPackage: see `open_backend`.
     """
 
     name: str
@@ -91,11 +95,7 @@ class NamedNetwork:
         return f"{Path(self.name).name}, {digest}"
 
     def layer(self, name: str | None) -> tuple[str, int]:
-        """A layer to compare positions by, default `Architecture.usual_layer`, and how many numbers it gives.
-
-        Raises:
-          InvalidParameter: there is no such layer.
-        """
+        """A layer to compare positions by, default `Architecture.usual_layer`, and its size; raises as `size_of`."""
         architecture = self.network.architecture
         layer = architecture.usual_layer if name is None else name
         return layer, architecture.size_of(layer)
@@ -110,10 +110,9 @@ class NamedNetwork:
         return lambda game, _: self._evaluator(game, backend)
 
     def _open(self, game: Game, batch: int, cache: int) -> Backend:
-        backend: Backend = open_backend(self.network, self.backend, layer=self.embedding, precision=self.precision)
-        backend = FixedBatches(backend, min(batch, MOST_AT_ONCE))
-        if cache:
-            backend = EvaluationCache(backend, cache)
+        inner = open_backend(self.network, self.backend, layer=self.embedding, precision=self.precision)
+        backend: Backend = FixedBatches(inner, min(batch, MOST_AT_ONCE))
+        backend = EvaluationCache(backend, cache) if cache else backend
         return RandomSymmetry(backend, game) if self.symmetry else backend
 
     def _evaluator(self, game: Game, backend: Backend) -> NetworkEvaluator | PolicyRollouts:

@@ -29,10 +29,16 @@ def _encode_batch(games, history, states, planes):
 
 
 def num_planes(game: Game, history: int | None) -> int:
-    """Planes that a network of this history sees."""
+    """Planes that a network of this history sees.
+
+    Raises:
+      InvalidParameter: the game does not keep so many earlier positions.
+    """
     assert game.planes_shape is not None
     if history is None:
         return game.planes_shape[0]
+    if not 0 <= history <= game.max_history or not game.max_history:
+        raise InvalidParameter(f"{game.name} keeps {game.max_history} earlier positions, not {history}")
     _, height, width = game.planes_shape
     room = np.zeros((2 * (history + 1) + 8, height, width), np.float32)
     buffer = game.new_buffer()

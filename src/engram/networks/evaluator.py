@@ -18,13 +18,12 @@ class NetworkEvaluator:
     """Answers batches of a game's positions with a network.
 
     Args:
-      backend: what computes it. game: whose positions; it must have the planes and actions of the network.
+      game: it must have the planes and actions of the network.
 
     Attributes:
       asked: positions so far.
 
-    Values are for the player to move; a network without a value head gives none, and serves presets whose leaves are
-    valued by rollouts.
+    Values are for the player to move; without a value head there are none, and rollouts value the leaves.
 
     Raises:
       InvalidParameter: a network of another game.

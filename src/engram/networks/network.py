@@ -17,11 +17,7 @@ KIND = "network"
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A network, for any backend to compute.
-
-    Attributes:
-      weights: arrays by name, with the names and shapes of `Architecture.shapes`; float32 but for counters.
-    """
+    """A network for any backend: its weights have the names and shapes of `Architecture.shapes`, in float32."""
 
     architecture: Architecture
     weights: dict[str, np.ndarray]
@@ -48,11 +44,7 @@ def save_network(
 
 
 def load_network(path: str | Path) -> Network:
-    """The network of a file, in float32.
-
-    Raises:
-      InvalidFile: no such file, damaged, or not a network's.
-    """
+    """The network of a file, in float32. Raises InvalidFile: no such file, damaged, or not a network's."""
     about, arrays = storage.load(path, KIND)
     try:
         architecture = rebuilt(Configuration(**about["configuration"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,14 +42,12 @@ class _Graph:
 
     def convolution(self, place: str, planes: str) -> str:
         """A convolution of a place with its normalisation taken into the weights."""
-        norm = {
-            name: self.weights[f"{place}.norm.{name}"] for name in ("weight", "bias", "running_mean", "running_var")
-        }
-        scale = norm["weight"] / np.sqrt(norm["running_var"] + _EPSILON)
+        names = ("weight", "bias", "running_mean", "running_var")
+        factor, shift, mean, variance = (self.weights[f"{place}.norm.{name}"] for name in names)
+        scale = factor / np.sqrt(variance + _EPSILON)
         weight = self.weights[f"{place}.conv.weight"] * scale[:, None, None, None]
-        bias = norm["bias"] - norm["running_mean"] * scale
-        pads = [weight.shape[2] // 2] * 4
-        return self.write("Conv", planes, self.constant(weight), self.constant(bias), pads=pads)
+        bias = self.constant(shift - mean * scale)
+        return self.write("Conv", planes, self.constant(weight), bias, pads=[weight.shape[2] // 2] * 4)
 
     def part(self, place: str, part: Part, tensor: str) -> str:
         """Any part of an architecture."""
@@ -61,10 +60,8 @@ class _Graph:
             case Linear():
                 weight, bias = (self.constant(self.weights[f"{place}.{name}"]) for name in ("weight", "bias"))
                 return self.write("Gemm", tensor, weight, bias, transB=1)
-            case Relu():
-                return self.write("Relu", tensor)
-            case Flatten():
-                return self.write("Flatten", tensor)
+            case Relu() | Flatten():
+                return self.write(type(part).__name__, tensor)
 
     def head(self, place: str, head: Head, tensor: str) -> tuple[str, str]:
         """(input, output) of a head's last linear map."""
@@ -90,21 +87,11 @@ def graph_of(network: Network, layer: str | None = None) -> onnx.ModelProto:
     if layer is not None:
         outputs["embedding"] = graph.write("Flatten", (layers | ends)[layer])
     named = [helper.make_node("Identity", [tensor], [name]) for name, tensor in outputs.items()]
-    model = helper.make_model(
-        helper.make_graph(
-            graph.nodes + named,
-            shape.game,
-            [
-                helper.make_tensor_value_info(
-                    "planes", TensorProto.FLOAT, ["B", shape.planes, shape.height, shape.width]
-                )
-            ],
-            [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["B", sizes[name]]) for name in outputs],
-            graph.constants,
-        ),
-        opset_imports=[helper.make_opsetid("", _OPSET)],
-        ir_version=_FORMAT,
-    )
+    declare = partial(helper.make_tensor_value_info, elem_type=TensorProto.FLOAT)
+    inputs = [declare("planes", shape=["B", shape.planes, shape.height, shape.width])]
+    answers = [declare(name, shape=["B", sizes[name]]) for name in outputs]
+    body = helper.make_graph(graph.nodes + named, shape.game, inputs, answers, graph.constants)
+    model = helper.make_model(body, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=_FORMAT)
     onnx.checker.check_model(model)
     return model
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,11 @@ def _advance(games, states, policy, rows, names, ply, legal, values):
     for k in range(len(rows)):
         row = rows[k]
         state = states[row].ctypes.data
+        if game.endings != 0:
+            won = call_float(game.endings, (state, policy[k].ctypes.data))
+            if not isnan(won):
+                values[row] = won * (1.0 - 2.0 * call(game.to_play, (state,)))
+                continue
         count = call(game.legal_actions, (state, legal.ctypes.data))
         total = 0.0
         for at in range(count):
@@ -63,8 +69,8 @@ class PolicyRollouts:
     Args:
       network: whose policy draws the moves, and answers as the prior. game: compiled.
 
-    A leaf's rollout is the same whenever it is asked for. A game longer than `max_moves` counts as a draw.
-    Values are for the player to move.
+    A leaf's rollout is the same whenever it is asked for. A game longer than `max_moves` counts as a draw. Values are
+    for the player to move.
 
     Raises:
       InvalidParameter: a plain Python game.
@@ -88,9 +94,10 @@ class PolicyRollouts:
         answer = self._network.evaluate(states)
         playing = np.array(states, copy=True)
         names, signs, values = np.zeros(len(playing), np.uint64), np.zeros(len(playing)), np.zeros(len(playing))
-        record, state_bytes = game.record(), as_bytes(playing)
+        record, state_bytes = game.record("endings"), as_bytes(playing)
         _begin(record, state_bytes, names, signs)
-        rows, policy = np.arange(len(playing)), answer.policy
+        policy: Any
+        rows, policy = np.arange(len(playing)), np.array(answer.policy, np.float32)
         for ply in range(game.max_moves):
             left = _advance(record, state_bytes, policy, rows, names, ply, self._legal, values)
             if left < 0:

@@ -40,6 +40,13 @@ def turned(planes: np.ndarray, turns: np.ndarray, cells: np.ndarray) -> np.ndarr
     return result
 
 
+def turned_policy(policy: np.ndarray, actions: np.ndarray) -> np.ndarray:
+    """Policies (B, num_actions) with each action's share where a symmetry's `actions` (B, num_actions) take it."""
+    result = np.empty(policy.shape, np.float32)
+    np.put_along_axis(result, actions, policy, 1)
+    return result
+
+
 @compiled
 def _draw(keys, seed, number, turns):
     # By position and not by draw: the same position is seen the same way whatever else is in the batch.

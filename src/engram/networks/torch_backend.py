@@ -10,17 +10,8 @@ from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from engram.errors import InvalidParameter
-from engram.networks.architectures import (
-    FEATURES,
-    Architecture,
-    Configuration,
-    Convolution,
-    Flatten,
-    Linear,
-    Part,
-    Relu,
-    ResidualBlock,
-)
+from engram.networks import architectures
+from engram.networks.architectures import FEATURES, Architecture, Configuration, Part
 from engram.networks.backend import PRECISIONS
 from engram.networks.network import Network
 from engram.search.evaluation import Evaluation
@@ -29,7 +20,7 @@ from engram.search.evaluation import Evaluation
 class _ConvNorm(nn.Module):
     """A convolution that keeps the board's size, and batch normalisation."""
 
-    def __init__(self, part: Convolution):
+    def __init__(self, part: architectures.Convolution):
         super().__init__()
         self.conv = nn.Conv2d(part.planes, part.filters, part.kernel, padding=part.kernel // 2, bias=False)
         self.norm: nn.Module = nn.BatchNorm2d(part.filters)
@@ -51,7 +42,7 @@ class _Convolution(_ConvNorm):
 
 
 class _ResidualBlock(nn.Module):
-    def __init__(self, part: ResidualBlock):
+    def __init__(self, part: architectures.ResidualBlock):
         super().__init__()
         self.first = _Convolution(part.convolution)
         self.second = _ConvNorm(part.convolution)
@@ -62,16 +53,14 @@ class _ResidualBlock(nn.Module):
 
 def _module(part: Part) -> nn.Module:
     match part:
-        case Convolution():
+        case architectures.Convolution():
             return _Convolution(part)
-        case ResidualBlock():
+        case architectures.ResidualBlock():
             return _ResidualBlock(part)
-        case Linear(inputs, size):
+        case architectures.Linear(inputs, size):
             return nn.Linear(inputs, size)
-        case Relu():
-            return nn.ReLU()
-        case Flatten():
-            return nn.Flatten()
+        case _:
+            return nn.ReLU() if isinstance(part, architectures.Relu) else nn.Flatten()
 
 
 class NetworkModule(nn.Module):
@@ -105,7 +94,7 @@ class NetworkModule(nn.Module):
 
     @property
     def network(self) -> Network:
-        """The network as it stands, as plain arrays; they change where training goes on."""
+        """The network as plain arrays, which training goes on to change."""
         arrays = {name: tensor.detach().cpu().numpy() for name, tensor in self.state_dict().items()}
         return Network(self.architecture, arrays)
 
@@ -114,17 +103,14 @@ class NetworkModule(nn.Module):
         inner = None
         for name, part in self.trunk.items():
             planes = part(planes)
-            if name == layer:
-                inner = planes
+            inner = planes if name == layer else inner
         answers: dict[str, Tensor] = {}
         for name in self.architecture.heads:
-            if name == FEATURES:
-                continue
-            head = self.get_submodule(name)
-            last = head[:-1](planes)  # type: ignore[index]
-            if f"{name}_head" == layer:
-                inner = last
-            answers[name] = head[-1](last)  # type: ignore[index]
+            if name != FEATURES:
+                head = self.get_submodule(name)
+                last = head[:-1](planes)  # type: ignore[index]
+                inner = last if f"{name}_head" == layer else inner
+                answers[name] = head[-1](last)  # type: ignore[index]
         if layer == FEATURES:
             inner = self.features(planes)
         value = torch.tanh(answers["value"]).flatten() if "value" in answers else None

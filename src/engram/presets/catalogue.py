@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
-from dataclasses import replace
 from functools import wraps
 from types import NoneType
 from typing import Any, TypeVar, cast
@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 from engram.errors import InvalidSpecification
 from engram.registry import Registry, call, defaults_of, types_of
 from engram.search.operators import OPERATORS, Definition, Operator
-from engram.search.preset import Preset
+from engram.search.preset import Preset, described
 from engram.specification import Specification, parse
 from engram.user_files import is_in_file, make
 
@@ -43,13 +43,21 @@ def register(function: PresetFunction) -> PresetFunction:
             text = specification.text
         else:
             # Text cannot express every option. Angle brackets keep this text from passing for a specification.
-            text = (
-                f"{function.__name__}({', '.join(f'{key}=<{value}>' for key, value in specification.options.items())})"
-            )
-        return replace(function(**options), text=text)
+            parts = [f"{key}=<{_shown(value)}>" for key, value in specification.options.items()]
+            text = f"{function.__name__}({', '.join(parts)})"
+        return function(**options).named(text)
 
     PRESETS.add(function.__name__, named)
     return cast(PresetFunction, named)
+
+
+def _shown(value: Any) -> str:
+    """A part in a text: as it prints, where that says all; else with a digest that is the same in every run."""
+    if isinstance(value, (bool, int, float, str, NoneType)):
+        return str(value)
+    name = str(value) if isinstance(value, Operator) else type(value).__name__
+    plain = isinstance(value, Operator) and all(isinstance(part, float) for part in value.values.values())
+    return name if plain else f"{name}, {hashlib.blake2b(described(value).encode(), digest_size=4).hexdigest()}"
 
 
 def preset(text: str | Preset) -> Preset:
@@ -82,7 +90,7 @@ def as_preset(result: Any, text: str) -> Preset:
       InvalidSpecification: `result` is not a preset.
     """
     if isinstance(result, Preset):
-        return replace(result, text=text)
+        return result.named(text)
     if isinstance(result, (Operator, Definition)):
         kind = result.definition.kind if isinstance(result, Operator) else result.kind
         raise InvalidSpecification(

@@ -13,13 +13,9 @@ from engram.search.preset import Preset, SearchOptions
 
 @register
 def history_uct(
-    *,
-    exploration: float = 0.3,
-    equivalence: float = 5.0,
-    shrinkage: float = 20.0,
-    window: float = 200.0,
+    *, exploration: float = 0.3, equivalence: float = 5.0, shrinkage: float = 20.0, window: float = 200.0,
     **search: Unpack[SearchOptions],
-) -> Preset:
+) -> Preset:  # fmt: skip
     """UCT that remembers moves: moves that improved other positions are tried first here.
 
     Args:

@@ -9,9 +9,10 @@ from engram.errors import InvalidParameter
 from engram.games.game import Game
 from engram.memory.features import DIMENSION, Features
 from engram.memory.similar_positions import remembering
-from engram.networks.by_name import NamedNetwork
+from engram.networks.by_name import NamedNetwork, NetworkFile
 from engram.presets.catalogue import register
 from engram.presets.rollouts import NETWORK_LEAVES, puct, uct
+from engram.registry import DataFile
 from engram.search.operators import Operator
 from engram.search.preset import Preset, SearchOptions
 
@@ -31,7 +32,7 @@ class MemoryOptions(TypedDict, total=False):
     every_node: bool
     correct: bool
     keep_states: bool
-    memory: str | None
+    memory: DataFile | None
     plane_weight: float
     pattern_weight: float
 
@@ -70,7 +71,7 @@ def comparing(base: Preset, network: str, layer: str | None, memory: MemoryOptio
 def memory_uct(
     *,
     exploration: float | None = None,
-    network: str | None = None,
+    network: NetworkFile | None = None,
     layer: str | None = None,
     selection: Operator | None = None,
     **options: Unpack[MemorySearchOptions],
@@ -103,7 +104,7 @@ def memory_uct(
 @register
 def memory_puct(
     *,
-    network: str | None = None,
+    network: NetworkFile | None = None,
     layer: str | None = None,
     exploration: float = 1.25,
     **options: Unpack[MemorySearchOptions],

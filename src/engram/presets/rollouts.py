@@ -12,10 +12,11 @@ from typing import Any, Unpack
 
 from engram.errors import InvalidParameter
 from engram.games.game import Game
-from engram.networks.by_name import NamedNetwork
+from engram.networks.by_name import NamedNetwork, NetworkFile
 from engram.presets.catalogue import register
 from engram.search import selection as selections
 from engram.search.evaluation import Evaluator
+from engram.search.extensions import bias_correction, implicit_minimax  # noqa: F401 - register their rules
 from engram.search.extensions.rave import rave as rave_rule
 from engram.search.operators import Operator
 from engram.search.preset import Preset, SearchOptions
@@ -74,7 +75,7 @@ def puct(
     first_play_urgency: float = math.nan,
     reduction: float = 0.0,
     evaluator: Evaluator | Callable[[Game, int], Evaluator] | None = None,
-    network: str | None = None,
+    network: NetworkFile | None = None,
     backend: str | None = None,
     symmetry: bool = False,
     network_rollouts: bool = False,
@@ -123,7 +124,7 @@ def uct_prior(
     strength: float = PREDICTOR_STRENGTH,
     first_nodes: int = PREDICTOR_NODES,
     evaluator: Evaluator | Callable[[Game, int], Evaluator] | None = None,
-    network: str | None = None,
+    network: NetworkFile | None = None,
     prior: Callable[..., int] | str | None = None,
     **search: Unpack[SearchOptions],
 ) -> Preset:
@@ -156,7 +157,7 @@ def rave(
     strength: float | None = None,
     first_nodes: int | None = None,
     evaluator: Evaluator | Callable[[Game, int], Evaluator] | None = None,
-    network: str | None = None,
+    network: NetworkFile | None = None,
     prior: Callable[..., int] | str | None = None,
     **search: Unpack[SearchOptions],
 ) -> Preset:

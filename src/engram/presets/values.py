@@ -13,6 +13,7 @@ from engram.memory.values import table_files
 from engram.memory.values.table import Table
 from engram.memory.values.table_backup import Positions, enter_known_children, look_up_leaf, through_table
 from engram.presets.catalogue import register
+from engram.registry import DataFile
 from engram.search import backup as backups
 from engram.search import selection as selections
 from engram.search.extension import Extension, Maker
@@ -46,14 +47,10 @@ def with_table(
         positions = Positions(game, symmetric)
         known: dict[str, Any] = {"table": table.header, "positions": positions.record}
         return Extension(
-            "the table of values",
-            on_leaf=look_up_leaf(**known, learn=int(learn), trust=trust),
-            on_expanded=enter_known_children(**known, trust=trust),
-            backup=learning,
-            store=(table, positions),
-            fork=None if learn else partial(make, game),
-            evaluator=False,
-        )
+            "the table of values", on_leaf=look_up_leaf(**known, learn=int(learn), trust=trust),
+            on_expanded=enter_known_children(**known, trust=trust), backup=learning, store=(table, positions),
+            fork=None if learn else partial(make, game), evaluator=False,
+        )  # fmt: skip
 
     return make
 
@@ -65,17 +62,15 @@ def _from_file(
         # Each search has its own table: if learning passed from one game to the next, the result of a match would
         # depend on which worker plays which game.
         known, about, _ = table_files.load(path, {"game": game.name, **wanted})
-        return of(game, known, about["symmetric"])
+        return of(game, known, bool(about.get("symmetric", True)))
 
     def of(game: Game, known: Table, symmetric: bool) -> Extension:
         if not learn:
             return with_table(known, rule, symmetric=symmetric, trust=trust)(game)
-        table = Table(known.capacity)
+        table, used = Table(known.capacity), known.used
 
         def forget() -> None:
-            table.entries[:] = known.entries
-            for name in ("size", "num_replaced"):
-                table.header[name] = known.header[name]
+            table.replace(used, known.entries[used], known.num_replaced)
 
         forget()
         extension = with_table(table, rule, symmetric=symmetric, learn=True)(game)
@@ -88,7 +83,7 @@ def _from_file(
 @register
 def td_uct(
     *,
-    table: str | Table | None = None,
+    table: DataFile | Table | None = None,
     exploration: float = 1.0,
     trace_decay: float = TRACE_DECAY,
     discount: float | None = None,

@@ -74,15 +74,10 @@ def _first_step_is_whole(values: dict[str, Any]) -> None:
 
 
 @backup(
-    check=_first_step_is_whole,
-    threads=True,
-    discount=Parameter(1.0, low=0.0, high=1.0),
-    trace_decay=Parameter(1.0, low=0.0, high=1.0),
-    bootstrap=Parameter(0, low=0, high=1),
-    min_step=Parameter(0.0, low=0.0, high=1.0),
-    steps=np.empty(0),
-    mix=None,
-)
+    check=_first_step_is_whole, threads=True, discount=Parameter(1.0, low=0.0, high=1.0),
+    trace_decay=Parameter(1.0, low=0.0, high=1.0), bootstrap=Parameter(0, low=0, high=1),
+    min_step=Parameter(0.0, low=0.0, high=1.0), steps=np.empty(0), mix=None,
+)  # fmt: skip
 def trace_step_mix(tree, path, depth, value, parameters):
     """The whole family in one operator; rules such as `average`, `erwa` and `td` set its parameters.
 
@@ -220,6 +215,15 @@ def coulom(mean_weight: float = 2.0, growth: float = 16.0, points: float = 81.0)
     return trace_step_mix(mix=mixes.coulom(mean_weight=mean_weight, growth=growth, points=points))
 
 
+def power_mean(power: float = 2.0) -> Operator:
+    """Power-UCT (Dam et al. 2020): the power mean of the children's win rates; see `mixes.power_mean`.
+
+    Args:
+      power: p in [1, 100]; 1 is `average` up to rounding.
+    """
+    return trace_step_mix(mix=mixes.power_mean(power=power))
+
+
 def max_mcts(trace_decay: float = 0.5) -> Operator:
     """MaxMCTS(λ): a λ-return that bootstraps from the best visited child, γ = 1, α_n = 1/n.
 
@@ -284,5 +288,5 @@ def _one_step(step: float, discount: float, bootstrap: float) -> Operator:
     return trace_step_mix(trace_decay=0.0, discount=discount, bootstrap=bootstrap, steps=np.array([1.0, step]))
 
 
-for _rule in (average, erwa, feedback, monotone, softmax, coulom, max_mcts, td, td_ucb, sarsa, q_learning):
+for _rule in (average, erwa, feedback, monotone, softmax, coulom, power_mean, max_mcts, td, td_ucb, sarsa, q_learning):
     OPERATORS["backup"].add(_rule.__name__, _rule)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +40,7 @@ class Column:
       dtype: of one node's record, a multiple of 8 bytes. A new node has zeros.
       name: for files and pages; default: that of the first parameter that declares it.
       follows_action: the record moves with the action when two unvisited children are swapped.
-      new_nodes: zero the rows of new nodes; False: a table that is not indexed by node.
+      new_nodes: zero the rows of new nodes; False: a table that is not indexed by node, which `rebuild` fills again.
       rebase: host function `(rows, moved)`, called before a subtree becomes the tree (False, all rows in use) and after
         (True, the rows kept).
       rebuild: host function `(tree, moved)`, called after the arrays have grown, and after nodes have moved.
@@ -69,9 +69,30 @@ class Column:
             raise InvalidParameter(
                 f"column {self.name}: a record takes a multiple of 8 bytes, not {self.dtype.itemsize}; add a field"
             )
+        if not self.new_nodes and self.rebuild is None:
+            raise InvalidParameter(
+                f"column {self.name}: a move of the root empties a table, so that new_nodes=False needs a rebuild"
+            )
 
 
-OWN = Column(own_dtype, "own", threads=True, header="own")
+VALUE, COUNT = 1.0 + 1e-6, 1e15
+"""The largest value, with rounding, and the largest weight of evidence that a file may hold."""
+
+
+def bounded(**bounds: float) -> Callable[[np.ndarray], str | None]:
+    """A column's `fault`: fields of absolute values up to their bounds; `count` and `weight` are not negative."""
+
+    def fault(rows: np.ndarray) -> str | None:
+        for name, bound in bounds.items():
+            low = 0.0 if name in ("count", "weight") else -bound
+            if not ((rows[name] >= low) & (rows[name] <= bound)).all():
+                return f"the {name} of a column's row is not in [{low:g}, {bound:g}]"
+        return None
+
+    return fault
+
+
+OWN = Column(own_dtype, "own", threads=True, header="own", fault=bounded(mean=VALUE, first=VALUE))
 """Means before `mix`, kept by the backup for every search with a mix."""
 
 
@@ -102,14 +123,3 @@ class Advice:
             raise InvalidParameter(f"bias must be 0 or more, not {self.bias}")
         if self.column.dtype != advice_dtype:
             raise InvalidParameter(f"column {self.column.name} holds no advice: its dtype is not advice_dtype")
-
-
-def ordered(columns: Sequence[Column]) -> tuple[Column, ...]:
-    """The columns in their order in a tree: those that follow a node's action come first.
-
-    Raises:
-      InvalidParameter: too many.
-    """
-    if len(columns) > MAX_COLUMNS:
-        raise InvalidParameter(f"a tree has up to {MAX_COLUMNS} columns, not {len(columns)}")
-    return tuple(sorted(columns, key=lambda column: not column.follows_action))

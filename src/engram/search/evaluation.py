@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from engram.errors import OperatorError
+from engram.errors import InvalidParameter, OperatorError
+from engram.games.game import SLACK, Game
+from engram.native.intrinsics import call_float
+from engram.native.jit import compiled
+from engram.rng import random_below
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,38 @@ class Evaluator(Protocol):
 
     def evaluate(self, states: Sequence[Any] | np.ndarray) -> Evaluation:
         """Evaluates B states: an array (B,) of the game's record, or a list of a Python game's objects."""
+
+
+def cut_rollout(game: Game, heuristic: Callable[..., float], depth: int) -> Callable[..., float]:
+    """An evaluation for `Preset`: a uniform rollout of at most `depth` moves, whose last position a heuristic values.
+
+    Args:
+      game: compiled. heuristic: `(state) -> value` in [-1, 1] for player 0, compiled with the game's record.
+      depth: S ≥ 0, in moves; the outcome of a game that ends within them counts.
+
+    Raises:
+      InvalidParameter: a plain Python game, or a negative depth.
+
+    Source: the thesis on TD-UCT, "until a terminal state or a simulation depth (S) is reached".
+    """
+    if not game.compiled or depth < 0:
+        raise InvalidParameter(f"a rollout is cut in a compiled game at 0 moves or more, not in {game.name} at {depth}")
+    names = ("legal_actions", "play", "outcome")
+    legal_actions, play, outcome = (compiled(game.callbacks[name].function) for name in names)
+    worth, room = compiled(getattr(heuristic, "py_func", heuristic)), game.num_actions + SLACK
+
+    def evaluation(state, rng):  # type: ignore[no-untyped-def]
+        actions = np.empty(room, np.int32)
+        for _ in range(depth):
+            count = legal_actions(state, actions)
+            if count <= 0:
+                return math.nan
+            over = play(state, np.int64(actions[np.int64(random_below(rng, count))]))
+            if over != 0:
+                return outcome(state) if over > 0 else math.nan
+        return worth(state)
+
+    return evaluation
 
 
 def checked(
@@ -72,3 +109,12 @@ def checked(
         size = embedding.shape[1] if embedding.size else "none"
         raise OperatorError(f"the memory compares embeddings of {embedding_size} numbers; the evaluator gave {size}")
     return value, policy, embedding
+
+
+@compiled
+def correct_endings(games, states, values, weights):
+    """Corrects the answers for states (B, words) by the game's `endings`; weights (B, num_actions), or (0, 0)."""
+    for row in range(len(weights)):
+        value = call_float(games[0].endings, (states[row].ctypes.data, weights[row].ctypes.data))
+        if not math.isnan(value):
+            values[row] = value

@@ -52,19 +52,10 @@ def make_children(program, slot, tree, index):
     if first < 0:
         return 0
     prior = np.float32(1.0 / count)
-    for k in range(count):
-        child = nodes[first + k]
-        child.value = 0.0
-        child.visit_count = np.uint32(0)
-        child.first_child = 0
-        child.action = actions[k]
-        child.prior = prior
-        child.num_children = np.uint16(0)
-        child.num_visited = np.uint16(0)
-        child.in_flight = np.uint16(0)
-        child.flags = np.uint8(0)
-        child.claim = np.uint8(0)
     zero_rows(tree, first, count)
+    for k in range(count):
+        nodes[first + k].action = actions[k]
+        nodes[first + k].prior = prior
     nodes[index].first_child = np.int32(first)
     nodes[index].num_visited = np.uint16(0)
     if tree.shared != 0:

@@ -154,7 +154,7 @@ def assemble(game: Game, preset: Preset) -> Assembly:
       InvalidParameter: two parts conflict; the message names them.
     """
     extensions = [_extension(maker, game) for maker in preset.extensions]
-    backup = _backup(preset, extensions)
+    backup = backup_of(preset, extensions)
     parts: list[Operator | Extension] = [preset.selection, backup, *extensions]
     kept = {column for extension in extensions for column in extension.keeps}
     for column in dict.fromkeys(column for part in parts for column in part.columns):
@@ -167,11 +167,6 @@ def assemble(game: Game, preset: Preset) -> Assembly:
     return assembly
 
 
-def fork(extensions: Sequence[Extension]) -> tuple[Extension, ...]:
-    """The extensions for another tree."""
-    return tuple(extension if extension.fork is None else extension.fork() for extension in extensions)
-
-
 def _extension(maker: Maker, game: Game) -> Extension:
     extension = maker(game) if callable(maker) else maker
     if not isinstance(extension, Extension):
@@ -179,7 +174,8 @@ def _extension(maker: Maker, game: Game) -> Extension:
     return extension
 
 
-def _backup(preset: Preset, extensions: Sequence[Extension]) -> Operator:
+def backup_of(preset: Preset, extensions: Sequence[Extension]) -> Operator:
+    """The backup rule of a tree: an extension's, or else the preset's."""
     rules = [(extension.name, extension.backup) for extension in extensions if extension.backup is not None]
     if len(rules) > 1:
         raise InvalidParameter(f"{rules[0][0]} and {rules[1][0]} both replace the backup rule; take one of them")

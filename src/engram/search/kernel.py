@@ -23,13 +23,23 @@ from engram.native.jit import compiled
 from engram.rng import rng_dtype
 from engram.search.expansion import ask_prior, enter, is_child, make_children, set_priors
 from engram.search.program import (
+    BACKUP,
     COLLISION,
-    FAILED,
+    COPY,
+    EVALUATION,
     FINISHED,
     GROW,
+    HOOK,
     INNER,
     LEAF,
+    LEGAL_ACTIONS,
+    MAX_HOOKS,
+    OUTCOME,
     OVER,
+    PLAY,
+    PRIOR,
+    SELECTION,
+    TO_PLAY,
     WAITS,
     WAITS_FOR_PRIORS,
 )
@@ -56,7 +66,7 @@ def advance(program, slot):
 def descend(program, slot):
     """Steps 1 and 2: walks from the root to a leaf and leaves its state in `slot.state`.
 
-    Returns LEAF, OVER, GROW, COLLISION or FAILED. GROW and COLLISION change nothing.
+    Returns LEAF, OVER, GROW, COLLISION or a failure. GROW and COLLISION change nothing.
     """
     tree = tree_of(slot)
     status = begin(program, slot, tree)
@@ -70,15 +80,18 @@ def descend(program, slot):
 
 @compiled(inline=True)
 def finish(program, slot, status):
-    """Steps 3 and 4: evaluates the slot's leaf at once and backs up its value; returns the leaf's status, or FAILED."""
+    """Steps 3 and 4: evaluates the slot's leaf at once, backs up its value; the leaf's status, or a failure."""
     if status == OVER:
         value = nodes_of(tree_of(slot))[leaf_of(slot)].value
-    elif leaf_reached(program, slot, np.int64(0)) < 0:
-        return FAILED
     else:
+        hooks = leaf_reached(program, slot, np.int64(0))
+        if hooks < 0:
+            return hooks
         value = evaluate(program, slot)
-    sound = -1.0 <= value <= 1.0 and back_up(program, slot, value) >= 0
-    return status if sound else FAILED
+    if not -1.0 <= value <= 1.0:
+        return OUTCOME if status == OVER else EVALUATION
+    backed_up = back_up(program, slot, value)
+    return status if backed_up >= 0 else backed_up
 
 
 # --------------------------------------------------------------------------------------- the steps
@@ -91,7 +104,7 @@ def begin(program, slot, tree):
     if is_waiting(program, slot) and tree.capacity < tree.max_nodes and not has_room(program, tree):
         return GROW
     if copy_state(program.game, slot.state, slot.root_state) < 0:
-        return FAILED
+        return COPY
     rng = record_at(slot.rng, rng_dtype)
     slot.words[0] = rng.word[0]
     slot.words[1] = rng.word[1]
@@ -105,7 +118,7 @@ def begin(program, slot, tree):
     while slot.depth + 1 < slot.replay:
         slot.depth += 1
         if call(program.game.play, (slot.state, np.int64(nodes[leaf_of(slot)].action))) < 0:
-            return FAILED
+            return PLAY
     return INNER
 
 
@@ -119,12 +132,12 @@ def select(program, slot, tree, index):
         child = call(program.selection, (slot.tree, index, slot.rng, program.selection_parameters))
     # A rule's result indexes memory, so it is checked first.
     if not is_child(nodes[index], child, shared):
-        return FAILED, index
+        return SELECTION, index
     entered = child < 0
     if entered:
         child = enter(program, tree, index, child, record_at(slot.rng, rng_dtype))
         if child == 0:
-            return (LEAF if shared else FAILED), index
+            return (LEAF if shared else SELECTION), index
         if slot.forced != 0:
             slot.replay = slot.depth + 1 if nodes[index].num_visited < nodes[index].num_children else 0
     elif shared:
@@ -133,28 +146,33 @@ def select(program, slot, tree, index):
     path_of(slot)[slot.depth] = child
     over = call(program.game.play, (slot.state, np.int64(nodes[child].action)))
     if over < 0:
-        return FAILED, child
+        return PLAY, child
     # Until the first visit is counted, another thread may not yet see the node's flags.
     if entered or (shared and nodes[child].visit_count == 0):
-        return arrive(program, slot, nodes[child], over), child
+        return arrive(program, slot, nodes[child], over, entered), child
     return INNER, child
 
 
 @compiled(inline=True)
-def arrive(program, slot, node, over):
-    """First visit of a node: sets the player to move, or the outcome if the game is over. LEAF, OVER or FAILED."""
+def arrive(program, slot, node, over, entered):
+    """First visit of a node: sets the player to move, or the outcome if the game is over. LEAF, OVER or a failure.
+
+    Several threads may arrive before the first visit is counted; the hooks are for the one that entered the node.
+    """
     if over != 0:
         node.flags |= np.uint8(TERMINAL)
     mover = call(program.game.to_play, (slot.state,))
-    if mover < 0:
-        return FAILED
+    if not 0 <= mover <= 1:
+        return TO_PLAY
     if mover != 0:
         node.flags |= np.uint8(PLAYER_1)
     if over != 0:
         node.value = call_float(program.game.outcome, (slot.state,))
-        return FAILED if math.isnan(node.value) else OVER
+        return OUTCOME if math.isnan(node.value) else OVER
+    if not entered:
+        return LEAF
     arguments = (slot.tree, slot.path, slot.depth, slot.state)
-    return LEAF if run_hooks(program.on_entered, slot.on_entered_parameters, arguments) >= 0 else FAILED
+    return run_hooks(1, program.on_entered, slot.on_entered_parameters, arguments)
 
 
 @compiled(inline=True)
@@ -178,24 +196,28 @@ def expand(program, slot, tree, index):
         return LEAF
     if shared and not claim(tree, index):
         return LEAF
-    # Another thread may have made them before this one's claim.
-    count = make_children(program, slot, tree, index) if node.num_children == 0 else 1
-    if shared:
+    status = np.int64(INNER)
+    if node.num_children == 0:  # else another thread made them before this one's claim
+        count = make_children(program, slot, tree, index)
+        if count == 0 and shared:
+            status = np.int64(LEAF)
+        elif count <= 0:
+            status = np.int64(LEGAL_ACTIONS)
+        elif ask_prior(program, slot, tree, index) < 0:
+            status = np.int64(PRIOR)
+        else:
+            status = np.int64(children_made(program, slot, index))
+    if shared:  # after the hooks, so that no thread enters a child before them
         release(tree, index)
-    if count == 0 and shared:
-        return LEAF
-    if count <= 0 or ask_prior(program, slot, tree, index) < 0:
-        return FAILED
-    status = children_made(program, slot, index)
     slot.forced = program.expand_all != 0 and node.num_visited < node.num_children
     return status
 
 
 @compiled(inline=True)
 def children_made(program, slot, index):
-    """Calls the hooks for a node with new children; INNER or FAILED."""
-    arguments = (slot.tree, index, slot.state)
-    return INNER if run_hooks(program.on_expanded, slot.on_expanded_parameters, arguments) >= 0 else FAILED
+    """Calls the hooks for a node with new children; INNER or a failure."""
+    status = run_hooks(0, program.on_expanded, slot.on_expanded_parameters, (slot.tree, index, slot.state))
+    return INNER if status >= 0 else status
 
 
 @compiled(inline=True)
@@ -213,7 +235,7 @@ def retreat(slot, tree, status):
 def leaf_reached(program, slot, embedding):
     """Calls the hooks for the slot's leaf before its evaluation changes the state."""
     arguments = (slot.tree, slot.path, slot.depth, slot.state, embedding)
-    return run_hooks(program.on_leaf, slot.on_leaf_parameters, arguments)
+    return run_hooks(2, program.on_leaf, slot.on_leaf_parameters, arguments)
 
 
 @compiled(inline=True)
@@ -229,21 +251,21 @@ def evaluate(program, slot):
 
 @compiled(inline=True)
 def back_up(program, slot, value):
-    """Step 4: backs up the leaf's value for player 0 along the slot's path; FAILED if a rule or an extension fails."""
+    """Step 4: backs up the leaf's value for player 0 along the slot's path; < 0 is a failure."""
     tree = tree_of(slot)
     arguments = (slot.tree, slot.path, slot.depth, value)
-    status = run_hooks(program.before_backup, slot.before_backup_parameters, arguments)
+    status = run_hooks(3, program.before_backup, slot.before_backup_parameters, arguments)
+    if status >= 0 and call(program.backup, (*arguments, slot.backup_parameters)) < 0:
+        status = np.int64(BACKUP)
     if status >= 0:
-        status = call(program.backup, (*arguments, slot.backup_parameters))
-    if status >= 0:
-        status = run_hooks(program.after_backup, slot.after_backup_parameters, (*arguments, slot.moves))
+        status = run_hooks(4, program.after_backup, slot.after_backup_parameters, (*arguments, slot.moves))
     if slot.moves != 0:
         pointer_at(slot.moves, np.int32)[0] = 0
     if tree.shared != 0:
         leave_flight(tree, path_of(slot), slot.depth)
     slot.done += 1
     sound = -VALUE_BOUND <= nodes_of(tree)[0].value <= VALUE_BOUND
-    return 0 if status >= 0 and sound else FAILED
+    return status if sound or status < 0 else BACKUP
 
 
 # ------------------------------------------------------------------------------------- small parts
@@ -268,11 +290,11 @@ def leaf_of(slot):
 
 
 @compiled(inline=True)
-def run_hooks(hooks, parameters, arguments):
-    """Calls the hooks of one kind in their order; 0, or FAILED at the first failure."""
+def run_hooks(kind, hooks, parameters, arguments):
+    """Calls the hooks of one kind (its place in HOOKS) in their order; 0, or the first failure."""
     for place in range(hooks.count):
         if call(hooks.functions[place], (*arguments, parameters[place])) < 0:
-            return FAILED
+            return HOOK - kind * MAX_HOOKS - place
     return 0
 
 
@@ -322,7 +344,7 @@ def has_finished(slot):
 def simulate(program, slots, count):
     """Runs up to `count` simulations in each slot's tree and sets the slots' statuses.
 
-    A slot stops at `count`, at its budget, or at a status that the caller must handle (GROW, FAILED).
+    A slot stops at `count`, at its budget, or at a status that the caller must handle (GROW, a failure).
     """
     for number in range(len(slots)):
         slot = slots[number]
@@ -422,7 +444,9 @@ def finish_all(program, slots, waiting, values, weights, embeddings):
                 if status > 0 and len(weights) and slot.priors_left > 0:
                     slot.priors_left -= 1
                     status = set_priors(program, tree, leaf, weights[row])
-                if status >= 0:
+                if status < 0:
+                    status = np.int64(LEGAL_ACTIONS)
+                else:
                     status = children_made(program, slot, leaf)
             else:
                 tree.full = 1
@@ -431,10 +455,12 @@ def finish_all(program, slots, waiting, values, weights, embeddings):
         elif program.rollout_share > 0.0:
             outcome = evaluate(program, slot)
             if not -1.0 <= outcome <= 1.0:
-                status = np.int64(FAILED)
+                status = np.int64(EVALUATION)
             value += program.rollout_share * (outcome - value)
-        if status < 0 or not -1.0 <= value <= 1.0 or back_up(program, slot, value) < 0:
-            slot.status = FAILED
+        if status >= 0:
+            status = back_up(program, slot, value) if -1.0 <= value <= 1.0 else np.int64(EVALUATION)
+        if status < 0:
+            slot.status = status
 
 
 @compiled
@@ -443,7 +469,7 @@ def gather(program, slots, waiting, count, batch):
     width = batch.shape[1] * 8
     for row in range(count):
         if copy_state(program.game, batch.ctypes.data + row * width, slots[waiting[row]].state) < 0:
-            return FAILED
+            return COPY
     return 0
 
 

@@ -44,3 +44,9 @@ class Limit:
         # JSON cannot write NumPy's numbers.
         object.__setattr__(self, "simulations", None if self.simulations is None else int(self.simulations))
         object.__setattr__(self, "seconds", None if self.seconds is None else float(self.seconds))
+
+    @property
+    def text(self) -> str:
+        """The bounds for people: `1,000 simulations or 2 s`."""
+        parts = [] if self.simulations is None else [f"{self.simulations:,} simulations"]
+        return " or ".join(parts if self.seconds is None else [*parts, f"{self.seconds:g} s"])

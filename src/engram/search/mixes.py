@@ -120,3 +120,42 @@ def coulom(tree, node, mean, parameters):
         return mean
     value = (middle * weight + sign * nodes[best].value * visits) / (weight + visits)
     return sign * min(max(value, -1.0), 1.0)
+
+
+@mix(power=Parameter(2.0, low=1.0, high=100.0))
+def power_mean(tree, node, mean, parameters):
+    """Value of a node by the power mean of its children's win rates, between their mean and the best of them.
+
+        V(s) = (k·v_0 + n·M) / (k + n),   M = 2·[Σ n_i·u_i^p / n]^(1/p) - 1,   u_i = (1 + Q_i)/2,   n = Σ n_i
+
+    p = 1 is the visit-weighted mean (plain UCT); p → ∞ tends to the best visited child.
+
+    Args:
+      power: p in [1, 100].
+
+    Cost: one pass over the visited children a node on the path, one power a child (p = 2: a product).
+    Source: Dam, Klink, D'Eramo, Peters and Pajarinen, "Generalized mean estimation in Monte-Carlo tree search", IJCAI
+    2020 (Power-UCT). Deviations: rewards there are in [0, 1], so values become win rates u, of the player to move; the
+    node's own evaluations count linearly, because for large p one lucky rollout would outweigh all children.
+    """
+    nodes = nodes_of(tree)
+    parent = nodes[node]
+    if parent.num_visited == 0:
+        return mean
+    power = parameters.power
+    sign = sign_of(parent)
+    first = np.uint64(parent.first_child)
+    total = 0.0
+    powers = 0.0
+    for child in range(first, first + np.uint64(parent.num_visited)):
+        visits = np.float64(nodes[child].visit_count)
+        rate = 0.5 + 0.5 * sign * nodes[child].value
+        powers += visits * (rate * rate if power == 2.0 else max(rate, 0.0) ** power)
+        total += visits
+    if total == 0.0:
+        return mean
+    share = powers / total
+    best = 2.0 * (math.sqrt(share) if power == 2.0 else share ** (1.0 / power)) - 1.0
+    evaluations = max(np.float64(parent.visit_count) - total, 0.0)
+    value = (evaluations * sign * own_of(tree)[node].first + total * best) / (evaluations + total)
+    return sign * min(max(value, -1.0), 1.0)

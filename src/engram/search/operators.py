@@ -31,7 +31,7 @@ import numba
 import numpy as np
 from numba import carray, float64, int32, int64, types
 
-from engram.errors import InvalidParameter, InvalidSpecification, nearest
+from engram.errors import InvalidParameter, InvalidSpecification, choices
 from engram.native.intrinsics import pointer_at
 from engram.native.jit import Callback, compiled
 from engram.registry import Registry
@@ -86,15 +86,13 @@ class Definition:
     """
 
     def __init__(
-        self,
-        kind: str,
-        function: Callable[..., Any],
-        returns: Any,
-        leading: tuple[Any, ...],
-        parameters: Any,
-        check: Check | None = None,
-        threads: bool = True,
-    ):
+        self, kind: str, function: Callable[..., Any], returns: Any, leading: tuple[Any, ...], parameters: Any,
+        check: Check | None = None, threads: bool = True,
+    ):  # fmt: skip
+        if not isinstance(threads, bool) or not (check is None or callable(check)):
+            raise InvalidParameter(
+                f"{function.__name__}: check and threads are the decorator's own; give the parameter another name"
+            )
         self.threads = threads
         self.check = check
         self.kind = kind
@@ -115,17 +113,20 @@ class Definition:
                 fields.append((key, np.int64))
             else:
                 fields += [(key, np.int64), (key + ("_parameters" if value is None else "_size"), np.int64)]
+        names = [field for field, _ in fields]
+        twice = next((field for field in names if names.count(field) > 1), None)
+        if twice is not None:
+            raise InvalidParameter(f"{self.name}: {twice} belongs to another parameter; give this one another name")
         self.dtype = np.dtype(fields or [("none", np.float64)])
         self.callback = Callback(function, returns, (*leading, numba.from_dtype(self.dtype)))
         if kind in OPERATORS:
             OPERATORS[kind].add(self.name, self)
 
-    def __call__(self, **values: Any) -> Operator:
+    def __call__(self, /, **values: Any) -> Operator:
         for key in values:
             if key not in self.parameters:
                 raise InvalidSpecification(
-                    f"{self.name} has no parameter {key!r}{nearest(key, self.parameters)}; "
-                    f"it takes {', '.join(self.parameters) or 'none'}"
+                    f"{self.name} has no parameter {key!r}{choices(key, self.parameters, 'it takes')}"
                 )
         complete = {key: self._value(key, values.get(key)) for key in self.parameters}
         if self.check is not None:
@@ -218,35 +219,28 @@ class Operator:
         keep: list[Any] = []
         values = dict(self.values)
         for key, value in values.items():
+            is_record = isinstance(self.definition.parameters[key], Record)
             if isinstance(value, Operator):
-                inner = value.bind(budget, columns)
-                keep.append(inner)
-                record[key], record[key + "_parameters"] = value.address, inner.address
-                continue
-            if isinstance(value, Column):
+                keep.append(value.bind(budget, columns))
+                record[key], record[key + "_parameters"] = value.address, keep[-1].address
+            elif isinstance(value, Column):
                 if value not in columns:
                     raise InvalidParameter(
                         f"{self.definition.name}: the tree has no column {value.name}; make a column once, outside the "
                         "function that makes its extension"
                     )
                 record[key] = columns.index(value)
-                continue
-            if value is None:
-                if isinstance(self.definition.parameters[key], Record):
-                    raise InvalidParameter(f"{self.definition.name}: the record {key} is missing")
-                continue
-            if isinstance(self.definition.parameters[key], Record):
-                assert isinstance(value, np.ndarray)
-                keep.append(value)
-                record[key], record[key + "_size"] = value.ctypes.data, value.size
-                continue
-            if isinstance(value, float):
+            elif value is None and is_record:
+                name = self.definition.name
+                raise InvalidParameter(f"{name}: the record {key} is missing; name what makes {name}({key}=...)")
+            elif isinstance(value, float):
                 record[key] = value
-                continue
-            table = value if isinstance(value, np.ndarray) else value.table(budget)
-            table = values[key] = np.ascontiguousarray(table, np.float64)
-            keep.append(table)
-            record[key], record[key + "_size"] = table.ctypes.data, table.size
+            elif value is not None:
+                table = value if isinstance(value, np.ndarray) else value.table(budget)
+                if not is_record:
+                    table = values[key] = np.ascontiguousarray(table, np.float64)
+                keep.append(table)
+                record[key], record[key + "_size"] = table.ctypes.data, table.size
         if self.definition.check is not None:
             self.definition.check(values)
         return Bound(record, keep)

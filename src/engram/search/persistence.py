@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +11,13 @@ import numpy as np
 
 from engram import storage as durable
 from engram.errors import InvalidFile, InvalidParameter
+from engram.games.game import SLACK, copy_state
 from engram.games.python_game import PythonGame
+from engram.native.intrinsics import call
+from engram.native.jit import compiled
+from engram.search.columns import COUNT, VALUE, bounded
 from engram.search.extension import Persistence
-from engram.search.tree import PLAYER_1, node_dtype
+from engram.search.tree import PLAYER_1, PRIORS, TERMINAL, Tree, node_dtype
 from engram.search.workspace import Workspace
 
 KIND = "tree"
@@ -60,6 +63,12 @@ class SavedTree:
 
 def check_save(path: str | Path, work: Workspace) -> None:
     """Rejects what `save` would reject; see `Search.check_save`."""
+    _check_work(work)
+    durable.check_place(path)
+
+
+def _check_work(work: Workspace) -> None:
+    """Rejects a workspace that no file can hold."""
     if isinstance(work.game, PythonGame):
         raise InvalidParameter(f"{work.game.name}: its positions are Python objects, which a file cannot hold")
     for extension in work.extensions[0]:
@@ -67,9 +76,8 @@ def check_save(path: str | Path, work: Workspace) -> None:
             raise InvalidParameter(
                 f"{extension.name} of this search is shared or has no file form: its tree is not saved"
             )
-    if len(work.trees) > 1 or len(work.slots) > 1:
+    if len(work.slots) > 1:
         raise InvalidParameter("a search with several trees or threads, or several leaves in flight, is not saved")
-    durable.check_place(path)
 
 
 def save(path: str | Path, work: Workspace) -> None:
@@ -77,14 +85,11 @@ def save(path: str | Path, work: Workspace) -> None:
     check_save(path, work)
     game, tree = work.game, work.trees[0]
     about = {
-        "format": FORMAT,
-        "game": game.name,
-        "preset": work.preset.text,
-        "full": tree.full,
+        "format": FORMAT, "game": game.name, "preset": work.preset.text, "full": tree.full,
         "slot": {name: int(work.slots[0][name]) for name in _SLOT_FIELDS},
         "action_names": [game.action_name(action) for action in range(game.num_actions)],
         "diagram": game.render(game.read(work.root_states[0])),
-    }
+    }  # fmt: skip
     arrays = {COLUMN + name: rows[: tree.num_nodes] for name, rows in tree.arrays().items()}
     places = {name: getattr(work, name)[0] for name in ("root_states", "paths")}
     states = {}
@@ -96,14 +101,17 @@ def save(path: str | Path, work: Workspace) -> None:
 
 
 def load(path: str | Path, work: Workspace, max_bytes: int) -> None:
-    """Loads the tree of a file into a workspace; see `Search.load`. A rejected file changes nothing."""
-    game, tree = work.game, work.trees[0]
+    """Loads the tree of a file into a workspace; see `Search.load`. A rejected file changes nothing.
+
+    Cost: a copy of a state, a move and its legal actions for each visited node, which are all played again.
+    """
+    _check_work(work)
+    tree = work.trees[0]
     about, arrays = _read(path, max_bytes)
     _check_fit(path, work, about, arrays)
-    buffer = game.new_buffer()
-    buffer[:] = arrays["root_states"]
-    if game.to_play(game.read(buffer)) != int(arrays[NODES][0]["flags"] & PLAYER_1):
-        raise InvalidFile(f"{path} is not sound: its root and its position have different players to move")
+    fault = _column_fault(tree, arrays) or _rule_fault(work, arrays)
+    if fault:
+        raise InvalidFile(f"{path} is not sound: {fault}")
     _load_stores(path, work, about, arrays)
     count = len(arrays[NODES])
     while len(tree.nodes) < count:
@@ -114,7 +122,7 @@ def load(path: str | Path, work: Workspace, max_bytes: int) -> None:
     tree.header["num_nodes"] = count
     tree.header["full"] = about["full"]
     tree.rebuild(moved=True)
-    work.root_states[0] = buffer
+    work.root_states[0] = arrays["root_states"]
     work.paths[0] = arrays["paths"]
     work.rngs["word"][0] = arrays["rng"]
     for name in _SLOT_FIELDS:
@@ -130,36 +138,90 @@ def _check_fit(path: str | Path, work: Workspace, about: Mapping[str, Any], arra
     dtypes = {COLUMN + name: rows.dtype for name, rows in tree.arrays().items()}
     dtypes |= {"root_states": work.root_states.dtype, "paths": work.paths.dtype, "rng": np.dtype(np.uint64)}
     shapes = {"root_states": work.root_states[0].shape, "paths": work.paths[0].shape, "rng": (2,)}
-    count = len(arrays[NODES])
+    count, num_names = len(arrays[NODES]), len(about["action_names"])
     for name, dtype in dtypes.items():
         fits = name in arrays and arrays[name].dtype == dtype and arrays[name].shape == shapes.get(name, (count,))
         if not fits:
             raise InvalidFile(f"{path} was written by another version of engram or of {game.name}: its {name} differ")
-    if len(about["action_names"]) != game.num_actions:
-        raise InvalidFile(
-            f"{path} names {len(about['action_names']):,} actions, and {game.name} has {game.num_actions}"
-        )
-    shared = any(extension.store is not None and extension.persistence is None for extension in work.extensions[0])
-    if len(work.slots) > 1 or shared:
-        raise InvalidParameter(
-            "a tree is loaded into a search with one thread, one leaf in flight, and no shared memory"
-        )
+    if num_names != game.num_actions:
+        raise InvalidFile(f"{path} names {num_names:,} actions, and {game.name} has {game.num_actions}")
     if set(about["stores"]) != {prefix for prefix, _ in _stores(work)}:
         raise InvalidFile(f"{path} holds a tree with other extensions than this search has")
-    names = list(tree.arrays())[1:]  # of the columns, in their order; two columns may share a name
+    if count > tree.max_nodes:
+        raise InvalidFile(f"{path} holds {count:,} nodes, and this search is bounded to {tree.max_nodes:,}")
+
+
+def _column_fault(tree: Tree, arrays: Mapping[str, np.ndarray]) -> str | None:
+    """The first fault in the columns, or None."""
     advised = {advice.column for advice in tree.advice}
+    names = list(tree.arrays())[1:]  # of the columns, in their order; two columns may share a name
     for column, name in zip(tree.columns, names, strict=True):
         rows = arrays[COLUMN + name]
         fault = column.fault(rows) if column.fault is not None else None
         if fault:
-            raise InvalidFile(f"{path} is not sound: {fault}")
-        if (
-            column in advised
-            and not ((np.abs(rows["value"]) <= 1.0 + 1e-6) & (rows["count"] >= 0.0) & np.isfinite(rows["count"])).all()
-        ):
-            raise InvalidFile(f"{path} is not sound: advice on a node is not in [-1, 1]")
-    if count > tree.max_nodes:
-        raise InvalidFile(f"{path} holds {count:,} nodes, and this search is bounded to {tree.max_nodes:,}")
+            return fault
+        if column in advised and bounded(value=VALUE, count=COUNT)(rows):
+            return "advice on a node is not in [-1, 1], or has no weight"
+    return None
+
+
+def _rule_fault(work: Workspace, arrays: Mapping[str, np.ndarray]) -> str | None:
+    """The first fault of the root's state or of a node by the rules of the game, or None."""
+    game, nodes = work.game, arrays[NODES]
+    if not arrays["rng"].any():
+        return "its generator of random numbers stands still"
+    states = np.zeros((game.max_moves + 2, len(arrays["root_states"])), np.uint64)
+    states[0] = arrays["root_states"]
+    root = game.read(states[0])
+    if not game.is_sound(root) or game.is_over(root):
+        return f"its root is no position of {game.name}"
+    if game.to_play(root) != int(nodes[0]["flags"] & PLAYER_1):
+        return "its root and its position have different players to move"
+    node = _illegal_node(work.program["game"][0], nodes, states, np.zeros(game.num_actions + SLACK, np.int32))
+    return None if node < 0 else f"its node {node} breaks the rules of {game.name}"
+
+
+@compiled
+def _illegal_node(game, nodes, states, actions):
+    """The first node whose player, end or children are not those of the rules, or -1; `states` has a row a depth."""
+    width = states.shape[1] * 8
+    path = np.zeros(len(states), np.int64)
+    num_passed = np.zeros(len(states), np.int64)  # children that the walk has passed, at each depth
+    parents = np.zeros(game.num_actions, np.int64)
+    depth = np.int64(0)
+    while depth >= 0:
+        index = path[depth]
+        node = nodes[index]
+        first = np.int64(node.first_child)
+        state = states.ctypes.data + depth * width
+        if num_passed[depth] == 0:
+            legal = call(game.legal_actions, (state, actions.ctypes.data))
+            is_over = node.flags & TERMINAL != 0
+            if call(game.to_play, (state,)) != np.int64(node.flags & PLAYER_1) or (legal == 0) != is_over:
+                return index
+            if node.num_children > 0:
+                if legal != np.int64(node.num_children):
+                    return index
+                for k in range(legal):
+                    parents[actions[k]] = index + 1
+                for child in range(first, first + legal):
+                    if parents[nodes[child].action] != index + 1:
+                        return index
+                    parents[nodes[child].action] = 0
+        if num_passed[depth] == np.int64(node.num_visited):
+            depth -= 1
+            continue
+        child = first + num_passed[depth]
+        num_passed[depth] += 1
+        depth += 1
+        if depth == len(states):
+            return index
+        below = states.ctypes.data + depth * width
+        if copy_state(game, below, state) < 0 or call(game.play, (below, np.int64(nodes[child].action))) < 0:
+            return index
+        path[depth] = child
+        num_passed[depth] = 0
+    return np.int64(-1)
 
 
 def _load_stores(path: str | Path, work: Workspace, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
@@ -198,38 +260,56 @@ def _read(path: str | Path, max_bytes: int) -> tuple[dict[str, Any], dict[str, n
 
 
 def _fault(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str | None:
-    """The first fault that could crash compiled code, or None; a checksum shows only that the file is whole."""
+    """The first fault that could crash or hang a reader, or None; a checksum shows only that the file is whole."""
     kinds = {
-        "game": str,
-        "preset": str,
-        "diagram": str,
-        "action_names": list,
-        "slot": dict,
-        "full": bool,
-        "stores": dict,
-    }
+        "game": str, "preset": str, "diagram": str, "action_names": list, "slot": dict, "full": bool, "stores": dict,
+    }  # fmt: skip
     if any(not isinstance(about.get(key), kind) for key, kind in kinds.items()):
         return "its description is incomplete"
-    slot, paths = about["slot"], arrays.get("paths", np.zeros(0))
-    depths = [slot.get(name) for name in ("depth", "replay")]
-    if any(not isinstance(depth, int) or not 0 <= depth < max(1, len(paths)) for depth in depths):
-        return "its last path is not valid"
-    done = slot.get("done")
-    if not isinstance(done, int) or isinstance(done, bool) or not 0 <= done < 2**62:
+    slot, names, states = about["slot"], about["action_names"], about["stores"].values()
+    numbers = [slot.get(name) for name in _SLOT_FIELDS]
+    whole = all(isinstance(number, int) and 0 <= number < 2**62 for number in numbers)
+    if (
+        not whole
+        or not all(isinstance(name, str) for name in names)
+        or not all(isinstance(one, dict) for one in states)
+    ):
         return "its description is incomplete"
     nodes = arrays.get(NODES)
     if nodes is None or nodes.dtype != node_dtype or nodes.ndim != 1 or not len(nodes):
         return "it has no nodes, or nodes of another version of engram"
     first, children = nodes["first_child"].astype(np.int64), nodes["num_children"].astype(np.int64)
-    inside = (first >= 0) & (first + children <= len(nodes)) & ((first > 0) | (children == 0))
-    if not (inside & (nodes["num_visited"] <= children)).all():
-        return "a node's children lie outside the tree"
-    if not ((nodes["action"] >= 0) & (nodes["action"] < len(about["action_names"]))).all():
+    num_visited, flags, prior = nodes["num_visited"], nodes["flags"], nodes["prior"]
+    # Children follow one another and their parents, so that each node has one parent and no walk comes back.
+    parents = np.flatnonzero(children)
+    parents = parents[np.argsort(first[parents], kind="stable")]
+    ends = np.append(1, 1 + np.cumsum(children[parents]))
+    joined = np.array_equal(first[parents], ends[:-1]) and ends[-1] == len(nodes) and (first[parents] > parents).all()
+    if not joined or (first[children == 0] != 0).any():
+        return "a node's children lie outside the tree, or belong to two nodes"
+    parent = np.repeat(parents, children[parents])  # of nodes 1, 2, …
+    visited = np.arange(1, len(nodes)) - first[parent] < num_visited[parent]
+    if (num_visited > children).any() or not np.array_equal(nodes["visit_count"][1:] > 0, visited):
+        return "a node's visits do not fit its children's"
+    if children[1:][~visited].any() or (flags > 2 * PRIORS - 1).any() or not ((prior >= 0) & (prior <= VALUE)).all():
+        return "a node has flags, children or a prior that no node has"
+    if not ((nodes["action"] >= 0) & (nodes["action"] < len(names))).all():
         return "it has an action outside the game"
-    if not (np.abs(nodes["value"]) <= 1.0 + 1e-6).all() or nodes["in_flight"].any() or nodes["claim"].any():
+    if not (np.abs(nodes["value"]) <= VALUE).all() or nodes["in_flight"].any() or nodes["claim"].any():
         return "a value is not in [-1, 1], or a simulation is still in flight"
-    if any(not isinstance(state, dict) for state in about["stores"].values()):
-        return "its description is incomplete"
-    if len(paths) and not ((paths >= 0) & (paths < math.inf)).all():
+    paths = arrays.get("paths", np.zeros(1, np.int32))
+    whole = (paths.dtype, paths.ndim) == (np.dtype(np.int32), 1) and slot["replay"] <= len(paths)
+    if not whole or not _is_path(nodes, paths[: slot["replay"]]):
         return "its last path is not valid"
     return None
+
+
+def _is_path(nodes: np.ndarray, path: np.ndarray) -> bool:
+    """Whether a path leads from the root through visited children to a node with an unvisited one; or is empty."""
+    at = 0
+    for step in path[1:].tolist():
+        first = int(nodes[at]["first_child"])
+        if not first <= step < first + int(nodes[at]["num_visited"]):
+            return False
+        at = step
+    return not len(path) or (int(path[0]) == 0 and nodes[at]["num_visited"] < nodes[at]["num_children"])

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import partial
+from types import CellType, FunctionType, NoneType
 from typing import Any, TypedDict
+
+import numpy as np
 
 from engram.errors import InvalidParameter, InvalidSpecification, check_whole
 from engram.games.game import Game
@@ -15,7 +20,7 @@ from engram.search.expansion import Expansion
 from engram.search.extension import Maker
 from engram.search.extensions.proofs import proofs
 from engram.search.extensions.transpositions import transpositions
-from engram.search.operators import Operator
+from engram.search.operators import Operator, Record
 from engram.search.selection import widening
 
 
@@ -25,6 +30,7 @@ class SearchOptions(TypedDict, total=False):
     backup: a backup operator; default: the preset's, usually the mean.
     decision, rollout, solver, transpositions, num_leaves, threads, parallel, reuse_tree: as in `Preset`.
     expand_after: visits of a node before it gets children, ≥ 0; default 1.
+    endings: as in `Preset`.
     widening: C ≥ 0 of `engram.search.selection.widening` around the selection rule; default: no widening.
     """
 
@@ -36,6 +42,7 @@ class SearchOptions(TypedDict, total=False):
     reuse_tree: bool
     solver: bool
     transpositions: bool
+    endings: bool
     threads: int
     parallel: str
     widening: float | None
@@ -61,11 +68,15 @@ class Preset:
       extensions: or functions of the game that make one for each search.
       solver: propagate proven values, and end the search when the root is proven.
       transpositions: nodes of the same position share their value in selection.
+      endings: an evaluator's policy and value are corrected at the end of a game by the game's `endings`, where it has
+        them (Go: no pass that throws a won game away, whatever a network thinks).
       num_leaves: simulations of one tree in flight for an evaluator, 1 to 1024.
       threads: 1 to 256. parallel: `tree`, all threads on one, or `root`, a tree each, with their roots added up.
         Several threads on one tree do not repeat.
       reuse_tree: keep the subtree below the moves played.
-      text: its specification.
+    Attributes:
+      text: its specification; of a preset made or changed in Python, the names of its two rules and a digest of all
+        its fields, the same in every run. An object without fields counts by its class alone.
     """
 
     selection: Operator
@@ -81,11 +92,12 @@ class Preset:
     extensions: tuple[Maker, ...] = ()
     solver: bool = False
     transpositions: bool = False
+    endings: bool = True
     num_leaves: int = 1
     threads: int = 1
     parallel: str = "tree"
     reuse_tree: bool = True
-    text: str = "custom"
+    _text: str | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.extensions, (tuple, list)):
@@ -102,31 +114,46 @@ class Preset:
         check_whole("threads", self.threads, 1, 256)
         if self.parallel not in ("tree", "root"):
             raise InvalidParameter(f"parallel is 'tree' or 'root', not {self.parallel!r}")
-        if self.evaluation is not None and self.evaluator is not None and self.leaf_value == "evaluator":
-            raise InvalidParameter("a search takes an evaluation or an evaluator, not both")
-        if self.evaluator is not None and not callable(getattr(self.evaluator, "evaluate", self.evaluator)):
-            raise InvalidParameter(
-                f"an evaluator has a method evaluate(states); a {type(self.evaluator).__name__} has none"
-            )
-        if self.evaluator is not None and self.expansion != Expansion():
-            raise InvalidParameter("with an evaluator a leaf gets children when its value comes: leave expansion out")
+        asks, is_valued = self.evaluator is not None, self.leaf_value == "evaluator"
         is_share = isinstance(self.leaf_value, float) and 0.0 < self.leaf_value < 1.0
-        if not is_share and self.leaf_value not in ("evaluator", "rollout"):
-            raise InvalidParameter(f"leaf_value is 'evaluator', 'rollout' or in (0, 1), not {self.leaf_value!r}")
-        if self.leaf_value != "evaluator" and self.evaluator is None:
-            raise InvalidParameter("a rollout_share or leaf_value needs an evaluator, and there is none")
-        if self.rollout == "heavy" and self.evaluator is not None and self.leaf_value == "evaluator":
-            raise InvalidParameter(
-                "the evaluator values every leaf: a heavy rollout needs a rollout_share, such as 0.5"
-            )
-        if self.prior is not None and self.evaluator is not None:
-            raise InvalidParameter("priors come from an evaluator or from a compiled function, not from both")
+        has_method = callable(getattr(self.evaluator, "evaluate", self.evaluator))
+        class_name = type(self.evaluator).__name__
+        is_bound = self.first_nodes is None or 0 <= self.first_nodes < 2**31
+        for is_fault, sentence in (
+            (asks and is_valued and self.evaluation, "a search takes an evaluation or an evaluator, not both"),
+            (asks and not has_method, f"an evaluator has a method evaluate(states); a {class_name} has none"),
+            (asks and self.expansion != Expansion(),
+             "with an evaluator a leaf gets children when its value comes: leave expansion out"),
+            (not is_share and self.leaf_value not in ("evaluator", "rollout"),
+             f"leaf_value is 'evaluator', 'rollout' or in (0, 1), not {self.leaf_value!r}"),
+            (not asks and not is_valued, "a rollout_share or leaf_value needs an evaluator, and there is none"),
+            (asks and is_valued and self.rollout == "heavy",
+             "the evaluator values every leaf: a heavy rollout needs a rollout_share, such as 0.5"),
+            (asks and self.prior, "priors come from an evaluator or from a compiled function, not from both"),
+            (not is_bound, f"first_nodes must be 0 or more, not {self.first_nodes}"),
+            (not asks and self.num_leaves > 1, "num_leaves is for an evaluator, and there is none"),
+        ):  # fmt: skip
+            if is_fault:
+                raise InvalidParameter(sentence)
         if isinstance(self.prior, str) and self.prior != "game":
             raise InvalidSpecification(f"prior is 'game' or a compiled function, not {self.prior!r}")
-        if self.first_nodes is not None and not 0 <= self.first_nodes < 2**31:
-            raise InvalidParameter(f"first_nodes must be 0 or more, not {self.first_nodes}")
-        if self.num_leaves > 1 and self.evaluator is None:
-            raise InvalidParameter("num_leaves is for an evaluator, and there is none")
+
+    @property
+    def text(self) -> str:
+        """Its specification; see the class."""
+        if self._text is None:
+            parts = {part.name: getattr(self, part.name) for part in fields(self)}
+            digest = hashlib.blake2b(described(parts).encode(), digest_size=4).hexdigest()
+            names = self.selection.definition.name, self.backup.definition.name
+            object.__setattr__(self, "_text", f"custom(<{' and '.join(names)}, {digest}>)")
+        assert self._text is not None
+        return self._text
+
+    def named(self, text: str) -> Preset:
+        """The same preset with this specification."""
+        preset = replace(self)
+        object.__setattr__(preset, "_text", text)
+        return preset
 
     @property
     def switched(self) -> tuple[Maker, ...]:
@@ -151,3 +178,32 @@ class Preset:
 
     def __str__(self) -> str:
         return self.text
+
+
+def described(value: Any, seen: tuple[Any, ...] = ()) -> str:
+    """A text of a preset's part that is the same in every run: names, numbers and the digests of tables."""
+    if any(value is outer for outer in seen):
+        return "itself"
+
+    def inner(values: Any) -> str:
+        return f"({', '.join(described(part, (*seen, value)) for part in values)})"
+
+    if isinstance(value, (bool, int, float, str, NoneType)):
+        return repr(value)
+    if isinstance(value, (tuple, list, Mapping)):
+        return inner(value.items() if isinstance(value, Mapping) else value)
+    if isinstance(value, np.ndarray):  # records hold addresses
+        return hashlib.blake2b(value.tobytes()).hexdigest() if value.dtype.names is None else str(value.shape)
+    if isinstance(value, Operator):
+        parameters = value.definition.parameters.items()
+        numbers = [(name, value.values[name]) for name, declared in parameters if not isinstance(declared, Record)]
+        return described(value.definition.function, seen) + inner(numbers)
+    if isinstance(value, partial):
+        return inner([value.func, value.args, value.keywords])
+    if isinstance(value, FunctionType):
+        cells = [cell.cell_contents for cell in value.__closure__ or () if cell != CellType()]
+        return f"{value.__module__}.{value.__qualname__}" + inner([*cells, value.__defaults__, value.__kwdefaults__])
+    name = f"{type(value).__module__}.{type(value).__qualname__}"
+    return (
+        name + inner((part.name, getattr(value, part.name)) for part in fields(value)) if is_dataclass(value) else name
+    )

@@ -72,4 +72,6 @@ GROW = 2  # no room for children; the tree is unchanged
 COLLISION = 3  # another slot waits for the leaf's value; the tree is unchanged
 FINISHED = 4  # the budget is spent, the root is proven, or the choice is decided
 INNER = 5  # the node has children: the walk continues
-FAILED = -1  # an operator reported failure
+# A lower status is a failure; it names the function that failed.
+COPY, PLAY, LEGAL_ACTIONS, TO_PLAY, OUTCOME, SELECTION, EVALUATION, PRIOR, BACKUP = range(-1, -10, -1)
+HOOK = -16  # less the place of the kind in HOOKS times MAX_HOOKS, less the place of the hook

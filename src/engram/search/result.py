@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -68,34 +68,8 @@ class SearchResult:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for programs; values are for the player to move."""
-        return {
-            "game": self.game,
-            "player": self.player,
-            "action": self.name,
-            "action_number": self.action,
-            "value": self.value,
-            "simulations": self.simulations,
-            "seconds": self.seconds,
-            "nodes": self.nodes,
-            "node_bytes": self.node_bytes,
-            "tree_full": self.tree_full,
-            "stopped": self.stopped,
-            "moves": [
-                {
-                    "action": move.name,
-                    "action_number": move.action,
-                    "visits": move.visits,
-                    "value": move.value,
-                    "low": move.low,
-                    "high": move.high,
-                    "prior": move.prior,
-                    "principal_variation": list(move.principal_variation),
-                    "proven": move.proven,
-                    "memory": move.memory,
-                }
-                for move in self.moves
-            ],
-        }
+        moves = [{**_renamed(move), "principal_variation": list(move.principal_variation)} for move in self.moves]
+        return {**_renamed(self), "moves": moves}
 
     def __str__(self) -> str:
         rate = f"{self.simulations / self.seconds:,.0f} a second" if self.seconds > 0 else "at once"
@@ -122,6 +96,13 @@ class SearchResult:
         if len(self.moves) > len(rows[:20]):
             lines.append(f"… and {len(self.moves) - len(rows[:20])} more moves")
         return "\n".join(lines)
+
+
+def _renamed(record: MoveStatistics | SearchResult) -> dict[str, Any]:
+    """The fields; `action` is the notation and `action_number` the number."""
+    plain = {part.name: getattr(record, part.name) for part in fields(record)}
+    name = plain.pop("name")
+    return {**plain, "action": name, "action_number": record.action}
 
 
 @dataclass(frozen=True)

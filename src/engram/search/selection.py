@@ -15,7 +15,7 @@ from engram.errors import InvalidParameter
 from engram.native.intrinsics import address_of, call
 from engram.native.jit import compiled
 from engram.rng import random_below, random_float
-from engram.search.operators import Operator, Parameter, Value, selection
+from engram.search.operators import OPERATORS, Operator, Parameter, Value, selection
 from engram.search.tree import EXPAND, PRIORS, entering, nodes_of, sign_of, statistics
 
 
@@ -197,29 +197,16 @@ def epsilon_greedy(tree, node, rng, parameters):
     return best
 
 
-@selection(first_play_urgency=Parameter(math.inf))
-def greedy(tree, node, rng, parameters):
+def greedy(first_play_urgency: float = math.inf) -> Operator:
     """The child of the highest value; ties go to the one that was visited first.
 
     Args:
       first_play_urgency: value of unvisited children; inf: each is tried first.
     """
-    nodes = nodes_of(tree)
-    parent = nodes[node]
-    visited = np.uint64(parent.num_visited)
-    has_unvisited = visited < np.uint64(parent.num_children)
-    if has_unvisited and parameters.first_play_urgency == math.inf:
-        return EXPAND
-    sign = sign_of(parent)
-    best = np.int64(EXPAND)
-    highest = parameters.first_play_urgency if has_unvisited else -math.inf
-    first = np.uint64(parent.first_child)
-    for child in range(first, first + visited):
-        _, value = statistics(tree, nodes, child, sign)
-        if value > highest:
-            highest = value
-            best = np.int64(child)
-    return best
+    return epsilon_greedy(epsilon=0.0, first_play_urgency=first_play_urgency)
+
+
+OPERATORS["selection"].add("greedy", greedy)
 
 
 def _check_rule(values: dict[str, Value]) -> None:
@@ -228,12 +215,9 @@ def _check_rule(values: dict[str, Value]) -> None:
 
 
 @selection(
-    check=_check_rule,
-    threads=False,
-    selection=None,
-    coefficient=Parameter(1.0, low=0.0, high=1e9),
+    check=_check_rule, threads=False, selection=None, coefficient=Parameter(1.0, low=0.0, high=1e9),
     exponent=Parameter(0.5, low=0.0, high=1.0),
-)
+)  # fmt: skip
 def widening(tree, node, rng, parameters):
     """The choice of another rule, limited to k = ⌈C·N(s)^α⌉ children of a node.
 

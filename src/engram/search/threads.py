@@ -17,7 +17,7 @@ from numba import carray
 from engram.native.intrinsics import address_of, atomic_add, compare_exchange, fence, pointer_at
 from engram.native.jit import compiled
 from engram.search.columns import own_dtype
-from engram.search.tree import node_dtype, nodes_of, tree_dtype
+from engram.search.tree import NODE_BYTES, node_dtype, nodes_of, tree_dtype
 
 
 def offset(dtype: np.dtype, field: str) -> int:
@@ -26,7 +26,6 @@ def offset(dtype: np.dtype, field: str) -> int:
     return dtype.fields[field][1]
 
 
-_NODE_BYTES = node_dtype.itemsize
 _VISITS = offset(node_dtype, "visit_count")
 _VALUE = offset(node_dtype, "value")
 _IN_FLIGHT = offset(node_dtype, "in_flight")
@@ -41,20 +40,20 @@ _MINUS_1 = np.uint16(0xFFFF)
 @compiled(inline=True)
 def enter_flight(tree, index):
     """Adds a simulation in flight to a node."""
-    atomic_add(tree.nodes + index * _NODE_BYTES + _IN_FLIGHT, np.uint16(1))
+    atomic_add(tree.nodes + index * NODE_BYTES + _IN_FLIGHT, np.uint16(1))
 
 
 @compiled(inline=True)
 def leave_flight(tree, path, depth):
     """Removes a simulation in flight from each node of a path."""
     for at in range(depth + 1):
-        atomic_add(tree.nodes + np.int64(path[at]) * _NODE_BYTES + _IN_FLIGHT, _MINUS_1)
+        atomic_add(tree.nodes + np.int64(path[at]) * NODE_BYTES + _IN_FLIGHT, _MINUS_1)
 
 
 @compiled(inline=True)
 def claim(tree, index):
     """Claims the making and entering of a node's children until `release`; False if another thread has it."""
-    return compare_exchange(tree.nodes + index * _NODE_BYTES + _CLAIM, np.uint8(0), np.uint8(1))
+    return compare_exchange(tree.nodes + index * NODE_BYTES + _CLAIM, np.uint8(0), np.uint8(1))
 
 
 @compiled(inline=True)
@@ -79,7 +78,7 @@ def reserve(tree, count):
 @compiled(inline=True)
 def count_visit(tree, index):
     """Counts a visit of a node; returns the new count."""
-    return np.int64(atomic_add(tree.nodes + index * _NODE_BYTES + _VISITS, np.uint32(1))) + 1
+    return np.int64(atomic_add(tree.nodes + index * NODE_BYTES + _VISITS, np.uint32(1))) + 1
 
 
 @compiled(inline=True)
@@ -94,7 +93,7 @@ def _move(address, target, step):
 @compiled(inline=True)
 def move_value(tree, index, target, step):
     """Moves a node's value towards `target` by a share `step` of the way."""
-    _move(tree.nodes + index * _NODE_BYTES + _VALUE, target, step)
+    _move(tree.nodes + index * NODE_BYTES + _VALUE, target, step)
 
 
 @compiled(inline=True)

@@ -22,7 +22,7 @@ from numba import carray
 from engram.errors import InvalidParameter
 from engram.native.intrinsics import pointer_at
 from engram.native.jit import compiled
-from engram.search.columns import MAX_COLUMNS, Advice, Column, advice_dtype, ordered, own_dtype
+from engram.search.columns import MAX_COLUMNS, Advice, Column, advice_dtype, own_dtype
 
 node_dtype = np.dtype(
     [
@@ -73,6 +73,7 @@ tree_dtype = np.dtype(
     ]
 )
 
+NODE_BYTES = node_dtype.itemsize
 PLAYER_1 = 1
 TERMINAL = 2
 PROVEN = 4
@@ -107,7 +108,8 @@ def own_of(tree):
 
 @compiled
 def zero_rows(tree, first, count):
-    """Zeroes the rows of new nodes in all columns."""
+    """Zeroes new nodes and their rows in all columns."""
+    carray(pointer_at(tree.nodes + first * NODE_BYTES, np.uint8), (count * NODE_BYTES,))[:] = np.uint8(0)
     for place in range(tree.num_columns):
         width = tree.row_bytes[place]
         carray(pointer_at(tree.columns[place] + first * width, np.uint8), (count * width,))[:] = np.uint8(0)
@@ -194,59 +196,17 @@ def statistics(tree, nodes, child, sign):
 
 
 @compiled
-def compact_subtree(old, child, new):
-    """Copies the subtree under `child` to the start of `new`; returns its number of nodes. O(nodes copied)."""
-    new[0] = old[child]
-    count = np.int64(1)
-    at = 0
-    while at < count:
-        first = new[at].first_child
-        if first > 0:
-            new[at].first_child = count
-            for k in range(np.int64(new[at].num_children)):
-                new[count + k] = old[first + k]
-            count += np.int64(new[at].num_children)
-        at += 1
-    return count
-
-
-@compiled
 def subtree_order(nodes, child, order):
-    """Writes the indices of the subtree under `child`, in the order of `compact_subtree`."""
+    """Writes the indices of the subtree under `child`, generation by generation; returns their number."""
     order[0] = child
-    count = 1
+    count = np.int64(1)
     at = 0
     while at < count:
-        node = order[at]
-        first = nodes[node].first_child
-        if first > 0:
-            for k in range(np.int64(nodes[node].num_children)):
-                order[count] = first + k
-                count += 1
+        node = nodes[order[at]]
+        for k in range(np.int64(node.num_children)):
+            order[count] = node.first_child + k
+            count += 1
         at += 1
-
-
-@compiled
-def subtree_size(nodes, child):
-    """Number of nodes in the subtree under `child`, itself included."""
-    stack = np.empty(1024, np.int64)
-    stack[0] = child
-    depth = 1
-    count = np.int64(1)
-    while depth > 0:
-        depth -= 1
-        node = stack[depth]
-        first = nodes[node].first_child
-        if first > 0:
-            number = np.int64(nodes[node].num_children)
-            count += number
-            if depth + number > len(stack):
-                larger = np.empty(2 * (depth + number), np.int64)
-                larger[:depth] = stack[:depth]
-                stack = larger
-            for k in range(number):
-                stack[depth] = first + k
-                depth += 1
     return count
 
 
@@ -270,7 +230,9 @@ class Tree:
     def __init__(self, num_actions: int, max_nodes: int, columns: Sequence[Column] = (), advice: Sequence[Advice] = ()):
         if max_nodes < 1 + num_actions:
             raise InvalidParameter(f"a tree of {max_nodes} nodes cannot hold a root and its {num_actions} children")
-        self.columns = ordered(columns)
+        if len(columns) > MAX_COLUMNS:
+            raise InvalidParameter(f"a tree has up to {MAX_COLUMNS} columns, not {len(columns)}")
+        self.columns = tuple(sorted(columns, key=lambda column: not column.follows_action))
         self.max_nodes = max_nodes
         self.advice = tuple(advice)
         self._advising = np.zeros(len(advice), advising_dtype)
@@ -367,11 +329,10 @@ class Tree:
         if not len(places) or children["visit_count"][places[0]] == 0:
             return False
         child = int(self.nodes[0]["first_child"]) + int(places[0])
-        size = subtree_size(self.nodes, child)
+        order = np.empty(self.num_nodes, np.int32)
+        size = int(subtree_order(self.nodes, child, order))
+        order = order[:size]
         capacity = min(self.max_nodes, max(2 * size, 1024, 4 * (int(self.nodes[0]["num_children"]) + 1)))
-        order = np.empty(size if self.columns else 0, np.int64)
-        if self.columns:
-            subtree_order(self.nodes, child, order)
         for place, column in enumerate(self.columns):
             if column.rebase is not None:
                 column.rebase(self._rows[place][: self.num_nodes], False)
@@ -382,7 +343,9 @@ class Tree:
                 column.rebase(rows[:size], True)
             self._rows[place] = rows
         nodes = np.zeros(capacity, node_dtype)
-        compact_subtree(self.nodes, child, nodes)
+        nodes[:size] = self.nodes[order]
+        num_children = nodes["num_children"][:size].astype(np.int32)
+        nodes["first_child"][:size] = np.where(num_children > 0, 1 + np.cumsum(num_children) - num_children, 0)
         self.nodes = nodes
         self.header["num_nodes"] = size
         self.header["full"] = 0

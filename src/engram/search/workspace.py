@@ -18,13 +18,15 @@ from engram.errors import InvalidParameter, OperatorError
 from engram.games.game import SLACK, Game, State
 from engram.games.python_game import PythonGame
 from engram.native.jit import Callback
+from engram.native.messages import place_of
 from engram.rng import derive_seed, rng_dtype, seed_rng
 from engram.search import kernel
-from engram.search.evaluation import Evaluator, checked
-from engram.search.extension import Extension, assemble, fork
+from engram.search import program as statuses
+from engram.search.evaluation import Evaluator, checked, correct_endings
+from engram.search.extension import Extension, assemble, backup_of
 from engram.search.operators import HOOKS, Operator
 from engram.search.preset import Preset
-from engram.search.program import FAILED, FINISHED, GROW, WAITS, WAITS_FOR_PRIORS, program_dtype, slot_dtype
+from engram.search.program import FINISHED, GROW, MAX_HOOKS, WAITS, WAITS_FOR_PRIORS, program_dtype, slot_dtype
 from engram.search.result import RootMoves
 from engram.search.tree import PLAYER_1, PROVEN, Tree, bytes_a_node
 
@@ -35,6 +37,16 @@ PORTIONS = 32
 """Portions per thread and slice: many, so that threads finish together; few, so that they rarely contend."""
 _ACTIONS = types.CPointer(int32)
 _WEIGHTS = types.CPointer(float32)
+_FAULTS = {
+    statuses.COPY: ("copy", "reported a failure"),
+    statuses.PLAY: ("play", "reported a failure"),
+    statuses.LEGAL_ACTIONS: ("legal_actions", "gave no action before the end, too many, or one out of range"),
+    statuses.TO_PLAY: ("to_play", "gave a number that is not 0 or 1"),
+    statuses.OUTCOME: ("outcome", "gave a number outside [-1, 1]"),
+    statuses.EVALUATION: ("rollout", "gave a number outside [-1, 1]"),
+    statuses.PRIOR: ("prior", "failed, or gave a weight that is negative or not finite"),
+}
+"""The function of the game that a status names, and its fault."""
 
 
 class Workspace:
@@ -49,15 +61,9 @@ class Workspace:
     """
 
     def __init__(
-        self,
-        game: Game,
-        preset: Preset,
-        num_trees: int = 1,
-        *,
-        max_nodes: int | None = None,
-        max_bytes: int = DEFAULT_BYTES,
-        at_once: int | None = None,
-    ):
+        self, game: Game, preset: Preset, num_trees: int = 1, *, max_nodes: int | None = None,
+        max_bytes: int = DEFAULT_BYTES, at_once: int | None = None,
+    ):  # fmt: skip
         self.assembly = assemble(game, preset)
         per_node = bytes_a_node(self.assembly.columns)
         bound = min(max_bytes // per_node, 2**31 - 1)
@@ -74,7 +80,9 @@ class Workspace:
             Tree(game.num_actions, bound, self.assembly.columns, self.assembly.advice) for _ in range(num_trees)
         ]
         first = self.assembly.extensions
-        self.extensions = [first, *(fork(first) for _ in range(num_trees - 1))]
+        self.extensions = [first]
+        for _ in range(num_trees - 1):
+            self.extensions.append(tuple(part if part.fork is None else part.fork() for part in first))
         self.threads = preset.threads
         self._shared = shared = self.threads > 1 and preset.parallel == "tree"
         # Slots of one tree: leaves that wait for an evaluator, or threads.
@@ -85,7 +93,13 @@ class Workspace:
         prior = preset.prior if callable(preset.prior) else None
         self._prior = self._compiled_function(prior, int64, (_ACTIONS, int64, _WEIGHTS))
         num_slots = num_trees * self.sharers
-        self.evaluator = _evaluator(preset, game, (at_once or num_trees) * self.sharers)
+        source: Any = preset.evaluator
+        asks_itself = source is None or hasattr(source, "evaluate")
+        self.evaluator: Evaluator | None = (
+            source if asks_itself else source(game, (at_once or num_trees) * self.sharers)
+        )
+        corrects = source is not None and preset.endings and game.address("endings")
+        self._endings = game.record("endings") if corrects else None
         words = game.state_bytes // 8
         depth = game.max_moves + 1
         self.root_states = np.zeros((num_trees, words), np.uint64)
@@ -106,7 +120,8 @@ class Workspace:
             tree.header["shared"] = shared
         if isinstance(game, PythonGame):
             rows = [*self.root_states, *self._states, *self._batch]
-            weakref.finalize(self, _release, game, [row.ctypes.data for row in rows])
+            for row in rows:
+                weakref.finalize(self, game.forget, row.ctypes.data)
 
     # ----------------------------------------------------------------------------- one tree
 
@@ -138,10 +153,7 @@ class Workspace:
         if budget == self._bound_for:
             return
         selection, columns = self.preset.selection, self.trees[0].columns
-        backups = [
-            next((extension.backup for extension in extensions if extension.backup is not None), self.preset.backup)
-            for extensions in self.extensions
-        ]
+        backups = [backup_of(self.preset, extensions) for extensions in self.extensions]
         hooks = [{kind: _operators(extensions, kind) for kind in HOOKS} for extensions in self.extensions]
         sequences = (sequence for kinds in hooks for sequence in kinds.values())
         operators = {selection, *backups, *(operator for sequence in sequences for operator in sequence)}
@@ -210,12 +222,12 @@ class Workspace:
         return RootMoves(children["action"].copy(), visits, value, prior, proven, *tree.root_advice(sign))
 
     def mix_root_priors(self, number: int, share: float, concentration: float, rng: np.random.Generator) -> None:
-        """Mixes Dirichlet noise into the priors of a root's children, unless one has visits."""
+        """Mixes Dirichlet noise into the priors of a root's children above 0, unless one has visits."""
         children = self.trees[number].children()
         if len(children) < 2 or children["visit_count"].any():
             return
         noise = rng.dirichlet(np.full(len(children), concentration / len(children)))
-        children["prior"] = (1.0 - share) * children["prior"] + share * noise
+        children["prior"] = (1.0 - share) * children["prior"] + share * noise * (children["prior"] > 0.0)
         # Selection takes the first unvisited child for the likeliest.
         order = np.argsort(-children["prior"], kind="stable")
         tree = self.trees[number]
@@ -262,6 +274,8 @@ class Workspace:
             kernel.gather(self.program[0], slots, self._waiting[:0], 0, self._batch)
             empty = np.empty((0, 0), np.float32)
             kernel.finish_all(self.program[0], slots, self._waiting[:0], empty.ravel(), empty, empty)
+            if self._endings is not None:
+                correct_endings(self._endings, self._batch, empty.ravel(), empty)
 
     # -------------------------------------------------------------------------- inner parts
 
@@ -288,7 +302,7 @@ class Workspace:
             wait(futures)
         for future in futures:
             future.result()
-        if self._shared and not (self.slots["status"] == FAILED).any():
+        if self._shared and not (self.slots["status"] < 0).any():
             left, early = self.left(), self.slots[0]["stop_early"]
             if left <= 0 or (early and kernel.is_decided(self.trees[0].header[0], left)):
                 self.slots["status"] = FINISHED
@@ -317,6 +331,9 @@ class Workspace:
             except BaseException:
                 kernel.withdraw_all(self.slots, waiting)
                 raise
+            if self._endings is not None:
+                answer = answer[0].copy(), answer[1].copy(), answer[2]  # the evaluator may keep its own
+                correct_endings(self._endings, self._batch, *answer[:2])
             kernel.finish_all(self.program[0], self.slots, waiting, *answer)
         self._raise_failures()
 
@@ -329,10 +346,13 @@ class Workspace:
 
     def _raise_failures(self) -> None:
         self.game.raise_pending()
-        if (self.slots["status"] == FAILED).any():
+        status = int(self.slots["status"].min())
+        if status < 0:
+            raise OperatorError(f"while searching {self.game.name}: {self._culprit(status)}")
+        if self.slots["done"][0] > 0 and not self.trees[0].nodes[0]["visit_count"]:
             raise OperatorError(
-                f"while searching {self.game.name}: {self._suspects()} failed, or returned a value outside [-1, 1] "
-                "or an invalid child; NUMBA_BOUNDSCHECK=1 shows the line"
+                f"{self._named('backup rule', self.assembly.backup)} counts no visits: it must add 1 to the "
+                "visit_count of every node of the path"
             )
 
     def _grow(self) -> bool:
@@ -388,7 +408,9 @@ class Workspace:
         address = game.address(policy + "_moves" if logs_moves else policy)
         program["evaluation"] = self._evaluation.address if self._evaluation else address
         program["evaluation_writes"] = logs_moves and address != 0
-        program["waits"] = 0 if preset.evaluator is None else self._waits()
+        # With rollouts the evaluator serves only for priors, unless a memory reads its embedding.
+        priors_only = preset.leaf_value == "rollout" and not self.assembly.embedding_size
+        program["waits"] = 0 if preset.evaluator is None else WAITS_FOR_PRIORS if priors_only else WAITS
         program["rollout_share"] = preset.leaf_value if isinstance(preset.leaf_value, float) else 0.0
         program["prior"] = self._prior.address if self._prior else game.address("prior") if preset.prior else 0
         program["expand_after"] = preset.expansion.after
@@ -396,16 +418,30 @@ class Workspace:
         program["sorted_children"] = preset.evaluator is not None and preset.leaf_value != "rollout"
         return program
 
-    def _suspects(self) -> str:
-        hooks = [operator for kind in HOOKS for operator in _operators(self.assembly.extensions, kind)]
-        phases = [self.preset.selection, self.assembly.backup, *hooks]
-        names = [operator.definition.name for operator in phases]
-        return f"one of {', '.join(names)}, the evaluation and the game's own functions"
+    def _culprit(self, status: int) -> str:
+        """Which function a failure's status names, and how it failed."""
+        if status <= statuses.HOOK:
+            kind, place = divmod(statuses.HOOK - status, MAX_HOOKS)
+            hooks = [part for part in self.assembly.extensions if HOOKS[kind] in part.operators]
+            hook = hooks[place].operators[HOOKS[kind]]
+            return f"{self._named(HOOKS[kind], hook)} of {hooks[place].name} reported a failure"
+        if status == statuses.SELECTION:
+            return f"{self._named('selection rule', self.preset.selection)} answered a child that is not there"
+        if status == statuses.BACKUP:
+            backup = self._named("backup rule", self.assembly.backup)
+            return f"{backup} reported a failure, or took the root's value out of [-1, 1]"
+        name, fault = _FAULTS[status]
+        if status == statuses.EVALUATION and self.preset.rollout == "heavy":
+            name = "heavy_rollout"
+        functions = {statuses.EVALUATION: self._evaluation, statuses.PRIOR: self._prior}.get(status)
+        function = functions or getattr(self.game, "callbacks", {}).get(name)
+        if status == statuses.EVALUATION and not function:
+            return f"a random game by legal_actions, play and outcome {fault}"
+        return f"{place_of(function.function) if function else name} {fault}"
 
-    def _waits(self) -> int:
-        # With rollouts the evaluator serves only for priors, unless a memory reads its embedding.
-        priors_only = self.preset.leaf_value == "rollout" and not self.assembly.embedding_size
-        return WAITS_FOR_PRIORS if priors_only else WAITS
+    @staticmethod
+    def _named(kind: str, operator: Operator) -> str:
+        return f"the {kind} {' with '.join(place_of(part.definition.function) for part in operator.parts)}"
 
     def _compiled_function(
         self, function: Callable[..., Any] | None, returns: Any, more: tuple[Any, ...]
@@ -422,14 +458,3 @@ class Workspace:
 def _operators(extensions: Sequence[Extension], kind: str) -> list[Operator]:
     """The hooks of one kind, in the order of the extensions."""
     return [extension.operators[kind] for extension in extensions if kind in extension.operators]
-
-
-def _evaluator(preset: Preset, game: Game, num_slots: int) -> Evaluator | None:
-    source: Any = preset.evaluator
-    evaluator: Evaluator | None = source if source is None or hasattr(source, "evaluate") else source(game, num_slots)
-    return evaluator
-
-
-def _release(game: PythonGame, addresses: list[int]) -> None:
-    for address in addresses:
-        game.forget(address)

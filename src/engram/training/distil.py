@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Unpack
 
 import numpy as np
 
 from engram.errors import InvalidParameter
+from engram.games.catalogue import game as game_of
 from engram.memory.values import table_files
 from engram.memory.values.positions import KnownPositions, known_positions
 from engram.networks.encoding import Encoder
-from engram.networks.symmetry import symmetry_tables, turned
+from engram.networks.symmetry import symmetry_tables, turned, turned_policy
 from engram.rng import mix
 from engram.training.records import Positions
+from engram.training.run import Course
 from engram.training.supervised import SupervisedPlan, SupervisedProgress, SupervisedRun
 
 
@@ -23,8 +25,7 @@ class DistilPlan(SupervisedPlan):
     """The settings of a distillation.
 
     Args:
-      table: a file (`engram train td`).
-      min_visits: of a position to learn from, ≥ 1.
+      table: a file (`engram train td`). min_visits: of a position to learn from, ≥ 1.
       temperature: τ > 0 of the policy to learn, a softmax of the moves' lower bounds.
       most: upper bound of the positions, by plies from the start.
       validation: share of positions held out, by key, so that symmetric images are held out together.
@@ -77,23 +78,14 @@ class DistillationData:
         """The positions of these rows, turned if `turns` are given."""
         turns = np.zeros(len(rows), np.int64) if turns is None else turns
         planes = turned(self._encode(self.source.states[rows]), turns, self._cells)
-        policy = np.empty((len(rows), self.policy.shape[1]), np.float32)
-        np.put_along_axis(policy, self._actions[turns], self.policy[rows], 1)
-        return Positions(planes, policy, self.value[rows])
+        return Positions(planes, turned_policy(self.policy[rows], self._actions[turns]), self.value[rows])
 
 
-def distil(
-    plan: DistilPlan,
-    folder: str | Path,
-    *,
-    checkpoint_s: float = 120.0,
-    stop_at: int | None = None,
-    progress: Callable[[SupervisedProgress], None] | None = None,
-) -> SupervisedProgress:
-    """Trains a network on a table of values, or resumes a stopped training; see `SupervisedRun` for the folder.
+def distil(plan: DistilPlan, folder: str | Path, **course: Unpack[Course]) -> SupervisedProgress:
+    """Trains a network on a table of values, or resumes a stopped training, in a folder (`TrainingRun`).
 
     Args:
-      checkpoint_s, stop_at, progress: as for `train_records`.
+      course: as in `TrainingRun.run`.
 
     Raises:
       InvalidFile: no table, one of another game or with too few visits, or the training of another plan.
@@ -103,20 +95,14 @@ def distil(
     history = run.learner.net.configuration.history
     source = taught(plan)
     mask = held_out(source.keys, plan.validation)
-    data = DistillationData(source.part(~mask), history, plan.temperature)
-    validation = DistillationData(source.part(mask), history, plan.temperature)
+    data, validation = (DistillationData(source.part(part), history, plan.temperature) for part in (~mask, mask))
     run.teach(data, validation, data.policy.argmax(1), [])
-    return run.run(checkpoint_s, stop_at, progress)
+    state: SupervisedProgress = run.run(**course)
+    return state
 
 
 def taught(plan: DistilPlan) -> KnownPositions:
-    """All positions of a plan, including those held out.
-
-    Raises:
-      InvalidFile: see `distil`.
-    """
-    from engram.games.catalogue import game as game_of
-
+    """All positions of a plan, including those held out; raises InvalidFile as `distil`."""
     game = game_of(plan.game)
     table, about, _ = table_files.load(plan.table, {"game": game.name})
     return known_positions(

@@ -37,8 +37,7 @@ class FeatureValidation:
     """Figures over pairs of held-out groups, each of one group and one mover.
 
     Attributes:
-      pairs: their number. cosine_loss: squared error of the cosines.
-      correlation: of the cosine with -|ΔV*|.
+      pairs: their number. cosine_loss: squared error of the cosines. correlation: of the cosine with -|ΔV*|.
       value_correlation: of -|Δv| of the network's values with -|ΔV*|, the baseline of a learned value.
     """
 
@@ -49,18 +48,10 @@ class FeatureValidation:
 
 
 class FeatureLearner(Learner):
-    """A network in training for its features head.
+    """A network in training for its features head, or that head alone (`head_alone`); `rates` as in `Learner`."""
 
-    Args:
-      net, steps, learning_rate, weight_decay, value_weight: as in `Learner`.
-      head_alone: train only the features head.
-    """
-
-    def __init__(
-        self, net: NetworkModule, steps: int, *, learning_rate: float, weight_decay: float, value_weight: float,
-        head_alone: bool,
-    ):  # fmt: skip
-        super().__init__(net, steps, learning_rate=learning_rate, weight_decay=weight_decay, value_weight=value_weight)
+    def __init__(self, net: NetworkModule, steps: int, *, head_alone: bool, **rates: float):
+        super().__init__(net, steps, **rates)
         self.head_alone = head_alone
         assert net.features is not None
         if head_alone:
@@ -112,20 +103,12 @@ class FeatureLearner(Learner):
                 figures.append(torch.stack([cosine, target, gap]).cpu().numpy())
         self.training_mode()
         cosine, target, gap = np.concatenate(figures, axis=1).astype(np.float64)
-        return FeatureValidation(
-            pairs=len(cosine),
-            cosine_loss=float(((cosine - target) ** 2).mean()),
-            correlation=correlation(cosine, target),
-            value_correlation=correlation(gap, target),
-        )
+        loss = float(((cosine - target) ** 2).mean())
+        return FeatureValidation(len(cosine), loss, correlation(cosine, target), correlation(gap, target))
 
 
 def pairs(embedding: Tensor, value: Tensor, side: Tensor) -> tuple[Tensor, Tensor]:
-    """(cosines, 1 - |ΔV|) of all pairs of one group and one mover.
-
-    Args:
-      embedding: (G·MEMBERS, D). value, side: (G, MEMBERS).
-    """
+    """(cosines, 1 - |ΔV|) of all pairs of one group and one mover: embedding (G·MEMBERS, D), the rest (G, MEMBERS)."""
     direction = functional.normalize(embedding.float(), dim=1).view(-1, MEMBERS, embedding.shape[1])
     cosine = direction @ direction.transpose(1, 2)
     target = 1.0 - (value[:, :, None] - value[:, None, :]).abs()

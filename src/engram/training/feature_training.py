@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import torch
@@ -17,45 +17,37 @@ from engram.games.game import Game
 from engram.networks.architectures import ARCHITECTURES, FEATURES, architecture, fit
 from engram.networks.by_name import find
 from engram.networks.encoding import Encoder
-from engram.networks.network import load_network, save_network
+from engram.networks.network import load_network
 from engram.networks.torch_backend import NetworkModule
 from engram.specification import Specification, parse
 from engram.training.feature_learner import FeatureLearner, FeatureValidation
 from engram.training.position_groups import MEMBERS, GroupSampler, PositionGroups, Sampling
-from engram.training.run import CHECKPOINT, EARLY, NETWORK, TrainingProgress, TrainingRun, check_rates
+from engram.training.run import EARLY, Course, HeldOutPlan, TrainingProgress, TrainingRun
 
 POSITIONS = "positions.safetensors"
 
 
 @dataclass(frozen=True)
-class FeaturePlan:
-    """The settings of a training; the same plan gives the same network on the same machine.
+class FeaturePlan(HeldOutPlan):
+    """The settings of a training.
 
     Args:
       sampling: of positions. positions: lower bound of their number, ≥ 1.
       network: `features(…)`, a new one, trained except for its policy; or a residual network by name or file,
         whose trunk, policy and value stay fixed under a new features head.
-      steps: batches, ≥ 1. batch: groups in each, ≥ 1.
-      learning_rate, weight_decay, value_weight: as in `Learner`.
-      validation: share of games held out, in (0, 1).
-      seed: of weights and batches.
+      batch: groups in each. validation: share of games held out.
     """
 
     sampling: Sampling
     positions: int = 60_000
     network: str = "features"
-    steps: int = 6_000
-    batch: int = 16
-    learning_rate: float = 2e-3
-    weight_decay: float = 1e-4
-    value_weight: float = 1.0
-    validation: float = 0.1
-    seed: int = 0
+    steps: int = field(default=6_000, kw_only=True)
+    batch: int = field(default=16, kw_only=True)
+    validation: float = field(default=0.1, kw_only=True)
 
     def __post_init__(self) -> None:
-        if min(self.steps, self.batch, self.positions) < 1:
-            raise InvalidParameter("steps, batch and positions are 1 or more")
-        check_rates(self.validation, self.learning_rate, self.weight_decay, self.value_weight)
+        super().__post_init__()
+        self.check("positions")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +55,7 @@ class FeatureProgress(TrainingProgress):
     """The state of such a training.
 
     Attributes:
-      games, positions: drawn. exact: whether their values are exact.
-      validation: the latest; None before the first.
+      games, positions: drawn. exact: whether their values are exact. validation: the latest; None before the first.
     """
 
     games: int
@@ -73,28 +64,18 @@ class FeatureProgress(TrainingProgress):
     validation: FeatureValidation | None
 
 
-def train_features(
-    plan: FeaturePlan,
-    folder: str | Path,
-    *,
-    checkpoint_s: float = 60.0,
-    stop_at: int | None = None,
-    progress: Callable[[FeatureProgress], None] | None = None,
-) -> FeatureProgress:
-    """Draws positions, values them, and trains features on them; or resumes a stopped training.
+def train_features(plan: FeaturePlan, folder: str | Path, **course: Unpack[Course]) -> FeatureProgress:
+    """Draws positions, values them, and trains features on them, or resumes a stopped training.
 
-    In the folder: `positions.safetensors`, `network.safetensors` (the current network), `checkpoint.safetensors`
-    (with the optimiser), `log.jsonl` (a line per validation), and logs for TensorBoard.
+    The folder is that of `TrainingRun`, with `positions.safetensors`.
 
     Args:
-      checkpoint_s: seconds between checkpoints; a kill loses at most these.
-      stop_at: pause after this step of the plan.
-      progress: called a few times a second.
+      course: as in `TrainingRun.run`.
 
     Raises:
       InvalidFile: the folder holds the training of another plan. InvalidParameter: see `FeaturePlan`, `GroupSampler`.
     """
-    return _FeatureRun(plan, folder).run(checkpoint_s, stop_at, progress)
+    return _FeatureRun(plan, folder).run(**course)
 
 
 class _FeatureRun(TrainingRun):
@@ -104,25 +85,17 @@ class _FeatureRun(TrainingRun):
     def __init__(self, plan: FeaturePlan, folder: str | Path):
         super().__init__(plan, folder, plan.sampling.game)
         net, head_alone = _network(plan.network, self.game)
-        self.learner = FeatureLearner(
-            net, plan.steps, learning_rate=plan.learning_rate, weight_decay=plan.weight_decay,
-            value_weight=plan.value_weight, head_alone=head_alone,
-        )  # fmt: skip
+        self.learner = FeatureLearner(net, plan.steps, head_alone=head_alone, **plan.rates)
         self._sampler = GroupSampler(plan.sampling)
         self._encode = Encoder(self.game, net.configuration.history)
-        self._validation: FeatureValidation | None = None
-        self._warnings: tuple[str, ...] = ()
         if (self.folder / POSITIONS).exists():
             self._sampler.load(self.folder / POSITIONS)
-        if (self.folder / CHECKPOINT).exists():
-            about = self.learner.load(self.folder / CHECKPOINT)
-            self.resume(about)
-            if about["validation"] is not None:
-                numbers: dict[str, Any] = {key: math.nan if n is None else n for key, n in about["validation"].items()}
-                self._validation = FeatureValidation(**numbers)
+        if (numbers := self.restore().get("validation")) is not None:
+            known: dict[str, Any] = {key: math.nan if n is None else n for key, n in numbers.items()}
+            self.validation = FeatureValidation(**known)
 
     def run(
-        self, checkpoint_s: float, stop_at: int | None, progress: Callable[[FeatureProgress], None] | None
+        self, checkpoint_s: float = 60.0, stop_at: int | None = None, progress: Callable[[Any], None] | None = None
     ) -> FeatureProgress:
         """Draws missing positions, then trains."""
         self._groups = groups = self._draw_all(checkpoint_s, progress)
@@ -130,7 +103,7 @@ class _FeatureRun(TrainingRun):
         if not len(self._learnt) or not len(self._held_out):
             raise InvalidParameter(f"{len(groups)} groups are too few to hold some out: ask for more positions")
         if groups.value.std(axis=1).mean() < 0.05:
-            self._warnings = ("nearly all positions of a group have the same value: there is nothing to learn",)
+            self.warnings = ("nearly all positions of a group have the same value: there is nothing to learn",)
         state: FeatureProgress = super().run(checkpoint_s, stop_at, progress)
         return state
 
@@ -159,30 +132,19 @@ class _FeatureRun(TrainingRun):
 
     def validate(self) -> None:
         """Measures the network on the games held out."""
-        self._validation = self.learner.validate(self._groups, self._held_out)
-        correlation = self._validation.correlation
+        self.validation = self.learner.validate(self._groups, self._held_out)
+        correlation = self.validation.correlation
         if correlation < 0.1 and self.learner.done >= EARLY:
             warning = f"cosines hardly predict values (correlation {correlation:.2f})"
-            self._warnings = tuple(dict.fromkeys([*self._warnings, warning]))
+            self.warnings = tuple(dict.fromkeys([*self.warnings, warning]))
 
     def standing(self) -> FeatureProgress:
         """See `TrainingRun`."""
+        sampler = self._sampler
         return FeatureProgress(
-            games=self._sampler.games, positions=self._sampler.positions, exact=self._sampler.exact,
-            done=self.learner.done, losses=self.mean_losses(), validation=self._validation, seconds=self.seconds,
-            warnings=self._warnings,
+            **self.course, games=sampler.games, positions=sampler.positions, exact=sampler.exact,
+            validation=self.validation,
         )  # fmt: skip
-
-    def write(self, state: FeatureProgress) -> None:
-        """See `TrainingRun`."""
-        line = state.to_json()
-        about = {"plan": asdict(self.plan), "seconds": state.seconds, "validation": line["validation"]}
-        for kind in ("losses", "validation"):
-            for name, number in asdict(getattr(state, kind)).items():
-                self.board.add_scalar(f"{kind}/{name}", number, state.done)
-        self.log(line)
-        save_network(self.folder / NETWORK, self.learner.net.network, about={"step": state.done, **about})
-        self.learner.save(self.folder / CHECKPOINT, about)
 
 
 def _network(text: str, game: Game) -> tuple[NetworkModule, bool]:

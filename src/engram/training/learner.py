@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,8 @@ KIND = "training"
 
 @dataclass(frozen=True)
 class Losses:
-    """Losses of a batch: cross-entropy of the policy, squared error of the value (nan: none to learn), and the
-    share of positions with the played action as the likeliest."""
+    """Of a batch: cross-entropy of the policy, squared error of the value (nan: none to learn), and the share of
+    positions with the played action as the likeliest."""
 
     policy: float
     value: float
@@ -33,8 +34,7 @@ class Learner:
     """A network, AdamW, and a rate that warms up and then decays to zero as a cosine.
 
     Args:
-      net: the network; trained in place.
-      steps: until the rate is zero, ≥ 1.
+      net: the network; trained in place. steps: until the rate is zero, ≥ 1.
       learning_rate: highest rate. weight_decay: of the weights. value_weight: of the value's loss.
 
     Computes in bfloat16 if the machine supports it, with weights in float32; on CUDA if available. Repeats bit for bit
@@ -106,20 +106,20 @@ class Learner:
         storage.save(path, KIND, {"done": self.done, "configuration": configuration, **about}, plain)
 
     def load(self, path: str | Path) -> dict[str, Any]:
-        """Resumes from a checkpoint; returns the `about` of `save`.
-
-        Raises:
-          InvalidFile: no checkpoint, or of another network.
-        """
+        """Resumes from a checkpoint, and returns the `about` of `save`; raises InvalidFile if it is no fitting one."""
         about, arrays = storage.load(path, KIND)
         if about["configuration"] != asdict(self.net.configuration):
             raise InvalidFile(f"{path} is the training of another network, {about['configuration']['network']}")
-        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-        self.net.load_state_dict(_below(tensors, "net."))
-        state: dict[int, dict[str, Tensor]] = {}
-        for name, tensor in _below(tensors, "optimizer.").items():
-            number, key = name.split(".", 1)
-            state.setdefault(int(number), {})[key] = tensor
+        net: dict[str, Tensor] = {}
+        state: dict[int, dict[str, Tensor]] = defaultdict(dict)
+        for name, array in arrays.items():
+            part, key = name.split(".", 1)
+            if part == "net":
+                net[key] = torch.from_numpy(array)
+            else:
+                number, key = key.split(".", 1)
+                state[int(number)][key] = torch.from_numpy(array)
+        self.net.load_state_dict(net)
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict({"state": state, "param_groups": groups})
         self.done = about["done"]
@@ -127,7 +127,3 @@ class Learner:
 
     def _tensor(self, array: np.ndarray) -> Tensor:
         return torch.from_numpy(array).to(self.device)
-
-
-def _below(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

@@ -33,16 +33,9 @@ class Built:
 
 
 def build(
-    game: Game | str,
-    search: Preset | str,
-    path: str | Path,
-    *,
-    games: int = 100,
-    simulations: int = 500,
-    opening_moves: int = 4,
-    seed: int = 0,
-    progress: Callable[[Built], None] | None = None,
-) -> Built:
+    game: Game | str, search: Preset | str, path: str | Path, *, games: int = 100, simulations: int = 500,
+    opening_moves: int = 4, seed: int = 0, progress: Callable[[Built], None] | None = None,
+) -> Built:  # fmt: skip
     """Plays games of a search against itself with one store, and saves it regularly.
 
     The same call resumes from the file, with the result of an uninterrupted run. With `simhash`, entries of equal
@@ -53,8 +46,7 @@ def build(
       path: the file; saved every 20 seconds and at the end.
       games: in all, those in the file included. simulations: per move.
       opening_moves: upper bound of the random moves that begin each game, so that games differ.
-      seed: of openings and searches.
-      progress: called after each game.
+      seed: of openings and searches. progress: called after each game.
 
     Raises:
       InvalidSpecification: a search without memory. InvalidFile: a file of another game, search or seed, or a path
@@ -69,12 +61,9 @@ def build(
     memory = position_memory(player.extensions, player.preset.text, "build")
     assert memory.features is not None
     identity: dict[str, Any] = {
-        **files.identity(memory.features),
-        "search": player.preset.text,
-        "simulations": simulations,
-        "opening_moves": opening_moves,
-        "build_seed": seed,
-    }
+        **files.identity(memory.features), "search": player.preset.text, "simulations": simulations,
+        "opening_moves": opening_moves, "build_seed": seed,
+    }  # fmt: skip
     done = 0
     check_place(path)
     if Path(path).exists():

@@ -7,7 +7,7 @@ tree. Pairs of unrelated positions would teach the network to distinguish games,
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +41,10 @@ class Sampling:
     """The settings for drawing and valuing groups.
 
     Attributes:
-      game: its specification.
-      search: plays the games and grows the trees. simulations: of it, ≥ 64.
+      game, search: specifications; the search plays the games and grows the trees. simulations: of it, ≥ 64.
       label_simulations: of the same search, whose root value labels a position; None: the exact value from a solver,
         or 1000 if there is none.
-      random_share: share of random moves in a game, in [0, 1].
-      seed: of all random numbers.
+      random_share: share of random moves in a game, in [0, 1]. seed: of all random numbers.
     """
 
     game: str
@@ -92,7 +90,6 @@ class PositionGroups:
         """Planes (G'·MEMBERS, C, H, W) of some groups, and the side to move (G', MEMBERS): 1 or -1.
 
         Args:
-          encode: of the network.
           turns: (G'·MEMBERS,) symmetry applied to each position; None: none.
         """
         at = (np.asarray(rows)[:, None] * MEMBERS + np.arange(MEMBERS)).ravel()
@@ -106,6 +103,9 @@ class PositionGroups:
 class GroupSampler:
     """Plays games and draws groups from their searches; game k depends only on the sampling and k.
 
+    Attributes:
+      exact: whether values are exact. games: played.
+
     Raises:
       InvalidParameter: a plain Python game.
     """
@@ -118,6 +118,7 @@ class GroupSampler:
         self._search = Search(self.game, sampling.search)
         self._judge = Search(self.game, sampling.search)
         self._solver = _solver(self.game) if sampling.label_simulations is None else None
+        self.exact = self._solver is not None
         # Exact values of early positions take long, so a quarter of the cells is filled first, as in
         # `solved_positions`.
         self._first = self.game.max_moves // 4 if self._solver else 0
@@ -127,20 +128,14 @@ class GroupSampler:
         self._number: list[int] = []
 
     @property
-    def exact(self) -> bool:
-        """Whether values are exact."""
-        return self._solver is not None
-
-    @property
     def positions(self) -> int:
         """The number of positions drawn."""
         return len(self._moves)
 
     def groups(self) -> PositionGroups:
         """All groups drawn."""
-        lengths = np.array([len(moves) for moves in self._moves], np.int64)
         actions = np.array([action for moves in self._moves for action in moves], np.uint16)
-        offset = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        offset = np.array([0, *accumulate(map(len, self._moves))], np.int64)
         value = np.array(self._values, np.float32).reshape(-1, MEMBERS)
         return PositionGroups(self.game, offset, actions, value, np.array(self._number, np.int64))
 
@@ -199,16 +194,11 @@ class GroupSampler:
         storage.save(path, KIND, {"sampling": asdict(self.sampling), "games": self.games}, arrays)
 
     def load(self, path: Path) -> None:
-        """Resumes from a file of `save`.
-
-        Raises:
-          InvalidFile: another sampling, or damage.
-        """
+        """Resumes from a file of `save`; raises InvalidFile if it is damaged, or of another sampling."""
         about, arrays = storage.load(path, KIND)
         if about["sampling"] != asdict(self.sampling):
             raise InvalidFile(f"{path} holds positions of another sampling: name another folder")
-        offset = arrays["offset"]
-        self._moves = [arrays["actions"][a:b].tolist() for a, b in pairwise(offset)]
+        self._moves = [arrays["actions"][a:b].tolist() for a, b in pairwise(arrays["offset"])]
         self._values = arrays["value"].ravel().tolist()
         self._number, self.games = arrays["number"].tolist(), int(about["games"])
 
@@ -223,7 +213,7 @@ def _solver(game: Game) -> Any:
 
 
 def _complete(result: SearchResult) -> SearchResult:
-    """The result of a search with its full budget; interrupts the training after an interrupted one."""
+    """A result; interrupts the training after an interrupted search."""
     if result.stopped == "interrupted":
         raise KeyboardInterrupt
     return result

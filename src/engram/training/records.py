@@ -18,11 +18,14 @@ import numpy as np
 
 from engram.errors import InvalidFile, InvalidParameter
 from engram.games.game import SLACK, Game, copy_state
+from engram.games.go.board import MAX_POINTS, area_balance, board_dtype
+from engram.games.go.endings import ROLLOUTS, is_premature, survivors
 from engram.games.go.rules import go
-from engram.native.intrinsics import call
+from engram.native.intrinsics import call, record_at
 from engram.native.jit import compiled
 from engram.networks.encoding import Encoder, as_bytes, encode_state, rows_of
 from engram.networks.symmetry import symmetry_tables, turned
+from engram.storage import check_regular, contents
 
 _RANK = re.compile(r"(\d+)\s*([kdp])", re.IGNORECASE)
 _DECIDED = re.compile(r"([BW])\+(\d|R)", re.IGNORECASE)
@@ -180,6 +183,29 @@ def _legal_length(games, start, actions, buffer, legal):
     return len(actions)
 
 
+@compiled
+def _ending(games, start, actions, buffer):
+    """The last two moves of a game, passes, set right: how many to leave out, and the result for Black or nan.
+
+    A pass that comes too early is left out, with those after it. If all rollouts from the last stones agree, theirs is
+    the result: that of the board, played on until dead stones are taken.
+    """
+    game, state = games[0], buffer.ctypes.data
+    copy_state(game, state, start.ctypes.data)
+    for move in range(len(actions) - 2):
+        call(game.play, (state, np.int64(actions[move])))
+    board = record_at(state, board_dtype)
+    total, alive = 0.0, np.zeros(MAX_POINTS, np.int64)
+    for seed in range(ROLLOUTS):
+        total += survivors(board, seed, alive)
+    result = total / ROLLOUTS if abs(total) == ROLLOUTS else np.nan
+    for kept in range(2):
+        if is_premature(board, area_balance(board)):
+            return 2 - kept, result
+        call(game.play, (state, np.int64(actions[len(actions) - 2 + kept])))
+    return 0, result
+
+
 def read(game: Game, files: Iterable[str | Path]) -> Records:
     """Reads the games of files on the game's board.
 
@@ -188,7 +214,8 @@ def read(game: Game, files: Iterable[str | Path]) -> Records:
       files: `.tsv` or `.tsv.xz` (board, komi, result, ranks, source, moves), `.sgf`, or folders of SGF; with `:5k`
         after the name only games whose players have at least that rank.
 
-    Results become values if komi is 3 or more and the game ended by counting or resignation.
+    Results become values if komi is 3 or more and the game ended by counting or resignation. People pass while dead
+    stones stand, which the count here takes for alive: such passes are left out, and rollouts take the stones off.
 
     Raises:
       InvalidFile: a file is missing, or its content does not fit its name. InvalidParameter: not Go.
@@ -204,19 +231,24 @@ def read(game: Game, files: Iterable[str | Path]) -> Records:
     distinct = sorted(set(komis))
     starts = np.array([go(size, komi=komi, move_limit=limit).initial_state() for komi in distinct])
     start = np.searchsorted(distinct, komis)
-    lengths = np.zeros(len(games), np.int64)
+    lengths, values = np.zeros(len(games), np.int64), np.array([entry.value for entry in games])
     record, words = game.record(), words_of(game, starts)
     buffer, legal = game.new_buffer(), np.zeros(game.num_actions + SLACK, np.int32)
     for number, entry in enumerate(games):
         length = _legal_length(record, words[start[number]], entry.actions, buffer, legal)
         lengths[number] = max(length, 0)
+        if length > 1 and (entry.actions[length - 2 : length] == size * size).all():
+            early, result = _ending(record, words[start[number]], entry.actions[:length], buffer)
+            lengths[number] -= early
+            if not np.isnan(values[number]) and not np.isnan(result):
+                values[number] = result
     return Records(
         game=game,
         starts=starts,
         start=start,
         offset=np.concatenate([[0], np.cumsum(lengths)]),
         actions=np.concatenate([entry.actions[:length] for entry, length in zip(games, lengths, strict=True)]),
-        value=np.array([entry.value for entry in games]),
+        value=values,
         held_out=np.array([_hashed(entry.actions) for entry in games]),
         left_out=int((lengths == 0).sum()),
     ).part(lengths > 0)
@@ -236,6 +268,7 @@ def _games(text: str, size: int) -> Iterator[RecordedGame]:
         elif path.suffix == ".sgf":
             yield from _from_sgf(path, size, least)
         else:
+            check_regular(path)
             with lzma.open(path, "rt") if path.suffix == ".xz" else open(path, encoding="utf-8") as lines:
                 for number, line in enumerate(lines, 1):
                     yield from _from_line(line, size, least, f"{path}, line {number}")
@@ -294,7 +327,7 @@ def _from_sgf(path: Path, size: int, least: int | None) -> Iterator[RecordedGame
     from sgfmill import sgf
 
     try:
-        tree = sgf.Sgf_game.from_bytes(path.read_bytes())
+        tree = sgf.Sgf_game.from_bytes(contents(path))
         root = tree.get_root()
         texts = {key: root.get(key) if root.has_property(key) else "" for key in ("RE", "BR", "WR")}
         komi = float(root.get("KM")) if root.has_property("KM") else np.nan

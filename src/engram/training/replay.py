@@ -8,7 +8,7 @@ import numpy as np
 
 from engram.errors import InvalidParameter
 from engram.games.game import Game
-from engram.networks.symmetry import symmetry_tables, turned
+from engram.networks.symmetry import symmetry_tables, turned, turned_policy
 
 
 class Examples(NamedTuple):
@@ -36,11 +36,11 @@ class Replay:
             raise InvalidParameter(f"a window holds 1 position or more, not {capacity}")
         self.capacity = capacity
         self.added = 0
-        self._held = Examples(
+        planes, policy = (
             np.zeros((capacity, *planes_shape), np.float16),
             np.zeros((capacity, game.num_actions), np.float32),
-            np.zeros(capacity, np.float32),
         )
+        self._held = Examples(planes, policy, np.zeros(capacity, np.float32))
         self._cells, self._actions = symmetry_tables(game)
 
     def __len__(self) -> int:
@@ -58,8 +58,7 @@ class Replay:
         rows = rng.integers(0, len(self), batch)
         turns = rng.integers(0, len(self._cells), batch)
         planes = turned(self._held.planes[rows].astype(np.float32), turns, self._cells)
-        policy = np.empty((batch, self._actions.shape[1]), np.float32)
-        np.put_along_axis(policy, self._actions[turns], self._held.policy[rows], 1)
+        policy = turned_policy(self._held.policy[rows], self._actions[turns])
         return Examples(planes, policy, self._held.value[rows])
 
     def arrays(self) -> dict[str, np.ndarray]:

@@ -1,8 +1,9 @@
-"""The common part of network trainings: a folder with checkpoints, and a loop that resumes from them."""
+"""The common part of network trainings: plans, a folder with checkpoints, and a loop that resumes from them."""
 
 from __future__ import annotations
 
 import json
+import logging
 import math
 import os
 import time
@@ -10,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypedDict
 
 import numpy as np
 import torch
@@ -20,10 +21,11 @@ from engram.games.catalogue import game as game_of
 from engram.games.game import Game
 from engram.networks.architectures import architecture, fit
 from engram.networks.by_name import find, shipped
-from engram.networks.network import load_network
+from engram.networks.network import load_network, save_network
 from engram.networks.torch_backend import NetworkModule
 from engram.training.learner import Learner
 
+_LOG = logging.getLogger(__name__)
 CHECKPOINT = "checkpoint.safetensors"
 NETWORK = "network.safetensors"
 LOG = "log.jsonl"
@@ -33,16 +35,60 @@ EARLY = 1000
 """Steps after which a sound training beats chance."""
 
 
-class Plan(Protocol):
-    """The settings of a training; the same plan gives the same network on the same machine."""
+@dataclass(frozen=True, kw_only=True)
+class TrainingPlan:
+    """Settings of every network training; the same plan gives the same network on the same machine.
+
+    Args:
+      steps: batches, ≥ 1. batch: positions in each (or groups of them), ≥ 1.
+      learning_rate, weight_decay, value_weight: as in `Learner`. seed: of all random numbers.
+
+    Raises:
+      InvalidParameter: a number out of range.
+    """
+
+    steps: int
+    batch: int = 256
+    learning_rate: float = 2e-3
+    weight_decay: float = 1e-4
+    value_weight: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        self.check("steps", "batch")
+        if not (self.learning_rate > 0.0 and self.weight_decay >= 0.0 and self.value_weight >= 0.0):
+            raise InvalidParameter("the learning rate is above 0, weight decay and value weight 0 or more")
+
+    def check(self, *counts: str) -> None:
+        """Raises InvalidParameter unless all of these settings are 1 or more."""
+        for name in counts:
+            if getattr(self, name) < 1:
+                raise InvalidParameter(f"{name} is 1 or more, not {getattr(self, name)}")
 
     @property
-    def steps(self) -> int:
-        """Batches in all."""
+    def rates(self) -> dict[str, float]:
+        """Arguments of `Learner`."""
+        return {name: getattr(self, name) for name in ("learning_rate", "weight_decay", "value_weight")}
 
-    @property
-    def seed(self) -> int:
-        """Of weights and batches."""
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOutPlan(TrainingPlan):
+    """Settings with a `validation`: the share of the data held out, in (0, 1)."""
+
+    validation: float = 0.05
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 < self.validation < 1.0:
+            raise InvalidParameter(f"the share held out is between 0 and 1, not {self.validation}")
+
+
+class Course(TypedDict, total=False):
+    """Options of a run that do not change its result: arguments of `TrainingRun.run`."""
+
+    checkpoint_s: float
+    stop_at: int | None
+    progress: Callable[[Any], None] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,28 +114,34 @@ class TrainingProgress:
 class TrainingRun(ABC):
     """A training in its folder, resumed from the last checkpoint.
 
-    A subclass creates the `learner`, restores the folder's state, and implements the methods below.
+    In the folder: `network.safetensors` (the current network), `checkpoint.safetensors` (with the optimiser),
+    `log.jsonl` (a line per checkpoint), and logs for TensorBoard.
+
+    A subclass creates the `learner` and implements the methods below.
 
     Args:
       plan: its settings. folder: created if missing. game: specification.
 
     Attributes:
-      losses: of the last batches. board: TensorBoard's writer while it runs.
+      losses: of the last batches. validation: the latest, or None. warnings: reasons to doubt that it learns.
+      board: TensorBoard's writer while it runs.
 
     Raises:
-      InvalidFile: the folder cannot be created.
+      InvalidFile: the folder cannot be created, or holds the training of another plan.
     """
 
     learner: Learner
     board: Any
 
-    def __init__(self, plan: Plan, folder: str | Path, game: str):
+    def __init__(self, plan: TrainingPlan, folder: str | Path, game: str):
         torch.set_num_threads(1)
         torch.manual_seed(plan.seed)
         self.plan: Any = plan
         self.folder = Path(folder)
         self.game = game_of(game)
         self.losses: list[Any] = []
+        self.validation: Any = None
+        self.warnings: tuple[str, ...] = ()
         self._start = time.monotonic()
         self._last_report = 0.0
         try:
@@ -105,17 +157,22 @@ class TrainingRun(ABC):
     def standing(self) -> Any:
         """The training's state, a `TrainingProgress`."""
 
-    @abstractmethod
-    def write(self, state: Any) -> None:
-        """Writes a checkpoint, the network and the logs."""
-
     def validate(self) -> None:  # noqa: B027 - self-play measures nothing
         """Measures the network before a checkpoint."""
 
     @property
-    def seconds(self) -> float:
-        """Training time, including earlier runs."""
-        return time.monotonic() - self._start
+    def course(self) -> dict[str, Any]:
+        """The common part of `standing`."""
+        seconds = time.monotonic() - self._start
+        return {"done": self.learner.done, "losses": self.mean_losses(), "seconds": seconds, "warnings": self.warnings}
+
+    def restore(self) -> dict[str, Any]:
+        """Resumes from the folder's checkpoint; returns its description, {} without one."""
+        if not (self.folder / CHECKPOINT).exists():
+            return {}
+        about = self.learner.load(self.folder / CHECKPOINT)
+        self.resume(about)
+        return about
 
     def resume(self, about: dict[str, Any]) -> None:
         """Adds the seconds of a checkpoint, after a check of its plan.
@@ -131,18 +188,36 @@ class TrainingRun(ABC):
             )
         self._start -= float(about["seconds"])
 
-    def run(self, checkpoint_s: float, stop_at: int | None, progress: Callable[[Any], None] | None) -> Any:
+    def write(self, state: Any) -> None:
+        """Writes the logs, the network and a checkpoint."""
+        line = {"step": state.done, "positions": state.done * self.plan.batch, **state.to_json()}
+        about = {"plan": asdict(self.plan), "seconds": state.seconds, "validation": line["validation"]}
+        for kind in ("losses", "validation"):
+            for name, number in (line[kind] or {}).items():
+                if number is not None:
+                    self.board.add_scalar(f"{kind}/{name}", number, state.done)
+        self.log(line)
+        _LOG.info("%s: step %d of %d", self.folder, state.done, self.plan.steps)
+        for warning in state.warnings:
+            _LOG.warning("%s: %s", self.folder, warning)
+        save_network(self.folder / NETWORK, self.learner.net.network, about={"step": state.done, **about})
+        self.learner.save(self.folder / CHECKPOINT, about)
+
+    def run(
+        self, checkpoint_s: float = 120.0, stop_at: int | None = None, progress: Callable[[Any], None] | None = None
+    ) -> Any:
         """Trains to the end, or to step `stop_at`; returns the state then.
 
         Args:
-          checkpoint_s: seconds between checkpoints; a kill loses at most these.
-          progress: called a few times a second.
+          checkpoint_s: seconds between checkpoints, each with a validation; a kill loses at most these.
+          stop_at: pause after this step of the plan. progress: called a few times a second.
         """
         from torch.utils.tensorboard import SummaryWriter
 
         steps, learner = self.plan.steps, self.learner
         last, early = steps if stop_at is None else min(steps, stop_at), min(steps, EARLY)
         written, state = time.monotonic(), self.standing()
+        _LOG.info("%s: training of %s from step %d to %d", self.folder, self.game.name, learner.done, last)
         with SummaryWriter(str(self.folder / "tensorboard"), purge_step=learner.done) as self.board:
             while learner.done < last:
                 before = learner.done
@@ -184,18 +259,6 @@ class TrainingRun(ABC):
             log.write(json.dumps(without_nan(line)) + "\n")
             log.flush()
             os.fsync(log.fileno())
-
-
-def check_rates(validation: float, learning_rate: float, weight_decay: float, value_weight: float) -> None:
-    """Checks settings of the optimiser and the validation.
-
-    Raises:
-      InvalidParameter: a share held out that is not in (0, 1), or a rate or weight that is too low.
-    """
-    if not 0.0 < validation < 1.0:
-        raise InvalidParameter(f"the share held out is between 0 and 1, not {validation}")
-    if not (learning_rate > 0.0 and weight_decay >= 0.0 and value_weight >= 0.0):
-        raise InvalidParameter("the learning rate is above 0, weight decay and value weight 0 or more")
 
 
 def starting_network(text: str, game: Game) -> NetworkModule:

@@ -10,9 +10,9 @@ import copy
 import math
 import os
 import shutil
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from engram.presets.rollouts import puct
 from engram.rng import derive_seed
 from engram.training.learner import Learner, Losses
 from engram.training.replay import Replay
-from engram.training.run import NETWORK, TrainingProgress, TrainingRun, starting_network
+from engram.training.run import NETWORK, Course, TrainingPlan, TrainingProgress, TrainingRun, starting_network
 from engram.training.self_play import SelfPlay, SelfPlayOptions
 
 _CHECKPOINT = "checkpoint-"
@@ -37,46 +37,34 @@ _GAMES = "games"
 CACHE = 1 << 17
 
 
-@dataclass(frozen=True)
-class SelfPlayPlan:
-    """The settings of a training; the same plan gives the same network on the same machine.
+@dataclass(frozen=True, kw_only=True)
+class SelfPlayPlan(TrainingPlan):
+    """The settings of a training.
 
     Attributes:
       game, network: specifications; or a trained network by name or file, to start from.
-      steps: batches, ≥ 1. batch: positions in each, ≥ 1.
       reuse: average number of draws of a position, > 0.
       window: newest positions to draw from. first: positions before learning begins.
       refresh: steps between replacements of the playing network.
       gate_pairs: upper bound of the pairs of games in the gate, which refuses weaker networks; 0: no gate.
-      gate_simulations: per move of the gate.
-      learning_rate, weight_decay, value_weight: as in `Learner`.
-      seed: of weights, games and batches.
-      options: of the games.
+      gate_simulations: per move of the gate. options: of the games.
     """
 
     game: str
     network: str
-    steps: int
-    batch: int = 256
     reuse: float = 4.0
     window: int = 200_000
     first: int = 4_000
     refresh: int = 250
     gate_pairs: int = 0
     gate_simulations: int = 64
-    learning_rate: float = 2e-3
-    weight_decay: float = 1e-4
-    value_weight: float = 1.0
-    seed: int = 0
     options: SelfPlayOptions = field(default_factory=SelfPlayOptions)
 
     def __post_init__(self) -> None:
-        if min(self.steps, self.batch, self.window, self.first, self.refresh, self.gate_simulations) < 1:
-            raise InvalidParameter("steps, batch, window, first, refresh and gate_simulations are 1 or more")
+        super().__post_init__()
+        self.check("window", "first", "refresh", "gate_simulations")
         if self.gate_pairs < 0 or not 0.0 < self.reuse < math.inf:
             raise InvalidParameter("gate_pairs is 0 or more, reuse above 0")
-        if not (self.learning_rate > 0.0 and self.weight_decay >= 0.0 and self.value_weight >= 0.0):
-            raise InvalidParameter("the learning rate is above 0, weight decay and value weight 0 or more")
 
     @property
     def gate(self) -> Sprt:
@@ -104,28 +92,18 @@ class SelfPlayProgress(TrainingProgress):
     refused: int
 
 
-def train_self_play(
-    plan: SelfPlayPlan,
-    folder: str | Path,
-    *,
-    checkpoint_s: float = 120.0,
-    stop_at: int | None = None,
-    progress: Callable[[SelfPlayProgress], None] | None = None,
-) -> SelfPlayProgress:
+def train_self_play(plan: SelfPlayPlan, folder: str | Path, **course: Unpack[Course]) -> SelfPlayProgress:
     """Trains a network by games against itself, or resumes a stopped training.
 
-    In the folder: `network.safetensors` (the trained network), `checkpoint-N/` (the complete state; the highest N
-    counts), `log.jsonl` (a line per checkpoint), and logs for TensorBoard.
+    The folder is that of `TrainingRun`, but for `checkpoint-N/`: the complete state; the highest N counts.
 
     Args:
-      checkpoint_s: seconds between checkpoints; a kill loses at most these.
-      stop_at: pause after this step of the plan.
-      progress: called a few times a second.
+      course: as in `TrainingRun.run`.
 
     Raises:
       InvalidFile: the folder holds the training of another plan. InvalidParameter: see `SelfPlayPlan`, `network`.
     """
-    state: SelfPlayProgress = _SelfPlayRun(plan, folder).run(checkpoint_s, stop_at, progress)
+    state: SelfPlayProgress = _SelfPlayRun(plan, folder).run(**course)
     return state
 
 
@@ -134,15 +112,12 @@ class _SelfPlayRun(TrainingRun):
 
     def __init__(self, plan: SelfPlayPlan, folder: str | Path):
         super().__init__(plan, folder, plan.game)
-        self.learner = Learner(
-            starting_network(plan.network, self.game), plan.steps, learning_rate=plan.learning_rate,
-            weight_decay=plan.weight_decay, value_weight=plan.value_weight,
-        )  # fmt: skip
+        self.learner = Learner(starting_network(plan.network, self.game), plan.steps, **plan.rates)
         shape = self.learner.net.configuration
         self._playing = self._snapshot()
         self._replay = Replay(self.game, (shape.planes, shape.height, shape.width), plan.window)
         self._games = SelfPlay(self.game, self._evaluator(self._playing), shape.history, plan.options, plan.seed)
-        self._counts = {"networks": 1, "refused": 0}
+        self._counts: dict[str, Any] = {"networks": 1, "refused": 0}
         self._number = 0
         self._restore()
 
@@ -190,27 +165,17 @@ class _SelfPlayRun(TrainingRun):
         """See `TrainingRun`."""
         games = self._games
         shares = games.outcomes / max(games.finished, 1)
+        second_wins, draws, first_wins = map(float, shares)
         return SelfPlayProgress(
-            done=self.learner.done,
-            losses=self.mean_losses(),
-            positions=self._replay.added,
-            games=games.finished,
-            mean_moves=games.lengths / max(games.finished, 1),
-            first_wins=float(shares[2]),
-            draws=float(shares[1]),
-            second_wins=float(shares[0]),
-            **self._counts,
-            seconds=self.seconds,
-            warnings=tuple(games.why_not_learning()),
-        )
+            **{**self.course, "warnings": tuple(games.why_not_learning())}, **self._counts,
+            positions=self._replay.added, games=games.finished, mean_moves=games.lengths / max(games.finished, 1),
+            first_wins=first_wins, draws=draws, second_wins=second_wins,
+        )  # fmt: skip
 
     def _restore(self) -> None:
         """Resumes from the newest complete checkpoint."""
-        numbers = [
-            int(path.name.removeprefix(_CHECKPOINT))
-            for path in self.folder.glob(f"{_CHECKPOINT}*")
-            if path.name.removeprefix(_CHECKPOINT).isdigit()
-        ]
+        names = (path.name.removeprefix(_CHECKPOINT) for path in self.folder.glob(f"{_CHECKPOINT}*"))
+        numbers = [int(name) for name in names if name.isdigit()]
         if not numbers:
             return
         checkpoint = self.folder / f"{_CHECKPOINT}{max(numbers)}"
@@ -229,13 +194,9 @@ class _SelfPlayRun(TrainingRun):
         """Writes a new checkpoint, then removes the previous one."""
         games, arrays = self._games.checkpoint()
         about = {
-            "plan": asdict(self.plan),
-            "added": self._replay.added,
-            "games": games,
-            "counts": self._counts,
-            "seconds": state.seconds,
-            "losses": [asdict(losses) for losses in self.losses],
-        }
+            "plan": asdict(self.plan), "added": self._replay.added, "games": games, "counts": self._counts,
+            "seconds": state.seconds, "losses": [asdict(losses) for losses in self.losses],
+        }  # fmt: skip
         part = self.folder / "checkpoint.part"
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir()

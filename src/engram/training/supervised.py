@@ -2,62 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Unpack
 
 import numpy as np
 
 from engram.errors import InvalidParameter
-from engram.networks.network import save_network
+from engram.training import validation as measures
 from engram.training.learner import Learner, Losses
-from engram.training.records import Positions, RecordSampler, read
-from engram.training.run import (
-    CHECKPOINT,
-    EARLY,
-    NETWORK,
-    TrainingProgress,
-    TrainingRun,
-    check_rates,
-    starting_network,
-    without_nan,
-)
-from engram.training.validation import (
-    HeldOut,
-    Validation,
-    validate,
-    why_nothing_is_learnt,
-    why_records_cannot_teach,
-)
+from engram.training.records import RecordSampler, read
+from engram.training.run import EARLY, Course, HeldOutPlan, TrainingProgress, TrainingRun, starting_network
+from engram.training.validation import PositionSource, Validation
 
 
 @dataclass(frozen=True, kw_only=True)
-class SupervisedPlan:
-    """Settings of every supervised training; the same plan gives the same network on the same machine.
+class SupervisedPlan(HeldOutPlan):
+    """Settings of every supervised training.
 
     Args:
       game: specification. network: specification; or a trained network by name or file, to start from.
-      steps: batches, ≥ 1. batch: positions in each, ≥ 1.
-      learning_rate, weight_decay, value_weight: as in `Learner`.
-      validation: share held out, in (0, 1).
-      seed: of weights and batches.
     """
 
     game: str
     network: str
-    steps: int
-    batch: int = 256
-    learning_rate: float = 2e-3
-    weight_decay: float = 1e-4
-    value_weight: float = 1.0
-    validation: float = 0.05
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.steps < 1 or self.batch < 1:
-            raise InvalidParameter(f"steps and batch are 1 or more, not {self.steps} and {self.batch}")
-        check_rates(self.validation, self.learning_rate, self.weight_decay, self.value_weight)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,43 +35,18 @@ class SupervisedProgress(TrainingProgress):
     validation: Validation | None
 
 
-class Teacher(Protocol):
-    """Positions to learn from."""
-
-    def draw(self, count: int, seed: int, number: int) -> Positions:
-        """Batch `number` of a seed."""
-
-
 class SupervisedRun(TrainingRun):
-    """A training on fixed positions.
-
-    In the folder: `network.safetensors` (the current network), `checkpoint.safetensors` (with the optimiser),
-    `log.jsonl` (a line per validation), and logs for TensorBoard.
-
-    Raises:
-      InvalidFile: the folder holds the training of another plan. Others: see `starting_network`.
-    """
+    """A training on fixed positions; raises as `TrainingRun` and `starting_network`."""
 
     def __init__(self, plan: SupervisedPlan, folder: str | Path):
         super().__init__(plan, folder, plan.game)
-        self.learner = Learner(
-            starting_network(plan.network, self.game), plan.steps, learning_rate=plan.learning_rate,
-            weight_decay=plan.weight_decay, value_weight=plan.value_weight,
-        )  # fmt: skip
-        self._validation: Validation | None = None
-        if (self.folder / CHECKPOINT).exists():
-            self.resume(self.learner.load(self.folder / CHECKPOINT))
+        self.learner = Learner(starting_network(plan.network, self.game), plan.steps, **plan.rates)
+        self.restore()
 
-    def teach(self, teacher: Teacher, held_out: HeldOut, actions: np.ndarray, warnings: list[str]) -> SupervisedRun:
-        """Sets the positions to learn from.
-
-        Args:
-          held_out: for validation. actions: (N,) all actions to learn.
-          warnings: reasons to doubt these positions.
-        """
+    def teach(self, teacher: PositionSource, held_out: PositionSource, actions: np.ndarray, doubts: list[str]) -> None:
+        """Sets the positions to learn from, with all their actions (N,) and reasons to doubt them."""
         self._teacher, self._held_out, self._actions = teacher, held_out, actions
-        self._doubts = self._warnings = tuple(warnings)
-        return self
+        self._doubts = self.warnings = tuple(doubts)
 
     def advance(self, last: int) -> None:
         """Learns from one batch."""
@@ -112,37 +55,14 @@ class SupervisedRun(TrainingRun):
 
     def validate(self) -> None:
         """Measures the network on the positions held out."""
-        self._validation = validate(self.learner.net, self._held_out)
+        self.validation = measures.validate(self.learner.net, self._held_out)
         if self.learner.done >= min(self.plan.steps, EARLY):
-            self._warnings = (*self._doubts, *why_nothing_is_learnt(self._validation, self._actions))
+            self.warnings = (*self._doubts, *measures.why_nothing_is_learnt(self.validation, self._actions))
 
     def standing(self) -> SupervisedProgress:
         """See `TrainingRun`."""
         losses = self.mean_losses() or Losses(0.0, 0.0, 0.0)
-        return SupervisedProgress(
-            done=self.learner.done, losses=losses, validation=self._validation, seconds=self.seconds,
-            warnings=self._warnings,
-        )  # fmt: skip
-
-    def write(self, state: SupervisedProgress) -> None:
-        """See `TrainingRun`."""
-        losses, validation = state.losses, asdict(self._validation) if self._validation else {}
-        about = {"plan": asdict(self.plan), "seconds": state.seconds, "validation": without_nan(validation)}
-        self.board.add_scalars("loss", {"policy": losses.policy, "value": losses.value}, state.done)
-        self.board.add_scalar("accuracy", losses.accuracy, state.done)
-        for name, number in validation.items():
-            self.board.add_scalar(f"validation/{name}", number, state.done)
-        self.log(
-            {
-                "step": state.done,
-                "positions": state.done * self.plan.batch,
-                "seconds": round(state.seconds, 1),
-                "losses": asdict(losses),
-                "validation": validation,
-            }
-        )
-        save_network(self.folder / NETWORK, self.learner.net.network, about={"step": state.done, **about})
-        self.learner.save(self.folder / CHECKPOINT, about)
+        return SupervisedProgress(**{**self.course, "losses": losses}, validation=self.validation)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,8 +70,7 @@ class Plan(SupervisedPlan):
     """The settings of a training on records.
 
     Args:
-      data: files for `records.read`; validation uses games of the first.
-      validation: share of games held out.
+      data: files for `records.read`; validation uses games of the first. validation: share of games held out.
     """
 
     data: tuple[str, ...]
@@ -162,20 +81,11 @@ class Plan(SupervisedPlan):
             raise InvalidParameter("there are no records to learn from: give a file")
 
 
-def train_records(
-    plan: Plan,
-    folder: str | Path,
-    *,
-    checkpoint_s: float = 120.0,
-    stop_at: int | None = None,
-    progress: Callable[[SupervisedProgress], None] | None = None,
-) -> SupervisedProgress:
-    """Trains a network on records, or resumes a stopped training; see `SupervisedRun` for the folder.
+def train_records(plan: Plan, folder: str | Path, **course: Unpack[Course]) -> SupervisedProgress:
+    """Trains a network on records, or resumes a stopped training, in a folder (`TrainingRun`).
 
     Args:
-      checkpoint_s: seconds between checkpoints, each with a validation; a kill loses at most these.
-      stop_at: pause after this step of the plan.
-      progress: called a few times a second.
+      course: as in `TrainingRun.run`.
 
     Raises:
       InvalidFile: the folder holds the training of another plan. InvalidParameter: see `Plan`, `read`.
@@ -184,5 +94,6 @@ def train_records(
     history = run.learner.net.configuration.history
     records = read(run.game, plan.data).split(plan.validation)[0]
     held_out = RecordSampler(read(run.game, plan.data[:1]).split(plan.validation)[1], history)
-    run.teach(RecordSampler(records, history), held_out, records.actions, why_records_cannot_teach(records))
-    return run.run(checkpoint_s, stop_at, progress)
+    run.teach(RecordSampler(records, history), held_out, records.actions, measures.why_records_cannot_teach(records))
+    state: SupervisedProgress = run.run(**course)
+    return state

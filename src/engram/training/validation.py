@@ -34,23 +34,22 @@ class Validation:
     value_spread: float = math.nan
 
 
-class HeldOut(Protocol):
-    """Positions excluded from training."""
+class PositionSource(Protocol):
+    """Positions to learn from, or excluded from training."""
 
     @property
     def positions(self) -> int:
         """Their number."""
 
+    def draw(self, count: int, seed: int, number: int) -> Positions:
+        """Batch `number` of a seed."""
+
     def at(self, rows: np.ndarray, /) -> Positions:
         """The positions of these rows, not turned."""
 
 
-def validate(net: NetworkModule, held_out: HeldOut, limit: int | None = 20_000, batch: int = 512) -> Validation:
-    """Measures a network on held-out positions, without turning them.
-
-    Args:
-      limit: upper bound of the positions, spread evenly over all; None: all.
-    """
+def validate(net: NetworkModule, held_out: PositionSource, limit: int | None = 20_000, batch: int = 512) -> Validation:
+    """Measures a network on held-out positions, not turned: at most `limit`, spread evenly over all; None: all."""
     total = held_out.positions
     rows = np.arange(total) if limit is None or total <= limit else np.arange(limit) * total // limit
     device = next(net.parameters()).device
@@ -60,8 +59,7 @@ def validate(net: NetworkModule, held_out: HeldOut, limit: int | None = 20_000, 
     with torch.inference_mode():
         for first in range(0, len(rows), batch):
             positions = held_out.at(rows[first : first + batch])
-            planes = torch.from_numpy(positions.planes).to(device, memory_format=torch.channels_last)
-            logits, value, _ = net(planes)
+            logits, value, _ = net(torch.from_numpy(positions.planes).to(device, memory_format=torch.channels_last))
             action = torch.from_numpy(positions.action).to(device)
             losses.append(torch.nn.functional.cross_entropy(logits.float(), action, reduction="none").cpu().numpy())
             hits.append((logits.argmax(1) == (action if action.ndim == 1 else action.argmax(1))).cpu().numpy())
@@ -98,11 +96,7 @@ def why_records_cannot_teach(records: Records) -> list[str]:
 
 
 def why_nothing_is_learnt(validation: Validation, actions: np.ndarray) -> list[str]:
-    """Reasons, after the first thousands of positions, why a network may not learn.
-
-    Args:
-      actions: (N,) all actions to learn.
-    """
+    """Reasons, after the first thousands of positions, why a network may not learn `actions` (N,)."""
     reasons = []
     _, counts = np.unique(actions, return_counts=True)
     common = float(counts.max() / counts.sum())
@@ -112,9 +106,8 @@ def why_nothing_is_learnt(validation: Validation, actions: np.ndarray) -> list[s
             "do planes and moves belong together, is the learning rate too high?"
         )
     if validation.value_spread < 0.02:
-        reasons.append(
-            f"the value is constant (spread {validation.value_spread:.3f}): are there results for the mover?"
-        )
+        spread = validation.value_spread
+        reasons.append(f"the value is constant (spread {spread:.3f}): are there results for the mover?")
     if validation.value_sign < 0.45:
         reasons.append(
             f"the value has the wrong sign ({validation.value_sign:.1%} right): results must be for the player to move"

@@ -19,11 +19,13 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 from scipy.stats import norm, qmc
 
+from engram.errors import InvalidParameter
 from engram.rng import derive_seed
-from engram.tuning.space import Space
+from engram.tuning.space import Space, Tunable
 from engram.tuning.surrogate import Knots, Surrogate
 
 SCORE, VARIANCE, GAMES = "engram:score", "engram:variance", "engram:games"
+ACQUISITIONS = ("gain", "ei", "ucb")
 _GAME_VARIANCE = 0.25  # of a game between equal players; used only to compare the values of games
 _SCATTER = 6  # 2⁶ points all over the cube, and as many around the maximum
 _NEAR = 0.1  # deviation around it, in the unit cube
@@ -32,12 +34,13 @@ _SHOCKS = norm.ppf((np.arange(128) + 0.5) / 128)
 
 def distributions(space: Space) -> dict[str, BaseDistribution]:
     """The space as distributions of Optuna."""
-    return {
-        one.name: IntDistribution(int(one.low), int(one.high), log=one.log)
-        if one.integer
-        else FloatDistribution(one.low, one.high, log=one.log)
-        for one in space.tunables
-    }
+
+    def of(one: Tunable) -> BaseDistribution:
+        if one.integer:
+            return IntDistribution(int(one.low), int(one.high), log=one.log)
+        return FloatDistribution(one.low, one.high, log=one.log)
+
+    return {one.name: of(one) for one in space.tunables}
 
 
 def observe(trial: Trial, score: float, variance: float, games: int) -> None:
@@ -53,11 +56,7 @@ def observe(trial: Trial, score: float, variance: float, games: int) -> None:
 
 @dataclass(frozen=True)
 class Observation:
-    """The observation of one trial.
-
-    Attributes:
-      number: of the trial. point: in the unit cube. score, variance, games: as for `observe`.
-    """
+    """What `observe` recorded of a trial, by its number, and its point in the unit cube."""
 
     number: int
     point: tuple[float, ...]
@@ -69,34 +68,23 @@ class Observation:
 def observations(space: Space, trials: Sequence[FrozenTrial]) -> list[Observation]:
     """The observations of all trials, whether they are complete or not."""
     return [
-        Observation(
-            one.number, tuple(space.units(one.params)), one.user_attrs[SCORE], one.user_attrs[VARIANCE],
-            one.user_attrs[GAMES],
-        )
+        Observation(one.number, tuple(space.units(one.params)), *map(one.user_attrs.get, (SCORE, VARIANCE, GAMES)))
         for one in trials
         if SCORE in one.user_attrs and set(space.names) <= set(one.params)
-    ]  # fmt: skip
+    ]
 
 
 def surrogate_of(space: Space, seen: Sequence[Observation], seed: int = 0) -> Surrogate:
     """The posterior given observations, at least one."""
     first = space.tunables[0]
-    return Surrogate(
-        np.array([one.point for one in seen]),
-        [one.score for one in seen],
-        [one.variance for one in seen],
-        knots=Knots(space.num_knots, first.low, first.high) if space.num_knots else None,
-        seed=seed,
-    )
+    knots = Knots(space.num_knots, first.low, first.high) if space.num_knots else None
+    points, scores, variances = zip(*((one.point, one.score, one.variance) for one in seen), strict=True)
+    return Surrogate(np.array(points), scores, variances, knots=knots, seed=seed)
 
 
 @dataclass(frozen=True)
 class Best:
-    """The recommended point: that of the highest posterior mean, tried or not.
-
-    Attributes:
-      point: in the unit cube. mean, deviation: of its true score, by the posterior.
-    """
+    """The recommended point in the unit cube, of the highest posterior mean, and its true score by the posterior."""
 
     point: tuple[float, ...]
     mean: float
@@ -137,35 +125,36 @@ def gain_per_game(mean: np.ndarray, covariance: np.ndarray, at: int, games: Sequ
 class NoisySampler(BaseSampler):
     """Bayesian optimisation of a noisy score in an Optuna study; trials must use `observe`.
 
-    The first `num_initial` points come from a scrambled Sobol sequence. Candidates for each later trial are the
-    maximum of noisy expected improvement, the maximum of the posterior mean, points of earlier trials, and points
-    scattered over the cube and around that maximum. The candidate where a game gains most (`gain_per_game`) is played.
+    The first `num_initial` points come from a scrambled Sobol sequence. With `gain`, candidates for each later trial
+    are the maximum of noisy expected improvement, the maximum of the posterior mean, points of earlier trials, and
+    points scattered over the cube and around that maximum; the one where a game gains most (`gain_per_game`) is played.
     Points of trials that other processes play at the moment count as pending, with fantasised scores.
 
     Args:
-      space: of the study.
-      trial_games: most games of a trial. slice_games: games of a slice.
-      num_initial: default three for each dimension.
-      seed: of the sequence and of all random numbers.
+      space: of the study. trial_games: most games of a trial. slice_games: games of a slice.
+      num_initial: default three for each dimension. seed: of all random numbers.
+      acquisition: `gain`; or always the maximum of noisy expected improvement (`ei`) or of an upper confidence bound
+        (`ucb`), the two that the paper on backup rules names.
+
+    Raises:
+      InvalidParameter: another acquisition.
     """
 
     def __init__(
-        self,
-        space: Space,
-        *,
-        trial_games: int = 400,
-        slice_games: int = 40,
-        num_initial: int | None = None,
-        seed: int = 0,
-    ):
-        self._space = space
+        self, space: Space, *, trial_games: int = 400, slice_games: int = 40, num_initial: int | None = None,
+        seed: int = 0, acquisition: str = "gain",
+    ):  # fmt: skip
+        if acquisition not in ACQUISITIONS:
+            names = ", ".join(ACQUISITIONS)
+            raise InvalidParameter(f"no acquisition is called {acquisition!r}; there are {names}")
+        self._space, self._acquisition = space, acquisition
         self._slice, self._most = slice_games, trial_games
         self._num_initial = num_initial or 3 * len(space.tunables)
         self._seed = seed
         self._next: np.ndarray | None = None
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """The whole space, since all numbers are chosen together."""
+        """The whole space."""
         return distributions(self._space)
 
     def sample_relative(
@@ -209,13 +198,16 @@ class NoisySampler(BaseSampler):
             for one in trials
             if one.state == TrialState.RUNNING and one.number != number and set(self._space.names) <= set(one.params)
         ]
-        summit = surrogate.summit()
-        new = [surrogate.propose(np.array(pending) if pending else None), summit, *self._scatter(summit, number)]
+        new = [surrogate.propose(pending, by_bound=self._acquisition == "ucb")]
+        if self._acquisition == "gain":
+            summit = surrogate.summit()
+            new += [summit, *self._scatter(summit, number)]
         points = np.array([*(one.point for one in seen), *new])
         mean, covariance = surrogate.joint(points)
         # Among the points of trials, only the best few can gain from more games.
         spread = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
-        hopeful = [*np.argsort(-(mean + spread)[: len(seen)])[:5], *range(len(seen), len(points))]
+        tried = np.argsort(-(mean + spread)[: len(seen)])[:5] if self._acquisition == "gain" else ()
+        hopeful = [*tried, *range(len(seen), len(points))]
         worth = [gain_per_game(mean, covariance, place, self._sizes(self._most)) for place in hopeful]
         best = int(np.argmax(worth))
         return points[hopeful[best]], worth[best], surrogate

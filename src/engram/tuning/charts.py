@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,16 @@ import numpy as np
 
 from engram.arena.report import MatchResult
 from engram.errors import EngramError
-from engram.plotting import new_figure, save
+from engram.plotting import html_page, html_table, new_figure, save
 from engram.search.schedules import Staircase
 from engram.storage import whole
 from engram.tuning.findings import Findings, profile
 from engram.tuning.space import Space
 
 # The paper's optima, g over 5000 absolute visits; h = g + ln B is the same function of u = n/B.
+PAPER = "Bayesian optimization for backpropagation\nin Monte-Carlo tree search (2020)"
 PAPER_BUDGET = 5000
+_MEANINGS = {"softmax": "temperature τ", "monotone": "weight w"}
 PAPER_KNOTS: dict[str, dict[str, tuple[float, ...]]] = {
     "monotone": {"M1": (-10, -10, -4, -4, -4, -10), "M2": (-4, -4, -4, -10, -4, -4)},
     "softmax": {"S1": (-4, -10, -4, -4, -10, -4), "S2": (-4, -10, -7.9, -10, -10, -7.8)},
@@ -33,18 +36,18 @@ def paper_profiles(rule: str, u: np.ndarray) -> dict[str, np.ndarray]:
     return {name: profile(rule, [g + shift for g in knots], u) for name, knots in PAPER_KNOTS.get(rule, {}).items()}
 
 
-def write_report(folder: Path, title: str, space: Space, found: Findings, confirmation: MatchResult | None) -> None:
+def write_report(folder: Path, title: str, space: Space, findings: Findings, confirmation: MatchResult | None) -> None:
     """Writes the three files of a report, each whole or not at all.
 
     Raises:
       EngramError: the folder cannot be written, or Matplotlib is missing.
     """
-    data = _data(title, space, found, confirmation)
+    data = _data(title, space, findings, confirmation)
     if confirmation is not None:  # a report is published, so it shows the name and neither path nor URL
         data["confirmation"]["database"] = Path(confirmation.database or "").name
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _plot(folder / "tuning.png", title, space, found)
+        _plot(folder / "tuning.png", title, space, findings)
         for name, text in (("tuning.json", json.dumps(data, indent=1)), ("index.html", _html(data))):
             with whole(folder / name) as part:
                 part.write_text(text, encoding="utf-8")
@@ -52,121 +55,129 @@ def write_report(folder: Path, title: str, space: Space, found: Findings, confir
         raise EngramError(f"{folder} cannot be written: {error}") from None
 
 
-def _data(title: str, space: Space, found: Findings, confirmation: MatchResult | None) -> dict[str, Any]:
-    function = found.function
+def _data(title: str, space: Space, findings: Findings, confirmation: MatchResult | None) -> dict[str, Any]:
+    function = findings.function
     return {
         "title": title,
-        "best": space.specification(found.values),
-        "posterior": {"mean": found.best.mean, "deviation": found.best.deviation},
-        "values": found.values,
-        "importance": found.importance,
+        "best": space.specification(findings.values),
+        "posterior": {"mean": findings.best.mean, "deviation": findings.best.deviation},
+        "values": findings.values,
+        "importance": findings.importance,
         "function": None if function is None else {name: part.tolist() for name, part in vars(function).items()},
         "slices": {
             name: {"value": values.tolist(), "mean": means.tolist(), "deviation": deviations.tolist()}
-            for name, (values, means, deviations) in found.slices.items()
+            for name, (values, means, deviations) in findings.slices.items()
         },
-        "progress": [{"games": one[0], "mean": one[1], "deviation": one[2]} for one in found.progress],
+        "progress": [{"games": one[0], "mean": one[1], "deviation": one[2]} for one in findings.progress],
         "top": [
             {
                 "search": space.specification(space.values(one.point)), "trial": one.number, "games": one.games,
                 "score": one.score, "error": math.sqrt(one.variance), "mean": mean, "deviation": deviation,
             }
-            for one, mean, deviation in found.top
+            for one, mean, deviation in findings.top
         ],
         "confirmation": confirmation.to_json() if confirmation is not None else None,
     }  # fmt: skip
 
 
-# ------------------------------------------------------------------------------------------ picture
-
-
-def _plot(file: Path, title: str, space: Space, found: Findings) -> None:
-    figure = new_figure("a report", figsize=(16, 9), layout="constrained")
-    grid = figure.subplots(2, 3)
-    _plot_function(grid[0][0], space, found)
-    _plot_progress(grid[0][1], found)
-    _plot_importance(grid[0][2], found)
-    _plot_paper(grid[1], space, found)
+def _plot(file: Path, title: str, space: Space, findings: Findings) -> None:
+    """Draws what was tuned: the function of the knots beside the paper's, and the score along each other number."""
+    panels: list[Callable[[Any], None]] = []
+    if findings.function is not None:
+        panels += [partial(_plot_function, space=space, findings=findings)]
+        panels += [_plot_staircases]
+        panels += [partial(_plot_paper, rule=rule, space=space, findings=findings) for rule in PAPER_KNOTS]
+    panels += [partial(_plot_slice, name=name, space=space, findings=findings) for name in findings.slices]
+    panels += [partial(_plot_progress, findings=findings)]
+    if len(findings.importance) > 1:
+        panels += [partial(_plot_importance, findings=findings)]
+    columns = min(3, len(panels))
+    rows = math.ceil(len(panels) / columns)
+    figure = new_figure("a report", figsize=(5.5 * columns, 4.5 * rows), layout="constrained")
+    for number, panel in enumerate(panels, 1):
+        axes = figure.add_subplot(rows, columns, number)
+        panel(axes)
+        axes.grid(alpha=0.3)
     figure.suptitle(title)
     save(figure, file)
 
 
-def _plot_function(axes: Any, space: Space, found: Findings) -> None:
-    if found.function is None:
-        name, (values, means, deviations) = next(iter(found.slices.items()))
-        _plot_slice(axes, name, values, means, deviations, space, found)
-        return
-    function = found.function
+def _plot_function(axes: Any, *, space: Space, findings: Findings) -> None:
+    function = findings.function
+    assert function is not None
     axes.fill_between(function.u, function.low, function.high, alpha=0.25, color="C0", label="80 % of the optima drawn")
     axes.plot(function.u, function.best, color="C0", linewidth=2, label="learned")
-    for number, (name, values) in enumerate(paper_profiles(space.rule or "", function.u).items()):
-        axes.plot(function.u, values, color=f"C{number + 1}", linestyle="--", label=f"paper's {name}")
-    meaning = {"softmax": "temperature τ", "monotone": "weight w"}.get(space.rule or "", "∫ e^h")
-    _function_axes(axes, f"learned function of {space.rule}", meaning)
+    _function_axes(axes, f"learned function of {space.rule}", _MEANINGS.get(space.rule or "", "∫ e^h"))
 
 
-def _plot_slice(
-    axes: Any, name: str, values: np.ndarray, means: np.ndarray, deviations: np.ndarray, space: Space, found: Findings
-) -> None:
-    axes.fill_between(values, 100 * (means - 2 * deviations), 100 * (means + 2 * deviations), alpha=0.25)
-    axes.plot(values, 100 * means, label="posterior mean, ± 2 deviations")
-    axes.axvline(found.values[name], color="C0", linestyle=":", label="recommended")
-    if space.tunables[space.names.index(name)].log:
-        axes.set_xscale("log")
-    axes.set(title=f"score along {name}, the rest as recommended", xlabel=name, ylabel="score, %")
-    axes.legend(fontsize=8)
-    axes.grid(alpha=0.3)
+def _plot_staircases(axes: Any) -> None:
+    """The paper's feedback adjustment; it leaves the number of pieces and their growth open."""
+    for number in range(4):
+        stairs = Staircase(exponential=number in (1, 3), widening=number in (2, 3))
+        axes.plot(np.arange(1, 201) / 200, stairs.table(200)[:200], label=f"F{number + 1}")
+    _function_axes(axes, f"{PAPER}, figure 1: feedback adjustment", "weight w")
 
 
-def _plot_progress(axes: Any, found: Findings) -> None:
-    games, means, deviations = (np.array(column) for column in zip(*found.progress, strict=True))
-    low, high = np.clip([means - 2 * deviations, means + 2 * deviations], 0.0, 1.0)
-    axes.fill_between(games, 100 * low, 100 * high, alpha=0.25)
-    axes.plot(games, 100 * means, marker=".", label="best posterior mean, ± 2 deviations")
-    axes.axhline(50, color="grey", linewidth=1)
-    axes.set(title="progress", xlabel="games in trials", ylabel="score, %")
-    axes.legend(fontsize=8)
-    axes.grid(alpha=0.3)
-
-
-def _plot_importance(axes: Any, found: Findings) -> None:
-    names = list(found.importance)[::-1]
-    axes.barh([name.removeprefix("backup.") for name in names], [found.importance[name] for name in names])
-    axes.set(title="importance (total effect on the posterior mean)", xlim=(0, None))
-    axes.grid(alpha=0.3, axis="x")
-
-
-def _plot_paper(row: Sequence[Any], space: Space, found: Findings) -> None:
-    """The paper's figures 1 to 3 over u; a tuned scalar replaces figure 1."""
+def _plot_paper(axes: Any, *, rule: str, space: Space, findings: Findings) -> None:
+    """The two functions of a rule in the paper, beside the learned one."""
+    number = {"monotone": 2, "softmax": 3}[rule]
     u = np.linspace(0.0, 1.0, 201)
-    if found.function is not None and found.slices:
-        name, (values, means, deviations) = next(iter(found.slices.items()))
-        _plot_slice(row[0], name, values, means, deviations, space, found)
-    else:
-        for number in range(4):
-            stairs = Staircase(exponential=number in (1, 3), widening=number in (2, 3))
-            row[0].plot(np.arange(1, 201) / 200, stairs.table(200)[:200], label=f"F{number + 1}")
-        _function_axes(row[0], "paper's figure 1: feedback adjustment (pieces and growth ours)", "weight w")
-    for axes, rule, title, meaning in (
-        (row[1], "monotone", "paper's figure 2: Monotone", "weight w"),
-        (row[2], "softmax", "paper's figure 3: Softmax", "temperature τ"),
-    ):
-        for name, values in paper_profiles(rule, u).items():
-            axes.plot(u, values, linestyle="--", label=f"paper's {name}")
-        if rule == space.rule and found.function is not None:
-            axes.plot(found.function.u, found.function.best, color="black", label="learned here")
-        _function_axes(axes, title, meaning)
+    for name, values in paper_profiles(rule, u).items():
+        axes.plot(u, values, linestyle="--", label=f"paper's {name}")
+    if rule == space.rule and findings.function is not None:
+        axes.plot(findings.function.u, findings.function.best, color="black", label="learned here")
+    _function_axes(axes, f"{PAPER}, figure {number}: {rule}", _MEANINGS[rule])
+
+
+def _plot_slice(axes: Any, *, name: str, space: Space, findings: Findings) -> None:
+    """The score along one number, with the trials as points: the more games, the larger."""
+    values, means, deviations = findings.slices[name]
+    place = space.names.index(name)
+    tunable = space.tunables[place]
+    _plot_mean(axes, values, means, deviations, "posterior mean, ± 2 deviations")
+    trials = [tunable.value(trial.point[place]) for trial in findings.trials]
+    scores, games = ([getattr(trial, field) for trial in findings.trials] for field in ("score", "games"))
+    sizes = 10 + 60 * np.array(games) / max(games)
+    axes.scatter(trials, 100 * np.array(scores), sizes, color="C1", alpha=0.7, label="trials, larger with more games")
+    axes.axvline(findings.values[name], color="C0", linestyle=":", label=f"recommended, {findings.values[name]:g}")
+    if tunable.log:
+        axes.set_xscale("log")
+        # Matplotlib's own ticks overlap within one decade.
+        ticks = tunable.low * (tunable.high / tunable.low) ** np.linspace(0, 1, 5)
+        axes.set_xticks(ticks, [f"{tick:.2g}" for tick in ticks])
+        axes.set_xticks([], minor=True)
+    rest = ", the rest as recommended" if len(space.names) > 1 else ""
+    _finish(axes, f"score along {name}{rest}", name, "score, %")
+
+
+def _plot_progress(axes: Any, *, findings: Findings) -> None:
+    games, means, deviations = (np.array(column) for column in zip(*findings.progress, strict=True))
+    _plot_mean(axes, games, means, deviations, "best posterior mean, ± 2 deviations", marker=".")
+    axes.axhline(50, color="grey", linewidth=1)
+    _finish(axes, "progress", "games in trials", "score, %")
+
+
+def _plot_importance(axes: Any, *, findings: Findings) -> None:
+    names = list(findings.importance)[::-1]
+    axes.barh([name.removeprefix("backup.") for name in names], [findings.importance[name] for name in names])
+    axes.set(title="importance (total effect on the posterior mean)", xlim=(0, None))
 
 
 def _function_axes(axes: Any, title: str, meaning: str) -> None:
     # A temperature begins at 0, where a logarithm is undefined.
     axes.set_yscale("log") if meaning == "weight w" else axes.set_yscale("symlog", linthresh=0.1)
-    axes.set(title=title, xlabel="u = visits / budget", ylabel=meaning)
+    _finish(axes, title, "u = visits / budget", meaning)
+
+
+def _plot_mean(axes: Any, x: np.ndarray, means: np.ndarray, deviations: np.ndarray, label: str, **line: Any) -> None:
+    low, high = np.clip([means - 2 * deviations, means + 2 * deviations], 0.0, 1.0)
+    axes.fill_between(x, 100 * low, 100 * high, alpha=0.25)
+    axes.plot(x, 100 * means, label=label, **line)
+
+
+def _finish(axes: Any, title: str, x: str, y: str) -> None:
+    axes.set(title=title, xlabel=x, ylabel=y)
     axes.legend(fontsize=8)
-    axes.grid(alpha=0.3)
-
-
-# --------------------------------------------------------------------------------------------- page
 
 
 def _html(data: dict[str, Any]) -> str:
@@ -176,26 +187,18 @@ def _html(data: dict[str, Any]) -> str:
         for one in data["top"]
     ]  # fmt: skip
     posterior = data["posterior"]
-    parts = [
-        f"<h1>{html.escape(data['title'])}</h1>",
+    shares = [[name, f"{share:.2f}", f"{data['values'][name]:g}"] for name, share in data["importance"].items()]
+    return html_page(
+        data["title"],
         f"<p>Recommended: <code>{html.escape(data['best'])}</code>; its score by the posterior "
         f"{100 * posterior['mean']:.1f} % ± {196 * posterior['deviation']:.1f} (95 %). This is the maximum of noisy "
         "figures, so it is biased upwards; the confirmation is not.</p>",
-        "<h2>Confirmation, fresh games</h2>",
-        _confirmation(data["confirmation"]),
-        '<p><img src="tuning.png" alt="learned function, progress, importance, the paper\'s profiles"></p>',
+        "<h2>Confirmation, fresh games</h2>", _confirmation(data["confirmation"]),
+        '<p><img src="tuning.png" alt="score along each number, learned function, progress, importance"></p>',
         "<h2>Best trials by posterior mean</h2>",
-        _table(["search", "games", "score, 95 %", "posterior, 95 %"], top),
-        "<h2>Importance</h2>",
-        _table(["number", "total effect", "recommended"],
-               [[name, f"{share:.2f}", f"{data['values'][name]:g}"] for name, share in data["importance"].items()]),
-    ]  # fmt: skip
-    style = "body{font-family:sans-serif;max-width:80em;margin:2em auto}td,th{padding:.2em .8em}img{width:100%}"
-    page = "\n".join(parts)
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(data["title"])}</title>'
-        f"<style>{style}</style></head><body>\n{page}\n</body></html>\n"
-    )
+        html_table(["search", "games", "score, 95 %", "posterior, 95 %"], top),
+        "<h2>Importance</h2>", html_table(["number", "total effect", "recommended"], shares),
+    )  # fmt: skip
 
 
 def _confirmation(result: dict[str, Any] | None) -> str:
@@ -207,10 +210,4 @@ def _confirmation(result: dict[str, Any] | None) -> str:
         f"{100 * result['score']:.1f} % [{100 * result['score_low']:.1f}, {100 * result['score_high']:.1f}]",
         result["verdict"],
     ]  # fmt: skip
-    return _table(["search", "against", "games", "won / drawn / lost", "score, 95 % by pairs", ""], [row])
-
-
-def _table(heading: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    head = "".join(f"<th>{html.escape(cell)}</th>" for cell in heading)
-    body = "\n".join("<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><tr>{head}</tr>\n{body}</table>"
+    return html_table(["search", "against", "games", "won / drawn / lost", "score, 95 % by pairs", ""], [row])

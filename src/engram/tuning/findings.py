@@ -10,7 +10,7 @@ from scipy.stats import qmc
 
 from engram.search.schedules import ExpIntegral
 from engram.tuning.bayesian import Best, Observation, best_of, surrogate_of
-from engram.tuning.space import Space
+from engram.tuning.space import Space, is_knot
 from engram.tuning.surrogate import Surrogate
 
 _DRAWS = 200
@@ -20,12 +20,8 @@ _STEPS = 24
 
 @dataclass(frozen=True)
 class LearnedFunction:
-    """A function of u = n/B with its uncertainty.
-
-    Attributes:
-      u: arguments. best: values at the recommended point.
-      low, high: band of 80 % of the optima of functions drawn from the posterior.
-    """
+    """A function of u = n/B: its values at the recommended point, and the band of 80 % of the optima of functions
+    drawn from the posterior."""
 
     u: np.ndarray
     best: np.ndarray
@@ -44,7 +40,7 @@ class Findings:
       importance: by name, the share of the posterior mean's variance over the space that depends on a number (total
         effect; shares may sum to more than 1).
       slices: by name of a scalar, (values, means, deviations) along it through the recommended point.
-      top: observations by posterior mean, each with mean and deviation.
+      top: observations by posterior mean, each with mean and deviation. trials: all observations.
     """
 
     best: Best
@@ -54,13 +50,11 @@ class Findings:
     importance: dict[str, float]
     slices: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]
     top: list[tuple[Observation, float, float]]
+    trials: Sequence[Observation]
 
 
 def findings(space: Space, seen: Sequence[Observation], seed: int = 0, best: Best | None = None) -> Findings:
-    """The findings from the observations of a study, at least one.
-
-    Args:
-      seen: the observations. best: the recommended point; default the posterior's maximum.
+    """The findings from the observations of a study, at least one; `best` defaults to the posterior's maximum.
 
     Cost: some seconds, mostly the posteriors of `progress`.
     """
@@ -70,16 +64,14 @@ def findings(space: Space, seen: Sequence[Observation], seed: int = 0, best: Bes
     means, covariance = surrogate.joint(points)
     spread = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
     order = np.argsort(-means)
-    names = [name for name in space.names if not name.startswith("backup.knots[")]
     return Findings(
-        best=best,
-        values=space.values(best.point),
+        best=best, values=space.values(best.point),
         function=_learned_function(space, surrogate, points, best, seed) if space.num_knots else None,
-        progress=_progress(space, seen, seed),
-        importance=importance(space, surrogate.mean, seed),
-        slices={name: _slice(space, surrogate, best, name) for name in names},
+        progress=_progress(space, seen, seed), importance=importance(space, surrogate.mean, seed),
+        slices={name: _slice(space, surrogate, best, name) for name in space.names if not is_knot(name)},
         top=[(seen[place], float(means[place]), float(spread[place])) for place in order[:10]],
-    )
+        trials=seen,
+    )  # fmt: skip
 
 
 def profile(rule: str | None, knots: Sequence[float], u: np.ndarray) -> np.ndarray:
@@ -93,13 +85,13 @@ def importance(space: Space, mean: Callable[[np.ndarray], np.ndarray], seed: int
     cube = qmc.Sobol(2 * dimensions, seed=seed % (1 << 31)).random(512)
     one, other = cube[:, :dimensions], cube[:, dimensions:]
     base = mean(one)
-    variance = float(np.var(base))
-    found = {}
+    variance = float(np.var(base)) or np.inf
+    shares = {}
     for place, name in enumerate(space.names):
         changed = one.copy()
         changed[:, place] = other[:, place]
-        found[name] = float(np.mean((base - mean(changed)) ** 2) / 2.0 / variance) if variance > 0.0 else 0.0
-    return found
+        shares[name] = float(np.mean((base - mean(changed)) ** 2) / 2.0 / variance)
+    return shares
 
 
 def _learned_function(space: Space, surrogate: Surrogate, points: np.ndarray, best: Best, seed: int) -> LearnedFunction:
@@ -115,14 +107,13 @@ def _learned_function(space: Space, surrogate: Surrogate, points: np.ndarray, be
 
 def _profile_at(space: Space, point: np.ndarray, u: np.ndarray) -> np.ndarray:
     values = space.values([float(part) for part in point])
-    return profile(space.rule, [values[name] for name in space.names if name.startswith("backup.knots[")], u)
+    return profile(space.rule, [values[name] for name in space.names if is_knot(name)], u)
 
 
 def _progress(space: Space, seen: Sequence[Observation], seed: int) -> list[tuple[int, float, float]]:
     spent = np.cumsum([one.games for one in seen])
     rows = []
-    fewest = min(2, len(seen))
-    for count in sorted({round(part) for part in np.linspace(fewest, len(seen), _STEPS)}):
+    for count in sorted({round(part) for part in np.linspace(min(2, len(seen)), len(seen), _STEPS)}):
         best = best_of(surrogate_of(space, seen[:count], seed))
         rows.append((int(spent[count - 1]), best.mean, best.deviation))
     return rows

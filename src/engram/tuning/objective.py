@@ -28,14 +28,11 @@ class MatchObjective:
     """Matches against one player.
 
     Attributes:
-      game: specification.
-      space: the search to tune.
-      against: the fixed player.
+      game, against: specifications of the game and of the fixed player. space: the search to tune.
       simulations, seconds: budget a move of both; one of them or both.
       opening_moves: random moves that begin each pair; None: the match's default.
       resign: value at which a game ends once both sides agree, as in a match; None: games are played out.
-      seed: of the whole study.
-      database: file or URL of the results.
+      seed: of the whole study. database: file or URL of the results.
     """
 
     game: str
@@ -53,10 +50,8 @@ class MatchObjective:
         """Everything that decides the course of its games and the meaning of its trials; canonical."""
         middle = self.space.values([0.5] * len(self.space.tunables))
         configuration = self._configuration(middle).to_json()
-        names = (
-            "game", "b", "a_simulations", "a_seconds", "opening_moves", "max_moves", "resign", "seed", "sources",
-            "version",
-        )  # fmt: skip
+        names = ["game", "b", "a_simulations", "a_seconds", "opening_moves", "max_moves", "resign", "seed", "sources",
+                 "version"]  # fmt: skip
         return {
             **{name: configuration[name] for name in names if name in configuration},
             "search": self.space.specification(middle),
@@ -69,33 +64,23 @@ class MatchObjective:
         return configuration_key(self.identity)
 
     def check(self) -> None:
-        """Makes the search at both ends and in the middle of every range.
-
-        Raises:
-          EngramError: a player cannot be made; the sentence says why.
-        """
+        """Makes the search at both ends of every range; raises EngramError if a player cannot be made."""
         middle = self.space.values([0.5] * len(self.space.tunables))
         for one in self.space.tunables:
             for value in (one.low, one.high):
                 self._configuration({**middle, one.name: value})
 
     def play(
-        self,
-        values: Mapping[str, float],
-        name: int | str,
-        games: int,
-        *,
-        workers: int = 1,
+        self, values: Mapping[str, float], name: int | str, games: int, *, workers: int = 1,
         progress: Callable[[MatchResult], None] | None = None,
-    ) -> MatchResult:
+    ) -> MatchResult:  # fmt: skip
         """The match of a trial, or of the confirmation, up to `games` games; only missing games are played.
 
         Args:
           values: of all numbers of the space.
-          name: the trial's number, or `CONFIRMATION`: different names have different openings.
-          games: in all, even.
+          name: the trial's number, or `CONFIRMATION`: different names have different openings. games: in all, even.
         """
-        setup = self._setup(values, games, self._seed(name))
+        setup = self._setup(values, games, derive_seed(self.seed, "tune", name))
         return play_match(setup, workers=workers, database=self.database, progress=progress)
 
     def _configuration(self, values: Mapping[str, float]) -> MatchConfiguration:
@@ -108,9 +93,6 @@ class MatchObjective:
             self.game, self.space.specification(values), self.against, games=games, simulations=self.simulations,
             seconds=self.seconds, seed=seed, opening_moves=self.opening_moves, resign=self.resign,
         )  # fmt: skip
-
-    def _seed(self, name: int | str) -> int:
-        return derive_seed(self.seed, "tune", name)
 
 
 def score_and_variance(result: MatchResult) -> tuple[float, float]:

@@ -26,13 +26,10 @@ _DIGITS = 6
 
 @dataclass(frozen=True)
 class Tunable:
-    """One number to tune.
+    """One number to tune: its place in the specification, and its range, low < high.
 
     Args:
-      name: its place in the specification.
-      low, high: its range, low < high.
-      log: uniform in the logarithm; low > 0.
-      integer: whole numbers only.
+      log: uniform in the logarithm; low > 0. integer: whole numbers only.
     """
 
     name: str
@@ -64,22 +61,16 @@ class Tunable:
 
 @dataclass(frozen=True)
 class Space:
-    """A search with numbers left open.
-
-    Args:
-      search: its specification.
-      tunables: the numbers, at least one, with different names.
-    """
+    """A search, as a specification, with numbers left open: at least one, with different names."""
 
     search: str
     tunables: tuple[Tunable, ...]
 
     def __post_init__(self) -> None:
-        names = self.names
-        if not names:
+        if not self.names:
             raise InvalidParameter("nothing to tune: give --knots or --tune")
-        for name in names:
-            if names.count(name) > 1:
+        for name in self.names:
+            if self.names.count(name) > 1:
                 raise InvalidParameter(f"{name} is named twice")
 
     @property
@@ -90,7 +81,7 @@ class Space:
     @property
     def num_knots(self) -> int:
         """The number of knots among them."""
-        return sum(name.startswith("backup.knots[") for name in self.names)
+        return sum(map(is_knot, self.names))
 
     @property
     def rule(self) -> str | None:
@@ -99,17 +90,13 @@ class Space:
         return backup.name if self.num_knots and isinstance(backup, Specification) else None
 
     def specification(self, values: Mapping[str, float]) -> str:
-        """The search with these values in it, as canonical text.
-
-        Raises:
-          InvalidSpecification: the search has no place of that name.
-        """
+        """The search with these values in it, canonical; raises InvalidSpecification if it has no place of a name."""
         prefix, specification = _read(self.search)
-        knots = [values[one.name] for one in self.tunables if one.name.startswith("backup.knots[")]
+        knots = tuple(values[name] for name in self.names if is_knot(name))
         if knots:
-            specification = _with(specification, ["backup", "knots"], tuple(knots))
+            specification = _with(specification, ["backup", "knots"], knots)
         for one in self.tunables:
-            if not one.name.startswith("backup.knots["):
+            if not is_knot(one.name):
                 value = values[one.name]
                 specification = _with(specification, one.name.split("."), int(value) if one.integer else float(value))
         return prefix + specification.text
@@ -123,19 +110,19 @@ class Space:
         return {one.name: one.value(unit) for one, unit in zip(self.tunables, units, strict=True)}
 
 
+def is_knot(name: str) -> bool:
+    """Whether a number is a knot of the backup rule's h."""
+    return name.startswith("backup.knots[")
+
+
 def space(
-    search: str,
-    *,
-    knots: int | None = None,
-    knot_range: tuple[float, float] = KNOT_RANGE,
-    tune: Sequence[str] = (),
+    search: str, *, knots: int | None = None, knot_range: tuple[float, float] = KNOT_RANGE, tune: Sequence[str] = ()
 ) -> Space:
     """A space from the options of a command.
 
     Args:
-      search: such as `uct(backup=softmax)`.
+      search: such as `uct(backup=softmax)`. knot_range: range of each knot.
       knots: number of knots of the backup rule's h, 1 to 32; None: no knots.
-      knot_range: range of each knot.
       tune: scalars such as `exploration=0.2:3:log`, `backup.step=0.01:0.5`, `expand_after=1:8:int`.
 
     Raises:

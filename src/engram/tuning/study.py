@@ -7,6 +7,7 @@ to another. The same call again, after a kill or on another machine, joins the s
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import time
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from itertools import count
+from json import JSONDecodeError
 from typing import Any
 
 import optuna
@@ -24,20 +26,12 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from engram.arena.report import MatchResult
 from engram.errors import DatabaseError, InvalidParameter
 from engram.fleet import Link
-from engram.tuning.bayesian import (
-    GAMES,
-    Best,
-    NoisySampler,
-    Observation,
-    best_of,
-    distributions,
-    observations,
-    observe,
-    surrogate_of,
-)
+from engram.tuning import bayesian
+from engram.tuning.bayesian import GAMES, Best, NoisySampler, Observation, distributions, observe
 from engram.tuning.objective import CONFIRMATION, MatchObjective, score_and_variance
 
 CLAIM, TARGET, RECOMMENDED = "engram:claim", "engram:target", "engram:recommended:"
+_LOG = logging.getLogger(__name__)
 _LEASE_S = 900.0  # a trial without news for so long is abandoned; playing one twice costs time but never counts twice
 _SLICES = 10
 _WAIT_S = 2.0
@@ -50,8 +44,7 @@ class StudyProgress:
     """A study after a slice.
 
     Attributes:
-      games: number of games in all trials. budget: games that the trials may play.
-      trials: number of trials.
+      games: number of games in all trials. budget: games that the trials may play. trials: number of trials.
       best: the search of the highest posterior mean; None before the first observation.
       mean, deviation: of its true score, by the posterior.
     """
@@ -72,39 +65,34 @@ class Study:
       max_games: games of all trials and the confirmation together.
       confirm_games: fresh games of the best search at the end, even; default a fifth of `max_games`.
       trial_games: most games of one trial, ≥ 20; a slice is a tenth of it.
+      acquisition: as in `NoisySampler`; processes of one study may differ in it.
 
     Raises:
-      InvalidParameter: the budget is too small.
-      DatabaseError: the database cannot be used.
+      InvalidParameter: the budget is too small, or no such acquisition. DatabaseError: the database cannot be used.
     """
 
     def __init__(
-        self,
-        objective: MatchObjective,
-        *,
-        max_games: int = 5000,
-        confirm_games: int | None = None,
-        trial_games: int = 400,
-    ):
+        self, objective: MatchObjective, *, max_games: int = 5000, confirm_games: int | None = None,
+        trial_games: int = 400, acquisition: str = "gain",
+    ):  # fmt: skip
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self.confirm_games = _even(max_games / 5) if confirm_games is None else confirm_games
         self.search_games = max_games - self.confirm_games
+        fresh, left = self.confirm_games, self.search_games
         if trial_games < 2 * _SLICES:
             raise InvalidParameter(f"a trial must have at least {2 * _SLICES} games, not {trial_games}")
-        if self.confirm_games < 2 or self.confirm_games % 2:
-            raise InvalidParameter(
-                f"the confirmation must have an even number of games, at least 2, not {self.confirm_games}"
-            )
-        if self.search_games < 2 * _SLICES:
-            raise InvalidParameter(
-                f"{max_games} games leave only {self.search_games} for trials after {self.confirm_games} to confirm"
-            )
+        if fresh < 2 or fresh % 2:
+            raise InvalidParameter(f"the confirmation must have an even number of games, at least 2, not {fresh}")
+        if left < 2 * _SLICES:
+            raise InvalidParameter(f"{max_games} games leave only {left} for trials after {fresh} to confirm")
         objective.check()
         self.objective = objective
         self.space = objective.space
         self._slice, self._most = _even(trial_games / _SLICES), trial_games - trial_games % 2
-        self._sampler = NoisySampler(self.space, trial_games=self._most, slice_games=self._slice, seed=objective.seed)
-        with self._database_errors(OSError, ImportError):
+        self._sampler = NoisySampler(
+            self.space, trial_games=self._most, slice_games=self._slice, seed=objective.seed, acquisition=acquisition
+        )
+        with self._database_errors(OSError, ImportError, KeyError, RuntimeError, UnicodeError, JSONDecodeError):
             self.optuna = self._open()
             self.optuna.set_user_attr("engram", objective.identity)
 
@@ -114,7 +102,7 @@ class Study:
 
     def observations(self) -> list[Observation]:
         """The observations of all trials."""
-        return observations(self.space, self.trials())
+        return bayesian.observations(self.space, self.trials())
 
     def search(self, progress: Callable[[StudyProgress], None] | None = None) -> None:
         """Plays trials until their games are spent, together with all processes that work on the same study.
@@ -162,42 +150,37 @@ class Study:
         return self.objective.play(values, CONFIRMATION, self.confirm_games, workers=workers, progress=progress)
 
     def best(self) -> Best:
-        """The point of the highest posterior mean.
-
-        Raises:
-          InvalidParameter: the study has played no games.
-        """
+        """The point of the highest posterior mean. Raises InvalidParameter: the study has played no games."""
         seen = self.observations()
         if not seen:
             raise InvalidParameter("this study has played no games yet")
-        return best_of(surrogate_of(self.space, seen, self.objective.seed))
+        return bayesian.best_of(bayesian.surrogate_of(self.space, seen, self.objective.seed))
 
     def standing(self, best: Best | None = None) -> StudyProgress:
         """The study so far; with `best` in place of the posterior's present best."""
         seen = self.observations()
-        trials = len(self.trials())
         if not seen:
-            return StudyProgress(0, self.search_games, trials, None, 0.5, 0.5)
+            return StudyProgress(0, self.search_games, len(self.trials()), None, 0.5, 0.5)
         best = best or self.best()
-        text = self.space.specification(self.space.values(best.point))
-        return StudyProgress(sum(one.games for one in seen), self.search_games, trials, text, best.mean, best.deviation)
+        text, games = self.space.specification(self.space.values(best.point)), sum(one.games for one in seen)
+        return StudyProgress(games, self.search_games, len(self.trials()), text, best.mean, best.deviation)
 
     def _play(self, trial: Trial, adopted: bool, progress: Callable[[StudyProgress], None] | None) -> None:
         """Plays slices of one trial until more of it does not pay."""
         played = trial.user_attrs.get(GAMES, 0)
+        _LOG.info("trial %d %s after %d games", trial.number, "is resumed" if adopted else "begins", played)
         # A slice that a kill cut short is finished first: some of its games are recorded already.
         target = trial.user_attrs.get(TARGET, 0) if adopted else 0
         while True:
             if adopted and target <= played and self._games_left() <= 0:
-                # Only its end was missing.
-                self.optuna.tell(trial, state=TrialState.PRUNED, skip_if_finished=True)
-                return
+                break  # only its end was missing
             if target <= played:
                 target = min(played + min(self._slice, _even(self._games_left())), self._most)
             trial.set_user_attr(TARGET, target)
             result = self._slice_of(trial, target)
             score, variance = score_and_variance(result)
             observe(trial, score, variance, result.games)
+            _LOG.info("trial %d: score %.3f after %d games", trial.number, score, result.games)
             if played < target:
                 trial.report(score, target)
             played = target
@@ -207,9 +190,8 @@ class Study:
                 self.optuna.tell(trial, score, skip_if_finished=True)
                 return
             if self._games_left() <= 0 or not self._sampler.pays(self.optuna, trial):
-                # Stopped early: its score stays what it is, an observation with a larger variance.
-                self.optuna.tell(trial, state=TrialState.PRUNED, skip_if_finished=True)
-                return
+                break  # stopped early: its score stays an observation, with a larger variance
+        self.optuna.tell(trial, state=TrialState.PRUNED, skip_if_finished=True)
 
     def _slice_of(self, trial: Trial, target: int) -> MatchResult:
         """Plays a trial up to `target` games, and renews the claim on it meanwhile."""
@@ -235,22 +217,17 @@ class Study:
 
     def _adopt(self) -> Trial | None:
         """A running trial that is abandoned."""
-        for one in self.trials():
-            if self._has_begun(one) and _abandoned(_claim_of(one)):
-                return Trial(self.optuna, one._trial_id)
-        return None
+        left = (one for one in self.trials() if self._has_begun(one) and _abandoned(_claim_of(one)))
+        return next((Trial(self.optuna, one._trial_id) for one in left), None)
 
     def _open(self) -> optuna.Study:
         """The study, which is made if it is new; several processes may try this at the same moment."""
         for attempt in count(1):
             try:
                 return optuna.create_study(
-                    study_name=f"engram-{self.objective.key}",
-                    storage=_storage(self.objective.database),
-                    direction="maximize",
-                    sampler=self._sampler,
-                    load_if_exists=True,
-                )
+                    storage=_storage(self.objective.database), sampler=self._sampler, direction="maximize",
+                    study_name=f"engram-{self.objective.key}", load_if_exists=True,
+                )  # fmt: skip
             except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
                 collided = isinstance(error, IntegrityError) or "already exists" in f"{error} {error.__cause__}"
                 if not collided or attempt == _ATTEMPTS:
@@ -267,11 +244,7 @@ class Study:
 
 
 def join(_: Link, objective: MatchObjective, budget: dict[str, Any]) -> None:
-    """The work of a process that helps with a study: the same search until the games are spent.
-
-    Args:
-      objective: what the study maximises. budget: further arguments of `Study`.
-    """
+    """The work of a process that helps with a study; `budget`: further arguments of `Study`."""
     Study(objective, **budget).search()
 
 
@@ -293,10 +266,8 @@ def _abandoned(claim: dict[str, Any]) -> bool:
         return False
     try:
         os.kill(claim["process"], 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
+    except OSError as error:
+        return isinstance(error, ProcessLookupError)
     return False
 
 

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from botorch.acquisition.analytic import PosteriorMean
 from botorch.acquisition.logei import qLogNoisyExpectedImprovement
+from botorch.acquisition.monte_carlo import qUpperConfidenceBound
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
 from botorch.models.transforms import Standardize
@@ -33,6 +34,7 @@ from torch.quasirandom import SobolEngine
 _LEAST_VARIANCE = 1e-6
 _FINE = 8  # parts of the grid between two knots
 _STARTS = 4  # starting points of a maximisation
+_BOUND = 4.0  # β of UCB: the mean and two deviations
 
 
 @dataclass(frozen=True)
@@ -52,24 +54,16 @@ class Surrogate:
     """The posterior over the unit cube, given scores with known variances.
 
     Args:
-      points: (n, d), in the unit cube; points may repeat.
-      scores: (n,), such as win rates.
-      variances: (n,), of the scores, ≥ 0.
-      knots: the dimensions that form a function; None: no knots.
-      seed: of all random numbers in fitting and proposing.
+      points: (n, d), in the unit cube; they may repeat. scores, variances: (n,), such as win rates; variances ≥ 0.
+      knots: the dimensions that form a function, or None. seed: of all random numbers.
 
     Cost: O(n³), some tenths of a second for a hundred points.
     """
 
     def __init__(
-        self,
-        points: np.ndarray,
-        scores: Sequence[float],
-        variances: Sequence[float],
-        *,
-        knots: Knots | None = None,
+        self, points: np.ndarray, scores: Sequence[float], variances: Sequence[float], *, knots: Knots | None = None,
         seed: int = 0,
-    ):
+    ):  # fmt: skip
         self._points = torch.as_tensor(np.asarray(points, np.float64))
         self._seed = seed % (1 << 31)
         num_points, num_dimensions = self._points.shape
@@ -81,10 +75,8 @@ class Surrogate:
             kernel = kernel + _OfFunction(_matern(num_dimensions), knots)
         with _quiet_and_single(self._seed):
             # A single observation has no spread to standardise by.
-            transform = Standardize(m=1) if num_points > 1 else None
-            self._model = SingleTaskGP(
-                self._points, y, train_Yvar=noise, covar_module=kernel, outcome_transform=transform
-            )
+            scaled = Standardize(m=1) if num_points > 1 else None
+            self._model = SingleTaskGP(self._points, y, noise, covar_module=kernel, outcome_transform=scaled)
             fit_gpytorch_mll(ExactMarginalLogLikelihood(self._model.likelihood, self._model))
         self._model.eval()
 
@@ -96,8 +88,7 @@ class Surrogate:
 
     def mean(self, points: np.ndarray) -> np.ndarray:
         """Mean (m,) of the true scores at points (m, d)."""
-        with torch.no_grad(), _quiet_and_single(self._seed):
-            return self._model.posterior(torch.as_tensor(np.asarray(points, np.float64))).mean.squeeze(-1).numpy()
+        return self.joint(points)[0]
 
     def draws(self, points: np.ndarray, count: int) -> np.ndarray:
         """Values (count, m) of functions drawn from the posterior, at points (m, d)."""
@@ -105,22 +96,21 @@ class Surrogate:
         root = np.linalg.cholesky(covariance + 1e-9 * np.eye(len(mean)))
         return mean + np.random.default_rng(self._seed).standard_normal((count, len(mean))) @ root.T
 
-    def propose(self, pending: np.ndarray | None = None) -> np.ndarray:
-        """The point of the greatest noisy expected improvement.
+    def propose(self, pending: Sequence[Sequence[float]] = (), *, by_bound: bool = False) -> np.ndarray:
+        """The point of the greatest noisy expected improvement, or upper confidence bound μ + 2σ.
 
         Args:
           pending: (k, d), points of trials that other processes play; their scores are fantasised.
+          by_bound: by the bound (UCB).
 
         Source: Ament et al., "Unexpected improvements to expected improvement", 2023 (qLogNEI).
         """
-        waiting = None if pending is None or not len(pending) else torch.as_tensor(np.asarray(pending, np.float64))
+        waiting = torch.as_tensor(np.asarray(pending, np.float64)) if len(pending) else None
         with _quiet_and_single(self._seed):
-            acquisition = qLogNoisyExpectedImprovement(
-                self._model,
-                X_baseline=self._points,
-                X_pending=waiting,
-                sampler=SobolQMCNormalSampler(torch.Size([64]), seed=self._seed),
-            )
+            sampler = SobolQMCNormalSampler(torch.Size([64]), seed=self._seed)
+            if by_bound:
+                return self._greatest(qUpperConfidenceBound(self._model, _BOUND, sampler, X_pending=waiting))
+            acquisition = qLogNoisyExpectedImprovement(self._model, self._points, sampler, X_pending=waiting)
             return self._greatest(acquisition)
 
     def summit(self) -> np.ndarray:
@@ -171,12 +161,8 @@ class _OfFunction(Kernel):
 def _matern(num_dimensions: int) -> Kernel:
     # Length scales grow with the dimension, so that the prior does not get rougher (Hvarfner 2024).
     scales = LogNormalPrior(math.sqrt(2.0) + 0.5 * math.log(num_dimensions), math.sqrt(3.0))
-    matern = MaternKernel(
-        nu=2.5,
-        ard_num_dims=num_dimensions,
-        lengthscale_prior=scales,
-        lengthscale_constraint=GreaterThan(0.025, initial_value=math.sqrt(num_dimensions) / 2),
-    )
+    bound = GreaterThan(0.025, initial_value=math.sqrt(num_dimensions) / 2)
+    matern = MaternKernel(2.5, ard_num_dims=num_dimensions, lengthscale_prior=scales, lengthscale_constraint=bound)
     return ScaleKernel(matern, outputscale_prior=GammaPrior(2.0, 1.0))
 
 

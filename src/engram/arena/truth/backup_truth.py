@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
@@ -20,7 +20,7 @@ from engram.drivers.search import Search
 from engram.errors import InvalidParameter, InvalidSpecification
 from engram.fleet import spread
 from engram.games.catalogue import game as game_of
-from engram.games.game import Game
+from engram.games.game import Game, State
 from engram.games.line.heuristics import is_line_game
 from engram.games.line.solver.solver import ILLEGAL, Solver
 from engram.intervals import NORMAL_95, wilson
@@ -28,6 +28,7 @@ from engram.presets.catalogue import preset
 from engram.rng import derive_seed
 from engram.search.limit import Limit
 from engram.search.preset import Preset
+from engram.search.result import SearchResult
 
 CHUNK = 50
 
@@ -98,8 +99,8 @@ def solved_positions(game: Game, count: int, seed: int = 0, min_moves: int | Non
     """
     if not is_line_game(game):
         raise InvalidSpecification(f"exact values need a solved line game such as connect_four, not {game.name}")
-    rows, columns, run, gravity = line_parameters(game)
-    solver = Solver(rows, columns, run, gravity)
+    rows, columns, *_ = line_parameters(game)
+    solver = Solver(*line_parameters(game))
     least = rows * columns // 4 if min_moves is None else min_moves
     rng = random.Random(derive_seed("truth", game.name, seed))
     positions: dict[int, SolvedPosition] = {}
@@ -128,51 +129,41 @@ def solved_positions(game: Game, count: int, seed: int = 0, min_moves: int | Non
     return list(positions.values())
 
 
-def measure(
-    game: Game | str, search: Preset | str, simulations: int, positions: Sequence[SolvedPosition], seed: int = 0
-) -> np.ndarray:
-    """Searches every position: (P, 2), root value minus exact value for the player to move, and 1.0 for a mistake.
-
-    Each position has its own seed, the same for every rule and budget.
-    """
+def searched(
+    game: Game | str, search: Preset | str, simulations: int, positions: Sequence[SolvedPosition], seed: int
+) -> Iterator[tuple[Search, State, SearchResult]]:
+    """A search after each position, with its state and result; a position has one seed for all rules and budgets."""
     played = game_of(game)
     searcher = Search(played, search)
-    figures = np.zeros((len(positions), 2))
-    for number, position in enumerate(positions):
+    for position in positions:
         searcher.clear()
         state = played.play_moves(position.moves)
         result = searcher.run(state, Limit(simulations=simulations), seed=derive_seed(seed, *position.moves))
         if result.stopped == "interrupted":
             raise KeyboardInterrupt
-        figures[number] = result.value - position.value, result.action not in position.keeping
-    return figures
+        yield searcher, state, result
+
+
+def measure(
+    game: Game | str, search: Preset | str, simulations: int, positions: Sequence[SolvedPosition], seed: int = 0
+) -> np.ndarray:
+    """Searches every position: (P, 2), root value minus exact value for the player to move, and 1.0 for a mistake."""
+    results = (result for *_, result in searched(game, search, simulations, positions, seed))
+    pairs = zip(results, positions, strict=True)
+    return np.array([(found.value - one.value, found.action not in one.keeping) for found, one in pairs], np.float64)
 
 
 def summarise(search: str, simulations: int, positions: Sequence[SolvedPosition], figures: np.ndarray) -> TruthRow:
     """The figures of an array from `measure`."""
-    error, mistake = figures[:, 0], figures[:, 1]
-    count = len(error)
-    spoilable = int(sum(position.can_spoil for position in positions))
-    square = error**2
-    rmse = math.sqrt(square.mean())
-    square_error = math.sqrt(square.var() / count)
-    wrong = int(mistake.sum())
-    share = wrong / max(spoilable, 1)
-    low, high = wilson(share, spoilable)
-    return TruthRow(
-        search=search,
-        simulations=simulations,
-        positions=count,
-        spoilable=spoilable,
-        bias=float(error.mean()),
-        bias_error=float(error.std() / math.sqrt(count)),
-        rmse=rmse,
-        rmse_error=square_error / (2 * rmse) if rmse > 0 else 0.0,
-        mistakes=share,
-        mistakes_low=low,
-        mistakes_high=high,
-        mistaken=f"{sum(1 << number for number in np.flatnonzero(mistake).tolist()):x}",
-    )
+    error, mistake = figures.T
+    count, spoilable = len(error), sum(position.can_spoil for position in positions)
+    rmse = math.sqrt((error**2).mean())
+    rmse_error = math.sqrt((error**2).var() / count) / (2 * rmse) if rmse > 0 else 0.0
+    share = int(mistake.sum()) / max(spoilable, 1)
+    mistaken = f"{sum(1 << number for number in np.flatnonzero(mistake).tolist()):x}"
+    bias, bias_error = float(error.mean()), float(error.std() / math.sqrt(count))
+    figures_of_mistakes = share, *wilson(share, spoilable), mistaken
+    return TruthRow(search, simulations, count, spoilable, bias, bias_error, rmse, rmse_error, *figures_of_mistakes)
 
 
 def difference(row: TruthRow, base: TruthRow) -> tuple[float, float, float]:
@@ -201,7 +192,8 @@ def truth(
     min_moves: int | None = None,
     workers: int = 1,
     known: Sequence[TruthRow] = (),
-    row_done: Callable[[TruthRow], None] | None = None,
+    rows_done: Callable[[list[TruthRow]], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> list[TruthRow]:
     """Measures every search at every budget on the same solved positions.
 
@@ -212,7 +204,8 @@ def truth(
       min_moves: as for `solved_positions`.
       workers: processes, ≥ 1.
       known: earlier rows of the same arguments; they are not measured again.
-      row_done: called with each new row at once, so that an interruption loses no finished row.
+      rows_done: called with each new row, in a list, at once, so that an interruption loses no finished row.
+      progress: called with the numbers of finished and of all batches of searches.
 
     Returns: the rows, in the order of searches and budgets.
 
@@ -231,12 +224,26 @@ def truth(
     missing = [key for key in dict.fromkeys(wanted) if key not in rows]
     if missing:
         solved = solved_positions(played, positions, seed, min_moves)
-        chunks = [solved[start : start + CHUNK] for start in range(0, len(solved), CHUNK)]
-        tasks = [(game, text, budget, chunk, seed) for text, budget in missing for chunk in chunks]
-        figures = spread(measure, tasks, workers)
-        for text, budget in missing:
-            row = summarise(text, budget, solved, np.concatenate(list(islice(figures, len(chunks)))))
-            rows[text, budget] = row
-            if row_done is not None:
-                row_done(row)
+        for (text, budget), figures in in_chunks(measure, game, missing, solved, CHUNK, workers, progress, seed):
+            rows[text, budget] = summarise(text, budget, solved, np.concatenate(figures))
+            if rows_done is not None:
+                rows_done([rows[text, budget]])
     return [rows[key] for key in wanted]
+
+
+def in_chunks(
+    function: Callable[..., np.ndarray],
+    game: Game | str,
+    searches: Sequence[tuple[str, int]],
+    positions: Sequence[SolvedPosition],
+    size: int,
+    workers: int,
+    progress: Callable[[int, int], None] | None,
+    *more: int,
+) -> Iterator[tuple[tuple[str, int], list[np.ndarray]]]:
+    """Each search and budget, and results of `function(game, search, budget, chunk, *more)` for chunks of positions."""
+    chunks = [positions[start : start + size] for start in range(0, len(positions), size)]
+    tasks = [(game, text, budget, chunk, *more) for text, budget in searches for chunk in chunks]
+    results = spread(function, tasks, workers, progress)
+    for key in searches:
+        yield key, list(islice(results, len(chunks)))

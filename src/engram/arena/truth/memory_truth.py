@@ -10,17 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from engram.arena.opponents import line_parameters
-from engram.arena.truth.backup_truth import SolvedPosition, solved_positions
+from engram.arena.truth.backup_truth import SolvedPosition, in_chunks, searched, solved_positions
 from engram.drivers.recollection import recollect
 from engram.drivers.search import Search
 from engram.errors import InvalidParameter, InvalidSpecification
-from engram.fleet import spread
 from engram.games.catalogue import game as game_of
 from engram.games.line.solver.solver import Solver
 from engram.memory.similar_positions import position_memory
@@ -49,6 +47,7 @@ class MemoryTruthRow:
         error over positions; None if all nodes belong to one position.
       others_gain, others_gain_error: the same for the other entries.
       memory_closer, others_closer: share of nodes where they are closer than V̂ (ties count half).
+      own_error, memory_error, others_error: standard errors over positions of own, memory and others; None as above.
     """
 
     search: str
@@ -69,6 +68,9 @@ class MemoryTruthRow:
     others_gain_error: float | None
     memory_closer: float
     others_closer: float
+    own_error: float | None = None
+    memory_error: float | None = None
+    others_error: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -86,6 +88,7 @@ def memory_truth(
     workers: int = 1,
     known: Sequence[MemoryTruthRow] = (),
     rows_done: Callable[[list[MemoryTruthRow]], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> list[MemoryTruthRow]:
     """Compares V̂ and V̂_M with exact values by visit count.
 
@@ -96,6 +99,7 @@ def memory_truth(
       seed: of positions, searches and drawn nodes. workers: processes, ≥ 1.
       known: earlier rows of the same arguments; they are not measured again.
       rows_done: called with the rows of each search at once.
+      progress: called with the numbers of finished and of all batches of searches.
 
     Raises:
       InvalidSpecification: a search has no memory, or the game is not solved.
@@ -114,11 +118,8 @@ def memory_truth(
     missing = [text for text in rows if not rows[text]]
     if missing:
         solved = solved_positions(played, positions, seed)
-        chunks = [solved[start : start + CHUNK] for start in range(0, len(solved), CHUNK)]
-        tasks = [(game, text, simulations, chunk, each, seed) for text in missing for chunk in chunks]
-        results = spread(node_errors, tasks, workers)
-        for text in missing:
-            errors = list(islice(results, len(chunks)))
+        keys = [(text, simulations) for text in missing]
+        for (text, _), errors in in_chunks(node_errors, game, keys, solved, CHUNK, workers, progress, each, seed):
             for number, part in enumerate(errors):
                 part[:, 0] += number * CHUNK
             rows[text] = _summarise(text, simulations, len(solved), np.concatenate(errors))
@@ -132,17 +133,11 @@ def node_errors(
 ) -> np.ndarray:
     """(n, 5): position, visits, |V̂ - V*|, |V̂_M - V*| and |others - V*| of nodes drawn from each tree."""
     played = game_of(game)
-    searcher = Search(played, search)
-    rows, columns, run, gravity = line_parameters(played)
-    solver = Solver(rows, columns, run, gravity)
-    collected = []
-    for number, position in enumerate(positions):
-        searcher.clear()
-        state = played.play_moves(position.moves)
-        result = searcher.run(state, Limit(simulations=simulations), seed=derive_seed(seed, *position.moves))
-        if result.stopped == "interrupted":
-            raise KeyboardInterrupt
-        places = _draw(searcher, each, np.random.default_rng(derive_seed(seed, "nodes", *position.moves)))
+    solver = Solver(*line_parameters(played))
+    collected = [np.zeros((0, 5))]
+    for number, (searcher, state, _) in enumerate(searched(game, search, simulations, positions, seed)):
+        rng = np.random.default_rng(derive_seed(seed, "nodes", *positions[number].moves))
+        places = _draw(searcher, each, rng)
         states = [played.play_moves(moves, state) for moves in moves_below(searcher, places)]
         # Exact values are for the player to move, all others for player 0.
         signs = np.array([1.0 if played.to_play(state) == 0 else -1.0 for state in states])
@@ -152,7 +147,7 @@ def node_errors(
         others = np.array([_others(searcher, state) for state in states])
         errors = [np.abs(estimate - truth) for estimate in (nodes["value"][places], column["value"][places], others)]
         collected.append(np.column_stack([np.full(len(places), number), nodes["visit_count"][places], *errors]))
-    return np.concatenate(collected) if collected else np.zeros((0, 5))
+    return np.concatenate(collected)
 
 
 def _draw(search: Search, each: int, rng: np.random.Generator) -> np.ndarray:
@@ -201,34 +196,17 @@ def _summarise(search: str, simulations: int, positions: int, measured: np.ndarr
         some = measured[classes == one]
         if not len(some):
             continue
-        own, memory, others = some[:, 2], some[:, 3], some[:, 4]
-        rows.append(
-            MemoryTruthRow(
-                search=search,
-                simulations=simulations,
-                visits_low=2**one,
-                visits_high=2 ** (one + 1) - 1,
-                positions=positions,
-                nodes=len(some),
-                own=float(own.mean()),
-                memory=float(memory.mean()),
-                others=float(others.mean()),
-                own_rms=_rms(own),
-                memory_rms=_rms(memory),
-                others_rms=_rms(others),
-                memory_gain=float((own - memory).mean()),
-                memory_gain_error=_clustered(own - memory, some[:, 0]),
-                others_gain=float((own - others).mean()),
-                others_gain_error=_clustered(own - others, some[:, 0]),
-                memory_closer=float(np.mean(np.sign(own - memory) / 2 + 0.5)),
-                others_closer=float(np.mean(np.sign(own - others) / 2 + 0.5)),
-            )
-        )
+        errors = dict(zip(("own", "memory", "others"), some[:, 2:].T, strict=True))
+        figures: dict[str, Any] = {name: float(error.mean()) for name, error in errors.items()}
+        figures |= {f"{name}_rms": math.sqrt(float(np.mean(error**2))) for name, error in errors.items()}
+        for name in ("memory", "others"):
+            gain = errors["own"] - errors[name]
+            figures[f"{name}_gain"] = float(gain.mean())
+            figures[f"{name}_gain_error"] = _clustered(gain, some[:, 0])
+            figures[f"{name}_closer"] = float(np.mean(np.sign(gain) / 2 + 0.5))
+        figures |= {f"{name}_error": _clustered(error, some[:, 0]) for name, error in errors.items()}
+        rows.append(MemoryTruthRow(search, simulations, 2**one, 2 ** (one + 1) - 1, positions, len(some), **figures))
     return rows
-
-
-def _rms(errors: np.ndarray) -> float:
-    return math.sqrt(float(np.mean(errors**2)))
 
 
 def _clustered(values: np.ndarray, position: np.ndarray) -> float | None:

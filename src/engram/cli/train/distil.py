@@ -4,43 +4,30 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from engram.cli.console import command
-from engram.cli.options import GameOption, JsonOption, SeedOption
+from engram.cli import options
+from engram.cli.options import option, real, whole
 from engram.cli.train.records import progress_line
-from engram.cli.train.training import (
-    BatchOption,
-    CheckpointOption,
-    FolderOption,
-    LearningRateOption,
-    NetworkOption,
-    StepsOption,
-    StopOption,
-    ValueWeightOption,
-    run_training,
-    train_app,
-)
+from engram.cli.train.training import run_training, train_app
 
 
-@command(train_app)
+@train_app.command()
 def distil(
-    table: Annotated[str, typer.Option("--table", "-t", help="The teacher: a file of `engram train td`.")],
-    output: FolderOption,
-    game: GameOption = "connect_four",
-    network: NetworkOption = "residual(blocks=2,filters=16)",
-    steps: StepsOption = 5_000,
-    batch: BatchOption = 256,
-    min_visits: Annotated[int, typer.Option(min=1, help="Fewest visits of a position that teaches.")] = 50,
-    temperature: Annotated[float, typer.Option(help="τ of the policy: a softmax of the moves' lower bounds.")] = 0.1,
-    most: Annotated[int, typer.Option(min=1, help="Most positions examined, the fewest plies first.")] = 1 << 20,
-    learning_rate: LearningRateOption = 2e-3,
-    value_weight: ValueWeightOption = 1.0,
-    validation: Annotated[float, typer.Option(help="Share of positions held out.")] = 0.05,
-    checkpoint_s: CheckpointOption = 120.0,
-    stop_at: StopOption = None,
-    seed: SeedOption = 0,
-    as_json: JsonOption = False,
+    table: Annotated[str, option("The teacher: a file of `engram train td`.", "--table", "-t")],
+    output: options.Folder,
+    game: options.Game = "connect_four",
+    network: options.Network = "residual(blocks=2,filters=16)",
+    steps: options.Steps = 5_000,
+    batch: options.Batch = 256,
+    min_visits: Annotated[int, whole("Fewest visits of a position that teaches.")] = 50,
+    temperature: Annotated[float, real("τ of the policy, a softmax of lower bounds.", above=True, high=1e6)] = 0.1,
+    most: Annotated[int, whole("Most positions examined, the fewest plies first.")] = 1 << 20,
+    learning_rate: options.LearningRate = 2e-3,
+    value_weight: options.ValueWeight = 1.0,
+    validation: options.Validation = 0.05,
+    checkpoint_s: options.CheckpointS = 120.0,
+    stop_at: options.StopAt = None,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
 ) -> None:
     """Let a table of values teach a network; the same command again continues."""
     from engram.training import require
@@ -50,26 +37,11 @@ def distil(
     from engram.training.distil import distil as train
 
     plan = DistilPlan(
-        game=game,
-        network=network,
-        table=table,
-        steps=steps,
-        batch=batch,
-        min_visits=min_visits,
-        temperature=temperature,
-        most=most,
-        learning_rate=learning_rate,
-        value_weight=value_weight,
-        validation=validation,
-        seed=seed,
-    )
+        game=game, network=network, table=table, steps=steps, batch=batch, min_visits=min_visits,
+        temperature=temperature, most=most, learning_rate=learning_rate, value_weight=value_weight,
+        validation=validation, seed=seed,
+    )  # fmt: skip
+    use = f"play with it by puct(network='{output}')"
     run_training(
-        train,
-        plan,
-        output,
-        checkpoint_s=checkpoint_s,
-        stop_at=stop_at,
-        line=progress_line,
-        use=f"play with it by puct(network='{output}')",
-        as_json=as_json,
+        train, plan, output, progress_line, checkpoint_s=checkpoint_s, stop_at=stop_at, as_json=as_json, use=use
     )

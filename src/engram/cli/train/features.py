@@ -5,79 +5,54 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Optional
 
-import typer
-
-from engram.cli.console import command
-from engram.cli.options import GameOption, JsonOption, SearchOption, SeedOption
-from engram.cli.train.training import (
-    CheckpointOption,
-    FolderOption,
-    LearningRateOption,
-    StepsOption,
-    StopOption,
-    run_training,
-    train_app,
-)
+from engram.cli import options
+from engram.cli.options import option, whole
+from engram.cli.train.training import run_training, train_app
 
 
-@command(train_app)
+@train_app.command()
 def features(
-    output: FolderOption,
-    game: GameOption = "connect_four",
-    network: Annotated[
-        str,
-        typer.Option(
-            "--network", help="A new one, 'features(blocks=3,size=64)'; or a trained residual one, unchanged."
-        ),
-    ] = "features",
-    search: SearchOption = "uct",
-    positions: Annotated[int, typer.Option(min=1, help="Positions, drawn from the search's trees.")] = 60_000,
-    simulations: Annotated[
-        int, typer.Option("--simulations", "-n", min=1, help="Simulations of a search whose tree is drawn from.")
-    ] = 400,
-    label_simulations: Annotated[
-        Optional[int],
-        typer.Option(
-            help="Value positions by searches of so many; default exactly, where there is a solver, else 1000."
-        ),
+    output: options.Folder,
+    game: options.Game = "connect_four",
+    network: Annotated[str, option("'features(blocks=3,size=64)'; or a trained residual one, unchanged.")] = "features",
+    search: options.Search = "uct",
+    positions: Annotated[
+        Optional[int], whole("Positions from its trees; default what the steps see, ≤ 60,000.")
     ] = None,
-    steps: StepsOption = 6_000,
-    batch: Annotated[int, typer.Option(min=1, help="Groups of 16 positions in a batch.")] = 16,
-    learning_rate: LearningRateOption = 2e-3,
-    validation: Annotated[float, typer.Option(help="Share of games held out.")] = 0.1,
-    checkpoint_s: CheckpointOption = 60.0,
-    stop_at: StopOption = None,
-    seed: SeedOption = 0,
-    as_json: JsonOption = False,
+    simulations: Annotated[int, whole("Simulations of each search.", "--simulations", "-n")] = 400,
+    label_simulations: Annotated[
+        Optional[int], whole("Values by such searches; default exact, or 1000 without a solver.")
+    ] = None,
+    steps: options.Steps = 6_000,
+    batch: Annotated[int, whole("Groups of 16 positions in a batch.")] = 16,
+    learning_rate: options.LearningRate = 2e-3,
+    validation: options.Validation = 0.1,
+    checkpoint_s: options.CheckpointS = 60.0,
+    stop_at: options.StopAt = None,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
 ) -> None:
     """Learn features whose cosine says how close two positions' values are; the same command again continues."""
     from engram.training import require
 
     require("training")
+    from engram.games.catalogue import game as game_of
     from engram.training.feature_training import FeaturePlan, train_features
-    from engram.training.position_groups import Sampling
+    from engram.training.position_groups import MEMBERS, Sampling
 
+    game_of(game)  # a wrong name is refused before the words about the work
+    # Fewer positions than 2,000 hold too few out to validate.
+    positions = positions or min(60_000, max(2_000, steps * batch * MEMBERS))
     sampling = Sampling(game, search=search, simulations=simulations, label_simulations=label_simulations, seed=seed)
     plan = FeaturePlan(
-        sampling,
-        positions=positions,
-        network=network,
-        steps=steps,
-        batch=batch,
-        learning_rate=learning_rate,
-        validation=validation,
-        seed=seed,
-    )
+        sampling, positions=positions, network=network, steps=steps, batch=batch, learning_rate=learning_rate,
+        validation=validation, seed=seed,
+    )  # fmt: skip
     run_training(
-        train_features,
-        plan,
-        output,
-        checkpoint_s=checkpoint_s,
-        stop_at=stop_at,
-        line=_progress_line,
+        train_features, plan, output, _progress_line, checkpoint_s=checkpoint_s, stop_at=stop_at, as_json=as_json,
+        before=f"first {positions:,} positions are drawn by {search}, then {steps:,} steps learn from them",
         use=f"compare positions by it with memory_uct(network='{output}')",
-        as_json=as_json,
-    )
+    )  # fmt: skip
 
 
 def _progress_line(progress: Any, plan: Any) -> str:

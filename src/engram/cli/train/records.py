@@ -5,48 +5,31 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any
 
-import typer
+from engram.cli import options
+from engram.cli.options import option
+from engram.cli.train.training import run_training, train_app
 
-from engram.cli.console import command
-from engram.cli.options import GameOption, JsonOption, SeedOption
-from engram.cli.train.training import (
-    BatchOption,
-    CheckpointOption,
-    FolderOption,
-    LearningRateOption,
-    NetworkOption,
-    StepsOption,
-    StopOption,
-    ValueWeightOption,
-    run_training,
-    train_app,
+ABOUT_DATA = (
+    "A .tsv.xz or .sgf file or a folder; with ':5k' after it only games whose weaker player is 5 kyu or better. "
+    "Repeat for several (one twice counts double); held-out games of the first validate."
 )
 
-DataOption = Annotated[
-    list[str],
-    typer.Option(
-        "--data",
-        help="A .tsv.xz or .sgf file or a folder; with ':5k' after it only games whose weaker player is 5 kyu or "
-        "better. Repeat for several (one twice counts double); held-out games of the first validate.",
-    ),
-]
 
-
-@command(train_app)
+@train_app.command()
 def records(
-    data: DataOption,
-    output: FolderOption,
-    game: GameOption = "go:9",
-    network: NetworkOption = "residual",
-    steps: StepsOption = 20_000,
-    batch: BatchOption = 256,
-    learning_rate: LearningRateOption = 2e-3,
-    value_weight: ValueWeightOption = 1.0,
-    validation: Annotated[float, typer.Option(help="Share of games held out.")] = 0.05,
-    checkpoint_s: CheckpointOption = 120.0,
-    stop_at: StopOption = None,
-    seed: SeedOption = 0,
-    as_json: JsonOption = False,
+    data: Annotated[list[str], option(ABOUT_DATA)],
+    output: options.Folder,
+    game: options.Game = "go:9",
+    network: options.Network = "residual",
+    steps: options.Steps = 20_000,
+    batch: options.Batch = 256,
+    learning_rate: options.LearningRate = 2e-3,
+    value_weight: options.ValueWeight = 1.0,
+    validation: options.Validation = 0.05,
+    checkpoint_s: options.CheckpointS = 120.0,
+    stop_at: options.StopAt = None,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
 ) -> None:
     """Learn moves and results from records of games; the same command again continues."""
     from engram.training import require
@@ -55,18 +38,11 @@ def records(
     from engram.training.supervised import Plan, train_records
 
     plan = Plan(
-        game=game,
-        network=network,
-        data=tuple(data),
-        steps=steps,
-        batch=batch,
-        learning_rate=learning_rate,
-        value_weight=value_weight,
-        validation=validation,
-        seed=seed,
-    )
+        game=game, network=network, data=tuple(data), steps=steps, batch=batch, learning_rate=learning_rate,
+        value_weight=value_weight, validation=validation, seed=seed,
+    )  # fmt: skip
     run_training(
-        train_records, plan, output, checkpoint_s=checkpoint_s, stop_at=stop_at, line=progress_line, as_json=as_json
+        train_records, plan, output, progress_line, checkpoint_s=checkpoint_s, stop_at=stop_at, as_json=as_json
     )
 
 

@@ -4,49 +4,35 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Optional
 
-import typer
-
-from engram.cli.console import command
-from engram.cli.options import GameOption, JsonOption, SeedOption
-from engram.cli.train.training import (
-    BatchOption,
-    CheckpointOption,
-    FolderOption,
-    LearningRateOption,
-    NetworkOption,
-    StepsOption,
-    StopOption,
-    run_training,
-    train_app,
-)
+from engram.cli import options
+from engram.cli.options import real, whole
+from engram.cli.train.training import run_training, train_app
 
 
-@command(train_app)
+@train_app.command()
 def selfplay(
-    output: FolderOption,
-    game: GameOption = "connect_four",
-    network: NetworkOption = "residual",
-    steps: StepsOption = 10_000,
-    batch: BatchOption = 256,
-    simulations: Annotated[
-        int, typer.Option("--simulations", "-n", min=1, help="Simulations of a search that is learnt from.")
-    ] = 128,
-    fast_simulations: Annotated[int, typer.Option(min=1, help="Simulations of the other searches.")] = 32,
-    full_share: Annotated[float, typer.Option(help="Share of searches that are learnt from.")] = 0.25,
-    num_games: Annotated[int, typer.Option("--games", min=1, help="Games side by side.")] = 64,
-    exploration: Annotated[float, typer.Option(help="c of PUCT.")] = 1.5,
-    noise: Annotated[float, typer.Option(help="Share of noise in the root's priors.")] = 0.25,
-    temperature_moves: Annotated[Optional[int], typer.Option(help="Moves of a game drawn by visits.")] = None,
-    root_value: Annotated[float, typer.Option(help="Share of the search's own value in the value learnt.")] = 0.0,
-    reuse: Annotated[float, typer.Option(help="How often a position is learnt from.")] = 4.0,
-    window: Annotated[int, typer.Option(min=1, help="Newest positions learnt from.")] = 200_000,
-    refresh: Annotated[int, typer.Option(min=1, help="Steps between networks that play.")] = 250,
-    gate: Annotated[int, typer.Option(min=0, help="Most pairs of games a new network must pass; 0: none.")] = 0,
-    learning_rate: LearningRateOption = 2e-3,
-    checkpoint_s: CheckpointOption = 120.0,
-    stop_at: StopOption = None,
-    seed: SeedOption = 0,
-    as_json: JsonOption = False,
+    output: options.Folder,
+    game: options.Game = "connect_four",
+    network: options.Network = "residual",
+    steps: options.Steps = 10_000,
+    batch: options.Batch = 256,
+    simulations: Annotated[int, whole("Simulations of a search that is learnt from.", "--simulations", "-n")] = 128,
+    fast_simulations: Annotated[int, whole("Simulations of the other searches.")] = 32,
+    full_share: Annotated[float, real("Share of searches that are learnt from.", above=True)] = 0.25,
+    num_games: Annotated[int, whole("Games side by side.", "--games")] = 64,
+    exploration: Annotated[float, real("c of PUCT.", high=1e6)] = 1.5,
+    noise: Annotated[float, real("Share of noise in the root's priors.")] = 0.25,
+    temperature_moves: Annotated[Optional[int], whole("Moves of a game drawn by visits.", low=0)] = None,
+    root_value: Annotated[float, real("Share of the search's own value in the value learnt.")] = 0.0,
+    reuse: Annotated[float, real("Times that a position is learnt from.", above=True, high=1e6)] = 4.0,
+    window: Annotated[int, whole("Newest positions learnt from.")] = 200_000,
+    refresh: Annotated[int, whole("Steps between networks that play.")] = 250,
+    gate: Annotated[int, whole("Most pairs of games a new network must pass; 0: none.", low=0)] = 0,
+    learning_rate: options.LearningRate = 2e-3,
+    checkpoint_s: options.CheckpointS = 120.0,
+    stop_at: options.StopAt = None,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
 ) -> None:
     """Learn a game from games against itself alone; the same command again continues."""
     from engram.training import require
@@ -55,37 +41,16 @@ def selfplay(
     from engram.training.self_play import SelfPlayOptions
     from engram.training.self_play_training import SelfPlayPlan, train_self_play
 
-    options = SelfPlayOptions(
-        num_games=num_games,
-        simulations=simulations,
-        fast_simulations=fast_simulations,
-        full_share=full_share,
-        exploration=exploration,
-        noise_share=noise,
-        temperature_moves=temperature_moves,
-        root_value_share=root_value,
-    )
+    how = SelfPlayOptions(
+        num_games=num_games, simulations=simulations, fast_simulations=fast_simulations, full_share=full_share,
+        exploration=exploration, noise_share=noise, temperature_moves=temperature_moves, root_value_share=root_value,
+    )  # fmt: skip
     plan = SelfPlayPlan(
-        game,
-        network,
-        steps,
-        batch=batch,
-        reuse=reuse,
-        window=window,
-        refresh=refresh,
-        gate_pairs=gate,
-        learning_rate=learning_rate,
-        seed=seed,
-        options=options,
-    )
+        game=game, network=network, steps=steps, batch=batch, reuse=reuse, window=window, refresh=refresh,
+        gate_pairs=gate, learning_rate=learning_rate, seed=seed, options=how,
+    )  # fmt: skip
     run_training(
-        train_self_play,
-        plan,
-        output,
-        checkpoint_s=checkpoint_s,
-        stop_at=stop_at,
-        line=_progress_line,
-        as_json=as_json,
+        train_self_play, plan, output, _progress_line, checkpoint_s=checkpoint_s, stop_at=stop_at, as_json=as_json
     )
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from engram.cli.console import Live, command, print_json, print_table
-from engram.cli.options import DatabaseOption, GameOption, JsonOption, SeedOption
+from engram.cli import options
+from engram.cli.console import Live, print_json, print_table
+from engram.cli.options import option, real, whole
 from engram.cli.train.training import train_app
 
 if TYPE_CHECKING:
@@ -16,41 +17,37 @@ if TYPE_CHECKING:
     from engram.training.td.training import TdProgress
 
 
-@command(train_app)
+@train_app.command()
 def td(
-    output: Annotated[Path, typer.Option("--output", "-o", help="The table to write; each seed's own is next to it.")],
-    game: GameOption = "connect_four",
-    simulations: Annotated[int, typer.Option("--simulations", "-n", min=1, help="Simulations of each search.")] = 1000,
-    episodes: Annotated[int, typer.Option(min=0, help="Games of each seed, in all.")] = 2000,
-    evaluate: Annotated[
-        str, typer.Option(help="Opponents with commas between; 'uct(simulations=100)' gives both sides 100.")
-    ] = "",
-    every: Annotated[int, typer.Option(min=1, help="Episodes between measurements.")] = 100,
-    games: Annotated[int, typer.Option(min=2, help="Games of each measurement, even.")] = 100,
-    evaluation_openings: Annotated[
-        Optional[int], typer.Option(min=0, help="Random moves that begin its pairs of games; 0: the fixed start.")
-    ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Trainings, a seed each, joined at the end.")] = 1,
-    seed: SeedOption = 0,
-    against: Annotated[
-        Optional[str],
-        typer.Option(help="Play against this player, who may have another budget; default self-play."),
-    ] = None,
-    exploration: Annotated[float, typer.Option(min=0.0, help="c of UCB1.")] = 1.0,
-    trace_decay: Annotated[float, typer.Option(min=0.0, max=1.0, help="λ.")] = 0.9,
-    discount: Annotated[float, typer.Option(min=0.0, max=1.0, help="γ a ply.")] = 0.9,
-    min_step: Annotated[float, typer.Option(min=0.0, max=1.0, help="Floor of the step size α.")] = 0.005,
-    bootstrap: Annotated[str, typer.Option(help="taken (Sarsa) or best (Q-learning).")] = "taken",
-    epsilon: Annotated[float, typer.Option(help="Share of moves drawn at random.")] = 0.0,
-    replay: Annotated[float, typer.Option(help="Share of episodes that start in a position of an earlier game.")] = 0.0,
-    opening_moves: Annotated[int, typer.Option(min=0, help="Most random moves that begin the other episodes.")] = 0,
-    symmetric: Annotated[bool, typer.Option(help="Mirror images share an entry.")] = True,
-    capacity: Annotated[Optional[int], typer.Option(min=1, help="Entries, 16 bytes each; default 2,000,000.")] = None,
-    rollout: Annotated[str, typer.Option(help="uniform or heavy.")] = "uniform",
-    curve: Annotated[Optional[Path], typer.Option(help="Draw curves here: a .png or a .html.")] = None,
-    workers: Annotated[Optional[int], typer.Option(min=1, help="Processes, a seed each; default one a core.")] = None,
-    database: DatabaseOption = "engram.sqlite",
-    as_json: JsonOption = False,
+    output: Annotated[Path, option("The table to write; each seed's own is next to it.", "--output", "-o")],
+    game: options.Game = "connect_four",
+    simulations: Annotated[int, whole("Simulations of each search.", "--simulations", "-n")] = 1000,
+    episodes: Annotated[int, whole("Games of each seed, in all.", low=0)] = 2000,
+    evaluate: Annotated[str, option("Opponents, with commas; 'uct(simulations=100)': 100 for both sides.")] = "",
+    every: Annotated[int, whole("Episodes between measurements.")] = 100,
+    games: Annotated[int, whole("Games of each measurement, even.", low=2)] = 100,
+    evaluation_openings: Annotated[Optional[int], whole("Random moves that begin its pairs of games.", low=0)] = None,
+    seeds: Annotated[int, whole("Trainings, a seed each, joined at the end.", high=10_000)] = 1,
+    seed: options.Seed = 0,
+    against: Annotated[Optional[str], option("Play against this player; default self-play.")] = None,
+    earlier: Annotated[float, real("Share of episodes against an earlier state of itself.")] = 0.0,
+    snapshot_every: Annotated[int, whole("Episodes between those states.")] = 100,
+    learn_from: Annotated[str, option("search: all its states; positions: those on the board.")] = "search",
+    exploration: Annotated[float, real("c of UCB1.", high=1e6)] = 1.0,
+    trace_decay: Annotated[float, real("λ.")] = 0.9,
+    discount: Annotated[float, real("γ a ply.")] = 0.9,
+    min_step: Annotated[float, real("Floor of the step size α.")] = 0.005,
+    bootstrap: Annotated[str, option("taken (Sarsa) or best (Q-learning).")] = "taken",
+    epsilon: Annotated[float, real("Share of moves drawn at random.")] = 0.0,
+    replay: Annotated[float, real("Share of episodes that start in a position of an earlier game.")] = 0.0,
+    opening_moves: Annotated[int, whole("Most random moves that begin the other episodes.", low=0)] = 0,
+    symmetric: Annotated[bool, option("Mirror images share an entry.", "--symmetric/--no-symmetric")] = True,
+    capacity: Annotated[Optional[int], whole("Entries, 16 bytes each; default 2,000,000.", high=2**36)] = None,
+    rollout: Annotated[str, option("uniform or heavy.")] = "uniform",
+    curve: Annotated[Optional[Path], option("Draw curves here: a .png or a .html.")] = None,
+    workers: options.Workers = None,
+    database: options.Database = "engram.sqlite",
+    as_json: options.Json = False,
 ) -> None:
     """Learn a table of values by play, for td_uct(table=...); the same command again continues."""
     from dataclasses import asdict
@@ -62,33 +59,18 @@ def td(
     from engram.training.td.training import train
 
     configuration = TdConfiguration(
-        game,
-        simulations=simulations,
-        trace_decay=trace_decay,
-        discount=discount,
-        min_step=min_step,
-        exploration=exploration,
-        bootstrap=bootstrap,
-        epsilon=epsilon,
-        replay=replay,
-        opening_moves=opening_moves,
-        opponent=against,
-        symmetric=symmetric,
-        capacity=capacity or DEFAULT_CAPACITY,
-        rollout=rollout,
-    )
+        game, simulations=simulations, trace_decay=trace_decay, discount=discount, min_step=min_step,
+        exploration=exploration, bootstrap=bootstrap, epsilon=epsilon, replay=replay, opening_moves=opening_moves,
+        opponent=against, earlier=earlier, snapshot_every=snapshot_every, learn_from=learn_from,
+        symmetric=symmetric, capacity=capacity or DEFAULT_CAPACITY, rollout=rollout,
+    )  # fmt: skip
     opponents = parse_opponents(evaluate, configuration.made_game)
     with Live("episodes", seeds * episodes, quiet=as_json) as live:
         points = train(
-            configuration,
-            output,
-            episodes=episodes,
-            seeds=range(seed, seed + seeds),
+            configuration, output, episodes=episodes, seeds=range(seed, seed + seeds),
             plan=EvaluationPlan(opponents, every=every, games=games, opening_moves=evaluation_openings),
-            workers=workers or default_workers(),
-            database=database,
-            progress=_View(live).update,
-        )
+            workers=workers or default_workers(), database=database, progress=_View(live).update,
+        )  # fmt: skip
     if curve is not None:
         draw(curve, f"{game}, {simulations} simulations", points)
     if as_json:
@@ -113,7 +95,7 @@ class _View:
         if point is not None and point.games:
             self._scores.setdefault(point.opponent, {}).setdefault(point.episode, []).append(point.score)
         episodes = sum(self._episodes.values())
-        self._live.update(episodes, f"{episodes:,} episodes", self._curves())
+        self._live.update(episodes, f"{episodes:,} episodes", table=self._curves())
         if point is None:
             return
         score = f"{100 * point.score:5.1f} %" if point.games else str(point.measured)
@@ -137,29 +119,21 @@ class _View:
 
 
 def _print(points: list[Point]) -> None:
-    from rich.table import Table
-
     from engram.training.td.curves import band
 
-    table = Table(
-        "opponent", "episodes", "score [95 % over seeds]", "seeds", "different games", "played | searched states"
-    )
+    rows = []
     for opponent in sorted({point.opponent for point in points if point.games}):
         series = [point for point in points if point.opponent == opponent]
         curve = band(series)
-        for index, episode in enumerate(curve.episodes.tolist()):
+        for episode, mean, low, high in zip(curve.episodes.tolist(), curve.mean, curve.low, curve.high, strict=True):
             seeds = [point for point in series if point.episode == episode]
-            states, searched = (
-                sum(getattr(point, kind) for point in seeds) // len(seeds)
-                for kind in ("played_states", "searched_states")
-            )
-            table.add_row(
-                opponent,
-                str(episode),
-                f"{100 * curve.mean[index]:.1f} % [{100 * curve.low[index]:.1f}, {100 * curve.high[index]:.1f}]",
-                str(len(seeds)),
-                str(sum(point.distinct_games for point in seeds)),
-                f"{states:,} | {searched:,}",
-            )
-    if table.row_count:
-        print_table(table)
+            played = sum(point.played_states for point in seeds) // len(seeds)
+            searched = sum(point.searched_states for point in seeds) // len(seeds)
+            rows.append({
+                "opponent": opponent, "episodes": episode, "seeds": len(seeds),
+                "score [95 % over seeds]": f"{100 * mean:.1f} % [{100 * low:.1f}, {100 * high:.1f}]",
+                "different games": sum(point.distinct_games for point in seeds),
+                "played | searched states": f"{played:,} | {searched:,}",
+            })  # fmt: skip
+    if rows:
+        print_table(rows)

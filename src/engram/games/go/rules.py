@@ -20,9 +20,11 @@ import numpy as np
 from engram.errors import InvalidSpecification, InvalidState
 from engram.games.game import Game, State
 from engram.games.go.board import (
+    BORDER,
     MAX_HISTORY,
     MAX_MOVES,
     MAX_SIZE,
+    NEUTRAL,
     ONES,
     area_balance,
     around,
@@ -40,6 +42,7 @@ from engram.games.go.board import (
     used_points,
     zobrist,
 )
+from engram.games.go.endings import endings
 from engram.games.go.heavy import heavy_rollout, heavy_rollout_moves
 from engram.games.go.history import copy_boards, encode_history, flip_stone, keep_board
 from engram.games.go.local_pattern import local_pattern
@@ -276,6 +279,7 @@ def go(size: int, komi: float = 7.5, move_limit: int | None = None) -> Game:
         heavy_rollout=heavy_rollout,
         heavy_rollout_moves=heavy_rollout_moves,
         prior=prior,
+        endings=endings,
         encode=encode,
         planes_shape=(4, size, size),
         encode_history=encode_history,
@@ -284,6 +288,7 @@ def go(size: int, komi: float = 7.5, move_limit: int | None = None) -> Game:
         action_names=[*names, "pass"],
         render=render,
         parse_state=lambda diagram: parse(diagram, initial),
+        sound=lambda state: is_sound(state, initial),
     )
 
 
@@ -386,3 +391,46 @@ def parse(diagram: str, initial: np.ndarray) -> State:
     board["seen"][:] = 0
     board["seen"][(int(board["key"]) >> 6) & 63] = 1 << (int(board["key"]) & 63)
     return state.reshape(())
+
+
+def is_sound(state: State, initial: np.ndarray) -> bool:
+    """Whether the chains, liberties and counts of a record are those of its stones; superko's history is free.
+
+    Args:
+      initial: the game's initial state.
+
+    Raises:
+      InvalidState: a chain of the record has no liberty.
+    """
+    chain, start = state["chain"].reshape(-1), initial["chain"].reshape(-1)
+    colours = chain & 3
+    if not np.array_equal(colours == BORDER, start == BORDER) or (chain[colours == 0] != 0).any():
+        return False
+    board = parse(render(state), initial)
+    points = np.flatnonzero((colours == 1) | (colours == 2))
+    heads, others, rings = chain[points] >> 2, board["chain"][points] >> 2, state["following"].reshape(-1)[points]
+    pairs = set(zip(heads.tolist(), others.tolist(), strict=True))
+    if not (len(pairs) == len(set(heads)) == len(set(others)) and np.isin(heads, points).all()):
+        return False
+    rings_stay = np.array_equal(np.sort(rings), points) and (chain[rings] == chain[points]).all()
+    following = dict(zip(points.tolist(), rings.tolist(), strict=True))
+    if not rings_stay or any(_ring_length(following, head) != (heads == head).sum() for head in set(heads.tolist())):
+        return False
+    ko = int(state["ko"])
+    return bool(
+        (chain[heads] == chain[points]).all()
+        and (state["liberties"].reshape(-1)[heads] == board["liberties"][others]).all()
+        and NEUTRAL // 2 <= state["liberties"].reshape(-1)[0] <= NEUTRAL + NEUTRAL // 2
+        and all(np.array_equal(state[name], board[name]) for name in ("balance", "key", "laid"))
+        and (ko == 0 or (ko < len(chain) and chain[ko] == 0))
+        and state["colour"] <= 1
+        and state["passes"] <= 2
+        and 1 <= state["num_past"] <= state["num_moves"] + _1 <= state["move_limit"] + _1
+    )
+
+
+def _ring_length(following: dict[int, int], head: int) -> int:
+    length, at = 1, following[head]
+    while at != head:
+        length, at = length + 1, following[at]
+    return length

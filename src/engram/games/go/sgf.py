@@ -19,8 +19,8 @@ from engram.errors import IllegalAction, InvalidFile, InvalidSpecification, Inva
 from engram.games.game import Game, State
 from engram.games.go.board import board_dtype
 from engram.games.go.rules import area, go, stones, turn_to
+from engram.storage import contents
 
-LARGEST_BYTES = 1 << 24
 _STONES = {2.75, 3.25, 3.75}
 _HUNDREDTHS = {275, 325, 375, 550, 650, 750}
 _COLOURS = ("b", "w")
@@ -91,7 +91,7 @@ def read_sgf(source: str | bytes | Path, game: Game | None = None) -> GameFile:
         stones after the first move, or holds an illegal move; the sentence says which.
     """
     name = "the SGF" if isinstance(source, bytes) else str(source)
-    raw = source if isinstance(source, bytes) else _bytes(Path(source), name)
+    raw = source if isinstance(source, bytes) else contents(source)
     try:
         file = sgfmill_sgf.Sgf_game.from_bytes(raw)
         root = file.get_root()
@@ -177,15 +177,6 @@ def result_text(state: State) -> str:
     """The score of the board as SGF and GTP write it: "B+3.5", "W+0.5", "0"."""
     lead = area(state) - float(state["komi"])
     return f"{'B' if lead > 0 else 'W'}+{abs(lead):g}" if lead else "0"
-
-
-def _bytes(path: Path, name: str) -> bytes:
-    try:
-        if path.stat().st_size > LARGEST_BYTES:
-            raise InvalidFile(f"{name} is too large for an SGF of one game")
-        return path.read_bytes()
-    except (OSError, ValueError) as error:
-        raise InvalidFile(f"{name} cannot be read: {_sentence(error)}") from None
 
 
 def _number(root: Any, name: str, default: float) -> float:

@@ -38,8 +38,13 @@ simhash_dtype = np.dtype(
 
 
 @compiled(inline=True)
-def _ints(address, size):
-    return carray(pointer_at(address, np.int32), (size,))
+def _lists(index):
+    """The arrays `heads`, `following`, `previous` and `codes`."""
+    size = TABLES * index.capacity
+    heads = carray(pointer_at(index.heads, np.int32), (TABLES * BINS,))
+    following = carray(pointer_at(index.following, np.int32), (size,))
+    previous = carray(pointer_at(index.previous, np.int32), (size,))
+    return heads, following, previous, carray(pointer_at(index.codes, np.uint16), (size,))
 
 
 @compiled(inline=True)
@@ -51,10 +56,7 @@ def _code(bits, table):
 def insert(index, row, features):
     capacity = index.capacity
     bits = project(index, floats_at(features, index.dimension), _WORDS)
-    heads = _ints(index.heads, TABLES * BINS)
-    following = _ints(index.following, TABLES * capacity)
-    previous = _ints(index.previous, TABLES * capacity)
-    codes = carray(pointer_at(index.codes, np.uint16), (TABLES * capacity,))
+    heads, following, previous, codes = _lists(index)
     for table in range(TABLES):
         code = _code(bits, table)
         at = table * capacity + row
@@ -71,10 +73,7 @@ def insert(index, row, features):
 
 def remove(index, row, features):
     capacity = index.capacity
-    heads = _ints(index.heads, TABLES * BINS)
-    following = _ints(index.following, TABLES * capacity)
-    previous = _ints(index.previous, TABLES * capacity)
-    codes = carray(pointer_at(index.codes, np.uint16), (TABLES * capacity,))
+    heads, following, previous, codes = _lists(index)
     for table in range(TABLES):
         at = table * capacity + row
         before = previous[at]
@@ -92,8 +91,7 @@ def candidates(index, features, num_neighbours, rows):
     capacity = index.capacity
     out = carray(pointer_at(rows, np.int32), (capacity,))
     bits = project(index, floats_at(features, index.dimension), _WORDS)
-    heads = _ints(index.heads, TABLES * BINS)
-    following = _ints(index.following, TABLES * capacity)
+    heads, following, _, _ = _lists(index)
     marks = carray(pointer_at(index.marks, np.int64), (capacity,))
     index.round += 1
     mark = index.round
@@ -130,15 +128,11 @@ class SimHash(NeighbourIndex):
         width = width_for(dimension, TABLES * BITS)
         self.header["width"] = width
         self.hold(
-            signs=random_signs(width, seed),
-            scratch=np.zeros(2 * width, np.float32),
-            bits=np.zeros(_WORDS, np.uint64),
-            heads=np.zeros(TABLES * BINS, np.int32),
-            following=np.zeros(TABLES * capacity, np.int32),
-            previous=np.zeros(TABLES * capacity, np.int32),
-            codes=np.zeros(TABLES * capacity, np.uint16),
+            signs=random_signs(width, seed), scratch=np.zeros(2 * width, np.float32), bits=np.zeros(_WORDS, np.uint64),
+            heads=np.zeros(TABLES * BINS, np.int32), following=np.zeros(TABLES * capacity, np.int32),
+            previous=np.zeros(TABLES * capacity, np.int32), codes=np.zeros(TABLES * capacity, np.uint16),
             marks=np.zeros(capacity, np.int64),
-        )
+        )  # fmt: skip
 
     def clear(self) -> None:
         super().clear()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import carray
 
-from engram.errors import InvalidParameter
+from engram.errors import check_whole
 from engram.memory.arithmetic import floats_at
 from engram.memory.neighbours.index import NeighbourIndex, common_fields, functions_of
 from engram.memory.neighbours.projection import project, random_signs, width_for
@@ -57,27 +57,22 @@ def remove(index, row, features):
     return 0
 
 
+@compiled(inline=True)
+def _words(block, word):
+    return block[word * _BLOCK : (word + 1) * _BLOCK]
+
+
 @compiled
 def _measure(block, bits, out):
     """Hamming distances of the _BLOCK sketches of one block."""
     first, second, third, fourth = bits[0], bits[1], bits[2], bits[3]
-    a, b, c, d = (
-        block[:_BLOCK],
-        block[_BLOCK : 2 * _BLOCK],
-        block[2 * _BLOCK : 3 * _BLOCK],
-        block[3 * _BLOCK : 4 * _BLOCK],
-    )
+    a, b, c, d = _words(block, 0), _words(block, 1), _words(block, 2), _words(block, 3)
     for i in range(_BLOCK):
         out[i] = np.uint16(
             popcount(a[i] ^ first) + popcount(b[i] ^ second) + popcount(c[i] ^ third) + popcount(d[i] ^ fourth)
         )
     first, second, third, fourth = bits[4], bits[5], bits[6], bits[7]
-    e, f, g, h = (
-        block[4 * _BLOCK : 5 * _BLOCK],
-        block[5 * _BLOCK : 6 * _BLOCK],
-        block[6 * _BLOCK : 7 * _BLOCK],
-        block[7 * _BLOCK : 8 * _BLOCK],
-    )
+    e, f, g, h = _words(block, 4), _words(block, 5), _words(block, 6), _words(block, 7)
     for i in range(_BLOCK):
         out[i] += np.uint16(
             popcount(e[i] ^ first) + popcount(f[i] ^ second) + popcount(g[i] ^ third) + popcount(h[i] ^ fourth)
@@ -154,8 +149,7 @@ class Sketch(NeighbourIndex):
     functions = functions_of(sketch_dtype, insert, remove, candidates)
 
     def __init__(self, capacity: int, dimension: int, *, num_candidates: int = 0, seed: int = 0):
-        if num_candidates < 0:
-            raise InvalidParameter(f"num_candidates must be 0 or more, not {num_candidates}")
+        check_whole("num_candidates", num_candidates, 0, 2**31 - 1)
         num_candidates = num_candidates or (300 if dimension <= 1024 else 200)
         super().__init__(sketch_dtype, capacity, dimension)
         width = width_for(dimension, 64 * WORDS)
@@ -163,10 +157,7 @@ class Sketch(NeighbourIndex):
         self.header["width"] = width
         self.header["num_candidates"] = num_candidates
         self.hold(
-            signs=random_signs(width, seed),
-            scratch=np.zeros(2 * width, np.float32),
-            bits=np.zeros(WORDS, np.uint64),
-            sketches=np.zeros(blocks * WORDS * _BLOCK, np.uint64),
-            distances=np.zeros(blocks * _BLOCK, np.uint16),
+            signs=random_signs(width, seed), scratch=np.zeros(2 * width, np.float32), bits=np.zeros(WORDS, np.uint64),
+            sketches=np.zeros(blocks * WORDS * _BLOCK, np.uint64), distances=np.zeros(blocks * _BLOCK, np.uint16),
             histogram=np.zeros(4 * (64 * WORDS + 1), np.int32),
-        )
+        )  # fmt: skip

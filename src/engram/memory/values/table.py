@@ -11,6 +11,7 @@ import numpy as np
 from numba import carray
 
 from engram.errors import InvalidParameter
+from engram.memory.arithmetic import check_room
 from engram.native.intrinsics import pointer_at
 from engram.native.jit import compiled
 from engram.rng import mix
@@ -116,12 +117,13 @@ class Table:
     Not for several threads at once; each worker has a table, and `merge` joins them.
 
     Raises:
-      InvalidParameter: capacity out of range.
+      InvalidParameter: capacity out of range. TooLarge: the machine's memory is too small.
     """
 
     def __init__(self, capacity: int = DEFAULT_CAPACITY):
         if not 1 <= capacity <= MAX_CAPACITY:
             raise InvalidParameter(f"a table's capacity must be 1 to {MAX_CAPACITY} entries, not {capacity}")
+        check_room(f"a table of {capacity:,} entries", capacity * entry_dtype.itemsize)
         self.capacity = int(capacity)
         self.entries = np.zeros(self.capacity + WINDOW, entry_dtype)
         self.header = np.zeros(1, table_dtype)
@@ -150,6 +152,13 @@ class Table:
         """Removes every entry."""
         self.entries[:] = np.zeros((), entry_dtype)
         self.header["size"] = self.header["num_replaced"] = 0
+
+    def replace(self, slots: np.ndarray, entries: np.ndarray, num_replaced: int) -> None:
+        """Replaces all contents by entries at these slots; the rest of the room stays unwritten."""
+        self.entries = np.zeros(self.capacity + WINDOW, entry_dtype)
+        self.entries[slots] = entries
+        self.header["entries"] = self.entries.ctypes.data
+        self.header["size"], self.header["num_replaced"] = len(slots), num_replaced
 
     def get(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(values for player 0, visits) of keys (K,) uint64; both 0 for missing keys."""

@@ -76,12 +76,9 @@ def _slot_of(link, entries):
 
 
 @on_leaf(
-    link=LINK,
-    table=Record(table_dtype),
-    positions=Record(positions_dtype),
-    learn=Parameter(0, 0, 1),
+    link=LINK, table=Record(table_dtype), positions=Record(positions_dtype), learn=Parameter(0, 0, 1),
     trust=Parameter(1e9, 1, 1e9),
-)
+)  # fmt: skip
 def look_up_leaf(tree, path, depth, state, embedding, parameters):
     """Looks the leaf up; an existing entry sets its value and visits.
 

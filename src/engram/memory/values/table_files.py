@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from engram import storage
-from engram.errors import InvalidFile
-from engram.memory.values.table import MAX_CAPACITY, Table, entry_dtype
+from engram.errors import InvalidFile, InvalidParameter, TooLarge
+from engram.memory.values.table import Table, entry_dtype
 
 KIND = "table of values"
 _MAX_VISITS = 0xFFFFFFFF
@@ -43,23 +43,20 @@ def load(path: str | Path, belongs_to: Mapping[str, Any] | None = None) -> tuple
     """
     about, arrays = storage.load(path, KIND)
     check(path, about, belongs_to or {})
+    slots, entries = arrays.pop("slots", np.zeros(0)), arrays.pop("entries", np.zeros(0))
+    capacity, num_replaced = about.get("capacity", -1), about.get("num_replaced", -1)
+    whole = all(isinstance(number, int) and 0 <= number < 1 << 62 for number in (capacity, num_replaced))
+    if not whole or (slots.dtype, entries.dtype) != (np.dtype(np.int64), entry_dtype):
+        raise InvalidFile(f"{path} is damaged: it holds no table")
     try:
-        slots, entries = arrays.pop("slots"), arrays.pop("entries")
-        capacity = about["capacity"]
-        if not isinstance(capacity, int) or not 1 <= capacity <= MAX_CAPACITY or entries.dtype != entry_dtype:
-            raise InvalidFile(f"{path} is damaged: it holds no table")
         table = Table(capacity)
-        ascending = len(slots) == len(entries) and bool((np.diff(slots) > 0).all())
-        inside = ascending and (len(slots) == 0 or (slots[0] >= 0 and slots[-1] < len(table.entries)))
-        if not inside or not (np.abs(entries["value"]) <= 1.0).all() or not entries["key"].all():
-            raise InvalidFile(f"{path} is damaged: its entries do not fit together")
-        table.entries[slots] = entries
-        table.header["size"] = len(slots)
-        table.header["num_replaced"] = about["num_replaced"]
-    except (KeyError, TypeError, ValueError) as error:
-        if isinstance(error, InvalidFile):
-            raise
-        raise InvalidFile(f"{path} is damaged: {error}") from error
+    except (InvalidParameter, TooLarge) as error:
+        raise InvalidFile(f"{path} is damaged: {error}") from None
+    ascending = slots.shape == entries.shape == (len(slots),) and bool((np.diff(slots) > 0).all())
+    inside = ascending and (len(slots) == 0 or (slots[0] >= 0 and slots[-1] < len(table.entries)))
+    if not inside or not (np.abs(entries["value"]) <= 1.0).all() or not entries["key"].all():
+        raise InvalidFile(f"{path} is damaged: its entries do not fit together")
+    table.replace(slots, entries, num_replaced)
     return table, about, arrays
 
 

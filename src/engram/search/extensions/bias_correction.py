@@ -14,7 +14,7 @@ from engram.native.intrinsics import call, record_at
 from engram.native.jit import compiled
 from engram.rng import mix as mix_bits
 from engram.search.backup import trace_step_mix
-from engram.search.columns import Column
+from engram.search.columns import COUNT, Column, bounded
 from engram.search.extension import Extension
 from engram.search.extensions.pools import fault, join, relist, table_column
 from engram.search.operators import OPERATORS, Operator, Parameter, Record, column_of, mix, on_entered
@@ -63,11 +63,10 @@ ERRORS = Column(
     error_dtype,
     "errors",
     rebase=_rebase,
-    rebuild=_rebuild,
-    fault=fault,
+    fault=lambda rows: fault(rows) or bounded(total=COUNT, count=COUNT, error=COUNT, weight=COUNT)(rows),
     keeper=lambda game: bias_buckets(game),  # noqa: PLW0108 - defined below
 )
-_TABLE = table_column("errors_table")
+_TABLE = table_column("errors_table", _rebuild)
 
 
 @compiled

@@ -196,16 +196,10 @@ def move_history(
     def make(game: Game) -> Extension:
         entries = np.zeros(2 * game.num_actions, move_dtype)
         return Extension(
-            "the memory of moves",
-            on_expanded=advise(entries=entries),
-            after_backup=learn(entries=entries),
-            advice=advice,
-            store=entries,
-            num_bytes=entries.nbytes,
-            new_game=partial(entries.fill, np.zeros((), move_dtype)),
-            fork=partial(make, game),
-            persistence=_Persistence(entries),
-            evaluator=False,
-        )
+            "the memory of moves", on_expanded=advise(entries=entries), after_backup=learn(entries=entries),
+            advice=advice, store=entries, num_bytes=entries.nbytes,
+            new_game=partial(entries.fill, np.zeros((), move_dtype)), fork=partial(make, game),
+            persistence=_Persistence(entries), evaluator=False,
+        )  # fmt: skip
 
     return make

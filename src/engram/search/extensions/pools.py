@@ -6,17 +6,20 @@ places as the tree has nodes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from engram.native.jit import compiled
 from engram.search.columns import Column
+from engram.search.tree import Tree
 
 PROBES = 64  # places tried before a node stays alone in its pool
 
 
-def table_column(name: str) -> Column:
+def table_column(name: str, rebuild: Callable[[Tree, bool], None]) -> Column:
     """The column that holds the table of a kind of pool: node numbers, 0 for a free place."""
-    return Column(np.dtype(np.int32), name, new_nodes=False)
+    return Column(np.dtype(np.int32), name, new_nodes=False, rebuild=rebuild)
 
 
 @compiled

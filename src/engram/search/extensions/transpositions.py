@@ -44,8 +44,8 @@ def _rebuild(tree: Tree, moved: bool) -> None:
         relist(rows, table, tree.num_nodes)
 
 
-POOLED = Column(pooled_dtype, "pooled", rebuild=_rebuild, fault=fault, header="pooled")
-_TABLE = table_column("pooled_table")
+POOLED = Column(pooled_dtype, "pooled", fault=fault, header="pooled")
+_TABLE = table_column("pooled_table", _rebuild)
 
 
 @on_entered(pooled=POOLED, table=_TABLE, game=Record(game_dtype))

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import base64
-import html
 import io
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import t
 
 from engram.errors import InvalidFile
 from engram.intervals import wilson
-from engram.plotting import new_figure
+from engram.plotting import html_page, html_table, new_figure
 from engram.storage import whole
 from engram.training.td.history import Point
 
@@ -38,21 +39,23 @@ def band(points: Sequence[Point]) -> CurveBand:
     With several seeds the interval is Student's t for their mean, which includes the variance between seeds. With one
     seed it is Wilson's over its games.
     """
-    by_episode: dict[int, list[Point]] = defaultdict(list)
-    for point in points:
-        by_episode[point.episode].append(point)
     rows = []
-    for episode, group in sorted(by_episode.items()):
+    for episode, group in _by_episode(points).items():
         scores = np.array([point.score for point in group])
         mean = float(scores.mean())
         if len(group) > 1:
-            half = _student(len(group) - 1) * float(scores.std(ddof=1)) / math.sqrt(len(group))
+            half = float(t.ppf(0.975, len(group) - 1) * scores.std(ddof=1)) / math.sqrt(len(group))
             low, high = mean - half, mean + half
         else:
             low, high = wilson(mean, group[0].games)
         rows.append((episode, mean, max(0.0, low), min(1.0, high), len(group)))
     columns = [np.array(column) for column in zip(*rows, strict=True)] if rows else [np.zeros(0)] * 5
     return CurveBand(*columns)
+
+
+def _by_episode(points: Sequence[Point]) -> dict[int, list[Point]]:
+    ordered = sorted(points, key=attrgetter("episode"))
+    return {episode: list(group) for episode, group in groupby(ordered, attrgetter("episode"))}
 
 
 def draw(path: str | Path, title: str, points: Sequence[Point]) -> None:
@@ -71,16 +74,11 @@ def draw(path: str | Path, title: str, points: Sequence[Point]) -> None:
     for number, opponent in enumerate(opponents):
         _draw_band(left, band([p for p in points if p.opponent == opponent]), f"C{number}", opponent)
     _score_axis(left, "score against")
-    by_episode: dict[int, list[Point]] = defaultdict(list)
-    for point in points:
-        by_episode[point.episode].append(point)
-    episodes = sorted(by_episode)
+    groups = _by_episode(points)
     for number, (field, name) in enumerate((("played_states", "on the board"), ("searched_states", "searched"))):
-        means = [np.mean([getattr(point, field) for point in by_episode[episode]]) for episode in episodes]
-        right.plot(episodes, np.maximum(means, 1), f"C{number}o-", markersize=3, label=name)
-    right.set_yscale("log")
-    right.set_xlabel("episodes")
-    right.set_title("different states seen, mean over seeds")
+        means = [np.mean([getattr(point, field) for point in group]) for group in groups.values()]
+        right.plot(list(groups), np.maximum(means, 1), f"C{number}o-", markersize=3, label=name)
+    right.set(yscale="log", xlabel="episodes", title="different states seen, mean over seeds")
     right.legend(frameon=False)
     right.grid(alpha=0.3)
     _write(figure, Path(path), title, points)
@@ -117,18 +115,14 @@ def sparkline(values: Sequence[float]) -> str:
 
 def _draw_band(axis: Any, curve: CurveBand, colour: str, label: str) -> None:
     if len(curve.episodes):
-        axis.plot(
-            curve.episodes, curve.mean, f"{colour}o-", markersize=3, label=f"{label} (n={int(curve.seeds.max())})"
-        )
+        name = f"{label} (n={int(curve.seeds.max())})"
+        axis.plot(curve.episodes, curve.mean, f"{colour}o-", markersize=3, label=name)
         axis.fill_between(curve.episodes, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0)
 
 
 def _score_axis(axis: Any, title: str) -> None:
-    axis.set_ylim(-0.02, 1.02)
     axis.axhline(0.5, color="0.7", linewidth=0.8)
-    axis.set_xlabel("episodes")
-    axis.set_ylabel("score, 95 % over n seeds")
-    axis.set_title(title)
+    axis.set(ylim=(-0.02, 1.02), xlabel="episodes", ylabel="score, 95 % over n seeds", title=title)
     axis.grid(alpha=0.3)
     axis.legend(frameon=False, fontsize=8, loc="best")
 
@@ -136,12 +130,12 @@ def _score_axis(axis: Any, title: str) -> None:
 def _write(figure: Any, path: Path, title: str, points: Sequence[Point]) -> None:
     try:
         with whole(path) as part:
-            if path.suffix == ".html":
-                picture = io.BytesIO()
-                figure.savefig(picture, format="png", dpi=110)
-                part.write_text(_page(title, picture.getvalue(), points), encoding="utf-8")
-            else:
+            if path.suffix != ".html":
                 figure.savefig(part, format=path.suffix[1:] or "png", dpi=110)
+                return
+            picture = io.BytesIO()
+            figure.savefig(picture, format="png", dpi=110)
+            part.write_text(_page(title, picture.getvalue(), points), encoding="utf-8")
     except OSError as error:
         raise InvalidFile(f"{path} cannot be written: {error}") from error
 
@@ -149,23 +143,11 @@ def _write(figure: Any, path: Path, title: str, points: Sequence[Point]) -> None
 def _page(title: str, picture: bytes, points: Sequence[Point]) -> str:
     columns = ("seed", "episode", "opponent", "games", "wins", "draws", "losses", "distinct_games", "played_states",
                "searched_states")  # fmt: skip
-    heads = "".join(f"<th>{name.replace('_', ' ')}</th>" for name in (*columns, "score", "measured", "findings"))
     rows = []
     for point in points:
-        cells = [str(getattr(point, name)) for name in columns] + [f"{point.score:.3f}" if point.games else ""]
-        cells += [", ".join(f"{name} {value:.4g}" for name, value in point.measured.items()), "; ".join(point.findings)]
-        rows.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>")
+        measured = ", ".join(f"{name} {value:.4g}" for name, value in point.measured.items())
+        score = f"{point.score:.3f}" if point.games else ""
+        rows.append([*(getattr(point, name) for name in columns), score, measured, "; ".join(point.findings)])
+    heads = [name.replace("_", " ") for name in (*columns, "score", "measured", "findings")]
     encoded = base64.b64encode(picture).decode()
-    return (
-        f"<!doctype html><meta charset='utf-8'><title>{html.escape(title)}</title>"
-        "<style>body{font-family:sans-serif}td,th{padding:2px 8px;text-align:right;font-size:13px}"
-        "img{max-width:100%}</style>"
-        f"<h1>{html.escape(title)}</h1><img alt='curves' src='data:image/png;base64,{encoded}'>"
-        f"<table><tr>{heads}</tr>{''.join(rows)}</table>"
-    )
-
-
-def _student(freedom: int) -> float:
-    from scipy.stats import t
-
-    return float(t.ppf(0.975, freedom))
+    return html_page(title, f"<img alt='curves' src='data:image/png;base64,{encoded}'>", html_table(heads, rows))

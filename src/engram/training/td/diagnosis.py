@@ -20,11 +20,7 @@ _BEFORE_THE_END = 3
 
 
 def diagnose(configuration: TdConfiguration, game: Game, history: np.ndarray) -> list[str]:
-    """Suspicious findings in the last episodes of a training.
-
-    Args:
-      configuration: of the training. game: its game.
-      history: one record per episode (`episode_dtype`), oldest first.
+    """Suspicious findings in the last episodes of a training, from one record per episode (`episode_dtype`).
 
     Fewer than 20 episodes have no findings. The bounds are rules of thumb: a finding is a place to look at.
     """
@@ -52,10 +48,8 @@ def diagnose(configuration: TdConfiguration, game: Game, history: np.ndarray) ->
         )
     concentration = float(recent["concentration"].mean())
     if concentration > 0.98:
-        findings.append(
-            f"exploration collapsed: one move has {100 * concentration:.1f} % of all visits of its position; raise "
-            "exploration"
-        )
+        share = f"{100 * concentration:.1f} % of all visits of its position"
+        findings.append(f"exploration collapsed: one move has {share}; raise exploration")
     distinct = len(np.unique(recent["game"]))
     if distinct < 0.2 * len(recent):
         findings.append(

@@ -1,7 +1,7 @@
 """Temporal-difference learning from game to game: episodes of play whose searches share one table of values.
 
 One episode is one game, with a search at every move. The table (`memory/values/table.py`) keeps all states on the
-paths of the search, not only those on the board.
+paths of the search, or, as Tesauro's program did, those on the board alone (`learn_from`).
 """
 
 from __future__ import annotations
@@ -10,20 +10,23 @@ import hashlib
 import random
 from collections import deque
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from engram.arena.roster import player
 from engram.drivers.search import Search
 from engram.errors import InvalidFile
 from engram.games.game import State
 from engram.memory.values import table_files
 from engram.memory.values.table import Table
+from engram.player import Player
 from engram.rng import derive_seed
 from engram.search.limit import Limit
 from engram.training.td.settings import TdConfiguration
 
 REPLAYED_GAMES = 1000
+SNAPSHOTS = 16
+"""Number of earlier states, the newest, from which opponents are drawn; older ones stay on the disk."""
 
 episode_dtype = np.dtype(
     [
@@ -46,6 +49,9 @@ class TdLearner:
     Args:
       configuration: of the training. seed: of all its random numbers.
 
+    Attributes:
+      table: the values. snapshots: earlier states by episode, each (slots, entries) of the table then.
+
     `save` and `load` restore it exactly: a killed training has the same result as an uninterrupted one.
     """
 
@@ -60,6 +66,10 @@ class TdLearner:
         self._plain: set[int] = set()
         self._games: deque[tuple[int, ...]] = deque(maxlen=REPLAYED_GAMES)
         self._opponent, self._opponent_limit = configuration.made_opponent, configuration.opponent_limit
+        self.snapshots: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._saved_snapshots: set[int] = set()
+        self._past = Table(configuration.capacity if configuration.earlier else 1)
+        self._earlier = player(self.game, configuration.preset(self._past, learn=False))
 
     @property
     def num_episodes(self) -> int:
@@ -90,42 +100,51 @@ class TdLearner:
         seed = derive_seed(self.seed, "episode", number)
         rng = random.Random(seed)
         moves, state = self._beginning(rng)
+        opponent, limit = self._draw_opponent(rng)
         first = len(moves)
         self._search.clear()
-        if self._opponent is not None:
-            self._opponent.new_game(derive_seed(seed, "opponent"))
+        if opponent is not None:
+            opponent.new_game(derive_seed(seed, "opponent"))
         keys: list[int] = []
         shares: list[float] = []
         while not self.game.is_over(state) and len(moves) < self.game.max_moves:
             keys.append(self._key(state))
             self._plain.add(self.game.hash(state))
-            action = self._move(state, number, len(moves), seed, rng, shares)
+            if opponent is not None and self.game.to_play(state) == number % 2:
+                action = opponent.choose(state, limit, derive_seed(seed, "opponent", len(moves))).action
+            else:
+                action = self._move(state, len(moves), seed, rng, shares)
             moves.append(action)
             state = self.game.play(state, action)
             self._search.advance(action)
-            if self._opponent is not None:
-                self._opponent.played(action)
+            if opponent is not None:
+                opponent.played(action)
         self._played.update(keys)
         self._games.append(tuple(moves))
         outcome = self.game.outcome(state) if self.game.is_over(state) else 0.0
+        if self.configuration.learn_from == "positions":
+            self._learn_positions(np.array(keys, np.uint64), outcome)
         values, visits = self.table.get(np.array(keys, np.uint64))
-        record = np.zeros((), episode_dtype)
-        record["outcome"] = outcome
-        record["moves"] = len(moves) - first
-        record["game"] = int.from_bytes(hashlib.blake2b(repr(moves).encode(), digest_size=8).digest(), "little")
-        record["played_states"], record["plain_states"] = len(self._played), len(self._plain)
-        record["searched_states"] = len(self.table) + self.table.num_replaced
-        record["concentration"] = np.mean(shares) if shares else 0.0
-        record["visits"] = np.median(visits)
-        record["largest"] = np.abs(values).max()
-        self._records.append(record)
+        game = int.from_bytes(hashlib.blake2b(repr(moves).encode(), digest_size=8).digest(), "little")
+        states = len(self._played), len(self._plain), len(self.table) + self.table.num_replaced
+        seen = np.mean(shares) if shares else 0.0, np.median(visits), np.abs(values).max()
+        self._records.append(np.array((outcome, len(moves) - first, game, *states, *seen), episode_dtype))
+        if self.configuration.earlier and self.num_episodes % self.configuration.snapshot_every == 0:
+            self._keep(self.num_episodes, self.table)
 
     def save(self, path: str | Path) -> None:
-        """Writes the complete state of the training.
+        """Writes the complete state of the training, and each new snapshot as a table of its own beside it.
 
         Raises:
           InvalidFile: the file cannot be written.
         """
+        for episode in sorted(self.snapshots.keys() - self._saved_snapshots):
+            self._recall(episode)
+            about = {**self.configuration.identity, "seed": self.seed, "episodes": episode}
+            table_files.save(snapshot_file(path, episode), self._past, about)
+            self._saved_snapshots.add(episode)
+        for episode in sorted(self.snapshots)[:-SNAPSHOTS]:
+            del self.snapshots[episode]
         lengths = np.array([len(moves) for moves in self._games], np.int64)
         moves = np.array([move for moves in self._games for move in moves], np.int32)
         table_files.save(
@@ -139,9 +158,10 @@ class TdLearner:
         """Resumes from a file.
 
         Raises:
-          InvalidFile: no such file, damaged, or of another training or seed.
+          InvalidFile: no such file, damaged, or of another training or seed; or a snapshot of it is.
         """
-        table, _, arrays = table_files.load(path, {**self.configuration.identity, "seed": self.seed})
+        wanted = {**self.configuration.identity, "seed": self.seed}
+        table, _, arrays = table_files.load(path, wanted)
         try:
             history, lengths, moves = arrays["history"], arrays["lengths"], arrays["moves"].tolist()
             if history.dtype != episode_dtype or (lengths < 0).any() or int(lengths.sum()) != len(moves):
@@ -156,10 +176,46 @@ class TdLearner:
             maxlen=REPLAYED_GAMES,
         )
         self._set_table(table)
+        every = self.configuration.snapshot_every
+        due = range(every, self.num_episodes + 1, every)[-SNAPSHOTS:] if self.configuration.earlier else ()
+        for episode in due:
+            self._keep(episode, table_files.load(snapshot_file(path, episode), {**wanted, "episodes": episode})[0])
+        self._saved_snapshots = set(due)
+
+    def _keep(self, episode: int, table: Table) -> None:
+        self.snapshots[episode] = table.used, table.entries[table.used]
+
+    def _recall(self, episode: int) -> None:
+        """Fills the earlier opponent's table."""
+        slots, entries = self.snapshots[episode]
+        self._past.clear()
+        self._past.entries[slots] = entries
+        self._past.header["size"] = len(slots)
+
+    def _draw_opponent(self, rng: random.Random) -> tuple[Player | None, Limit]:
+        """An earlier state, the configured opponent, or None: self-play; and the limit of its moves."""
+        if self.snapshots and rng.random() < self.configuration.earlier:
+            self._recall(rng.choice(sorted(self.snapshots)[-SNAPSHOTS:]))
+            return self._earlier, Limit(simulations=self.configuration.simulations)
+        return self._opponent, self._opponent_limit
+
+    def _learn_positions(self, keys: np.ndarray, outcome: float) -> None:
+        """TD(λ) backwards over a game's positions; targets come from the values before it, as in a search."""
+        settings = self.configuration
+        values, visits = self.table.get(keys)
+        following = target = outcome
+        for place in reversed(range(len(keys))):
+            decay = settings.trace_decay
+            target = settings.discount * (decay * target + (1.0 - decay) * following)
+            following = float(values[place])
+            visits[place] += 1
+            values[place] += max(1.0 / visits[place], settings.min_step) * (target - following)
+        self.table.put(keys, values, visits)
 
     def _set_table(self, table: Table) -> None:
         self.table = table
-        self._search = Search(self.game, self.configuration.preset(table, learn=True))
+        learn = self.configuration.learn_from == "search"
+        self._search = Search(self.game, self.configuration.preset(table, learn=learn))
 
     def _key(self, state: State) -> int:
         return self.game.canonical_hash(state) if self.configuration.symmetric else self.game.hash(state)
@@ -180,9 +236,7 @@ class TdLearner:
             state = after
         return moves, state
 
-    def _move(self, state: State, number: int, played: int, seed: int, rng: random.Random, shares: list[float]) -> int:
-        if self._opponent is not None and self.game.to_play(state) == number % 2:
-            return self._opponent.choose(state, self._opponent_limit, derive_seed(seed, "opponent", played)).action
+    def _move(self, state: State, played: int, seed: int, rng: random.Random, shares: list[float]) -> int:
         if rng.random() < self.configuration.epsilon:
             return rng.choice(self.game.legal_actions(state))
         limit = Limit(simulations=self.configuration.simulations)
@@ -195,9 +249,9 @@ class TdLearner:
         return result.action
 
 
-def about_merged(configuration: TdConfiguration, seeds: int, episodes: int) -> dict[str, Any]:
-    """Metadata of the file of several trainings' merged tables."""
-    return {**configuration.identity, "seeds": seeds, "episodes": episodes}
+def snapshot_file(path: str | Path, episode: int) -> Path:
+    """The path of an earlier state, beside the table in training: `c4.seed0.episode100.table`."""
+    return Path(path).with_name(f"{Path(path).stem}.episode{episode}{Path(path).suffix}")
 
 
 def _sorted(keys: set[int]) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 from engram.arena.game_record import configuration_key
@@ -24,8 +25,7 @@ class TdConfiguration:
     """The settings that determine a training.
 
     Args:
-      game: specification.
-      simulations: of each search, in training games.
+      game: specification. simulations: of each search, in training games.
       trace_decay: λ. discount: γ a ply. min_step: floor of α. exploration: c ≥ 0 of UCB1.
       bootstrap: `taken` (Sarsa) or `best` (Q-learning).
       epsilon: share of moves drawn at random instead of searched, in [0, 1].
@@ -33,8 +33,11 @@ class TdConfiguration:
       opening_moves: upper bound of the random moves that begin the other episodes.
       opponent: a player for the other side, which alternates; its simulations are the learner's, or as in
         `uct(simulations=100)`; None: self-play.
-      symmetric: mirror images share an entry.
-      capacity: entries of the table.
+      earlier: share of episodes against an earlier state of itself instead, in [0, 1].
+      snapshot_every: episodes between those states, ≥ 1; only with `earlier`.
+      learn_from: `search`, all states on the paths of the searches; or `positions`, those on the board alone, by
+        TD(λ) after each game. Searches then read the table only.
+      symmetric: mirror images share an entry. capacity: entries of the table.
       rollout: `uniform`, or `heavy` where the game has one.
 
     Raises:
@@ -54,24 +57,30 @@ class TdConfiguration:
     replay: float = 0.0
     opening_moves: int = 0
     opponent: str | None = None
+    earlier: float = 0.0
+    snapshot_every: int = 100
+    learn_from: str = "search"
     symmetric: bool = True
     capacity: int = DEFAULT_CAPACITY
     rollout: str = "uniform"
 
     def __post_init__(self) -> None:
         Limit(simulations=self.simulations)
-        for name in ("epsilon", "replay"):
+        for name in ("epsilon", "replay", "earlier"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise InvalidParameter(f"{name} must be in [0, 1], not {getattr(self, name)}")
-        if self.opening_moves < 0:
-            raise InvalidParameter(f"opening_moves must be 0 or more, not {self.opening_moves}")
+        for name, least in (("opening_moves", 0), ("snapshot_every", 1)):
+            if getattr(self, name) < least:
+                raise InvalidParameter(f"{name} must be {least} or more, not {getattr(self, name)}")
+        if self.learn_from not in ("search", "positions"):
+            raise InvalidParameter(f"learn_from is 'search' or 'positions', not {self.learn_from!r}")
+        if self.learn_from == "positions" and self.bootstrap != "taken":
+            raise InvalidParameter("positions alone teach by the moves taken: leave bootstrap out")
         if not 1 <= self.capacity <= MAX_CAPACITY:
             raise InvalidParameter(f"capacity must be 1 to {MAX_CAPACITY} entries, not {self.capacity}")
         named_game(self.game)
         self.preset(Table(1), learn=True)
-        opponent = self.made_opponent
-        if opponent is not None:
-            opponent.close()
+        _ = self._parsed_opponent
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -86,16 +95,14 @@ class TdConfiguration:
     @property
     def made_opponent(self) -> Player | None:
         """The player of the other side; None: self-play."""
-        parsed = self._parsed_opponent
-        return None if parsed is None else player(self.made_game, parsed.text)
+        return player(self.made_game, self._parsed_opponent.text) if self._parsed_opponent else None
 
     @property
     def opponent_limit(self) -> Limit:
         """The opponent's limit per move."""
-        parsed = self._parsed_opponent
-        return Limit(simulations=(parsed and parsed.simulations) or self.simulations)
+        return Limit(simulations=(self._parsed_opponent and self._parsed_opponent.simulations) or self.simulations)
 
-    @property
+    @cached_property
     def _parsed_opponent(self) -> TdOpponent | None:
         if self.opponent is None:
             return None
@@ -106,11 +113,8 @@ class TdConfiguration:
 
     def preset(self, table: Table, *, learn: bool) -> Preset:
         """The search on top of a table, which learns or stays fixed."""
-        return td_uct(
-            table=table, exploration=self.exploration, trace_decay=self.trace_decay, discount=self.discount,
-            min_step=self.min_step, bootstrap=self.bootstrap, symmetric=self.symmetric, rollout=self.rollout,
-            learn=learn,
-        )  # fmt: skip
+        shared = ("exploration", "trace_decay", "discount", "min_step", "bootstrap", "symmetric", "rollout")
+        return td_uct(table=table, learn=learn, **{name: getattr(self, name) for name in shared})
 
 
 @dataclass(frozen=True)
@@ -118,9 +122,8 @@ class TdOpponent:
     """An opponent for the evaluation of a table.
 
     Attributes:
-      text: a player's specification.
+      text: a player's specification. opening_moves: of each pair of games; None: those of the plan.
       simulations: per move, for both sides; None: as in training, for an opponent that needs none.
-      opening_moves: of each pair of games; None: those of the plan.
     """
 
     text: str
@@ -135,8 +138,7 @@ class TdOpponent:
         return self.text + budget + openings
 
 
-_MATCH_OPTIONS = {"simulations": 1, "opening_moves": 0}
-"""Options of an opponent that concern the match, with their lower bounds."""
+_MATCH_OPTIONS = {"simulations": 1, "opening_moves": 0}  # of an opponent that concern the match: lower bounds
 
 
 @dataclass(frozen=True)
@@ -145,8 +147,7 @@ class EvaluationPlan:
 
     Args:
       opponents: each plays a match against the search on top of the fixed table.
-      every: episodes between evaluations; also at episode 0 and at the end.
-      games: of each match, even.
+      every: episodes between evaluations; also at episode 0 and at the end. games: of each match, even.
       opening_moves: random moves that begin each pair of games; 0: the fixed start; None: the default of `match`.
       measure: other figures of a table: (configuration, table) to numbers by name.
     """
@@ -167,9 +168,12 @@ class EvaluationPlan:
 
     def key(self, configuration: TdConfiguration) -> str:
         """The key of a training's points in the database."""
-        plan = {name: value for name, value in asdict(self).items() if name not in ("every", "measure", "opponents")}
-        measure = None if self.measure is None else self.measure.__name__
-        return configuration_key({**configuration.identity, **plan, "measure": measure})
+        plan = {
+            "games": self.games,
+            "opening_moves": self.opening_moves,
+            "measure": getattr(self.measure, "__name__", None),
+        }
+        return configuration_key({**configuration.identity, **plan})
 
 
 def parse_opponents(text: str, game: Game) -> tuple[TdOpponent, ...]:
@@ -182,18 +186,16 @@ def parse_opponents(text: str, game: Game) -> tuple[TdOpponent, ...]:
     """
     opponents = []
     for part in split_specifications(text) if text.strip() else []:
-        if ".py:" in part:
-            options, text = {}, part
-        else:
+        plain, numbers = part, dict[str, Any]()
+        if ".py:" not in part:
             parsed = parse(part)
-            options = dict(parsed.options)
-            rest = {key: value for key, value in options.items() if key not in _MATCH_OPTIONS}
-            text = Specification(parsed.name, parsed.positional, rest).text
-        numbers: dict[str, Any] = {key: options[key] for key in _MATCH_OPTIONS if key in options}
+            rest = {key: value for key, value in parsed.options.items() if key not in _MATCH_OPTIONS}
+            numbers = {key: parsed.options[key] for key in _MATCH_OPTIONS if key in parsed.options}
+            plain = Specification(parsed.name, parsed.positional, rest).text
         for key, number in numbers.items():
-            if not isinstance(number, int) or isinstance(number, bool) or number < _MATCH_OPTIONS[key]:
+            if type(number) is not int or number < _MATCH_OPTIONS[key]:
                 raise InvalidParameter(f"{part}: {key} must be a whole number, {_MATCH_OPTIONS[key]} or more")
-        opponent = player(game, text)
+        opponent = player(game, plain)
         opponents.append(TdOpponent(opponent.text, **numbers))
         opponent.close()
     return tuple(opponents)

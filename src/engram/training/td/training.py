@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,10 +16,11 @@ from engram.fleet import Fleet, Link
 from engram.memory.values import table_files
 from engram.rng import derive_seed
 from engram.training.td.diagnosis import diagnose
-from engram.training.td.episodes import TdLearner, about_merged
+from engram.training.td.episodes import TdLearner
 from engram.training.td.history import Point, TrainingResults
 from engram.training.td.settings import EvaluationPlan, TdConfiguration
 
+_LOG = logging.getLogger(__name__)
 SAVE_EVERY_S = 20.0
 _SAVING_SHARE = 0.05  # of the time, at most: a large table takes seconds
 _GRACE_S = 30.0  # for a worker to end its episode and save
@@ -30,8 +32,7 @@ class TdProgress:
     """The state of one seed.
 
     Attributes:
-      seed, episode: the seed, and its episodes so far.
-      point: a new measurement, or None.
+      seed, episode: the seed, and its episodes so far. point: a new measurement, or None.
     """
 
     seed: int
@@ -46,29 +47,21 @@ def seed_file(output: str | Path, seed: int) -> Path:
 
 
 def train(
-    configuration: TdConfiguration,
-    output: str | Path,
-    *,
-    episodes: int,
-    seeds: Sequence[int] = (0,),
-    plan: EvaluationPlan | None = None,
-    workers: int = 1,
-    database: str | Path = MEMORY,
+    configuration: TdConfiguration, output: str | Path, *, episodes: int, seeds: Sequence[int] = (0,),
+    plan: EvaluationPlan | None = None, workers: int = 1, database: str | Path = MEMORY,
     progress: Callable[[TdProgress], None] | None = None,
-) -> list[Point]:
+) -> list[Point]:  # fmt: skip
     """Trains a table for each seed, measures them, and merges them in one file.
 
     The same call resumes from the files and the database, with the result of an uninterrupted training; with more
     episodes it continues the training.
 
     Args:
-      configuration: of the training. output: the merged table; each seed's table is in `seed_file`, saved every 20
-        seconds, or less often if saving takes a second or more.
-      episodes: of each seed, in all. seeds: at least one.
-      plan: of the evaluation; default none.
-      workers: processes, one seed each at a time, ≥ 1.
-      database: file or URL for the points; default none.
-      progress: called after every episode and point.
+      configuration: of the training. plan: of the evaluation; default none.
+      output: the merged table; each seed's table is in `seed_file`, saved every 20 seconds, or less often if saving
+        takes a second or more.
+      episodes: of each seed, in all. seeds: at least one. workers: processes, one seed each at a time, ≥ 1.
+      database: file or URL for the points; default none. progress: called after every episode and point.
 
     Returns: all points, by episode, seed and opponent.
 
@@ -93,31 +86,23 @@ def train(
                     tell(now)
         tables = [table_files.load(seed_file(output, seed))[0] for seed in seeds]
         merged = table_files.merge(tables, configuration.capacity)
-        table_files.save(output, merged, about_merged(configuration, len(seeds), episodes))
+        table_files.save(output, merged, {**configuration.identity, "seeds": len(seeds), "episodes": episodes})
         opponents = {opponent.name for opponent in plan.opponents} | {_MEASURED}
-        return [
-            point
-            for point in results.points(plan.key(configuration))
-            if point.seed in seeds and point.episode <= episodes and point.opponent in opponents
-        ]
+        return [point for point in results.points(plan.key(configuration))
+                if point.seed in seeds and point.episode <= episodes and point.opponent in opponents]  # fmt: skip
 
 
 def train_seed(
-    configuration: TdConfiguration,
-    output: str | Path,
-    episodes: int,
-    seed: int,
-    plan: EvaluationPlan,
-    results: TrainingResults,
-    tell: Callable[[TdProgress], None],
-    stopped: Callable[[], bool] = lambda: False,
-) -> None:
+    configuration: TdConfiguration, output: str | Path, episodes: int, seed: int, plan: EvaluationPlan,
+    results: TrainingResults, tell: Callable[[TdProgress], None], stopped: Callable[[], bool] = lambda: False,
+) -> None:  # fmt: skip
     """Trains one seed from its last save; calls `stopped` before every episode."""
     path = seed_file(output, seed)
     learner = TdLearner(configuration, seed)
     if path.exists():
         learner.load(path)
     learner.warm_up()
+    _LOG.info("%s: training from episode %d to %d", path, learner.num_episodes, episodes)
     saved_at, due = learner.num_episodes if path.exists() else -1, time.monotonic() + SAVE_EVERY_S
     while True:
         number = learner.num_episodes
@@ -135,50 +120,42 @@ def train_seed(
         tell(TdProgress(seed, learner.num_episodes))
     if saved_at != learner.num_episodes:
         learner.save(path)
+    _LOG.info("%s: training ends at episode %d", path, learner.num_episodes)
 
 
 def _save(learner: TdLearner, path: Path) -> float:
     """Saves, and returns the time of the next save."""
     start = time.monotonic()
     learner.save(path)
-    now = time.monotonic()
-    return now + max(SAVE_EVERY_S, (now - start) / _SAVING_SHARE)
+    return time.monotonic() + max(SAVE_EVERY_S, (time.monotonic() - start) / _SAVING_SHARE)
 
 
 def _evaluate(learner: TdLearner, plan: EvaluationPlan, results: TrainingResults) -> list[Point]:
     """Measures a table by the plan, except for points that the database holds."""
-    configuration, key = learner.configuration, plan.key(learner.configuration)
-    stored = {(point.seed, point.episode, point.opponent) for point in results.points(key)}
-    history = learner.history
+    configuration, key, history = learner.configuration, plan.key(learner.configuration), learner.history
+    stored = {point.opponent for point in results.points(key)
+              if (point.seed, point.episode) == (learner.seed, learner.num_episodes)}  # fmt: skip
     states: dict[str, Any] = {
-        "seed": learner.seed,
-        "episode": learner.num_episodes,
-        "played_states": int(history[-1]["played_states"]) if len(history) else 0,
-        "searched_states": int(history[-1]["searched_states"]) if len(history) else 0,
+        "seed": learner.seed, "episode": learner.num_episodes,
         "findings": tuple(diagnose(configuration, learner.game, history)),
-    }
+        **{name: int(history[-1][name]) if len(history) else 0 for name in ("played_states", "searched_states")},
+    }  # fmt: skip
     points = []
     for opponent in plan.opponents:
-        if (learner.seed, learner.num_episodes, opponent.name) in stored:
+        if opponent.name in stored:
             continue
-        openings = plan.opening_moves if opponent.opening_moves is None else opponent.opening_moves
         played = match(
             learner.game, configuration.preset(learner.table, learn=False), opponent.text, games=plan.games,
-            simulations=opponent.simulations or configuration.simulations, opening_moves=openings,
-            seed=derive_seed(learner.seed, "evaluation"),
+            simulations=opponent.simulations or configuration.simulations, seed=derive_seed(learner.seed, "evaluation"),
+            opening_moves=plan.opening_moves if opponent.opening_moves is None else opponent.opening_moves,
             database=MEMORY,
         )  # fmt: skip
-        points.append(
-            Point(
-                opponent=opponent.name, games=played.games, wins=played.wins, draws=played.draws,
-                losses=played.losses, distinct_games=played.distinct_games, **states,
-            )
-        )  # fmt: skip
-    if plan.measure is not None and (learner.seed, learner.num_episodes, _MEASURED) not in stored:
+        counts = {name: getattr(played, name) for name in ("games", "wins", "draws", "losses", "distinct_games")}
+        points.append(Point(opponent=opponent.name, **counts, **states))
+    if plan.measure is not None and _MEASURED not in stored:
+        counts = dict.fromkeys(("games", "wins", "draws", "losses", "distinct_games"), 0)
         numbers = plan.measure(configuration, learner.table)
-        points.append(
-            Point(opponent=_MEASURED, games=0, wins=0, draws=0, losses=0, distinct_games=0, measured=numbers, **states)
-        )
+        points.append(Point(opponent=_MEASURED, measured=numbers, **counts, **states))
     for point in points:
         results.add_point(key, configuration.identity, point)
     return points

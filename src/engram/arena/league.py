@@ -1,0 +1,229 @@
+"""Which of many players is strongest? A league: matches between them, in rounds, and where their order is uncertain.
+
+A league is a set of ordinary matches, each under its own configuration in the results database. The seed of a match
+follows from the league's seed and its two players alone. So a longer list of players, more games, more rounds or
+another order of the list play again no game that is recorded.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from engram.arena.configuration import configure
+from engram.arena.match import MatchInterrupted, play_match
+from engram.arena.ratings import Ratings, rate
+from engram.arena.report import MatchResult
+from engram.arena.results import DEFAULT_DATABASE, MEMORY
+from engram.arena.roster import player
+from engram.arena.statistics import normalised_elo
+from engram.errors import InvalidParameter, InvalidSpecification, check_options, check_whole
+from engram.games.catalogue import game as named_game
+from engram.intervals import NORMAL_95
+from engram.rng import derive_seed
+
+MAX_PLAYERS = 256
+_LOG = logging.getLogger(__name__)
+_OPTIONS = ("simulations", "seconds", "seed", "opening_moves", "max_moves", "resign")
+
+
+@dataclass(frozen=True)
+class LeagueResult:
+    """A league so far, or at its end.
+
+    Attributes:
+      game: its specification. players: theirs, in the order of their texts.
+      matches: results by the numbers of their players; A is the player of the smaller number.
+      ratings: of the players. complete: whether all games are played.
+    """
+
+    game: str
+    players: tuple[str, ...]
+    matches: dict[tuple[int, int], MatchResult]
+    ratings: Ratings
+    complete: bool
+
+    @property
+    def games(self) -> int:
+        """Number of games."""
+        return sum(match.games for match in self.matches.values())
+
+    @property
+    def num_groups(self) -> int:
+        """Sets of players that no match connects; 1 once all ratings compare."""
+        return len(set(self.ratings.groups.tolist()))
+
+    def scores(self) -> list[list[float | None]]:
+        """Share of the points that each player has from each other, strongest first; None before any game."""
+        shares = {at: match.score for at, match in self.matches.items() if match.games}
+        shares |= {(j, i): 1.0 - share for (i, j), share in shares.items()}
+        return [[shares.get((i, j)) for j in self.ratings.order] for i in self.ratings.order]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Figures of each player against all others, strongest first; numbers that are not finite become None."""
+        ratings, order, rows = self.ratings, self.ratings.order, []
+        for rank, i in enumerate(order, 1):
+            sums = np.zeros(8, np.int64)  # wins, draws, losses, and the five kinds of pairs
+            for (a, b), match in self.matches.items():
+                if i in (a, b):
+                    step = 1 if i == a else -1
+                    sums += [*(match.wins, match.draws, match.losses)[::step], *match.pentanomial[::step]]
+            wins, draws, losses, *pairs = sums.tolist()
+            lead, error = ratings.difference(i, order[rank]) if rank < len(order) else (math.nan, math.nan)
+            figures = {
+                "elo": ratings.elo[i], "elo_low": ratings.low[i], "elo_high": ratings.high[i],
+                "nelo": normalised_elo(pairs), "lead": lead if error < math.inf else math.nan, "lead_error": error,
+            }  # fmt: skip
+            rows.append({
+                "rank": rank, "player": self.players[i], "games": wins + draws + losses, "points": wins + draws / 2,
+                "wins": wins, "draws": draws, "losses": losses, "pentanomial": pairs, "group": int(ratings.groups[i]),
+                **{name: float(number) if math.isfinite(number) else None for name, number in figures.items()},
+            })  # fmt: skip
+        return rows
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for programs; `players`, `scores` and `covariance` are in the order of ratings."""
+        order = self.ratings.order
+        return {
+            "game": self.game, "games": self.games, "complete": self.complete, "groups": self.num_groups,
+            "players": self.rows(), "scores": self.scores(),
+            "covariance": self.ratings.covariance[np.ix_(order, order)].tolist(),
+            "matches": [match.to_json() for match in self.matches.values()],
+        }  # fmt: skip
+
+
+class LeagueInterrupted(KeyboardInterrupt):
+    """Ctrl-C came during a league; `.result` holds it so far, and its games are recorded."""
+
+    def __init__(self, result: LeagueResult):
+        self.result = result
+        super().__init__(f"interrupted: {result.games} games are recorded; the same league started again goes on")
+
+
+def league(
+    game: str,
+    players: Sequence[str],
+    *,
+    games: int = 20,
+    swiss: int | None = None,
+    focus: int = 0,
+    workers: int | None = None,
+    database: str | Path = DEFAULT_DATABASE,
+    progress: Callable[[int, int, MatchResult], None] | None = None,
+    **options: Any,
+) -> LeagueResult:
+    """Plays matches between all players, and rates them.
+
+    Args:
+      game: a specification. players: specifications, 2 to 256, all different.
+      games: of a match, even. swiss: rounds, ≥ 1, instead of all against all: in each a player meets the one of
+        nearest score among those met least; of an odd number one player pauses.
+      focus: further games, even: step by step, at most `games` in each, between the two neighbours in the order whose
+        difference's 95 % interval reaches furthest beyond 0; ends early when none does.
+      workers, database: as for `engram.match`; a league is not kept in memory.
+      progress: called with the games that are done, those in all, and the match that is played now.
+      options: of all matches, as for `engram.match`: simulations, seconds, seed, opening_moves, max_moves, resign.
+
+    Raises:
+      EngramError: invalid arguments, or as `engram.match`; recorded games are kept.
+      LeagueInterrupted: Ctrl-C; all finished games are recorded.
+    """
+    check_options("a league", options, _OPTIONS)
+    if str(database) == MEMORY:
+        raise InvalidParameter("a league is a set of recorded matches: it needs a database in a file or at a URL")
+    for name, number, least in (("games", games, 2), ("focus", focus, 0), ("swiss", swiss or 0, swiss is not None)):
+        check_whole(name, number, int(least))
+        if number % 2 and name != "swiss":
+            raise InvalidParameter(f"{name} of a league must be even (each opening is played twice), not {number}")
+    texts, seed = _texts(game, players), options.get("seed", 0)
+    total = games * (math.comb(len(texts), 2) if swiss is None else swiss * (len(texts) // 2)) + focus
+    _LOG.info("league of %d players of %s, at most %d games", len(texts), game, total)
+    matches: dict[tuple[int, int], MatchResult] = {}
+    asked: Counter[tuple[int, int]] = Counter()
+
+    def result(complete: bool) -> LeagueResult:
+        return LeagueResult(game, texts, matches, rate(len(texts), matches), complete)
+
+    try:
+        for pairing, extra in _schedule(len(texts), games, swiss, focus, matches):
+            asked[pairing] += extra
+            a, b = (texts[at] for at in pairing)
+            match_options = {**options, "games": asked[pairing], "seed": derive_seed(seed, "league", a, b)}
+            done = sum(match.games for at, match in matches.items() if at != pairing)
+            tell = None if progress is None else lambda now, done=done: progress(done + now.games, total, now)
+            setup = configure(game, a, b, **match_options)
+            matches[pairing] = play_match(setup, workers=workers, database=database, progress=tell)
+    except KeyboardInterrupt as interrupt:
+        if isinstance(interrupt, MatchInterrupted):
+            matches[pairing] = interrupt.result
+        raise LeagueInterrupted(result(False)) from None
+    return result(True)
+
+
+def _schedule(
+    count: int, games: int, swiss: int | None, focus: int, matches: Mapping[tuple[int, int], MatchResult]
+) -> Iterator[tuple[tuple[int, int], int]]:
+    """Pairings, each with its further games: a function of the results before it alone, which stand in `matches`."""
+    if swiss is None:
+        yield from ((pairing, games) for pairing in combinations(range(count), 2))
+    for _ in range(swiss or 0):
+        yield from [(pairing, games) for pairing in _swiss_round(count, matches)]
+    while focus and (uncertain := _most_uncertain(rate(count, matches))):
+        yield uncertain, min(games, focus)
+        focus -= min(games, focus)
+
+
+def _swiss_round(count: int, matches: Mapping[tuple[int, int], MatchResult]) -> list[tuple[int, int]]:
+    """A round in Swiss style."""
+    met, points = np.zeros((count, count)), np.zeros(count)
+    for (i, j), match in matches.items():
+        met[i, j] = met[j, i] = match.games
+        points[[i, j]] += match.games * match.score, match.games * (1.0 - match.score)
+    played = met.sum(axis=1)
+    order = sorted(range(count), key=lambda i: -points[i] / played[i] if played[i] else -0.5)
+    if count % 2:
+        order.remove(max(reversed(order), key=lambda i: played[i]))
+    pairings = []
+    while order:
+        first = order.pop(0)
+        order.remove(other := min(order, key=lambda i: met[first, i]))
+        pairings.append((min(first, other), max(first, other)))
+    return pairings
+
+
+def _most_uncertain(ratings: Ratings) -> tuple[int, int] | None:
+    """Neighbours in the order whose difference has an interval that reaches furthest beyond 0; None if none does."""
+    reach = {}
+    for i, j in pairwise(ratings.order):
+        lead, error = ratings.difference(i, j)
+        reach[min(i, j), max(i, j)] = NORMAL_95 * error - lead
+    pairing = max(reach, key=lambda at: reach[at])
+    return pairing if reach[pairing] > 0.0 else None
+
+
+def _texts(game: str, players: Sequence[str]) -> tuple[str, ...]:
+    """The players' canonical specifications in order, so that the order of the list decides nothing.
+
+    Raises:
+      InvalidParameter: too few, too many, or one twice. InvalidSpecification: there is no such game or player.
+    """
+    if not 2 <= len(players) <= MAX_PLAYERS:
+        raise InvalidParameter(f"a league has 2 to {MAX_PLAYERS} players, not {len(players)}")
+    played, texts = named_game(game), list[str]()
+    for text in players:
+        if not isinstance(text, str):
+            raise InvalidSpecification(f"a player of a league is a specification, not {text!r}")
+        one = player(played, text)
+        one.close()
+        if one.text in texts:
+            raise InvalidParameter(f"the player {one.text} is in the league twice")
+        texts.append(one.text)
+    return tuple(sorted(texts))

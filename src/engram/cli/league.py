@@ -1,0 +1,127 @@
+"""`engram league`: many players against each other, with ratings."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+from engram.cli import options
+from engram.cli.console import Live, app, print_json, print_table, say
+from engram.cli.match import line
+from engram.cli.options import option, whole
+
+if TYPE_CHECKING:
+    from engram.arena.league import LeagueResult
+
+_MOST_SHOWN = 16  # players of whom a matrix of scores fits a terminal
+
+
+@app.command()
+def league(
+    game: options.Game = "connect_four",
+    players: Annotated[Optional[Path], option("File of specifications, one a line; # begins a comment.")] = None,
+    player: Annotated[Optional[list[str]], option("A further player, such as 'uct(exploration=1.0)'.")] = None,
+    games: Annotated[int, whole("Games of a match, even: each opening is played from both sides.", low=2)] = 20,
+    swiss: Annotated[Optional[int], whole("Rounds of equals, instead of all against all.", high=1000)] = None,
+    focus: Annotated[int, whole("Further games, where the order is uncertain.", low=0)] = 0,
+    simulations: options.Simulations = None,
+    seconds: options.Seconds = None,
+    seed: options.Seed = 0,
+    opening_moves: options.OpeningMoves = None,
+    resign: options.Resign = None,
+    workers: options.Workers = None,
+    database: options.Database = "engram.sqlite",
+    plot: Annotated[Optional[Path], option("Draw the ratings into this PNG file.")] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Which of many players is strongest? Ratings with intervals; the same command again resumes."""
+    from engram.arena import league as arena
+    from engram.plotting import new_figure
+
+    texts = [*(_read(players) if players is not None else []), *(player or [])]
+    if plot is not None:
+        new_figure("a plot of ratings")  # refused before any game, not after all
+    interrupted = False
+    try:
+        with Live("games") as live:
+            result = arena.league(
+                game, texts, games=games, swiss=swiss, focus=focus, simulations=simulations, seconds=seconds, seed=seed,
+                opening_moves=opening_moves, resign=resign, workers=workers, database=database,
+                progress=lambda done, total, now: live.update(
+                    done, f"{now.configuration.a} against {now.configuration.b}: {line(now)}", total=total
+                ),
+            )  # fmt: skip
+    except arena.LeagueInterrupted as interrupt:
+        result, interrupted = interrupt.result, True
+    print_json(result.to_json()) if as_json else _print(result)
+    if plot is not None:
+        _plot(result, plot)
+    if interrupted:
+        raise KeyboardInterrupt("interrupted; the same command again continues from here")
+
+
+def _read(file: Path) -> list[str]:
+    """The players of a file."""
+    from engram.errors import InvalidFile
+    from engram.storage import contents
+
+    try:
+        lines = contents(file, 1 << 20).decode("utf-8").splitlines()
+    except UnicodeDecodeError:
+        raise InvalidFile(f"{file} is not a text in UTF-8") from None
+    return [text for one in lines if (text := re.sub(r"(^|\s)#.*", "", one).strip())]
+
+
+def _interval(row: dict[str, Any]) -> str:
+    low, high = ("∞" if (end := row[f"elo_{side}"]) is None else f"{end:+.0f}" for side in ("low", "high"))
+    return f"{row['elo']:+.0f} [{'-' * (low == '∞')}{low}, {high}]"
+
+
+def _print(result: LeagueResult) -> None:
+    rows = result.rows()
+    count = f"{len(rows)} players, {result.games} games{'' if result.complete else ' so far'}"
+    print_table([
+        {
+            "#": row["rank"], "player": row["player"], "Elo [95 %]": _interval(row),
+            "above the next": "" if row["lead"] is None else f"{row['lead']:+.0f} ± {1.96 * row['lead_error']:.0f}",
+            "nElo": "" if row["nelo"] is None else f"{row['nelo']:+.0f}", "games": row["games"],
+            "score": f"{100 * row['points'] / row['games']:.1f} %" if row["games"] else "",
+            "+ = -": f"{row['wins']} {row['draws']} {row['losses']}",
+            "pairs 0 ½ 1 1½ 2": " ".join(map(str, row["pentanomial"])),
+        }
+        for row in rows
+    ], title=f"{result.game}: {count}")  # fmt: skip
+    if len(rows) <= _MOST_SHOWN:
+        cells = [["·" if share is None else f"{100 * share:.0f}" for share in row] for row in result.scores()]
+        numbers = [str(rank) for rank in range(1, len(rows) + 1)]
+        scores = zip(numbers, cells, strict=True)
+        print_table([{"score %": at, **dict(zip(numbers, row, strict=True))} for at, row in scores])
+    groups = result.num_groups
+    if groups > 1:
+        say(f"no games connect {groups} groups of players: only ratings of the same group compare; play more")
+    elif any(None in (row["elo_low"], row["elo_high"]) for row in rows):
+        say("∞: all points of some matches went one way; a rating assumes one drawn pair more in each of them")
+
+
+def _plot(result: LeagueResult, file: Path) -> None:
+    """Draws ratings with their intervals."""
+    from engram.errors import InvalidFile
+    from engram.plotting import new_figure, save
+
+    rows = result.rows()
+    figure = new_figure("a plot of ratings", figsize=(9, 1.5 + 0.35 * len(rows)), layout="constrained")
+    axes = figure.add_subplot()
+    for at, row in enumerate(rows):
+        ends = row["elo_low"], row["elo_high"]
+        bars = [[0.0 if end is None else abs(end - row["elo"])] for end in ends]
+        axes.errorbar(row["elo"], at, xerr=bars, fmt="o", color="C0", capsize=3, mfc="w" if None in ends else "C0")
+    axes.set_yticks(range(len(rows)), [row["player"] for row in rows], fontsize=8)
+    axes.invert_yaxis()
+    axes.grid(alpha=0.3)
+    axes.set_xlabel("Elo, 95 % intervals (hollow: bounded on one side only)")
+    axes.set_title(f"{result.game}: {result.games} games")
+    try:
+        save(figure, file)
+    except OSError as error:
+        raise InvalidFile(f"{file} cannot be written: {error.strerror}") from None

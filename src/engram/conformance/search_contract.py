@@ -1,0 +1,206 @@
+"""Do the rules and extensions of a search keep their contract? Real searches run, and their trees are checked."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from engram.conformance.game_contract import check_game
+from engram.errors import InvalidParameter
+from engram.games.game import Game
+from engram.games.line.one_word import line
+from engram.native.guard import begin_step, guarded, is_users
+from engram.native.jit import raise_failure
+from engram.rng import new_rng
+from engram.search.evaluation import Evaluation
+from engram.search.operators import Operator
+from engram.search.preset import Preset
+from engram.search.selection import ucb1
+from engram.search.tree import Tree
+from engram.search.workspace import Workspace
+
+TRIAL_SIMULATIONS = 200
+TRIAL_S = 5.0
+
+
+@dataclass(frozen=True)
+class SearchReport:
+    """The result of `check_preset`: simulations run, and the range of the values in the trees."""
+
+    rule: str
+    simulations: int
+    lowest: float
+    highest: float
+
+    def __str__(self) -> str:
+        values = f"values in [{self.lowest:+.3f}, {self.highest:+.3f}]"
+        return f"{self.rule}: {self.simulations} simulations, {values}; sound"
+
+
+def check_backup(rule: Operator, simulations: int = 1000, seed: int = 0) -> SearchReport:
+    """Runs a backup rule in searches of two games and checks their trees.
+
+    Every value is in [-1, 1]. A simulation adds one visit to each node of its path, so a node has one visit more than
+    its children together. A leaf with one visit has the value of its return. The same seed gives the same tree.
+
+    Args:
+      rule: a backup operator with its numbers. simulations: in each game, ≥ 2.
+
+    Raises:
+      InvalidParameter: one of these does not hold; the sentence says which.
+      OperatorError: it reads behind an array, does not end, or raises an exception.
+    """
+
+    def leaf() -> None:
+        _check_leaf(rule, simulations)
+
+    guarded([part.definition.function for part in rule.parts], f"leaf of {rule}", leaf, always=True)
+    leaf()
+    return check_preset(Preset(selection=ucb1(), backup=rule).named(str(rule)), None, simulations, seed, exact=True)
+
+
+def check_preset(
+    preset: Preset,
+    games: Sequence[Game] | None = None,
+    simulations: int = 1000,
+    seed: int = 0,
+    *,
+    exact: bool = False,
+) -> SearchReport:
+    """Runs a preset in searches and checks their trees: all values in [-1, 1], and every simulation is a visit.
+
+    Args:
+      games: default: two small line games. simulations: in each game, ≥ 2.
+      exact: also, a node has one visit more than its children together, and the same seed gives the same tree.
+
+    Raises:
+      InvalidParameter: one of these does not hold; the sentence says which.
+      OperatorError: a rule or a hook fails, reads behind an array, or does not end; the sentence has its line.
+    """
+    games = games or (line(3, 3, 3), line(4, 5, 3, gravity=True))
+    preset = replace(preset, threads=1)
+    lowest, highest, total = 1.0, -1.0, 0
+    for game in games:
+
+        def run(game: Game = game) -> list[np.ndarray]:
+            trees = [_search(Workspace(game, preset), simulations, seed) for _ in range(2 if exact else 1)]
+            _check_nodes(preset.text, trees[0], exact)
+            fields = ("visit_count", "value", "action")
+            same = len(trees[0]) == len(trees[-1]) and not any(
+                (trees[0][field] != trees[-1][field]).any() for field in fields
+            )
+            if not same:
+                raise InvalidParameter(f"{preset.text}: the same seed gave two different trees")
+            return trees
+
+        workspace = Workspace(game, preset)
+        guarded(_functions(workspace), f"{preset.text} on {game.name}", run, before=workspace.warm_up, always=True)
+        trees = run()
+        values = trees[0]["value"][trees[0]["visit_count"] > 0]
+        lowest, highest = min(lowest, float(values.min())), max(highest, float(values.max()))
+        total += sum(int(tree[0]["visit_count"]) for tree in trees)
+    return SearchReport(preset.text, total, lowest, highest)
+
+
+def first_run(workspace: Workspace) -> None:
+    """Tries a user's compiled functions before a search calls them, in a child process and with checks (`guard.py`).
+
+    A user's game plays some random games there (`check_game`), and a short search runs. Code that has passed in this
+    combination costs nothing from then on.
+
+    Raises:
+      EngramError: a function of the user failed; the sentence has its file and line.
+    """
+    game, preset = workspace.game, workspace.preset
+
+    def trial() -> None:
+        if any(is_users(function.__code__.co_filename) for function in _game_functions(game)):
+            check_game(game, 4)
+        stub = None if preset.evaluator is None else _Uniform()
+        _search(Workspace(game, replace(preset, threads=1, evaluator=stub)), TRIAL_SIMULATIONS, 0, TRIAL_S)
+
+    def warm_up() -> None:
+        workspace.warm_up()
+        new_rng(0)
+
+    guarded(_functions(workspace), f"search of {game.name}", trial, before=warm_up)
+
+
+class _Uniform:
+    """Stands for an evaluator: a network may have threads, which a forked process lacks."""
+
+    embedding_size = 0
+
+    def evaluate(self, states: Sequence[Any] | np.ndarray) -> Evaluation:
+        """Draws everywhere, without a policy."""
+        size = self.embedding_size
+        return Evaluation(np.zeros(len(states)), embedding=np.ones((len(states), size)) if size else None)
+
+
+def _game_functions(game: Game) -> list[Any]:
+    return [callback.function for callback in getattr(game, "callbacks", {}).values()]
+
+
+def _functions(workspace: Workspace) -> list[Any]:
+    """All functions that a search calls in compiled form."""
+    preset, assembly = workspace.preset, workspace.assembly
+    operators = [preset.selection, assembly.backup]
+    operators += [operator for extension in assembly.extensions for operator in extension.operators.values()]
+    more = [function for function in (preset.evaluation, preset.prior) if callable(function)]
+    indices = [getattr(extension.store, "index", None) for extension in assembly.extensions]  # of a memory's store
+    more += [callback.function for index in indices for callback in getattr(index, "functions", {}).values()]
+    return [
+        *_game_functions(workspace.game),
+        *(part.definition.function for operator in operators for part in operator.parts),
+        *(getattr(function, "py_func", function) for function in more),
+    ]
+
+
+def _search(workspace: Workspace, simulations: int, seed: int, seconds: float = math.inf) -> np.ndarray:
+    """The nodes of a search from the start, simulation by simulation, of at least two."""
+    if isinstance(workspace.evaluator, _Uniform):
+        workspace.evaluator.embedding_size = workspace.assembly.embedding_size
+    game, began = workspace.game, time.perf_counter()
+    workspace.set_root(0, game.initial_state())
+    workspace.new_game(0)
+    workspace.prepare(simulations)
+    workspace.start(0, simulations, seed)
+    while not workspace.finished() and (time.perf_counter() < began + seconds or workspace.total_done() < 2):
+        begin_step()
+        workspace.step(1)
+    tree = workspace.trees[0]
+    return tree.nodes[: tree.num_nodes].copy()
+
+
+def _check_leaf(rule: Operator, budget: int) -> None:
+    """A tree of one node gets one return."""
+    path = np.zeros(1, np.int32)
+    for value in (-0.75, 0.5):
+        tree = Tree(1, 4, rule.columns)
+        numbers = rule.bind(budget, tree.columns)
+        status = rule.definition.callback.from_python(
+            tree.header.ctypes.data, path.ctypes.data, 0, value, numbers.address
+        )
+        raise_failure()
+        if status < 0 or tree.nodes[0]["visit_count"] != 1 or abs(tree.nodes[0]["value"] - value) > 1e-12:
+            raise InvalidParameter(
+                f"{rule.definition.name}: a leaf with the return {value} has the value {tree.nodes[0]['value']}"
+                f" and {tree.nodes[0]['visit_count']} visits"
+            )
+
+
+def _check_nodes(name: str, nodes: np.ndarray, exact: bool) -> None:
+    """Visit counts and values of a whole tree."""
+    visited = nodes[nodes["visit_count"] > 0]
+    if not np.isfinite(visited["value"]).all() or np.abs(visited["value"]).max(initial=0.0) > 1.0 + 1e-9:
+        raise InvalidParameter(f"{name}: a value is outside [-1, 1]")
+    for node in nodes[nodes["num_visited"] > 0]:
+        children = nodes[node["first_child"] : node["first_child"] + node["num_visited"]]
+        visits = int(node["visit_count"]) - int(children["visit_count"].sum())
+        if visits < 0 or not children["visit_count"].all() or (exact and visits != 1):
+            raise InvalidParameter(f"{name}: a node's visit count is not one more than that of its children")

@@ -1,0 +1,109 @@
+"""The end of a game of Go under area scoring: passes that win at once, and passes that come too early.
+
+All stones on the board count as alive, so a player who passes while dead enemy stones stand may throw a won game away.
+Networks learn to do so from people, who agree on dead stones. Rollouts take dead stones off; comparing the board with
+the ends of rollouts tells them apart.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from engram.games.game import State
+from engram.games.go.board import MAX_POINTS, area_balance, board_dtype, point_of
+from engram.games.go.heavy import heavy_rollout
+from engram.games.go.rollout import value_of
+from engram.native.jit import compiled
+from engram.rng import rng_dtype, seed_rng
+
+ROLLOUTS = 16
+"""Heavy rollouts that judge a position: a stone that outlives none of them is dead."""
+LIKELY = 0.05
+"""Share of a policy from which on a pass is judged."""
+
+_0 = np.uint64(0)
+_1 = np.uint64(1)
+_2 = np.uint64(2)
+_3 = np.uint64(3)
+_rollout = compiled(heavy_rollout)
+
+
+@compiled
+def survivors(state, seed, alive):
+    """Plays a heavy rollout, and adds 1 to `alive` at each point that ends with its present colour; its outcome."""
+    boards, generators = np.empty(1, board_dtype), np.empty(1, rng_dtype)
+    boards[0] = state
+    board = boards[0]
+    board.passes = _0
+    seed_rng(generators[0], state.key + np.uint64(seed))
+    outcome = _rollout(board, generators[0])
+    for point in range(state.width + _2, (state.width + _1) * (state.width + _1)):
+        alive[point] += (board.chain[point] & _3) == (state.chain[point] & _3)
+    return outcome
+
+
+@compiled
+def _all_alive(state, colour, alive):
+    """Whether each stone of a colour has outlived a rollout."""
+    for point in range(state.width + _2, (state.width + _1) * (state.width + _1)):
+        if state.chain[point] & _3 == _1 + colour and alive[point] == 0:
+            return False
+    return True
+
+
+@compiled
+def is_premature(state, balance):
+    """Whether a pass comes too early: it would lose a game that can be won, or dead enemy stones stand.
+
+    `balance` is the area balance. A game that no rollout wins is lost anyway: there a pass is no mistake.
+    Cost: `ROLLOUTS` heavy rollouts at most, one or two in a clear case.
+    """
+    sign = 1.0 - 2.0 * state.colour
+    wins = sign * value_of(balance, state.komi) > 0.0
+    alive = np.zeros(MAX_POINTS, np.int64)
+    hope = False
+    for seed in range(ROLLOUTS):
+        hope |= sign * survivors(state, seed, alive) > 0.0
+        if hope and not wins:
+            return True
+        if wins and _all_alive(state, _1 - state.colour, alive):
+            return False
+    return hope
+
+
+def endings(state, weights):
+    """Corrects the weight of the pass in a policy; see the contract in `engram.games.game`.
+
+    A pass that ends the game with a win is the only move. One that comes too early has no weight; a pass below
+    `LIKELY` is not judged, because rollouts cost time.
+    """
+    last = np.int64(state.width * state.width)
+    ends = state.passes == _1 or state.num_moves + _1 >= state.move_limit
+    total = 0.0
+    for action in range(last + 1):
+        total += weights[action]
+    likely = weights[last] > LIKELY * total
+    if not ends and not likely:
+        return math.nan
+    balance = area_balance(state)
+    wins = (1.0 - 2.0 * state.colour) * value_of(balance, state.komi) > 0.0
+    if ends and wins:
+        for action in range(last):
+            weights[action] = np.float32(0.0)
+        weights[last] = np.float32(1.0)
+        return 1.0
+    if likely and is_premature(state, balance):
+        weights[last] = np.float32(0.0)
+    return math.nan
+
+
+def dead_stones(state: State) -> list[int]:
+    """The actions of stones, of either colour, that outlive none of `ROLLOUTS` rollouts."""
+    board, alive = np.asarray(state).reshape(-1)[0], np.zeros(MAX_POINTS, np.int64)
+    for seed in range(ROLLOUTS):
+        survivors(board, seed, alive)
+    width = int(board["width"])
+    points = [(action, point_of(action, width)) for action in range(width * width)]
+    return [action for action, point in points if board["chain"][point] and not alive[point]]

@@ -1,0 +1,208 @@
+"""Hex on rhombi of 2×2 to 19×19 cells: Black joins top and bottom, White left and right; there are no draws.
+
+Black is player 0 and moves first; there is no swap. An action is row·size + column, row 0 on top, written by column and
+row, `a1` in the top left corner. Neighbours of a cell are those beside it, above and above right, below and below left.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engram.errors import InvalidSpecification
+from engram.games.game import Game, note, nowhere
+from engram.games.symmetry import Symmetry, cell_word, identity
+from engram.native.jit import compiled
+from engram.rng import random_below
+
+MAX_SIZE = 19
+MAX_CELLS = MAX_SIZE * MAX_SIZE
+LETTERS = "abcdefghijklmnopqrs"
+DOWN, RIGHT = np.array([-1, -1, 0, 1, 1, 0]), np.array([0, 1, 1, 0, -1, -1])
+"""Rows down and columns to the right of the six neighbours."""
+
+state_dtype = np.dtype(
+    [
+        ("key", np.uint64),  # exclusive or of the stones' words
+        ("size", np.int16),
+        ("num_moves", np.int16),
+        ("winner", np.int16),  # -1 without one
+        ("chain", np.int16, (MAX_CELLS + 4,)),  # union-find of stones, then top, bottom, left and right
+        ("stone", np.int8, (MAX_CELLS,)),  # 0 empty, 1 and 2 the players' stones
+        ("free", np.int16, (MAX_CELLS,)),  # scratch of a rollout: empty cells
+    ]
+)
+
+
+@compiled(inline=True)
+def _head(chain, at):
+    while chain[at] != at:
+        chain[at] = chain[chain[at]]
+        at = np.int64(chain[at])
+    return at
+
+
+@compiled(inline=True)
+def _put(state, cell):
+    """Puts down a stone of the mover; returns whether it joins its player's edges."""
+    size = np.int64(state.size)
+    cells = size * size
+    player = np.int64(state.num_moves & 1)
+    chain = state.chain
+    row = cell // size
+    column = cell - row * size
+    state.stone[cell] = np.int8(player + 1)
+    state.num_moves += np.int16(1)
+    state.key ^= cell_word(cell, player)
+    head = cell
+    for direction in range(6):
+        down, right = row + DOWN[direction], column + RIGHT[direction]
+        if 0 <= down < size and 0 <= right < size:
+            near = down * size + right
+            if state.stone[near] != player + 1:
+                continue
+        else:
+            beyond = right if player else down
+            if 0 <= beyond < size:
+                continue
+            near = cells + 2 * player + (beyond > 0)
+        chain[head] = _head(chain, near)
+        head = np.int64(chain[head])
+    joined = _head(chain, cells + 2 * player) == _head(chain, cells + 2 * player + 1)
+    if joined:
+        state.winner = np.int16(player)
+    return joined
+
+
+def legal_actions(state, actions):
+    if state.winner >= 0:
+        return 0
+    count = 0
+    for cell in range(state.size * state.size):
+        if state.stone[cell] == 0:
+            actions[count] = cell
+            count += 1
+    return count
+
+
+def play(state, action):
+    return np.int64(_put(state, action))
+
+
+def to_play(state):
+    return np.int64(state.num_moves & 1)
+
+
+def outcome(state):
+    return 1.0 - 2.0 * state.winner
+
+
+def position_hash(state):
+    return state.key
+
+
+def canonical_hash(state):
+    """The lower hash of the position and of its half turn."""
+    cells = np.int64(state.size * state.size)
+    turned = np.uint64(0)
+    for cell in range(cells):
+        if state.stone[cell] != 0:
+            turned ^= cell_word(cells - 1 - cell, np.int64(state.stone[cell]) - 1)
+    return min(state.key, turned)
+
+
+def copy(target, source):
+    cells = np.int64(source.size) * source.size
+    target.key = source.key
+    target.size = source.size
+    target.num_moves = source.num_moves
+    target.winner = source.winner
+    for cell in range(cells + 4):
+        target.chain[cell] = source.chain[cell]
+    for cell in range(cells):
+        target.stone[cell] = source.stone[cell]
+    return 0
+
+
+@compiled(inline=True)
+def _uniform(state, rng, moves, writes):
+    room = np.int64(moves[0]) if writes else 0
+    written = np.int64(0)
+    free = state.free
+    count = np.int64(0)
+    for cell in range(state.size * state.size):
+        if state.stone[cell] == 0:
+            free[count] = np.int16(cell)
+            count += 1
+    while state.winner < 0:
+        index = np.int64(random_below(rng, count))
+        place = np.int64(free[index])
+        count -= 1
+        free[index] = free[count]
+        if writes:
+            written = note(moves, written, room, place, np.int64(state.num_moves & 1))
+        _put(state, place)
+    if writes:
+        moves[0] = written
+    return 1.0 - 2.0 * state.winner
+
+
+def rollout(state, rng):
+    return _uniform(state, rng, nowhere(), False)
+
+
+def rollout_moves(state, rng, moves):
+    return _uniform(state, rng, moves, True)
+
+
+def encode(state, planes):
+    cells = np.int64(state.size * state.size)
+    mover = np.int64(state.num_moves & 1)
+    for cell in range(cells):
+        planes[cell] = np.float32(state.stone[cell] == mover + 1)
+        planes[cells + cell] = np.float32(state.stone[cell] == 2 - mover)
+        planes[2 * cells + cell] = np.float32(mover)
+    return 0
+
+
+def hex(size: int = 11) -> Game:
+    """Hex on size × size, 2 to 19, without swap.
+
+    Raises:
+      InvalidSpecification: another size.
+    """
+    if size not in range(2, MAX_SIZE + 1):
+        raise InvalidSpecification(f"a Hex board has 2 to {MAX_SIZE} cells on a side, not {size}")
+    cells = size * size
+    state = np.zeros(1, state_dtype)
+    state["size"], state["winner"] = size, -1
+    state["chain"] = np.arange(MAX_CELLS + 4)
+    half_turn = np.arange(cells)[::-1].copy()
+    return Game(
+        f"hex:{size}",
+        state=state,
+        num_actions=cells,
+        max_moves=cells,
+        legal_actions=legal_actions,
+        play=play,
+        outcome=outcome,
+        to_play=to_play,
+        hash=position_hash,
+        canonical_hash=canonical_hash,
+        copy=copy,
+        rollout=rollout,
+        rollout_moves=rollout_moves,
+        encode=encode,
+        constants=("size",),
+        planes_shape=(3, size, size),
+        symmetries=[identity(cells, cells), Symmetry(half_turn, half_turn)],
+        action_names=[f"{LETTERS[cell % size]}{cell // size + 1}" for cell in range(cells)],
+        render=_render,
+    )
+
+
+def _render(state: np.ndarray) -> str:
+    """Diagram of a rhombus with coordinates, X for Black (top to bottom) and O for White (left to right)."""
+    size = int(state["size"])
+    stones = state["stone"][: size * size].reshape(size, size)
+    rows = [f"{' ' * row}{row + 1:2d} {' '.join('.XO'[stone] for stone in cells)}" for row, cells in enumerate(stones)]
+    return "\n".join(["   " + " ".join(LETTERS[:size]), *rows, f"{'XO'[int(state['num_moves']) % 2]} to play"])

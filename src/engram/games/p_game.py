@@ -1,0 +1,151 @@
+"""A synthetic game tree of known values: noise of a simulation and likeness of positions are parameters.
+
+Every position has `branching` moves, players alternate, and the game ends after `depth` moves. Values are made from the
+root down: one move keeps the position's value, each other costs its mover up to `gap`. So each position's minimax value
+is in its state, and a search can be measured against truth at any size.
+
+A simulation gives that value plus or minus `noise`. Features (`encode`) are those of the value plus an error of the
+position's own, so that positions that look alike differ in value by about `similarity`.
+
+Source: after Kocsis and Szepesvári, "Bandit based Monte-Carlo planning", 2006 (P-games).
+Deviation: values are made from the root down and not summed from moves to the leaves, because sums give no truth inside
+a large tree; noise and likeness are ours.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from engram.errors import InvalidSpecification
+from engram.games.game import Game
+from engram.native.jit import compiled
+from engram.rng import mix, random_below
+
+HARMONICS = 16
+"""Half of the numbers that `encode` writes: cosines and sines of multiples of an angle."""
+
+state_dtype = np.dtype(
+    [
+        ("key", np.uint64),  # of the path from the root
+        ("value", np.float64),  # minimax value for player 0
+        ("num_moves", np.int64),
+        ("branching", np.int64),
+        ("depth", np.int64),
+        ("gap", np.float64),
+        ("noise", np.float64),
+        ("similarity", np.float64),
+        ("cost", np.int64),
+    ]
+)
+
+
+@compiled(inline=True)
+def _share(word):
+    """A number in [0, 1) from a random word."""
+    return np.float64(word >> np.uint64(11)) * 2.0**-53
+
+
+def legal_actions(state, actions):
+    if state.num_moves == state.depth:
+        return 0
+    for action in range(state.branching):
+        actions[action] = action
+    return state.branching
+
+
+def play(state, action):
+    best = np.int64(mix(state.key) % np.uint64(state.branching))
+    state.key = mix(state.key + np.uint64(action + 1))
+    if action != best:
+        loss = state.gap * _share(mix(state.key + np.uint64(1)))
+        state.value += -loss if state.num_moves % 2 == 0 else loss
+        state.value = min(max(state.value, -1.0), 1.0)
+    state.num_moves += 1
+    return np.int64(state.num_moves == state.depth)
+
+
+def to_play(state):
+    return state.num_moves % 2
+
+
+def outcome(state):
+    return state.value
+
+
+def position_hash(state):
+    return state.key
+
+
+def rollout(state, rng):
+    work = state.key
+    for _ in range(state.cost):
+        work = mix(work)
+    sign = np.float64(random_below(rng, 2)) * 2.0 - 1.0
+    # The work is part of the draw, so that no compiler leaves it out.
+    noise = state.noise if work & np.uint64(1) else -state.noise
+    return min(max(state.value + sign * noise, -1.0), 1.0)
+
+
+def encode(state, planes):
+    error = state.similarity * (2.0 * _share(mix(state.key + np.uint64(2))) - 1.0)
+    angle = 0.5 * math.pi * (state.value + error)
+    for k in range(HARMONICS):
+        planes[2 * k] = np.float32(math.cos((k + 1) * angle))
+        planes[2 * k + 1] = np.float32(math.sin((k + 1) * angle))
+    return 0
+
+
+def p_game(
+    branching: int = 4,
+    depth: int = 10,
+    gap: float = 0.5,
+    noise: float = 0.5,
+    similarity: float = 0.1,
+    cost: int = 0,
+    seed: int = 0,
+) -> Game:
+    """A synthetic tree of known values, noise and likeness (P-game).
+
+    Args:
+      branching: moves of a position, 2 to 1000. depth: moves of a game, 1 to 1000.
+      gap: a move that is not the best costs its mover up to this, in (0, 2].
+      noise: σ of a simulation, in [0, 1]; values near ±1 are cut off and so less noisy.
+      similarity: ε ≥ 0: positions with equal features differ in value by up to 2ε.
+      cost: work of a simulation, about a nanosecond each, 0 to 10⁹.
+      seed: of the tree.
+
+    The value of any state for player 0 is its field `value`; that of the start is 0.
+
+    Raises:
+      InvalidSpecification: a number out of range.
+    """
+    options = {"branching": branching, "depth": depth, "gap": gap, "noise": noise, "similarity": similarity}
+    options |= {"cost": cost, "seed": seed}
+    ranges = {"branching": (2, 1000), "depth": (1, 1000), "gap": (1e-9, 2), "noise": (0, 1), "similarity": (0, 2)}
+    ranges |= {"cost": (0, 10**9), "seed": (0, 2**63 - 1)}
+    for name, (low, high) in ranges.items():
+        if not low <= options[name] <= high:
+            raise InvalidSpecification(f"p_game: {name} must be in [{low}, {high}], not {options[name]}")
+    state = np.zeros(1, state_dtype)
+    for name, value in options.items():
+        if name != "seed":
+            state[name] = value
+    state["key"] = mix(np.uint64(seed) + np.uint64(0x9E3779B97F4A7C15))
+    return Game(
+        "p_game:" + ",".join(f"{name}={value}" for name, value in options.items()),
+        state=state,
+        num_actions=branching,
+        max_moves=depth,
+        legal_actions=legal_actions,
+        play=play,
+        outcome=outcome,
+        to_play=to_play,
+        hash=position_hash,
+        rollout=rollout,
+        encode=encode,
+        planes_shape=(1, 1, 2 * HARMONICS),
+        constants=("branching", "depth", "gap", "noise", "similarity", "cost"),
+        render=lambda state: f"move {state['num_moves']} of {state['depth']}, value {state['value']:+.4f} for player 0",
+    )

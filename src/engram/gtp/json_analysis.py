@@ -1,0 +1,291 @@
+"""KataGo's JSON analysis protocol: queries about positions of games in lines, answers in lines, in any order.
+
+Source: KataGo's documentation, "Analysis_Engine.md". Numbers are Black's unless a query says otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from engram import __version__
+from engram.drivers.search import Search
+from engram.errors import EngramError
+from engram.games.go.rules import go
+from engram.gtp.analysis import SHORTEST_S, stream, visited
+from engram.gtp.position import Position
+from engram.gtp.protocol import GtpError, Lines, parse_colour
+from engram.gtp.setup import differing_rules
+from engram.gtp.territory import territory
+from engram.presets.catalogue import preset as preset_of
+from engram.rng import derive_seed
+from engram.search.limit import Limit
+from engram.search.preset import Preset
+from engram.search.result import SearchResult
+
+Query = dict[str, Any]
+
+_KINDS: dict[str, type | tuple[type, ...]] = {
+    "moves": list, "initialStones": list, "analyzeTurns": list, "priorities": list, "initialPlayer": str,
+    "boardXSize": int, "boardYSize": int, "maxVisits": int, "priority": int, "komi": (int, float),
+    "reportDuringSearchEvery": (int, float), "includeOwnership": bool, "includePolicy": bool, "overrideSettings": dict,
+}  # fmt: skip
+_REQUIRED = ("moves", "rules", "boardXSize", "boardYSize")
+_PERSPECTIVES = ("BLACK", "WHITE", "SIDETOMOVE")
+
+
+class QueryError(EngramError):
+    """A query that cannot be answered, with the name of the field at fault."""
+
+    def __init__(self, field: str, sentence: str):
+        super().__init__(sentence)
+        self.field = field
+
+
+@dataclass
+class Task:
+    """One position of a query.
+
+    Attributes:
+      query: as it came. turn: number of moves before the position. priority: higher ones come first.
+      position: the game up to there. player: to move.
+      limit: of its search. perspective: the side whose numbers are given. terminated: whether to stop at once.
+    """
+
+    query: Query
+    turn: int
+    priority: int
+    position: Position
+    player: int
+    limit: Limit
+    perspective: str
+    terminated: bool = False
+
+
+class AnalysisEngine:
+    """Answers queries, one position after another.
+
+    Args:
+      preset: the search. simulations: of a position whose query has no `maxVisits`.
+      seed: of all random numbers. write: receives each line. lines: of the input.
+    """
+
+    def __init__(
+        self, preset: Preset | str, *, simulations: int, seed: int = 0, write: Callable[[str], None], lines: Lines
+    ):
+        self._preset, self._seed = preset_of(preset), seed
+        self._simulations = Limit(simulations=simulations).simulations
+        self._write, self._lines = write, lines
+        self._tasks: list[Task] = []
+        self._running: Task | None = None
+        self._search: Search | None = None
+        self._ended = False
+
+    def run(self) -> None:
+        """Works until the input has ended and all its queries are answered."""
+        while self._tasks or not self._ended:
+            self._take(wait=not self._tasks)
+            if self._tasks:
+                # The first of the highest priority; `max` keeps the order of equals.
+                self._running = max(self._tasks, key=lambda task: task.priority)
+                self._tasks.remove(self._running)
+                self._analyse(self._running)
+                self._running = None
+
+    def _take(self, *, wait: bool = False) -> None:
+        """Takes up the lines that wait, or waits for one."""
+        while not self._ended and (wait or self._lines.waiting()):
+            line, wait = self._lines.next(), False
+            self._ended = line is None
+            if line is not None and line.strip():
+                self._accept(line)
+
+    def _accept(self, line: str) -> None:
+        try:
+            query = json.loads(line, parse_constant=_finite, parse_float=_finite)
+            if not isinstance(query, dict):
+                raise ValueError("it is no JSON object")
+        except (ValueError, RecursionError) as error:
+            return self._answer({"error": f"the line cannot be read: {error}"})
+        identity = {"id": query["id"]} if isinstance(query.get("id"), str) else {}
+        try:
+            if not identity:
+                raise QueryError("id", "a query has an id, a text")
+            if "action" in query:
+                return self._act(query)
+            tasks = self._tasks_of(query)
+            rules = query["rules"] if isinstance(query["rules"], str) else json.dumps(query["rules"])
+            if other := differing_rules(rules):
+                sentence = f"not ours: {', '.join(other)}; we count areas, with positional superko and without suicide"
+                self._answer({"warning": sentence[:400], "field": "rules", **identity})
+            self._tasks += tasks
+        except QueryError as error:
+            self._answer({"error": str(error), "field": error.field, **identity})
+
+    def _act(self, query: Query) -> None:
+        action = query["action"]
+        more: dict[str, Any] = {}
+        if action == "query_version":
+            more = {"version": __version__, "git_hash": "<omitted>"}
+        elif action == "query_models":
+            more = {"models": []}
+        elif action == "clear_cache":
+            self._search = None if self._running is None else self._search
+        elif action in ("terminate", "terminate_all"):
+            turns = query.get("turnNumbers")
+            if turns is not None and not isinstance(turns, list):
+                raise QueryError("turnNumbers", "turnNumbers is a list")
+            for task in [*self._tasks, *([self._running] if self._running else [])]:
+                meant = action == "terminate_all" or task.query["id"] == query.get("terminateId")
+                task.terminated |= meant and (turns is None or task.turn in turns)
+        else:
+            raise QueryError("action", f"there is no action {action!r}")
+        self._answer({**query, **more})
+
+    def _tasks_of(self, query: Query) -> list[Task]:
+        """The positions of a query.
+
+        Raises:
+          QueryError: the first field that cannot be used.
+        """
+        for field in _REQUIRED:
+            if query.get(field) is None:
+                raise QueryError(field, f"a query has {field}")
+        for field, kind in _KINDS.items():
+            value = query.get(field)
+            if value is not None and (not isinstance(value, kind) or (kind is not bool and isinstance(value, bool))):
+                raise QueryError(field, f"{field} cannot be {json.dumps(value)[:80]}")
+        for field in ("avoidMoves", "allowMoves"):
+            if query.get(field):
+                raise QueryError(field, f"{field} is not supported: a search looks at all moves")
+        settings, moves = query.get("overrideSettings") or {}, query["moves"]
+        perspective = settings.get("reportAnalysisWinratesAs", "BLACK")
+        if perspective not in _PERSPECTIVES:
+            raise QueryError("overrideSettings", f"reportAnalysisWinratesAs is one of {', '.join(_PERSPECTIVES)}")
+        visits = query.get("maxVisits")
+        limit = _checked("maxVisits", Limit, self._simulations if visits is None else visits, settings.get("maxTime"))
+        if query["boardXSize"] != query["boardYSize"]:
+            raise QueryError("boardYSize", "a board is square")
+        komi = query.get("komi")
+        game = _checked("boardXSize", go, query["boardXSize"], 7.5 if komi is None else komi)
+        turns = query.get("analyzeTurns")
+        turns = [len(moves)] if turns is None else turns
+        priorities = query.get("priorities") or [query.get("priority") or 0] * len(turns)
+        if len(priorities) != len(turns) or not all(type(number) is int for number in priorities):
+            raise QueryError("priorities", "priorities has a whole number for each of analyzeTurns")
+        stones = [_checked("initialStones", self._move, game, stone) for stone in query.get("initialStones") or []]
+        plays = [_checked("moves", self._move, game, move) for move in moves]
+        player = _checked(
+            "initialPlayer", parse_colour, query.get("initialPlayer") or "BW"[plays[0][0] if plays else 0]
+        )
+        tasks = []
+        for turn, priority in zip(turns, priorities, strict=True):
+            if type(turn) is not int or not 0 <= turn <= len(plays):
+                raise QueryError("analyzeTurns", f"a turn is 0 to {len(plays)}, not {turn!r}")
+            position = Position(game)
+            sides = ([action for side, action in stones if side == colour] for colour in (0, 1))
+            _checked("initialStones", partial(position.place, player=player), *sides)
+            for side, action in plays[:turn]:
+                _checked("moves", position.play, side, action)
+            tasks.append(Task(query, turn, priority, position, position.turn, limit, perspective))
+        return tasks
+
+    @staticmethod
+    def _move(game: Any, move: Any) -> tuple[int, int]:
+        if not isinstance(move, list) or len(move) != 2 or not all(isinstance(word, str) for word in move):
+            raise GtpError("a move is a list of a player and a vertex")
+        return parse_colour(move[0]), game.parse_action(move[1])
+
+    def _analyse(self, task: Task) -> None:
+        about = {"id": task.query["id"], "turnNumber": task.turn}
+        if task.terminated:
+            return self._answer({**about, "isDuringSearch": False, "noResults": True})
+        try:
+            game, state = task.position.game, task.position.on_move(task.player)
+            if self._search is None or self._search.game.name != game.name:
+                self._search = Search(game, self._preset)
+            self._search.clear()
+            seed = derive_seed(self._seed, json.dumps(task.query["moves"][: task.turn]))
+            interval_s = task.query.get("reportDuringSearchEvery")
+
+            def report(result: SearchResult) -> None:
+                if interval_s is not None and result.stopped == "running":
+                    self._answer({**about, "isDuringSearch": True, **self._answer_to(task, result, seed)})
+
+            def stop() -> bool:
+                self._take()
+                return task.terminated
+
+            result = stream(
+                self._search, state, task.limit, seed=seed, interval_s=max(interval_s or 1e9, SHORTEST_S),
+                report=report, stop=stop,
+            )  # fmt: skip
+            self._answer({**about, "isDuringSearch": False, **self._answer_to(task, result, seed)})
+        except EngramError as error:
+            self._answer({"error": str(error), **about})
+
+    def _answer_to(self, task: Task, result: SearchResult, seed: int) -> dict[str, Any]:
+        game = task.position.game
+        black = 1 - 2 * task.player
+        sign = {"BLACK": black, "WHITE": -black, "SIDETOMOVE": 1}[task.perspective]  # from the mover's numbers
+        estimate = territory(game, task.position.on_move(task.player), result, seed)
+
+        def figures(value: float, bound: float, lead: float, visits: int) -> dict[str, Any]:
+            scores = dict.fromkeys(("scoreLead", "scoreMean", "scoreSelfplay"), sign * black * lead)
+            share, lcb = (1 + sign * value) / 2, (1 + sign * bound) / 2
+            return {
+                "visits": visits,
+                "winrate": share,
+                "lcb": lcb,
+                "utility": sign * value,
+                "scoreStdev": 0.0,
+                **scores,
+            }
+
+        moves = visited(result)
+        answer: dict[str, Any] = {
+            "moveInfos": [
+                {
+                    "move": move.name, "order": order, "prior": move.prior, "pv": list(move.principal_variation),
+                    **figures(move.value, move.low, estimate.leads[move.action], move.visits),
+                }
+                for order, move in enumerate(moves)
+            ],
+            "rootInfo": {
+                "currentPlayer": "BW"[task.player], "thisHash": f"{game.hash(task.position.state):016X}",
+                "symHash": f"{game.canonical_hash(task.position.state):016X}",
+                **figures(result.value, moves[0].low, estimate.lead, sum(move.visits for move in result.moves)),
+            },
+        }  # fmt: skip
+        if task.query.get("includeOwnership"):
+            answer["ownership"] = [round(sign * black * share, 4) for share in estimate.ownership.tolist()]
+        if task.query.get("includePolicy"):
+            priors = {move.action: move.prior for move in result.moves}
+            answer["policy"] = [priors.get(action, -1.0) for action in range(game.num_actions)]
+        return answer
+
+    def _answer(self, answer: dict[str, Any]) -> None:
+        self._write(json.dumps(answer, sort_keys=True) + "\n")
+
+
+def _finite(text: str) -> float:
+    """A number of a line. Raises ValueError: not finite; JSON cannot write it, and an answer may repeat it."""
+    if not math.isfinite(number := float(text)):
+        raise ValueError(f"{text} is no number of JSON")
+    return number
+
+
+def _checked(field: str, make: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function makes of a field's value.
+
+    Raises:
+      QueryError: it refuses the value.
+    """
+    try:
+        return make(*arguments)
+    except EngramError as error:
+        raise QueryError(field, str(error)) from None

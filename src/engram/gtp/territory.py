@@ -1,0 +1,58 @@
+"""Ownership of the points of a Go board and the lead, by uniform rollouts from the moves of a search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from engram.games.game import Game, State
+from engram.games.go.rules import area, stones
+from engram.gtp.analysis import visited
+from engram.rng import new_rng
+from engram.search.result import SearchResult
+
+ROLLOUTS = 400
+"""In all, shared among the moves by visits; each visited move has at least one."""
+
+
+@dataclass(frozen=True)
+class Territory:
+    """An estimate for Black.
+
+    Attributes:
+      ownership: (size²,) by action, 1: Black's, -1: White's. lead: points by which Black is ahead, with komi.
+      leads: the lead after each visited move, by action.
+    """
+
+    ownership: np.ndarray
+    lead: float
+    leads: dict[int, float]
+
+
+def territory(game: Game, state: State, result: SearchResult, seed: int) -> Territory:
+    """The mean final board of rollouts, from each move of a search as often as the search preferred it."""
+    rng, rollout = new_rng(seed), game.callbacks["rollout"].from_python
+    total = sum(move.visits for move in result.moves)
+    boards, leads = np.zeros(game.num_actions - 1), {}
+    buffer = game.new_buffer()
+    for move in visited(result):
+        share = move.visits / total if total else 1.0
+        after, count, lead = game.play(state, move.action), int(np.ceil(ROLLOUTS * share)), 0.0
+        for _ in range(count):
+            game.write(buffer, after)
+            rollout(buffer.ctypes.data, rng.ctypes.data)
+            final = game.read(buffer)
+            lead += (area(final) - float(state["komi"])) / count
+            boards += _owners(final) * (share / count)
+        leads[move.action] = lead
+    mean = sum(leads[move.action] * move.visits for move in result.moves if move.visits) / total if total else lead
+    return Territory(boards, mean, leads)
+
+
+def _owners(final: State) -> np.ndarray:
+    """(size²,) 1, 0 or -1: stones, and empty points whose neighbours are of one colour."""
+    marks = np.array([0.0, 1.0, -1.0])[stones(final)]
+    edged = np.pad(marks, 1)
+    around = np.stack([edged[:-2, 1:-1], edged[2:, 1:-1], edged[1:-1, :-2], edged[1:-1, 2:]])
+    return np.where(marks == 0, np.sign(around.max(0) + around.min(0)), marks).ravel()

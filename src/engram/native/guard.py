@@ -1,0 +1,274 @@
+"""The first run of a user's compiled code: in a child process, with indices checked and statements counted.
+
+Compiled code trusts its indices: a wrong one reads foreign memory, and an endless loop hears no Ctrl-C. `guarded`
+therefore forks the process and compiles the user's functions anew in the child, with more machine code: each statement
+leaves its place in memory that both processes share, and is counted; each index is checked. A crash, an index or a
+loop then has a file, a line and a function. Code that has passed has a mark in its cache folder and runs as it is.
+
+`ENGRAM_GUARD=0` leaves all this out, and so does a system without `os.fork` (Windows).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import operator
+import os
+import select
+import signal
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils, compiler_lock, registry
+from numba.core.caching import Cache, NullCache
+from numba.core.dispatcher import _DispatcherBase
+from numba.core.lowering import Lower
+
+from engram import errors
+from engram.native import jit
+from engram.native.cache import cache_folder, lock
+from engram.native.messages import PACKAGE
+
+MAX_STATEMENTS = 300_000_000
+"""Statements that user code may execute between two calls of `begin_step`: a simulation, or a random game."""
+POINTER_BOUND = 1 << 17  # no buffer behind a pointer has more entries
+QUIET_S = 120  # seconds without a statement after which a child is given up, without a verdict
+_PLACE, _COUNT, _INDEX, _LENGTH, _TEXTS = range(5)
+_BYTES = 1 << 16
+_INT = ir.IntType(64)
+_words: np.ndarray | None = None  # in the child: the shared memory
+_passed: set[str] = set()
+
+
+def guarded(
+    functions: Iterable[Callable[..., Any]],
+    what: str,
+    work: Callable[[], object],
+    *,
+    before: Callable[[], None] = lambda: None,
+    always: bool = False,
+) -> None:
+    """Runs `work` in a child process with checks, if one of the functions is a user's and has not passed before.
+
+    Args:
+      functions: that `work` calls in compiled form. what: names the work in the mark of having passed.
+      before: called here before the fork, to compile or load what needs no checks. always: pay no heed to marks.
+
+    Raises:
+      EngramError: `work` raised it in the child; or an index, a loop or a crash is the user's, with file and line.
+    """
+    users = [function for function in functions if is_users(function.__code__.co_filename)]
+    if not users or _words is not None or os.environ.get("ENGRAM_GUARD") == "0" or not hasattr(os, "fork"):
+        return
+    digest, mark = _mark(users, what)
+    if not always and (digest in _passed or (mark is not None and mark.exists())):
+        return
+    before()
+    if _run(work):
+        _passed.add(digest)
+        if mark is not None:
+            mark.touch()
+
+
+@cache
+def is_users(path: str) -> bool:
+    """Whether a source file is none of engram's."""
+    return not os.path.abspath(path).startswith(PACKAGE)
+
+
+def begin_step() -> None:
+    """Begins to count statements anew, in the child."""
+    if _words is not None:
+        _words[_COUNT] = 0
+
+
+def _mark(functions: list[Any], what: str) -> tuple[str, Path | None]:
+    """A digest of the functions' code, and the file that says that it has passed."""
+    identity, folders = [what], []
+    for function in functions:
+        code = function.__code__
+        folder = cache_folder(code.co_filename, function.__module__) if os.path.isfile(code.co_filename) else None
+        cells = [cell.cell_contents for cell in function.__closure__ or ()]
+        plain = [cell for cell in cells if isinstance(cell, (bool, int, float, str))]
+        identity.append(f"{folder} {function.__qualname__} {code.co_code.hex()} {plain}")
+        if folder is None:  # typed in a session: no folder stands for the rest of the code
+            identity.append(f"{code.co_consts} {code.co_names}")
+        folders += [folder] if folder else []
+    digest = hashlib.sha256("\n".join(sorted(identity)).encode()).hexdigest()[:20]
+    return digest, Path(folders[0]) / f"passed-{digest}" if folders else None
+
+
+def _run(work: Callable[[], object]) -> bool:
+    """Whether the work passed in a child; False without a verdict.
+
+    Raises:
+      EngramError: it did not pass.
+    """
+    shared = mmap.mmap(-1, _BYTES)
+    reader, writer = os.pipe()
+    with tempfile.TemporaryFile() as printed:
+        with lock, compiler_lock.global_compiler_lock, warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # other threads hold no lock that the child needs
+            child = os.fork()
+        if child == 0:
+            os.close(reader)
+            _in_child(work, shared, writer, printed.fileno())
+        os.close(writer)
+        try:
+            verdict, status = _wait(child, shared, reader)
+        finally:
+            os.close(reader)
+        if verdict == "passed":
+            return True
+        kind, _, sentence = verdict.partition("\n")
+        if not sentence and os.WIFSIGNALED(status) and os.WTERMSIG(status) != signal.SIGKILL and _place(shared):
+            cause = signal.Signals(os.WTERMSIG(status)).name
+            sentence = f"{_place(shared)}: the process crashed here ({cause}); is an address or an index wrong?"
+        if not sentence:
+            return False
+        printed.seek(0)
+        sys.stdout.write(printed.read()[-4000:].decode(errors="replace"))
+        raise getattr(errors, kind, errors.OperatorError)(sentence)
+
+
+def _wait(child: int, shared: mmap.mmap, reader: int) -> tuple[str, int]:
+    """What the child said, and its exit status."""
+    said, last, quiet = b"", b"", 0
+    try:
+        while quiet < QUIET_S:
+            if select.select([reader], [], [], 1.0)[0]:
+                part = os.read(reader, 1 << 16)
+                said += part
+                if not part:
+                    break
+            now = shared[: 8 * _TEXTS]
+            quiet, last = (quiet + 1 if now == last else 0), now
+    finally:
+        os.kill(child, signal.SIGKILL)  # it has ended, or is deaf to anything else
+        status = os.waitpid(child, 0)[1]
+    return said.decode(), status
+
+
+def _in_child(work: Callable[[], object], shared: mmap.mmap, writer: int, printed: int) -> None:
+    verdict = "passed"
+    try:
+        for stream in (1, 2):
+            os.dup2(printed, stream)
+        sys.stdout = sys.stderr = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115
+        global _words
+        _words = np.frombuffer(shared, np.int64, _TEXTS)
+        _instrument(shared)
+        work()
+    except errors.EngramError as error:
+        verdict = f"{type(error).__name__}\n{error}"
+    except BaseException as error:  # of the user's own Python code, which raises it again outside
+        verdict = f"none: {error!r}"
+    finally:
+        os.write(writer, verdict.encode())
+        os._exit(0)
+
+
+def _place(shared: mmap.mmap) -> str:
+    """`file.py:line name` of the statement that user code executed last; empty before the first."""
+    place = int.from_bytes(shared[:8], sys.byteorder)
+    texts = shared[8 * _TEXTS :].split(b"\0", 1)[0].decode().split("\n")
+    if not place:
+        return ""
+    file, name = texts[(place >> 32) - 1].split("\t")
+    return f"{file}:{place & 0xFFFFFFFF} {name}"
+
+
+def _instrument(shared: mmap.mmap) -> None:
+    """From now on, this process compiles user code with checks."""
+    assert _words is not None
+    base, texts, renewed = _words.ctypes.data, [], set()
+    lower, compile_plainly, template = Lower.lower_inst, jit.Callback._compile, _DispatcherBase.get_call_template
+
+    def word(number: int) -> Any:
+        return ir.Constant(_INT, base + 8 * number).inttoptr(_INT.as_pointer())
+
+    def lower_inst(self: Any, inst: Any) -> Any:
+        at = (id(self.builder.block), self.loc.line)
+        if is_users(self.loc.filename) and getattr(self, "_at", None) != at:
+            self._at = at
+            text = f"{os.path.basename(self.loc.filename)}\t{self.func_ir.func_id.func_name}"
+            if text not in texts:
+                texts.append(text)
+                room = _BYTES - 8 * _TEXTS
+                shared[8 * _TEXTS :] = "\n".join(texts).encode()[:room].ljust(room, b"\0")
+            place = (texts.index(text) + 1) << 32 | self.loc.line
+            # Atomic, so that no loop loses them to the optimiser.
+            self.builder.store_atomic(ir.Constant(_INT, place), word(_PLACE), "monotonic", 8)
+            count = self.builder.atomic_rmw("add", word(_COUNT), ir.Constant(_INT, 1), "monotonic")
+            with cgutils.if_unlikely(
+                self.builder, self.builder.icmp_signed(">", count, ir.Constant(_INT, MAX_STATEMENTS))
+            ):
+                self.context.call_conv.return_user_exc(self.builder, RuntimeError, ("endless",))
+        return lower(self, inst)
+
+    def check(context: Any, builder: Any, index: Any, length: Any, axis: Any = None) -> None:
+        index = builder.sext(index, _INT) if index.type.width < 64 else index
+        below = builder.icmp_signed("<", index, ir.Constant(_INT, 0))
+        with cgutils.if_unlikely(builder, builder.or_(below, builder.icmp_signed(">=", index, length))):
+            builder.store(index, word(_INDEX))
+            builder.store(length, word(_LENGTH))
+            context.call_conv.return_user_exc(builder, IndexError, ("index",))
+
+    def checked_pointer(implementation: Any) -> Any:
+        def access(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            check(context, builder, args[1], ir.Constant(_INT, POINTER_BOUND))
+            return implementation(context, builder, sig, args)
+
+        return access
+
+    def renew(self: Any, args: Any, kws: Any) -> Any:
+        if id(self) not in renewed:
+            renewed.add(id(self))
+            self._reset_overloads()
+            self.targetoptions["boundscheck"] = True
+            self._cache = NullCache()
+        return template(self, args, kws)
+
+    def compile_checked(self: jit.Callback) -> Any:
+        return compile_plainly(self, checked=is_users(self.function.__code__.co_filename))
+
+    def describe(error: BaseException, trace: Any) -> str:
+        assert _words is not None
+        index, length, where = int(_words[_INDEX]), int(_words[_LENGTH]), _place(shared)
+        if isinstance(error, IndexError) and error.args == ("index",):
+            bound = "its buffer" if length == POINTER_BOUND else f"an array of {length} entries (0 to {length - 1})"
+            return f"{where}: index {index} is outside {bound}"
+        if isinstance(error, RuntimeError) and error.args == ("endless",):
+            return f"{where}: {MAX_STATEMENTS:,} statements in one simulation or game; does the loop here ever end?"
+        return f"{where} raised {type(error).__name__}: {error}"
+
+    for key in [key for key in jit.Callback.code if is_users(key[0].__code__.co_filename)]:
+        del jit.Callback.code[key]
+        jit.Callback.python.pop(key, None)
+    target = registry.cpu_target.target_context
+    target.refresh()  # loads all implementations
+    for operation in (operator.getitem, operator.setitem):
+        selector = target._defns[operation]
+        selector.versions = [
+            (signature, checked_pointer(implementation) if signature[0] is types.CPointer else implementation)
+            for signature, implementation in selector.versions
+        ]
+        selector._cache.clear()
+    replacements: list[tuple[Any, str, Any]] = [
+        (Lower, "lower_inst", lower_inst),
+        (cgutils, "do_boundscheck", check),
+        (_DispatcherBase, "get_call_template", renew),
+        (Cache, "save_overload", lambda *_: None),  # this code is for this process alone
+        (jit, "describe", describe),
+        (jit.Callback, "_compile", compile_checked),
+    ]
+    for owner, name, replacement in replacements:
+        setattr(owner, name, replacement)

@@ -1,0 +1,156 @@
+"""Stochastic selection: children drawn from a policy of their values, with a share of uniform draws.
+
+    π(a|s) = (1 - λ)·ρ(a|s) + λ/|A|,   λ = min(1, ε/ln(e + N(s)))
+
+ρ is the rule's policy. Every child is tried once first, in random order; the papers start from Q = 0 or from values
+of a network. λ is that of Painter et al. 2023 in all rules; Xiao et al. and Dam et al. have ε·|A|/ln(N(s) + 1).
+Q is for the player to move, with virtual losses, pools and advice; a proven loss is drawn only without another move.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from engram.native.jit import compiled
+from engram.rng import random_below, random_float
+from engram.search.entropy.values import ENTROPY, TEMPERATURE, sparse_threshold
+from engram.search.operators import Parameter, column_of, selection
+from engram.search.tree import EXPAND, nodes_of, sign_of, statistics
+
+EPSILON = Parameter(0.1, low=0.0)
+"""ε of the share λ of uniform draws."""
+
+
+@compiled(inline=True)
+def uniform_draw(tree, nodes, parent, rng, epsilon):
+    """With probability λ a child drawn uniformly that is no proven loss, else `EXPAND`; all children are visited."""
+    total = np.float64(parent.visit_count) + np.float64(parent.in_flight)
+    if random_float(rng) * math.log(math.e + total) < epsilon:
+        child = np.uint64(parent.first_child) + random_below(rng, np.uint64(parent.num_visited))
+        if statistics(tree, nodes, child, sign_of(parent))[1] > -math.inf:
+            return np.int64(child)
+    return np.int64(EXPAND)
+
+
+@compiled(inline=True)
+def highest_quality(tree, nodes, parent):
+    """The highest Q of a visited child; -inf: there is none but proven losses."""
+    highest = -math.inf
+    first = np.uint64(parent.first_child)
+    for child in range(first, first + np.uint64(parent.num_visited)):
+        highest = max(highest, statistics(tree, nodes, child, sign_of(parent))[1])
+    return highest
+
+
+@selection(temperature=TEMPERATURE, epsilon=EPSILON, by_visits=Parameter(0.0, low=0.0, high=1.0))
+def boltzmann(tree, node, rng, parameters):
+    """A child drawn by ρ ∝ e^{Q/τ}, or by ρ ∝ n·e^{Q/τ} (by_visits 1); see the module.
+
+    Args:
+      temperature: τ in [1e-6, 1e6]; → 0: the highest value. epsilon: ε ≥ 0. by_visits: 0 or 1.
+
+    Cost: two passes over the children, one exponential and one random number a child, one logarithm a node.
+    Source: the policy of MENTS (Xiao et al. 2019) and BTS (Painter et al. 2023); by visits, of RENTS (Dam et al. 2021).
+    """
+    nodes = nodes_of(tree)
+    parent = nodes[node]
+    if parent.num_visited < parent.num_children:
+        return EXPAND
+    child = uniform_draw(tree, nodes, parent, rng, parameters.epsilon)
+    if child != EXPAND:
+        return child
+    sign = sign_of(parent)
+    first = np.uint64(parent.first_child)
+    last = first + np.uint64(parent.num_visited)
+    highest = highest_quality(tree, nodes, parent)
+    if highest == -math.inf:
+        return EXPAND
+    inverse = 1.0 / parameters.temperature
+    total = 0.0
+    drawn = np.int64(EXPAND)
+    for child in range(first, last):
+        visits, value = statistics(tree, nodes, child, sign)
+        weight = math.exp(inverse * (value - highest))
+        if parameters.by_visits != 0.0:
+            weight *= visits
+        total += weight
+        # Each child replaces those before with its share of the weights so far, so that one pass draws by all weights.
+        if random_float(rng) * total < weight:
+            drawn = np.int64(child)
+    return drawn
+
+
+@selection(threads=False, temperature=TEMPERATURE, epsilon=EPSILON)
+def sparse(tree, node, rng, parameters):
+    """A child drawn by ρ = max(Q/τ - θ, 0), θ such that ρ sums to 1: poor children are never drawn; see the module.
+
+    Args:
+      temperature: τ in [1e-6, 1e6]; → 0: the highest value. epsilon: ε ≥ 0.
+
+    Cost: four to six passes over the children, one random number a child, one logarithm a node.
+    Source: the policy of TENTS, Dam et al. 2021.
+    """
+    nodes = nodes_of(tree)
+    parent = nodes[node]
+    if parent.num_visited < parent.num_children:
+        return EXPAND
+    child = uniform_draw(tree, nodes, parent, rng, parameters.epsilon)
+    if child != EXPAND:
+        return child
+    highest = highest_quality(tree, nodes, parent)
+    if highest == -math.inf:
+        return EXPAND
+    tau = parameters.temperature
+    threshold, _, _ = sparse_threshold(tree, nodes, parent, highest, tau, True)
+    sign = sign_of(parent)
+    first = np.uint64(parent.first_child)
+    total = 0.0
+    drawn = np.int64(EXPAND)
+    for child in range(first, first + np.uint64(parent.num_visited)):
+        weight = max((statistics(tree, nodes, child, sign)[1] - highest) / tau - threshold, 0.0)
+        total += weight
+        if random_float(rng) * total < weight:
+            drawn = np.int64(child)
+    return drawn
+
+
+@selection(
+    entropy=ENTROPY, temperature=TEMPERATURE, weight=Parameter(0.1, low=0.0, high=1e3), epsilon=EPSILON
+)  # fmt: skip
+def decaying(tree, node, rng, parameters):
+    """A child drawn by ρ ∝ e^{(Q ± β·H)/α}, H the entropy below it that `dents` keeps; see the module.
+
+    Args:
+      temperature: α in [1e-6, 1e6]. weight: b ≥ 0 of β = b/ln(e + N(s)); 0 is `boltzmann`. epsilon: ε ≥ 0.
+
+    Cost: as `boltzmann`, one more logarithm a node.
+    Source: the policy of DENTS, Painter et al. 2023; deviations: as for the backup rule.
+    """
+    nodes = nodes_of(tree)
+    column = column_of(tree, parameters.entropy, ENTROPY.dtype)
+    parent = nodes[node]
+    if parent.num_visited < parent.num_children:
+        return EXPAND
+    child = uniform_draw(tree, nodes, parent, rng, parameters.epsilon)
+    if child != EXPAND:
+        return child
+    sign = sign_of(parent)
+    beta = sign * parameters.weight / math.log(math.e + np.float64(parent.visit_count) + np.float64(parent.in_flight))
+    first = np.uint64(parent.first_child)
+    last = first + np.uint64(parent.num_visited)
+    highest = -math.inf
+    for child in range(first, last):
+        highest = max(highest, statistics(tree, nodes, child, sign)[1] + beta * column[child].value)
+    if highest == -math.inf:
+        return EXPAND
+    total = 0.0
+    drawn = np.int64(EXPAND)
+    for child in range(first, last):
+        score = statistics(tree, nodes, child, sign)[1] + beta * column[child].value
+        weight = math.exp((score - highest) / parameters.temperature)
+        total += weight
+        if random_float(rng) * total < weight:
+            drawn = np.int64(child)
+    return drawn

@@ -1,0 +1,335 @@
+"""Leagues: ratings by hand and against true strengths, schedules, and a kill that costs no game."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from itertools import combinations, pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import engram
+from engram.arena.league import LeagueInterrupted, league
+from engram.arena.match import match
+from engram.arena.ratings import rate
+from engram.arena.results import Results
+from engram.arena.statistics import normalised_elo, score_of_elo, standing
+from engram.cli.app import app
+from engram.errors import DatabaseError, InvalidParameter, InvalidSpecification
+from engram.rng import derive_seed
+
+PLAYERS = '''
+import random, time
+
+class Skilled:
+    """Takes the middle of the legal moves with a probability, else a random one."""
+
+    def __init__(self, game, skill=0.5, ms=0.0):
+        self.game, self.skill, self.ms = game, skill, ms
+
+    def choose(self, state, limit, seed):
+        time.sleep(self.ms / 1000)
+        legal, rng = self.game.legal_actions(state), random.Random(seed)
+        return legal[len(legal) // 2] if rng.random() < self.skill else rng.choice(legal)
+'''
+
+
+@pytest.fixture
+def skilled(tmp_path):
+    file = tmp_path / "players_of_league.py"
+    file.write_text(PLAYERS)
+    return lambda count, ms=0.0: [f"{file}:Skilled(skill={at / 10},ms={ms})" for at in range(count)]
+
+
+def played(database):
+    """The games of every match of a database, without the clock."""
+    with Results(database) as results:
+        return {
+            (one.configuration["a"], one.configuration["b"]): [
+                (game.number, game.first, game.moves, game.outcome) for game in results.games(one.id)
+            ]
+            for one in results.matches()
+        }
+
+
+def engram_league(*arguments):
+    return CliRunner().invoke(app, ["league", "-g", "tic_tac_toe", *map(str, arguments)])
+
+
+# ---------------------------------------------------------------------------------------------- ratings
+
+
+def test_two_players_have_the_elo_of_their_match_half_each():
+    one = standing([(1, 1), (1, 0), (-1, 1), (0, -1)])
+    ratings = rate(2, {(0, 1): one})
+    assert ratings.elo == pytest.approx([one.elo / 2, -one.elo / 2])
+    lead, error = ratings.difference(0, 1)
+    assert lead == pytest.approx(400 * math.log10(0.625 / 0.375))
+    # Two pairs are added: p̃ = 7/12, and Σ(s − n·p̃)² over 12·p̃·(1 − p̃) is the dispersion; the weight is 8·p·(1 − p).
+    dispersion = 4 * 0.833333 / (12 * 7 / 12 * 5 / 12)
+    assert one.dispersion == pytest.approx(dispersion, rel=1e-5)
+    assert error == pytest.approx(400 / math.log(10) * math.sqrt(dispersion / (8 * 0.625 * 0.375)), rel=1e-5)
+    assert ratings.high - ratings.elo == pytest.approx([1.959964 * error / 2] * 2)
+
+
+def test_three_players_by_hand():
+    """a : b = 2 : 1 and b : c = 2 : 1 in points: a tree of matches has exactly the ratings of its scores."""
+    ratings = rate(3, {(0, 1): standing([(1, 1), (1, -1), (1, -1)]), (1, 2): standing([(1, 1), (-1, 1), (1, -1)] * 5)})
+    step = 400 * math.log10(2)
+    assert ratings.elo == pytest.approx([step, 0, -step], abs=1e-4)
+    assert ratings.covariance.sum() == pytest.approx(0, abs=1e-6)
+    across = ratings.difference(0, 2)[1] ** 2
+    assert across == pytest.approx(ratings.difference(0, 1)[1] ** 2 + ratings.difference(1, 2)[1] ** 2)
+
+
+def test_intervals_contain_true_ratings_as_often_as_they_say():
+    rng, truth = np.random.default_rng(3), np.array([-150, -60, 0, 10, 80, 120.0])
+    held, leads, rounds = np.zeros(6), 0, 150
+    # A share of 0.3 of the pairs has opposite results, and so a score of ½.
+    pairings = list(combinations(range(6), 2))
+    target = rate(6, {(i, j): _expected(0.15 + 0.7 * score_of_elo(truth[i] - truth[j])) for i, j in pairings})
+    for _ in range(rounds):
+        results = {}
+        for i, j in pairings:
+            draws, share = 0.3, score_of_elo(truth[i] - truth[j])
+            games = rng.choice([1, 0, -1], p=[share - draws / 2, draws, 1 - share - draws / 2], size=(60, 2))
+            same = rng.random(60) < 0.3  # openings that decide the game
+            games[same, 1] = -games[same, 0]
+            results[i, j] = standing(games)
+        found = rate(6, results)
+        held += (found.low < target.elo) & (target.elo < found.high)
+        lead, error = found.difference(5, 2)
+        leads += abs(lead - target.difference(5, 2)[0]) < 1.96 * error
+    assert 0.93 <= held.mean() / rounds <= 0.985
+    assert 0.90 <= leads / rounds <= 0.99
+
+
+def _expected(score):
+    """A match of this mean score, of so many games that its own error is of no account."""
+    won = round(10_000 * score)
+    return standing([(1, 1)] * won + [(-1, -1)] * (10_000 - won))
+
+
+def test_true_elo_is_recovered_within_intervals():
+    rng, truth = np.random.default_rng(11), np.array([-200, -100, 0, 100, 200.0])
+    results = {
+        (i, j): standing(np.where(rng.random((4000, 2)) < score_of_elo(truth[i] - truth[j]), 1, -1))
+        for i, j in combinations(range(5), 2)
+    }
+    found = rate(5, results)
+    assert found.order == [4, 3, 2, 1, 0]
+    assert np.abs(found.elo - truth).max() < 10
+    assert ((found.low < truth) & (truth < found.high)).all()
+    assert found.elo.sum() == pytest.approx(0, abs=1e-6)
+
+
+def test_all_points_one_way_bound_ratings_on_one_side():
+    won, even = standing([(1, 1)] * 10), standing([(1, -1)] * 10)
+    two = rate(2, {(0, 1): won})
+    # One drawn pair more: 21 of 22 points.
+    assert two.elo[0] == pytest.approx(200 * math.log10(21), abs=1e-3)
+    assert two.high[0] == -two.low[1] == math.inf and math.isfinite(two.low[0]) and two.low[0] > 0
+    # Player 0 loses to nobody; 1 and 2 have points from each other and are compared as usual.
+    three = rate(3, {(0, 1): won, (0, 2): won, (1, 2): even})
+    assert three.high[0] == math.inf and np.isfinite(three.low).all() and np.isfinite(three.high[1:]).all()
+    # A chain: the player in the middle is bounded by neither.
+    chain = rate(3, {(0, 1): won, (1, 2): won})
+    assert (chain.low[1], chain.high[1]) == (-math.inf, math.inf) and chain.order == [0, 1, 2]
+    # Pairs that nobody has lost keep an error: ten equal pairs are not certainty.
+    assert rate(2, {(0, 1): even}).difference(0, 1)[1] > 10
+
+
+def test_players_whom_no_match_connects_do_not_compare():
+    ratings = rate(5, {(0, 1): standing([(1, 0)] * 4), (2, 3): standing([(1, 0)] * 4)})
+    assert len(set(ratings.groups.tolist())) == 3
+    assert ratings.difference(0, 2) == (0.0, math.inf)
+    assert ratings.difference(0, 1) == pytest.approx(ratings.difference(2, 3))
+    assert (ratings.low[4], ratings.elo[4], ratings.high[4]) == (-math.inf, 0.0, math.inf)
+    assert ratings.elo[:2].sum() == pytest.approx(0, abs=1e-9)
+
+
+def test_pentanomial_counts_and_normalised_elo_by_hand():
+    one = standing([(1, 1), (1, 0), (-1, 1), (0, 0), (0, -1), (-1, -1), (1, math.nan)])
+    assert one.pentanomial == (1, 1, 2, 1, 1)
+    assert one.nelo == 0.0
+    # Scores of pairs ½, ½, ¾, 1: mean 11/16, variance (2·(3/16)² + (1/16)² + (5/16)²)/4 = 11/256.
+    lead = standing([(1, -1), (0, 0), (1, 0), (1, 1)])
+    assert lead.pentanomial == (0, 0, 2, 1, 1)
+    assert lead.nelo == pytest.approx(800 / math.log(10) * (3 / 16) / math.sqrt(2 * 11 / 256))
+    assert (normalised_elo([0, 0, 0, 0, 5]), normalised_elo([3, 0, 0, 0, 0])) == (math.inf, -math.inf)
+    assert math.isnan(normalised_elo([0] * 5))
+
+
+# ------------------------------------------------------------------------------------------- schedules
+
+
+def test_a_league_is_a_set_of_ordinary_matches(tmp_path):
+    database, texts = tmp_path / "l.sqlite", ["random", "uct", "minimax(depth=2)"]
+    seen = []
+    result = league(
+        "tic_tac_toe", texts, games=6, simulations=20, seed=4, workers=1, database=database,
+        progress=lambda done, total, now: seen.append((done, total)),
+    )  # fmt: skip
+    assert result.games == 18 and result.complete and seen[-1] == (18, 18)
+    assert list(map(len, played(database).values())) == [6, 6, 6]
+    one = result.matches[1, 2]
+    a, b = result.players[1:]
+    seed = derive_seed(4, "league", a, b)
+    again = match("tic_tac_toe", a, b, games=6, simulations=20, seed=seed, workers=1, database=database)
+    assert (again.match_id, again.standing) == (one.match_id, one.standing)
+    rows = {row["player"]: row for row in result.rows()}
+    assert sum(row["points"] for row in rows.values()) == 18
+    own = [match for at, match in result.matches.items() if 2 in at]
+    assert rows["uct"]["losses"] == sum(match.wins for match in own)  # the last of the texts is always B
+    assert rows["uct"]["pentanomial"] == [sum(match.pentanomial[4 - k] for match in own) for k in range(5)]
+    # Another order of the players, and one player more, play no recorded game again.
+    before = played(database)
+    more = league("tic_tac_toe", [*texts[::-1], "rave"], games=6, simulations=20, seed=4, workers=1, database=database)
+    after = played(database)
+    assert more.games == 36 and len(after) == 6 and all(after[at] == games for at, games in before.items())
+
+
+def test_swiss_rounds_pair_equals_and_every_player_pauses_once(tmp_path, skilled):
+    def swiss(rounds, count=5):
+        return league("tic_tac_toe", skilled(count), games=4, swiss=rounds, workers=1, database=tmp_path / "l.sqlite")
+
+    earlier = Counter()
+    for rounds in range(1, 6):
+        result = swiss(rounds)
+        now = Counter({at: match.games for at, match in result.matches.items()})
+        assert (now - earlier).total() == 8 and not earlier - now  # two matches more, and the earlier rounds as before
+        assert len({player for at in now - earlier for player in at}) == 4
+        earlier = now
+    games = Counter()
+    for (i, j), number in earlier.items():
+        games.update({i: number, j: number})
+    assert set(games.values()) == {16}
+    two = league("tic_tac_toe", skilled(4), games=2, swiss=1, workers=1, database=tmp_path / "m.sqlite")
+    assert two.num_groups == 2
+
+
+def test_further_games_go_where_the_order_is_uncertain(tmp_path, skilled):
+    texts = ["uct", "minimax(depth=1)", *skilled(3)]
+    common = {"games": 10, "simulations": 100, "workers": 1, "database": tmp_path / "l.sqlite"}
+    base = league("tic_tac_toe", texts, **common)
+    more = league("tic_tac_toe", texts, focus=36, **common)
+    extra = {at: match.games - 10 for at, match in more.matches.items() if match.games > 10}
+    assert sum(extra.values()) == 36 and set(np.array(list(extra.values())) % 10) <= {0, 6}
+    order = base.ratings.order
+    gaps = [base.ratings.difference(i, j) for i, j in pairwise(order)]
+    at = max(range(4), key=lambda k: 1.96 * gaps[k][1] - gaps[k][0])
+    assert tuple(sorted(order[at : at + 2])) in extra
+    # Players whose order is certain get none, however many are allowed.
+    sure = league("tic_tac_toe", ["solver", "random"], games=60, focus=2000, workers=1, database=tmp_path / "m.sqlite")
+    assert sure.games < 300 and sure.ratings.difference(0, 1)[0] < 0
+
+
+# --------------------------------------------------------------------------------- kills and refusals
+
+SCRIPT = """
+import sys
+from engram.arena.league import league
+*players, database = sys.argv[1:]
+league("tic_tac_toe", players, games=8, focus=8, workers=1, database=database)
+"""
+
+
+def test_killed_on_the_way_a_league_loses_and_doubles_no_game(tmp_path, skilled):
+    texts, killed = skilled(3, ms=10.0), tmp_path / "killed.sqlite"
+    expected = league("tic_tac_toe", texts, games=8, focus=8, workers=1, database=tmp_path / "whole.sqlite")
+    source = os.pathsep.join([str(Path(engram.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    for target in (5, 12, 26):
+        process = subprocess.Popen(
+            [sys.executable, "-c", SCRIPT, *texts, str(killed)], env=os.environ | {"PYTHONPATH": source}
+        )
+        try:
+            deadline = time.monotonic() + 300
+            while _count(killed) < target:
+                assert process.poll() is None and time.monotonic() < deadline
+                time.sleep(0.01)
+        finally:
+            process.kill()
+            process.wait()
+    before = played(killed)
+    resumed = league("tic_tac_toe", texts, games=8, focus=8, workers=2, database=killed)
+    after = played(killed)
+    assert after == played(tmp_path / "whole.sqlite")
+    assert all(set(before[at]) <= set(after[at]) for at in before)
+    assert resumed.games == expected.games == sum(map(len, after.values()))
+    assert resumed.ratings.elo.tolist() == expected.ratings.elo.tolist()
+
+
+def _count(database):
+    try:
+        return sum(map(len, played(database).values())) if database.exists() else 0
+    except DatabaseError:
+        return 0
+
+
+def test_ctrl_c_shows_the_league_so_far(tmp_path, skilled):
+    def stop(done, total, now):
+        if done >= 9:
+            raise KeyboardInterrupt
+
+    database = tmp_path / "l.sqlite"
+    with pytest.raises(LeagueInterrupted, match=r"games are recorded; the same league started again") as stopped:
+        league("tic_tac_toe", skilled(3, ms=20.0), games=8, workers=1, database=database, progress=stop)
+    result = stopped.value.result
+    assert not result.complete and 9 <= result.games == sum(map(len, played(database).values())) < 24
+    assert result.to_json()["games"] == result.games
+
+
+@pytest.mark.parametrize(
+    ("players", "options", "sentence"),
+    [
+        (["uct"], {}, "2 to 256 players, not 1"),
+        (["uct", "random", "uct()"], {}, "uct is in the league twice"),
+        (["uct", "rando"], {}, "did you mean 'random'"),
+        (["uct", 3], {}, "a specification, not 3"),
+        (["uct", "random"], {"games": 7}, "games of a league must be even"),
+        (["uct", "random"], {"focus": 3}, "focus of a league must be even"),
+        (["uct", "random"], {"swiss": 0}, "swiss"),
+        (["uct", "random"], {"database": ":memory:"}, "needs a database"),
+        (["uct", "random"], {"sprt": "elo0=0,elo1=5"}, "sprt"),
+        (["uct", "random"], {"resign": 2.0}, "resign must be above 0"),
+    ],
+)
+def test_wrong_arguments_are_refused_in_one_sentence(tmp_path, players, options, sentence):
+    with pytest.raises((InvalidParameter, InvalidSpecification), match=sentence) as error:
+        league("tic_tac_toe", players, **{"database": tmp_path / "l.sqlite", **options})
+    assert "\n" not in str(error.value)
+
+
+def test_the_command_reads_a_file_of_players_and_shows_tables_json_and_a_picture(tmp_path):
+    file, database, picture = tmp_path / "players.txt", tmp_path / "l.sqlite", tmp_path / "l.png"
+    file.write_text("# of this test\nuct  # the usual\n\nrandom\n")
+    common = ("--players", file, "--player", "minimax(depth=1)", "--games", 4, "-n", 50, "--workers", 1, "-d", database)
+    shown = engram_league(*common, "--plot", picture)
+    assert shown.exit_code == 0, shown.output
+    assert "3 players, 12 games" in shown.stdout and "minimax(depth=1" in shown.stdout
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    found = json.loads(engram_league(*common, "--json").stdout)
+    assert [row["rank"] for row in found["players"]] == [1, 2, 3] and found["complete"] and found["groups"] == 1
+    assert sum(row["points"] for row in found["players"]) == found["games"] == 12
+    assert found["scores"][0][0] is None and found["scores"][0][1] + found["scores"][1][0] == 1.0
+    assert len(json.loads(CliRunner().invoke(app, ["results", "-d", str(database), "--json"]).stdout)) == 3
+    for arguments, word in (
+        (("--players", tmp_path / "none.txt"), "none.txt"),
+        (("--player", "uct"), "2 to 256 players"),
+        (("--player", "uct", "--player", "random", "--games", 3, "-d", database), "even"),
+    ):
+        refused = engram_league(*arguments)
+        assert refused.exit_code == 2 and word in refused.stderr and "Traceback" not in refused.output
+    four = [word for text in ("uct", "rave", "random", "minimax(depth=1)") for word in ("--player", text)]
+    apart = engram_league(*four, "--swiss", 1, "--games", 2, "-n", 20, "--workers", 1, "-d", tmp_path / "s.sqlite")
+    assert apart.exit_code == 0 and "no games connect 2 groups of players" in apart.stderr
+    file.write_bytes(b"\xff\xfe")
+    assert "UTF-8" in engram_league("--players", file).stderr

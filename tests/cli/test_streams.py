@@ -1,0 +1,53 @@
+"""The ends of a command's streams: a reader that has gone, a full disk, a closed descriptor, Ctrl-C while it starts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="uses a POSIX shell")
+ENGRAM = f"{sys.executable} -m engram"
+
+
+def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    words = ["bash", "-c", f"set -o pipefail; {line}"]
+    return subprocess.run(words, capture_output=True, text=True, env={**os.environ, **environment}, timeout=300)
+
+
+def test_a_reader_that_has_gone_ends_the_command_in_silence():
+    # `true` reads nothing, and the pipe is closed before the table is printed.
+    ended = shell(f"(sleep 0.2; {ENGRAM} games) | true")
+    assert (ended.returncode, ended.stderr) == (141, "")
+    ended = shell(f"{ENGRAM} games | head -1")
+    assert ended.returncode in (0, 141) and ended.stderr == "" and len(ended.stdout.splitlines()) == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("command", ["games", "games --json", "-h", "--version"])
+def test_a_full_disk_is_one_sentence(command):
+    ended = shell(f"{ENGRAM} {command} > /dev/full")
+    assert (ended.returncode, ended.stderr) == (1, "engram: No space left on device\n")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+def test_closed_streams_do_no_harm(closed):
+    ended = shell(f"{ENGRAM} games {closed}")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert shell(f"{ENGRAM} move -g nothing {closed}").returncode == 2
+
+
+@pytest.mark.parametrize("module", ["typer", "numba"])
+def test_ctrl_c_while_starting_is_one_word(module, tmp_path):
+    # Stands for a Ctrl-C that comes while this package is being loaded.
+    (tmp_path / f"{module}.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); import engram.__main__"
+    words = [sys.executable, "-c", program, "move", "-n", "10"]
+    ended = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}, timeout=300)
+    assert ended.stderr == "engram: interrupted\n"
+    assert ended.returncode in (130, -signal.SIGINT)

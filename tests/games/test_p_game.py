@@ -1,0 +1,80 @@
+"""The synthetic tree: its values are minimax values, its noise and likeness are those asked for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import engram
+from engram.errors import InvalidSpecification
+from engram.native.intrinsics import call_float
+from engram.native.jit import compiled
+from engram.rng import new_rng
+
+TREE = "p_game:branching=3,depth=5,gap=0.7,noise=0.25,similarity=0.2,seed=4"
+
+
+@compiled
+def simulated(address, state, rng):
+    return call_float(address, (state, rng))
+
+
+def minimax(game, state):
+    actions = game.legal_actions(state)
+    if not actions:
+        return game.outcome(state)
+    values = [minimax(game, game.play(state, action)) for action in actions]
+    value = max(values) if game.to_play(state) == 0 else min(values)
+    assert value == pytest.approx(float(state["value"]), abs=1e-12)
+    return value
+
+
+def test_the_value_of_every_position_is_its_minimax_value():
+    game = engram.game(TREE)
+    assert minimax(game, game.initial_state()) == pytest.approx(0.0)
+
+
+def test_a_simulation_has_the_noise_and_the_mean_that_were_asked_for():
+    game, rng = engram.game(TREE), new_rng(3)
+    state = game.play_moves("1 0")
+    buffer = game.new_buffer()
+    game.write(buffer, state)
+    draws = [simulated(game.address("rollout"), buffer.ctypes.data, rng.ctypes.data) for _ in range(2000)]
+    assert np.mean(draws) == pytest.approx(float(state["value"]), abs=0.025)
+    assert np.std(draws) == pytest.approx(0.25, abs=0.005)
+
+
+def test_positions_of_equal_features_differ_by_at_most_twice_the_similarity():
+    exact, blurred = (engram.game(TREE.replace("similarity=0.2", f"similarity={e}")) for e in (0.0, 0.2))
+    assert exact.initial_state()["key"] == blurred.initial_state()["key"]
+    for game, error in ((exact, 0.0), (blurred, 0.2)):
+        planes = np.zeros(32, np.float32)
+        buffer = game.new_buffer()
+        seen = []
+        for moves in ("0", "1", "2", "0 1", "2 2", "1 0 2"):
+            state = game.play_moves(moves)
+            game.write(buffer, state)
+            encode(game.address("encode"), buffer.ctypes.data, planes.ctypes.data)
+            shown = np.arctan2(planes[1], planes[0]) / (np.pi / 2)  # the value that the features stand for
+            seen.append(abs(shown - state["value"]))
+        assert max(seen) <= error + 1e-5
+        assert error == 0.0 or max(seen) > 0.02
+
+
+@compiled
+def encode(address, state, planes):
+    return call_float(address, (state, planes))
+
+
+def test_a_search_comes_near_the_true_value():
+    game = engram.game(TREE)
+    result = engram.Search(game, "uct").run(game.initial_state(), engram.Limit(simulations=200_000))
+    best = max(game.legal_actions(game.initial_state()), key=lambda a: game.play(game.initial_state(), a)["value"])
+    assert result.action == best
+    assert abs(result.value) < 0.05
+
+
+@pytest.mark.parametrize("option", ["branching=1", "depth=0", "gap=0", "noise=1.5", "similarity=-1", "cost=-1"])
+def test_a_number_out_of_range_is_refused(option):
+    with pytest.raises(InvalidSpecification, match=option.partition("=")[0]):
+        engram.game(f"p_game:{option}")

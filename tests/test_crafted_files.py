@@ -1,0 +1,300 @@
+"""Files that somebody sends: whole and with a valid checksum, but with contents that no search has written.
+
+A crafted file is refused in a sentence, or a search goes on from it. The fuzz runs in a child process, so that a crash
+of compiled code is a failure here; a child that hangs is one too.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import engram
+from engram import storage
+from engram.drivers.recollection import explain
+from engram.errors import EngramError, InvalidFile
+from engram.memory import files
+from engram.memory.store import Store
+from engram.memory.values import table_files
+from engram.memory.values.table import Table
+from engram.search.comparison import compare
+from engram.search.persistence import SavedTree
+
+LIMIT = engram.Limit(simulations=150)
+TREES = [
+    ("connect_four", "uct", "4 4 3"),
+    ("go:5", "rave", "C3 B2 pass C2 B3"),
+    ("tic_tac_toe", "uct(all_children=true)", "b2"),
+    ("connect_four", "memory_uct(capacity=60, dimension=16, keep_states=true)", "4"),
+    ("connect_four", "uct(transpositions=true, backup=bias_correction)", "1 2"),
+    ("line:rows=9,columns=9,run=5", "history_uct(solver=true)", "e5 e6"),
+]
+KINDS = ["tree 0", "tree 1", "tree 2", "tree 3", "tree 4", "tree 5", "memory", "table"]
+NUMBERS = [0, 1, -1, 2, 255, 65535, -(2**31), 2**31 - 1, 2**62, -(2**63), 2**64 - 1, 0.5, 1e300, np.nan, np.inf]
+
+
+# ------------------------------------------------------------------------------------------- crafting
+def spoilt(value, rng):
+    """Plain data with another value somewhere."""
+    if isinstance(value, dict) and value and rng.random() < 0.8:
+        key = list(value)[int(rng.integers(len(value)))]
+        return {**value, key: spoilt(value[key], rng)}
+    others = [None, True, "", "x", [], {}, -1, 0, 3, 10**9, 2**62, 2**80, 0.5, 1e308]
+    return others[int(rng.integers(len(others)))]
+
+
+def write_anything(array, rng):
+    """Writes one number, or all of a field, as no search would."""
+    if array.dtype.names:
+        array = array[array.dtype.names[int(rng.integers(len(array.dtype.names)))]]
+    flat = array.reshape(-1).copy()
+    if not flat.size:
+        return
+    places = rng.integers(flat.size, size=int(rng.integers(1, 4)))
+    how = int(rng.integers(5))
+    if how == 0:
+        flat[places] = flat[rng.integers(flat.size)]
+    elif how == 1:
+        rng.shuffle(flat)
+    elif how == 2:
+        flat[places] = flat[places] + flat.dtype.type(1)
+    elif how == 3:
+        raw = flat.view(np.uint8).reshape(flat.size, -1)
+        raw[places] = rng.integers(0, 256, raw[places].shape)
+    else:
+        with np.errstate(all="ignore"):
+            flat[places] = np.array(NUMBERS[int(rng.integers(len(NUMBERS)))]).astype(flat.dtype)
+    array[...] = flat.reshape(array.shape)
+
+
+def craft(path, kind, about, arrays, rng):
+    about, arrays = dict(about), {name: array.copy() for name, array in arrays.items()}
+    for _ in range(int(rng.integers(1, 3))):
+        name = list(arrays)[int(rng.integers(len(arrays)))]
+        choice = rng.random()
+        if choice < 0.8:
+            write_anything(arrays[name], rng)
+        elif choice < 0.9:
+            about = spoilt(about, rng) if rng.random() < 0.9 else about
+            about = about if isinstance(about, dict) else {}
+        elif choice < 0.95:
+            arrays[name] = arrays[name][: int(rng.integers(len(arrays[name]) + 1))]
+        else:
+            arrays[name] = arrays[name].astype(np.float64) if arrays[name].dtype.names is None else arrays[name][:0]
+    storage.save(path, kind, about, arrays)
+
+
+def go_on(search, state):
+    result = search.run(state, LIMIT, seed=None)
+    search.advance(result.action)
+    if search.root is not None and not search.game.is_over(search.root):
+        search.run(search.root, LIMIT, seed=1)
+
+
+def tree(number, folder):
+    """(kind, written file, reader that uses what it read) of a tree."""
+    name, preset, moves = TREES[number]
+    game = engram.game(name)
+    search = engram.Search(game, preset)
+    search.run(game.play_moves(moves), LIMIT, seed=3)
+    search.save(folder / "whole")
+    whole = SavedTree.read(folder / "whole")
+
+    def use(path):
+        other = engram.Search(game, preset)
+        compare(SavedTree.read(path), whole, depth=20)
+        other.load(path)
+        go_on(other, other.root)
+
+    return "tree", folder / "whole", use
+
+
+def memory(folder):
+    game = engram.game("connect_four")
+    search = engram.Search(game, "memory_uct(capacity=400, dimension=16, keep_states=true, neighbours=simhash)")
+    search.run(game.initial_state(), LIMIT, seed=3)
+    belongs_to = files.identity(search.extensions[0].features)
+    files.save(folder / "whole", search.extensions[0].store, belongs_to)
+
+    def use(path):
+        files.merge([files.load(path), files.prune(files.load(path, belongs_to), keep=5)])
+        other = engram.Search(game, f"memory_uct(memory='{path}', keep_states=true, dimension=16)")
+        go_on(other, game.initial_state())
+        explain(other, game.initial_state())
+
+    return files.KIND, folder / "whole", use
+
+
+def table(folder):
+    game, values = engram.game("tic_tac_toe"), Table(500)
+    search = engram.Search(game, engram.presets.td_uct(table=values, learn=True))
+    search.run(game.initial_state(), LIMIT, seed=3)
+    table_files.save(folder / "whole", values, {"game": game.name, "symmetric": True, "discount": 0.9})
+
+    def use(path):
+        table_files.merge([table_files.load(path)[0], values])
+        go_on(engram.Search(game, f"td_uct(table='{path}', learn=true)"), game.initial_state())
+
+    return table_files.KIND, folder / "whole", use
+
+
+def fuzz(kind, folder, count, seed):
+    name, _, number = kind.partition(" ")
+    kind, whole, use = tree(int(number), folder) if name == "tree" else {"memory": memory, "table": table}[name](folder)
+    use(whole)
+    about, arrays = storage.load(whole, kind)
+    rng = np.random.default_rng(seed)
+    refused = 0
+    for number in range(count):
+        print(number, flush=True)
+        craft(folder / "crafted", kind, about, arrays, rng)
+        try:
+            use(folder / "crafted")
+        except EngramError:
+            refused += 1
+    print("refused", refused)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_crafted_contents_crash_and_hang_nothing(kind, tmp_path):
+    count = 60
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.test_crafted_files", kind, str(tmp_path), str(count), "7"],
+        cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=500, check=False,
+    )  # fmt: skip
+    words = done.stdout.split()
+    assert done.returncode == 0, f"file {words[-1:]} of {kind}: {done.stderr[-2000:]}"
+    assert count // 3 <= int(words[-1]) <= count
+
+
+# ----------------------------------------------------------------------------- positions by the rules
+@pytest.mark.parametrize("name", ["connect_four", "tic_tac_toe", "line:rows=9,columns=9,run=5", "go:5", "go:9"])
+def test_every_position_of_a_game_is_sound_and_none_is_with_a_field_changed(name):
+    game, rng = engram.game(name), np.random.default_rng(5)
+    refused = checked = 0
+    for _ in range(6):
+        state = game.initial_state()
+        while not game.is_over(state):
+            assert game.is_sound(state)
+            state = game.play(state, int(rng.choice(game.legal_actions(state))))
+            other = state.copy()
+            write_anything(other.reshape(1), rng)
+            checked += 1
+            refused += not game.is_sound(other)
+    assert refused > 0.25 * checked  # the rest is history, scratch, or another sound position
+
+
+def refused(search, path, about, arrays, match):
+    storage.save(path, "tree", about, arrays)
+    with pytest.raises(InvalidFile, match=match):
+        search.load(path)
+
+
+def test_a_tree_against_the_rules_of_its_game_is_refused_in_a_sentence(tmp_path):
+    game = engram.game("go:5")
+    search = engram.Search(game, "uct")
+    search.run(game.play_moves("C3 B2"), LIMIT, seed=3)
+    search.save(tmp_path / "tree")
+    about, whole = storage.load(tmp_path / "tree", "tree")
+
+    def changed(field, node, value):
+        arrays = {name: array.copy() for name, array in whole.items()}
+        arrays["column_nodes"][field][node] = value
+        return arrays
+
+    c3 = game.parse_action("C3")
+    nodes = whole["column_nodes"]
+    child = int(nodes[0]["first_child"])
+    refused(search, tmp_path / "t", about, changed("action", child, c3), "node 0 breaks the rules of go:5")
+    refused(search, tmp_path / "t", about, changed("flags", child, nodes[child]["flags"] ^ 1), f"node {child} breaks")
+    refused(search, tmp_path / "t", about, changed("visit_count", child, 0), "visits do not fit")
+    refused(search, tmp_path / "t", about, changed("prior", 2, np.nan), "a prior that no node has")
+    inner = np.flatnonzero(nodes["num_children"])
+    circle = changed("first_child", inner[-1], int(nodes[inner[-2]]["first_child"]))
+    refused(search, tmp_path / "t", about, circle, "belong to two nodes")
+    refused(search, tmp_path / "t", about, whole | {"rng": np.zeros(2, np.uint64)}, "stands still")
+    root = whole["root_states"].copy()
+    game.read(root)
+    root.view(np.uint8)[: game.state_dtype.itemsize].view(game.state_dtype)["chain"][0, 8] = 4 * 200 + 1
+    refused(search, tmp_path / "t", about, whole | {"root_states": root}, "its root is no position of go:5")
+
+
+def test_a_path_that_leads_nowhere_is_refused(tmp_path):
+    game = engram.game("connect_four")
+    search = engram.Search(game, "uct(all_children=true)")
+    for simulations in range(40, 60):
+        search.run(game.initial_state(), engram.Limit(simulations=simulations), seed=simulations)
+        search.save(tmp_path / "tree")
+        about, arrays = storage.load(tmp_path / "tree", "tree")
+        if about["slot"]["replay"] > 1:
+            break
+    arrays["paths"][1] += 30
+    refused(search, tmp_path / "t", about, arrays, "last path")
+
+
+def test_a_file_that_asks_for_more_memory_than_there_is_is_refused(tmp_path):
+    store, values = Store(4, 10), Table(10)
+    store.add(1, np.ones(4))
+    files.save(tmp_path / "m", store, {})
+    about, arrays = storage.load(tmp_path / "m", files.KIND)
+    storage.save(tmp_path / "m", files.KIND, {**about, "capacity": 1 << 30, "state_bytes": 1 << 30}, arrays)
+    with pytest.raises(InvalidFile, match="GiB, more than this machine has"):
+        files.load(tmp_path / "m")
+    table_files.save(tmp_path / "t", values, {})
+    about, arrays = storage.load(tmp_path / "t", table_files.KIND)
+    for capacity in (-4, 0, 2**40, 2**80, "x", None):
+        storage.save(tmp_path / "t", table_files.KIND, {**about, "capacity": capacity}, arrays)
+        with pytest.raises(InvalidFile, match="damaged"):
+            table_files.load(tmp_path / "t")
+
+
+# -------------------------------------------------------------------------------------- damaged headers
+def small(kind, path):
+    """A small file of a kind, and a reader of all that it holds."""
+    if kind == "memory":
+        store = Store(4, 3, neighbours="exact")
+        for key in (5, 9):
+            store.update(store.add(key, np.ones(4)), 0.5)
+        files.save(path, store, {"game": "g"})
+        return lambda: (files.load(path).entries.tobytes(),)
+    if kind == "table":
+        values = Table(3)
+        values.put(np.array([5, 9], np.uint64), np.array([0.5, -1]), np.array([3, 4]))
+        table_files.save(path, values, {"game": "g"})
+        return lambda: (table_files.load(path)[0].entries.tobytes(),)
+    search = engram.Search("line:rows=2,columns=2,run=2", "uct")
+    search.run(search.game.initial_state(), engram.Limit(simulations=5))
+    search.save(path)
+
+    def read():
+        search.load(path)
+        return search.tree.nodes[: search.tree.num_nodes].tobytes()
+
+    return read
+
+
+@pytest.mark.parametrize("kind", ["memory", "table", "tree"])
+def test_every_flipped_bit_of_a_header_gives_a_sentence_or_changes_nothing(kind, tmp_path):
+    path = tmp_path / "file"
+    read = small(kind, path)
+    contents, whole = read(), path.read_bytes()
+    length = 8 + int.from_bytes(whole[:8], "little")
+    for bit in range(8 * length):
+        with open(path, "r+b") as file:
+            file.seek(bit // 8)
+            file.write(bytes([whole[bit // 8] ^ 1 << bit % 8]))
+        try:
+            assert read() == contents, bit
+        except InvalidFile as error:
+            assert str(path) in str(error) and "\n" not in str(error), bit
+        with open(path, "r+b") as file:
+            file.seek(bit // 8)
+            file.write(whole[bit // 8 : bit // 8 + 1])
+
+
+if __name__ == "__main__":
+    fuzz(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))

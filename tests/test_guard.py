@@ -1,0 +1,222 @@
+"""A user's new code: its mistakes are named by file and line, and none of them hangs or ends the process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from engram.native.guard import _mark
+from tests.test_native import engine_cache
+
+RULES = """
+import numpy as np
+import engram
+from engram.native.jit import compiled
+from engram.search.operators import after_backup, backup, selection
+from engram.search.selection import ucb1
+from engram.search.tree import EXPAND, nodes_of
+
+@compiled
+def read(values, k):
+    return values[k]  # line 11
+
+@backup()
+def mean(tree, path, depth, value, parameters):
+    nodes = nodes_of(tree)
+    for at in range(depth + 1):
+        node = nodes[path[at]]
+        node.visit_count += 1
+        node.value += (value - node.value) / node.visit_count
+    if depth == 0:
+        print("the root is worth", value, f"at depth {depth}")
+    return 0
+
+@selection()
+def reader(tree, node, rng, parameters):
+    parent = nodes_of(tree)[node]
+    if parent.num_visited < parent.num_children or read(np.zeros(3), parent.num_visited) > 0:
+        return EXPAND
+    return parent.first_child
+
+@selection()
+def far(tree, node, rng, parameters):
+    nodes = nodes_of(tree)
+    return EXPAND if nodes[node + 2_000_000_000].value < 1 else 0  # line 34
+
+@selection()
+def endless(tree, node, rng, parameters):
+    child = nodes_of(tree)[node].first_child
+    while child >= 0:
+        child = child * 1  # line 40
+    return EXPAND
+
+@backup()
+def behind(tree, path, depth, value, parameters):
+    nodes_of(tree)[path[-1]].visit_count += 1  # line 45
+    return 0
+
+@backup()
+def idle(tree, path, depth, value, parameters):
+    return 0
+
+@backup()
+def raiser(tree, path, depth, value, parameters):
+    leaf = nodes_of(tree)[path[depth]]
+    leaf.visit_count, leaf.value = 1, value
+    if depth > 0:
+        raise ValueError("too deep")  # line 57
+    return 0
+
+@selection()
+def stranger(tree, node, rng, parameters):
+    return 1234567  # no such child
+
+@after_backup()
+def unwilling(tree, path, depth, value, moves, parameters):
+    return -1
+
+def with_hook(game):
+    return engram.Extension(name="the diary", after_backup=unwilling())
+"""
+
+
+def engram(folder: Path, *arguments: str, cache: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A command in a process of its own."""
+    path = os.pathsep.join([str(folder), *sys.path])
+    variables = {"ENGRAM_CACHE_DIR": str(cache), "PYTHONPATH": path, "ENGRAM_QUIET": "1", "ENGRAM_GUARD": "1"}
+    return subprocess.run(
+        [sys.executable, "-m", "engram", *arguments],
+        env={**os.environ, **variables, **environment}, cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with the rules, and a cache that has the engine's code alone."""
+    folder = tmp_path_factory.mktemp("guard")
+    (folder / "rules.py").write_text(RULES)
+    return folder, engine_cache(folder / "cache")
+
+
+@pytest.mark.parametrize(
+    ("rule", "sentence"),
+    [
+        ("reader", "rules.py:11 read: index 9 is outside an array of 3 entries (0 to 2)"),
+        ("far", "rules.py:34 far: index 2000000000 is outside an array of"),
+        ("endless", "statements in one simulation or game; does the loop here ever end?"),
+        ("behind", "rules.py:45 behind: index -1 is outside its buffer"),
+        ("idle", "a leaf with the return -0.75 has the value 0.0 and 0 visits"),
+        ("raiser", "rules.py:57 raiser raised ValueError: too deep"),
+        ("stranger", "the selection rule rules.py:60 stranger answered a child that is not there"),
+        ("with_hook", "the after_backup rules.py:64 unwilling of the diary reported a failure"),
+    ],
+)
+def test_check_names_the_line_of_a_mistake(place, rule, sentence):
+    folder, cache = place
+    done = engram(folder, "check", f"rules.py:{rule}", "-g", "tic_tac_toe", cache=cache)
+    assert done.returncode == 2 and sentence in done.stderr, done.stdout + done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1 and "Traceback" not in done.stderr
+
+
+PROGRAM = """
+import sys
+import engram, rules
+from engram.search.selection import ucb1
+
+def search(**parts):
+    preset = engram.presets.Preset(**{"selection": ucb1()} | parts)
+    game = engram.game("tic_tac_toe")
+    return engram.Search(game, preset).run(game.initial_state(), engram.Limit(simulations=50), seed=1)
+
+try:
+    print(search(**eval(sys.argv[1])).simulations)
+except engram.EngramError as error:
+    print(error)
+"""
+
+
+def python(folder, cache, text, **environment):
+    (folder / "program.py").write_text(PROGRAM)
+    variables = {"ENGRAM_CACHE_DIR": str(cache), "PYTHONPATH": os.pathsep.join(sys.path), "ENGRAM_GUARD": "1"}
+    return subprocess.run(
+        [sys.executable, "program.py", text],
+        env={**os.environ, **variables, **environment}, cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_a_rule_may_print_with_a_cold_cache_and_with_a_warm_one(place):
+    folder, cache = place
+    for guard in ("0", "1", "0"):
+        done = python(folder, cache, "{'backup': rules.mean()}", ENGRAM_GUARD=guard, ENGRAM_QUIET="1")
+        first, last = done.stdout.splitlines()
+        assert first.startswith("the root is worth ") and first.endswith(" at depth 0") and last == "50"
+        assert not done.stderr
+
+
+def test_a_search_tries_new_code_first_and_passed_code_no_more(place):
+    folder, cache = place
+    done = python(folder, cache, "{'selection': rules.far()}", ENGRAM_QUIET="1")
+    assert "rules.py:34 far: index 2000000000 is outside an array" in done.stdout and not done.stderr
+    assert python(folder, cache, "{'backup': rules.mean()}").returncode == 0
+    marks = [path for path in cache.rglob("passed-*") if path.parent.name.startswith("rules-")]
+    assert len(marks) == 1
+    written = marks[0].stat().st_mtime_ns
+    assert python(folder, cache, "{'backup': rules.mean()}").returncode == 0
+    assert marks[0].stat().st_mtime_ns == written
+
+
+@pytest.mark.parametrize("guard", ["0", "1"])
+@pytest.mark.parametrize(
+    ("parts", "sentence"),
+    [
+        ("{'backup': rules.idle()}", "the backup rule rules.py:48 idle counts no visits"),
+        ("{'backup': rules.raiser()}", "rules.py:57 raiser raised ValueError: too deep"),
+    ],
+)
+def test_a_search_refuses_what_check_refuses(place, guard, parts, sentence):
+    done = python(*place, parts, ENGRAM_GUARD=guard, ENGRAM_QUIET="1")
+    assert sentence in done.stdout and not done.stderr, done.stdout + done.stderr
+
+
+def test_another_number_in_a_function_of_a_session_is_tried_anew():
+    def typed(number):
+        names = {}
+        exec(compile(f"def f(x):\n    return x[{number}]", "<a cell>", "exec"), names)
+        return _mark([names["f"]], "a search")
+
+    assert typed(2) == typed(2) != typed(3)
+
+
+def test_ctrl_c_ends_a_loop_of_a_users_rule(place):
+    folder, cache = place
+    (folder / "loop.py").write_text(RULES.replace("child = child * 1", "print(child)"))
+    variables = {"ENGRAM_CACHE_DIR": str(cache), "PYTHONPATH": os.pathsep.join(sys.path), "ENGRAM_GUARD": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "engram", "check", "loop.py:endless"],
+        env={**os.environ, **variables}, cwd=folder, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 (a background job ignores it)
+    )  # fmt: skip
+    while process.poll() is None and not _children(process.pid):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    assert "interrupted" in process.communicate()[1] and process.returncode == 130
+
+
+def _children(parent: int) -> str:
+    return Path(f"/proc/{parent}/task/{parent}/children").read_text()
+
+
+def test_the_first_compilation_is_announced_with_its_time(place):
+    folder, cache = place
+    (folder / "rules.py").write_text(RULES + "# edited\n")
+    done = python(folder, cache, "{'backup': rules.mean()}", ENGRAM_QUIET="", ENGRAM_GUARD="0")
+    first, last = done.stderr.splitlines()
+    assert first.startswith("engram: compiling") and last.startswith("engram: compiled in ") and last.endswith(" s")
+    assert done.stdout.endswith("50\n")
+    assert not python(folder, cache, "{'backup': rules.mean()}", ENGRAM_QUIET="", ENGRAM_GUARD="0").stderr

@@ -1,0 +1,118 @@
+"""What a user's function gets wrong for the compiler, in one sentence with file and line and the remedy."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import pytest
+from numba import int64
+
+from engram.errors import CompileError
+from engram.native.jit import Callback
+
+MOVES = [1, 2, 3]
+WEIGHTS = {1: 0.5}
+record = numba.from_dtype(np.dtype([("left", np.int64), ("cell", np.int64, (9,))]))
+
+
+def helper(x):
+    return x + 1
+
+
+def plain_helper(state, action):
+    return helper(action)
+
+
+def a_list(state, action):
+    return [action]
+
+
+def a_global_list(state, action):
+    return MOVES[action]
+
+
+def a_global_dict(state, action):
+    return WEIGHTS[action]
+
+
+def a_text(state, action):
+    return "first"
+
+
+def nothing(state, action):
+    if action > 3:
+        return 1
+
+
+def recursive(state, action):
+    return recursive(state, action - 1)
+
+
+def catching(state, action):
+    try:
+        return action // state.left
+    except ZeroDivisionError:
+        return 0
+
+
+def too_few(state):
+    return 0
+
+
+def float_index(state, action):
+    return state.cell[action / 2]
+
+
+def a_field(state, action):
+    return state.lift
+
+
+def a_name(state, action):
+    return actoin  # noqa: F821
+
+
+def two_kinds(state, action):
+    number = 1
+    if action > 2:
+        number = "two"
+    return number
+
+
+def an_import(state, action):
+    import math
+
+    return math.sqrt(action)
+
+
+def sorting(state, action):
+    return np.lexsort((state.cell,))[0]
+
+
+@pytest.mark.parametrize(
+    ("function", "offset", "sentence"),
+    [
+        (plain_helper, 1, "helper is a plain Python function: write @compiled above it"),
+        (a_list, 1, "it must return a number, and here it returns a list"),
+        (a_global_list, 1, "compiled code reads no list or set of the module: make MOVES a tuple or an array"),
+        (a_global_dict, 1, "compiled code cannot read WEIGHTS (a dict): use numbers, tuples and NumPy arrays"),
+        (a_text, 1, "it must return a number, and here it returns a text"),
+        (nothing, 1, "it must return a number on every path, and somewhere it returns nothing"),
+        (recursive, 1, "compiled code does not call itself: use a loop"),
+        (catching, 3, "compiled code tells no exceptions apart: test with `if` before"),
+        (too_few, 0, "it takes 1 arguments, but is called with 2"),
+        (float_index, 1, "an index is a float: / gives one, and so does int64 mixed with uint64; use //"),
+        (a_field, 1, "a record has no field 'lift'; did you mean 'left'?"),
+        (a_name, 1, "there is no actoin here"),
+        (two_kinds, 4, "number is a whole number in one place and a text in another"),
+        (an_import, 1, "an import belongs to the top of the file"),
+        (sorting, 1, "Numba does not compile numpy.lexsort: write a loop"),
+    ],
+)
+def test_an_error_of_the_compiler_is_one_sentence(function, offset, sentence):
+    with pytest.raises(CompileError) as error:
+        _ = Callback(function, int64, (record, int64)).address
+    text = str(error.value)
+    assert sentence in text and "\n" not in text
+    line = function.__code__.co_firstlineno + offset
+    assert text.startswith("test_messages.py:") and abs(int(text.split(":")[1].split(maxsplit=1)[0]) - line) <= 1, text
+    assert text.split(" ")[1] == f"{function.__name__}:"

@@ -1,0 +1,182 @@
+"""A text that was typed may run a user's file; one that was read may not, unless the user allows that very file."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text as sql
+from typer.testing import CliRunner
+
+import engram
+from engram import storage
+from engram.arena.configuration import MatchSetup, configure
+from engram.arena.match import match
+from engram.arena.report import recorded_result
+from engram.arena.results import Results
+from engram.arena.roster import player
+from engram.cli.app import app
+from engram.errors import InvalidSpecification
+from engram.games.catalogue import game
+from engram.memory import files
+from engram.networks.by_name import find
+from engram.user_files import is_in_file, stored
+
+GAME = """
+from pathlib import Path
+import neighbour
+Path({marker!r}).touch()
+from engram.games.line.one_word import line
+
+def g():
+    return line(3, 3, 3, name={name!r})
+"""
+
+
+def said(*arguments: str) -> str:
+    """The sentence of a command that is refused."""
+    done = CliRunner().invoke(app, list(arguments))
+    assert done.exit_code == 2 and done.stderr.count("\n") == 1 and "Traceback" not in done.stderr, done.output
+    return done.stderr
+
+
+@pytest.fixture
+def evil(tmp_path):
+    """The text of a game whose file leaves a marker, and the marker."""
+    marker, text = tmp_path / "marker", f"{tmp_path / 'evil.py'}:g"
+    (tmp_path / "evil.py").write_text(GAME.format(marker=str(marker), name=text))
+    (tmp_path / "neighbour.py").write_text("SIZE = 3\n")
+    return text, marker
+
+
+def forget_modules(*names: str):
+    for name in [name for name in sys.modules if name.startswith(names)]:
+        del sys.modules[name]
+
+
+def played(database: Path, text: str):
+    match(text, "random", "random", games=2, workers=1, database=str(database))
+
+
+def test_a_database_runs_no_file_unless_it_is_allowed_and_unchanged(tmp_path, evil):
+    text, marker = evil
+    database = tmp_path / "sent.sqlite"
+    played(database, text)
+    marker.unlink()
+    forget_modules("evil", "neighbour")
+    show = ["results", "1", "--games", "-d", str(database)]
+    assert "--allow-files" in said(*show) and not marker.exists()
+    assert CliRunner().invoke(app, [*show, "--allow-files"]).exit_code == 0 and marker.exists()
+    marker.unlink()
+    forget_modules("evil", "neighbour")
+    (tmp_path / "neighbour.py").write_text("SIZE = 4\n")
+    assert "not those that the record was made with" in said(*show, "--allow-files") and not marker.exists()
+
+
+def test_a_crafted_row_without_a_digest_runs_nothing_at_all(tmp_path, evil):
+    text, marker = evil
+    database = tmp_path / "sent.sqlite"
+    played(database, "tic_tac_toe")
+    with Results(database) as results, results.engine.begin() as connection:
+        (row,) = connection.execute(sql("select configuration from match")).scalars()
+        crafted = json.dumps(json.loads(row) | {"game": text})
+        connection.execute(sql("update match set configuration = :row"), {"row": crafted})
+    for allowed in ((), ("--allow-files",)):
+        assert "type it yourself" in said("results", "1", "--games", "-d", str(database), *allowed)
+    assert not marker.exists()
+
+
+def test_python_allows_a_recorded_match_in_the_same_way(tmp_path, evil):
+    text, _ = evil
+    database = tmp_path / "own.sqlite"
+    played(database, text)
+    with Results(database) as results:
+        configuration = recorded_result(results, 1).configuration
+    with configuration.stored("match 1"), pytest.raises(InvalidSpecification, match="allow_files=True"):
+        MatchSetup.of(configuration)
+    with configuration.stored("match 1", allow_files=True):
+        assert MatchSetup.of(configuration).game.name == text
+
+
+def test_a_memory_runs_no_file_unless_it_is_allowed_and_unchanged(tmp_path, evil):
+    text, marker = evil
+    memory = str(tmp_path / "sent.memory")
+    build = ["memory", "build", "-g", text, "-o", memory, "-s", "memory_uct(capacity=64)", "--games", "1", "-n", "8"]
+    assert CliRunner().invoke(app, build).exit_code == 0
+    merged = str(tmp_path / "merged.memory")
+    assert CliRunner().invoke(app, ["memory", "merge", memory, memory, "-o", merged]).exit_code == 0
+    for file in (memory, merged):
+        marker.unlink(missing_ok=True)
+        forget_modules("evil", "neighbour")
+        assert "--allow-files" in said("memory", "ask", file) and not marker.exists()
+        asked = CliRunner().invoke(app, ["memory", "ask", file, "-s", "memory_uct(capacity=64)", "--allow-files"])
+        assert asked.exit_code == 0 and marker.exists(), asked.output
+    marker.unlink()
+    for command in (["inspect", merged], ["prune", merged, "-o", memory], ["merge", merged, merged, "-o", memory]):
+        assert CliRunner().invoke(app, ["memory", *command]).exit_code == 0
+    about, arrays = storage.load(merged, files.KIND)
+    storage.save(memory, files.KIND, {**about, "sources": ""}, arrays)
+    with pytest.raises(InvalidSpecification, match="type it yourself"):
+        files.game_of(memory, allow_files=True)
+    assert not marker.exists()
+
+
+def test_a_stored_text_does_not_command_the_terminal(tmp_path):
+    database, tree = str(tmp_path / "sent.sqlite"), str(tmp_path / "sent.tree")
+    played(Path(database), "tic_tac_toe")
+    with Results(database) as results, results.engine.begin() as connection:
+        (row,) = connection.execute(sql("select configuration from match")).scalars()
+        crafted = json.dumps(json.loads(row) | {"a": "\x1b]0;title\x07"})
+        connection.execute(sql("update match set configuration = :row"), {"row": crafted})
+        connection.execute(sql("update game set reason = :reason"), {"reason": "A: \x1b[2J\x9b"})
+    assert CliRunner().invoke(app, ["move", "-g", "tic_tac_toe", "-n", "9", "--save", tree]).exit_code == 0
+    about, arrays = storage.load(tree, "tree")
+    storage.save(tree, "tree", {**about, "diagram": "\x1b[2J", "preset": "\x1b[2J"}, arrays)
+    listing = ["results", "-d", database]
+    for command in (listing, [*listing, "1", "--games"], ["tree", tree]):
+        shown = CliRunner().invoke(app, command)
+        assert shown.exit_code == 0 and "\\x1b" in shown.output and not {"\x1b", "\x9b"} & set(shown.output), (
+            shown.output
+        )
+
+
+def test_a_memorys_header_adds_no_file_to_the_search(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    build = ["memory", "build", "-g", "tic_tac_toe", "-o", "a.memory", "-s", "memory_uct(capacity=64)"]
+    assert CliRunner().invoke(app, [*build, "--games", "1", "-n", "8"]).exit_code == 0
+    about, arrays = storage.load("a.memory", files.KIND)
+    storage.save("sent.memory", files.KIND, {**about, "dimension": "evil.py:g"}, arrays)
+    Path("memory_uct(dimension='evil.py").write_text("from pathlib import Path\nPath('marker').touch()\n")
+    assert "its dimension is no whole number" in said("memory", "ask", "sent.memory") and not Path("marker").exists()
+
+
+def test_a_colon_in_an_option_is_no_colon_after_a_file():
+    assert not is_in_file("memory_uct(memory='runs/x.py:y')")
+    assert is_in_file("my games (old)/hex.py:hex(size=5)") and is_in_file("hex.py:hex(name='x.py:y')")
+
+
+def test_a_networks_header_runs_no_file(tmp_path, evil):
+    text, marker = evil
+    file = tmp_path / "sent.safetensors"
+    about, arrays = storage.load(find("go9"), "network")
+    storage.save(file, "network", json.loads(json.dumps(about).replace('"go"', json.dumps(text))), arrays)
+    assert "type it yourself" in said("bench", "--network", str(file)) and not marker.exists()
+
+
+def test_a_stored_player_starts_no_program(tmp_path):
+    marker = tmp_path / "marker"
+    board, text = game("go:5"), f'gtp("{shutil.which("touch")} {marker}")'
+    setup = configure("go:5", "uct", "random", games=2)
+    with setup.configuration.stored("match 1", allow_files=True), pytest.raises(InvalidSpecification, match="type it"):
+        player(board, text).warm_up()
+    assert not marker.exists()
+
+
+def test_what_is_typed_may_name_a_file_also_after_a_refusal(evil):
+    text, marker = evil
+    with stored("a record"), pytest.raises(InvalidSpecification, match="code and was not run"):
+        game(text)
+    assert not marker.exists() and engram.game(text).name == text and marker.exists()
