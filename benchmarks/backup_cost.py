@@ -31,6 +31,8 @@ RULES = {
     "q_learning": "trace",
     "softmax(knots=[0, 2, 1, 0, 1, 2])": "mix",
     "coulom(points=42)": "mix",
+    "power_mean(power=2)": "mix",
+    "power_mean(power=3.5)": "mix",
     "bias_correction": "mix",
 }
 OPENINGS = ("", "4 4", "4 3 4", "2 6 3 4")
