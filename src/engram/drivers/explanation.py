@@ -104,7 +104,7 @@ def explain(search: Search, state: State, limit: Limit, *, seed: int | None = 0,
       length: moves of each line, ≥ 1.
 
     Raises:
-      What `Search.run` raises.
+      EngramError: as `Search.run` does.
     """
     moments: list[tuple[int, float, dict[int, tuple[int, float]]]] = []
 

@@ -189,8 +189,9 @@ class Game:
       state: the initial state: a NumPy record, or an array of one record.
       num_actions: actions are the integers 0 … num_actions-1; 1 to 65,535.
       max_moves: upper bound on the moves of a game from any state, ≥ 1.
-      legal_actions, play, outcome, to_play, hash, copy, rollout, heavy_rollout, rollout_moves, heavy_rollout_moves,
-        prior, endings, encode, canonical_hash, local_pattern: see the module's text.
+      legal_actions, play, outcome, to_play, hash: see the module's text.
+      copy, rollout, heavy_rollout, rollout_moves, heavy_rollout_moves, prior, endings, encode, canonical_hash,
+        local_pattern: options, see there too.
       planes_shape: (channels, height, width) written by `encode`.
       encode_history, max_history: planes with up to `max_history` earlier positions, of the same height and width.
       symmetries: images of the board under which the rules are the same, the identity first; default that alone.
