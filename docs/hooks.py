@@ -1,7 +1,7 @@
-"""The documentation site from the repository as it stands: pages outside `docs/`, links to them, and the list of commands.
+"""The documentation site from the repository as it stands: pages outside `docs/`, links to them, the list of commands.
 
-A link in a page is that of the repository. On the site a link to a page or a picture leads to it, and a link to any other
-file leads to a page that shows the file, so that no link needs another host.
+A link in a page is that of the repository. On the site a link to a page or a picture leads to it, and a link to any
+other file leads to a page that shows the file, so that no link needs another host.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ OUTSIDE = (
     "src/engram/networks/weights/*.md",
 )  # fmt: skip
 SHOWN_AS_THEY_ARE = {".json", ".png"}
+PICTURE = re.compile(r"^!\[[^\]]*\]\(([^)]+)\)$", re.MULTILINE)
 LINK = re.compile(r"(?<=\]\()([^)#:\s]+)(?=[#)])")
 
 
@@ -43,7 +44,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Turns the repository's links into the site's."""
+    """Turns the repository's links into the site's; a picture leads to itself, in its full size."""
     here = page.file
     if here.abs_src_path is None:
         return markdown
@@ -56,7 +57,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             return link[1]
         return posixpath.relpath(uri, posixpath.dirname(here.src_uri) or ".")
 
-    return LINK.sub(turned, markdown)
+    return PICTURE.sub(r"[\g<0>](\1)", LINK.sub(turned, markdown))
 
 
 def _uri(path: Path) -> str:
@@ -85,9 +86,7 @@ def _shown(config: MkDocsConfig, path: Path) -> File:
     language = {".py": "python", ".sh": "bash"}.get(path.suffix, "text")
     name = path.relative_to(ROOT).as_posix()
     head = f"---\ntitle: {name}\nsearch:\n  exclude: true\n---\n# `{name}`\n\n"
-    return File.generated(
-        config, _uri(path), content=f"{head}````{language}\n{path.read_text(encoding='utf-8')}````\n"
-    )
+    return File.generated(config, _uri(path), content=f"{head}````{language}\n{path.read_text(encoding='utf-8')}````\n")
 
 
 def _commands() -> str:
@@ -118,8 +117,8 @@ def _expanded(nav: list[Any], files: Files, named: set[str]) -> list[Any]:
                 for title, below in item.items()
             ]
         elif item.endswith("*"):
-            pages = [file for file in files.documentation_pages() if _under(file.src_uri, item) and file.src_uri not in named]
-            items += [file.src_uri for file in sorted(pages, key=_title)]
+            pages = sorted((file for file in files.documentation_pages() if _under(file.src_uri, item)), key=_title)
+            items += [file.src_uri for file in pages if file.src_uri not in named]
         else:
             items.append(item)
     return items

@@ -190,8 +190,8 @@ class Game:
       num_actions: actions are the integers 0 … num_actions-1; 1 to 65,535.
       max_moves: upper bound on the moves of a game from any state, ≥ 1.
       legal_actions, play, outcome, to_play, hash: see the module's text.
-      copy, rollout, heavy_rollout, rollout_moves, heavy_rollout_moves, prior, endings, encode, canonical_hash,
-        local_pattern: options, see there too.
+      copy, rollout, heavy_rollout, rollout_moves, heavy_rollout_moves: options, see there too.
+      prior, endings, encode, canonical_hash, local_pattern: likewise.
       planes_shape: (channels, height, width) written by `encode`.
       encode_history, max_history: planes with up to `max_history` earlier positions, of the same height and width.
       symmetries: images of the board under which the rules are the same, the identity first; default that alone.
