@@ -20,6 +20,7 @@ pytest.importorskip("mkdocs", reason="the site needs the extra docs: pip install
 pytest.importorskip("mkdocstrings_handlers.python", reason="the site needs the extra docs: pip install '.[docs]'")
 
 ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 WEIGHTS = ROOT / "src/engram/networks/weights"
 ELSEWHERE = re.compile(r"(?:https?:)?//", re.IGNORECASE)
 SOURCES = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href", "use": "href"}
@@ -91,11 +92,12 @@ def test_the_cases_of_the_themes_own_addresses_do_not_arise(site):
 def test_the_site_shows_the_same_as_a_repositorys_page(site):
     """Readers of Markdown differ about lists and code in them: both must find the same blocks, items and rows."""
     markdown = pytest.importorskip("markdown_it").MarkdownIt("commonmark").enable("table")
-    for path in [*ROOT.glob("docs/**/*.md"), *ROOT.glob("experiments/*/RESULTS.md"), *WEIGHTS.glob("*.md")]:
+    for path in [*DOCS.rglob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("experiments/*/*.md"), *WEIGHTS.glob("*.md")]:
         text = path.read_text()
         if ":::" not in text:
-            uri = path.relative_to(ROOT / "docs" if path.is_relative_to(ROOT / "docs") else ROOT)
-            page = site / uri.with_name(uri.name.replace("README", "index")).with_suffix(".html")
+            uri = path.relative_to(DOCS if path.is_relative_to(DOCS) else ROOT)
+            name = "overview" if path == ROOT / "README.md" else uri.stem.replace("README", "index")
+            page = site / uri.with_name(f"{name}.html")
             assert Elements(page.read_text()).article == Elements(markdown.render(text)).article, path
 
 
