@@ -36,12 +36,13 @@ NEVER_ASKED = (
 
 
 class Elements(HTMLParser):
-    """The elements of a page: all with their attributes, and those of its article counted."""
+    """The elements of a page: all with their attributes; those of its article counted, with the lists around each."""
 
     def __init__(self, html: str):
         super().__init__()
         self.all: list[tuple[str, dict[str, str | None]]] = []
-        self.article: Counter[str] = Counter()
+        self.article: Counter[tuple[str, ...]] = Counter()
+        self._lists: list[str] = []
         self._inside = "<article" not in html
         self.feed(html)
 
@@ -49,10 +50,14 @@ class Elements(HTMLParser):
         self.all.append((tag, dict(attrs)))
         self._inside |= tag == "article"
         if self._inside and tag in COUNTED:
-            self.article[tag] += 1
+            self.article[*self._lists, tag] += 1
+        if tag in ("ul", "ol"):
+            self._lists.append(tag)
 
     def handle_endtag(self, tag):
         self._inside &= tag != "article"
+        if tag in ("ul", "ol"):
+            self._lists.pop()
 
 
 @pytest.fixture(scope="module")
@@ -135,6 +140,7 @@ def test_a_browser_reads_and_searches_the_site_from_the_disk(site):
             page.goto(f"file://{site}/{name}")
             assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), f"{name} is cut off"
         page.click("label[for=__search]:visible")
+        page.wait_for_function("document.querySelector('.md-search-result__meta').textContent.startsWith('Type')")
         page.locator("input.md-search__input").press_sequentially("transpositions")
         page.wait_for_selector(".md-search-result__item a[href*='methods/transpositions']")
         browser.close()
