@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -122,6 +123,16 @@ def test_every_study_and_every_picture_of_it_is_there(site):
         pictures = [found["src"] for tag, found in Elements(page.read_text()).all if tag == "img"]
         assert len(pictures) == study.read_text().count("![")
         assert all((page.parent / picture).is_file() for picture in pictures)
+
+
+def test_every_link_of_a_page_leads_to_a_file_of_the_site(site):
+    for page in site.rglob("*.html"):
+        if page.name == "404.html":  # its links are those of a server
+            continue
+        for tag, attributes in Elements(page.read_text()).all:
+            place = unquote((attributes.get("href") or "").partition("#")[0])
+            if tag == "a" and place and not re.match(r"[a-z]+:", place):
+                assert (page.parent / place).exists(), f"{page.relative_to(site)}: {place}"
 
 
 def test_a_browser_reads_and_searches_the_site_from_the_disk(site):
