@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from engram.games.game import Game
+from engram.printable import on_one_line
 
 SPENT = {"moves": int, "simulations": int, "seconds": float}
 """Sums over a game, of each side; the record's fields are `a_moves`, `b_seconds`, and so on."""
@@ -58,7 +59,7 @@ class GameRecord:
             heading += f" ({self.reason})"
         names = game.move_names(self.moves)
         opening = f"[{' '.join(names[: self.opening])}] " if self.opening else ""
-        return f"{heading}\n  {opening}{' '.join(names[self.opening :])}"
+        return f"{on_one_line(heading)}\n  {opening}{' '.join(names[self.opening :])}"
 
 
 SPENT_COLUMNS = [(f"{side}_{name}", kind) for side in "ab" for name, kind in SPENT.items()]

@@ -12,6 +12,7 @@ from engram.arena.configuration import MatchConfiguration
 from engram.arena.results import Results
 from engram.arena.statistics import SprtState, Standing, standing
 from engram.arena.tally import Tally
+from engram.printable import on_one_line
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ class MatchResult(Standing):
         ended = f", resigned at {configuration.resign:g}" if configuration.resign is not None else ""
         asked = "" if self.complete else f" (of {configuration.games} asked for)"
         lines = [
-            f"{configuration.game}: {self.games} games, {budget} a move{ended}, {self.distinct_games} different games"
+            f"{on_one_line(configuration.game)}: {self.games} games, {budget} a move{ended}, {self.distinct_games} different games"
             f"{asked}",
             *self._table(),
             f"score of A {100 * self.score:.1f} % [{100 * self.score_low:.1f}, {100 * self.score_high:.1f}], "
@@ -127,7 +128,7 @@ class MatchResult(Standing):
         for side, spent, wins, losses in sides:
             score = 100 * (self.score if side == "A" else 1.0 - self.score)
             counts = str(wins), str(self.draws), str(losses), f"{score:.1f} %"
-            rows.append((side, spent.player, *counts, f"{spent.simulations:,.0f}", f"{1000 * spent.seconds:,.2f}"))
+            rows.append((side, on_one_line(spent.player), *counts, f"{spent.simulations:,.0f}", f"{1000 * spent.seconds:,.2f}"))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         places = [f"{{:<{width}}}" if at < 2 else f"{{:>{width}}}" for at, width in enumerate(widths)]
         return ["  ".join(places).format(*row).rstrip() for row in rows]

@@ -19,6 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from engram.errors import EngramError
+from engram.printable import on_one_line, printable
 
 MINUTE_S = 60.0
 
@@ -49,7 +50,7 @@ def _exit_code(run: Callable[[], Any]) -> int:
         finally:
             sys.stdout.flush()
     except EngramError as error:
-        code, sentence = 2, str(error)
+        code, sentence = 2, on_one_line(error)
     except KeyboardInterrupt as interrupt:
         code, sentence = 130, str(interrupt) or "interrupted"
     except MemoryError:
@@ -85,14 +86,6 @@ app = typer.Typer(
 )
 
 
-_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
-
-
-def printable(text: object) -> str:
-    """A text with its control characters spelt out: in a stored one they could command the terminal."""
-    return str(text).translate(_CONTROLS)
-
-
 def say(text: str) -> None:
     """Prints a line on stderr."""
     with suppress(OSError):
@@ -114,12 +107,12 @@ def print_table(rows: Sequence[Mapping[str, object]], *, title: str | None = Non
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title and printable(title), title_justify="left")
+    table = Table(title=title and on_one_line(title), title_justify="left")
     headings = [name for name in (rows[0] if rows else ()) if any(row[name] not in (None, "") for row in rows)]
     for heading in headings:
         table.add_column(heading, overflow="fold")
     for row in rows:
-        table.add_row(*("" if row[heading] is None else printable(row[heading]) for heading in headings))
+        table.add_row(*("" if row[heading] is None else on_one_line(row[heading]) for heading in headings))
     console = Console(width=None if sys.stdout.isatty() else 160, markup=False)
     with console.capture() as shown:  # Rich itself would end the program at a broken pipe
         console.print(table)
