@@ -143,8 +143,9 @@ def make(text: str, kinds: type | tuple[type, ...], parts: Parts | None = None, 
       InvalidSpecification: as `load`; or no such option, or the function fails.
     """
     entry, specification, canonical = load(text)
-    if isinstance(entry, kinds) or not callable(entry):
-        if specification.positional or specification.options:
+    has_options = bool(specification.positional or specification.options)
+    if not callable(entry) or (isinstance(entry, kinds) and not has_options):
+        if has_options:
             raise InvalidSpecification(f"{canonical} is not a function, so it takes no options")
         return entry, canonical
     arguments = bind(entry, specification, parts, given)

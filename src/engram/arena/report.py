@@ -100,8 +100,8 @@ class MatchResult(Standing):
         ended = f", resigned at {configuration.resign:g}" if configuration.resign is not None else ""
         asked = "" if self.complete else f" (of {configuration.games} asked for)"
         lines = [
-            f"{on_one_line(configuration.game)}: {self.games} games, {budget} a move{ended}, {self.distinct_games} different games"
-            f"{asked}",
+            f"{on_one_line(configuration.game)}: {self.games} games, {budget} a move{ended}, "
+            f"{self.distinct_games} different games{asked}",
             *self._table(),
             f"score of A {100 * self.score:.1f} % [{100 * self.score_low:.1f}, {100 * self.score_high:.1f}], "
             f"Elo {self.elo_text} (95 %, by pairs)",
@@ -128,7 +128,8 @@ class MatchResult(Standing):
         for side, spent, wins, losses in sides:
             score = 100 * (self.score if side == "A" else 1.0 - self.score)
             counts = str(wins), str(self.draws), str(losses), f"{score:.1f} %"
-            rows.append((side, on_one_line(spent.player), *counts, f"{spent.simulations:,.0f}", f"{1000 * spent.seconds:,.2f}"))
+            spending = f"{spent.simulations:,.0f}", f"{1000 * spent.seconds:,.2f}"
+            rows.append((side, on_one_line(spent.player), *counts, *spending))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         places = [f"{{:<{width}}}" if at < 2 else f"{{:>{width}}}" for at, width in enumerate(widths)]
         return ["  ".join(places).format(*row).rstrip() for row in rows]

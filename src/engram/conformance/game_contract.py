@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import random
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +17,8 @@ from engram.games.symmetry import Symmetry
 from engram.native.guard import begin_step, guarded
 from engram.rng import derive_seed, new_rng
 
+GUARD_S = 10.0
+"""Seconds of games in the child process: a slow game meets fewer there than outside."""
 _UNWRITTEN = -7
 """Fills buffers, so that a write behind their end can be seen."""
 
@@ -47,11 +51,12 @@ def _call_float(address: int, arguments: tuple[int, ...]) -> float:
     return float(_call(address, arguments, ctypes.c_double))
 
 
-def check_game(game: Game, games: int = 50, seed: int = 0) -> CheckReport:
+def check_game(game: Game, games: int = 50, seed: int = 0, *, max_s: float = math.inf) -> CheckReport:
     """Plays random games through every function of a game and checks all that a search relies on.
 
     Args:
       game: compiled or plain Python. games: number of games, ≥ 1. seed: of the random moves.
+      max_s: seconds after which no further game begins.
 
     Raises:
       InvalidGame: the contract is broken; the sentence says where, and after which moves.
@@ -59,19 +64,22 @@ def check_game(game: Game, games: int = 50, seed: int = 0) -> CheckReport:
     Cost: some milliseconds a game, and once the time to compile.
     """
 
-    def play() -> list[tuple[int, float]]:
-        check, plays = _Check(game, seed), []
-        for _ in range(games):
+    def play(seconds: float = GUARD_S) -> list[tuple[int, float]]:
+        check, began = _Check(game, seed), time.perf_counter()
+        plays: list[tuple[int, float]] = []
+        while len(plays) < games and (not plays or time.perf_counter() < began + seconds):
             begin_step()
             plays.append(_Play(check).run())
         return plays
 
     functions = [callback.function for callback in getattr(game, "callbacks", {}).values()]
     guarded(functions, f"random play of {game.name}", play, always=True)
-    plays = play()
+    plays = play(max_s)
     lengths = [length for length, _ in plays]
     signs = [int(np.sign(outcome)) for _, outcome in plays]
-    return CheckReport(game.name, games, sum(lengths), max(lengths), signs.count(1), signs.count(-1), signs.count(0))
+    return CheckReport(
+        game.name, len(plays), sum(lengths), max(lengths), signs.count(1), signs.count(-1), signs.count(0)
+    )
 
 
 class _Check:

@@ -176,7 +176,7 @@ class Callback:
 
     def _compile(self, *, checked: bool = False) -> CFunc:
         _listen()
-        options = _OPTIONS | {"boundscheck": True} if checked else _OPTIONS
+        options = _OPTIONS | {"boundscheck": True, "error_model": "python"} if checked else _OPTIONS
         with caching(self.function) as is_cached:
             callback = _Function(self.function, (self.arguments, self.returns), {}, options)
             if is_cached and not checked:

@@ -57,7 +57,7 @@ class Extension:
       advice: its column of advice for selection, and the weight of that advice; None: no advice.
       rollout_moves: `after_backup` reads the moves of rollouts.
       embedding_size: length of the evaluator's embedding that `on_leaf` reads; 0: none.
-      store: the operators' data on the host; None: nothing.
+      store: the operators' data on the host; None: nothing. A text `fault` of it says why a hook has failed.
       num_bytes: size of the store.
       new_game: called when a search clears its tree for a new game; None: the store stays as it is.
       fork: makes the same extension, with a fresh store, for another tree; None: all trees share this one.

@@ -422,9 +422,12 @@ class Workspace:
         """Which function a failure's status names, and how it failed."""
         if status <= statuses.HOOK:
             kind, place = divmod(statuses.HOOK - status, MAX_HOOKS)
-            hooks = [part for part in self.assembly.extensions if HOOKS[kind] in part.operators]
-            hook = hooks[place].operators[HOOKS[kind]]
-            return f"{self._named(HOOKS[kind], hook)} of {hooks[place].name} reported a failure"
+            for extensions in self.extensions:  # of each tree: its hook, and its store that knows why
+                extension = [part for part in extensions if HOOKS[kind] in part.operators][place]
+                if fault := getattr(extension.store, "fault", ""):
+                    return str(fault)
+            hook = extension.operators[HOOKS[kind]]
+            return f"{self._named(HOOKS[kind], hook)} of {extension.name} reported a failure"
         if status == statuses.SELECTION:
             return f"{self._named('selection rule', self.preset.selection)} answered a child that is not there"
         if status == statuses.BACKUP:
