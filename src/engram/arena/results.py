@@ -69,6 +69,7 @@ class _Moves(sql.TypeDecorator[tuple[int, ...]]):
 
 
 _KINDS: dict[Any, Any] = {"int": sql.Integer, "float": sql.Float, "str": sql.String, "tuple[int, ...]": _Moves}
+_TYPES: dict[Any, Any] = {"int": int, "float": (int, float), "str": str, "tuple[int, ...]": tuple}
 _TABLES = sql.MetaData()
 _MATCH = sql.Table(
     "match",
@@ -292,7 +293,9 @@ def _match_record(row: Any) -> MatchRecord:
 
 
 def _game_record(row: Any) -> GameRecord:
-    record = GameRecord(*row)
-    if record.number < 0 or record.first not in ("A", "B") or not -1.0 <= record.outcome <= 1.0:
+    record = GameRecord(*row)  # SQLite keeps a value of any type in any column
+    typed = all(isinstance(getattr(record, field.name), _TYPES[field.type]) for field in fields(record))
+    opens = typed and 0 <= record.opening <= len(record.moves)
+    if not opens or record.number < 0 or record.first not in ("A", "B") or not -1.0 <= record.outcome <= 1.0:
         raise ValueError(f"game {record.number}")
     return record
