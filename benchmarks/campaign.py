@@ -44,8 +44,8 @@ Outcome = Counter[str]
 
 JOBS = {
     "match": "match -g tic_tac_toe --a uct --b random --games 400 -n 300 --workers 2 -d {out}",
-    "tune": "tune -s uct --tune exploration=0.1:2 -g tic_tac_toe --max-games 240 --confirm-games 40 --trial-games 20 "
-    "-n 100 --against random --storage {out}",
+    "tune": "tune -s uct --tune exploration=0.1:2 -g tic_tac_toe --max-games 80 --confirm-games 20 --trial-games 20 "
+    "-n 50 --against random --storage {out}",
     "td": "train td -g tic_tac_toe -n 200 --episodes 400 --every 100 --games 20 --evaluate random --workers 1 -o {out} "
     "-d {out}.sqlite",
     "memory": "memory build -g tic_tac_toe -s memory_uct(capacity=400,dimension=64) --games 150 -n 200 -o {out}",
@@ -118,8 +118,8 @@ def start(job: str, place: Path, **options: object) -> subprocess.Popen[str]:
 def rows(place: Path) -> list[tuple[object, ...]]:
     """All games of the databases in a folder, without their times."""
     found: list[tuple[object, ...]] = []
-    for database in sorted(place.glob("out*")):
-        if database.read_bytes()[:6] == b"SQLite":
+    for database in (place / "out", place / "out.sqlite"):
+        if database.exists() and database.read_bytes()[:6] == b"SQLite":
             with closing(sqlite3.connect(database)) as connection:
                 games = "select key, number, first, moves, outcome from game join match on match.id = match_id"
                 found += connection.execute(games).fetchall()
@@ -247,7 +247,7 @@ def power(attack: Attack, number: int) -> tuple[int, Outcome]:
 
 
 Call = tuple[str, str, int, bytes]
-"""(`link`, name, file or -1, -), (`write`, file, place, bytes), (`truncate`, file, size, -), or (`sync`, file, -, -)."""
+"""(`link`, name, file or -1, -), (`write`, file, place, bytes), (`truncate`, file, size, -) or (`sync`, file, -, -)."""
 CALLS = ("openat", "write", "pwrite64", "writev", "ftruncate", "fallocate", "fsync", "fdatasync", "rename", "renameat",
          "renameat2", "unlink", "unlinkat", "mmap")  # fmt: skip
 
