@@ -36,7 +36,7 @@ TESTS = {
     "arena/statistics.py": "arena/test_statistics.py",
     "memory/theory.py": "memory/test_features_theory.py",
     "memory/features.py": "memory/test_features_theory.py memory/test_neighbours.py",
-    "memory/arithmetic.py": "memory/test_store.py memory/test_neighbours.py",
+    "memory/arithmetic.py": "memory/test_arithmetic.py memory/test_store.py",
     "memory/layout.py": "memory/test_store.py memory/test_files.py",
     "memory/store.py": "memory/test_store.py memory/test_neighbours.py",
     "memory/files.py": "memory/test_files.py tests/test_user_files.py",
