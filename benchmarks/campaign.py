@@ -43,12 +43,12 @@ ROOT = Path(__file__).parents[1]
 Outcome = Counter[str]
 
 JOBS = {
-    "match": "match -g tic_tac_toe --a uct --b random --games 400 -n 300 --workers 2 -d {out}",
+    "match": "match -g tic_tac_toe --a uct --b random --games 200 -n 100 --workers 2 -d {out}",
     "tune": "tune -s uct --tune exploration=0.1:2 -g tic_tac_toe --max-games 80 --confirm-games 20 --trial-games 20 "
     "-n 50 --against random --storage {out}",
-    "td": "train td -g tic_tac_toe -n 200 --episodes 400 --every 100 --games 20 --evaluate random --workers 1 -o {out} "
+    "td": "train td -g tic_tac_toe -n 100 --episodes 200 --every 100 --games 10 --evaluate random --workers 1 -o {out} "
     "-d {out}.sqlite",
-    "memory": "memory build -g tic_tac_toe -s memory_uct(capacity=400,dimension=64) --games 150 -n 200 -o {out}",
+    "memory": "memory build -g tic_tac_toe -s memory_uct(capacity=400,dimension=64) --games 60 -n 100 -o {out}",
 }
 """Commands that write; the same one again finishes the work, with the result of an uninterrupted run."""
 
