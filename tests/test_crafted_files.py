@@ -251,7 +251,7 @@ def test_crafted_contents_crash_and_hang_nothing(kind, how, tmp_path):
     )  # fmt: skip
     words = done.stdout.split()
     assert done.returncode == 0, f"file {words[-1:]} of {kind}: {done.stderr[-2000:]}"
-    assert count // 3 <= int(words[-1]) <= count
+    assert count // 6 <= int(words[-1]) <= count  # the rest is sound, such as a network of other weights
 
 
 # ----------------------------------------------------------------------------- positions by the rules
