@@ -103,7 +103,7 @@ def test_the_sequential_test_counts_repeated_pairs_once():
 def test_no_games_and_half_played_pairs():
     empty = standing([])
     assert empty == Standing(0, 0, 0, 0, 0, 0.5, 0.0, 1.0)
-    assert (empty.games, empty.score, empty.decided) == (0, 0.5, False)
+    assert (empty.games, empty.score, empty.decided, empty.dispersion) == (0, 0.5, False, 1.0)
     assert (empty.elo_low, empty.elo_high) == (-math.inf, math.inf)
     odd = standing([(1, -1), (1, math.nan)])
     assert (odd.wins, odd.losses, odd.games) == (2, 1, 3)
