@@ -325,7 +325,7 @@ def test_matches_of_another_version_are_left_out_of_the_list(tmp_path):
     assert engram("match", *asked).exit_code == 0
     with Results(database) as results:
         results.open_match({"game": "tic_tac_toe", "spirit": 3}, 2, "99.0")
-        results.add_game(2, results.games(1)[0])
+        results.add_games(2, results.games(1)[:1])
     listed = engram("results", "--database", str(database), "--json")
     assert listed.exit_code == 0 and [row["match_id"] for row in json.loads(listed.stdout)] == [1]
     assert "match 2 is left out" in listed.stderr

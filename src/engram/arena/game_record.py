@@ -62,10 +62,11 @@ class GameRecord:
 
 
 SPENT_COLUMNS = [(f"{side}_{name}", kind) for side in "ab" for name, kind in SPENT.items()]
-NEEDED = ("number", "first", "outcome", "reason", "moves", *dict(SPENT_COLUMNS))
-"""Fields of a game's record that are counted, `moves` as the database writes them."""
+NEEDED = ("id", "number", "first", "outcome", "reason", "moves", *dict(SPENT_COLUMNS))
+"""Columns of a recorded game that are counted, `moves` as the database writes them."""
 COUNTED = np.dtype(
     [
+        ("id", np.int64),  # in the database, in the order of recording
         ("number", np.int64),
         ("a_first", np.bool_),
         ("outcome", np.float64),  # for A; nan: not played
@@ -77,9 +78,9 @@ COUNTED = np.dtype(
 )
 
 
-def counted(number: int, first: str, outcome: float, reason: str, moves: str, *spent: Any) -> tuple[Any, ...]:
-    """A game's row of `COUNTED`, from the fields that are `NEEDED`."""
-    return number, first == "A", outcome, reason[:2] in ("A:", "B:"), "; disputed" in reason, hash(moves), *spent
+def counted(id: int, number: int, first: str, outcome: float, reason: str, moves: str, *spent: Any) -> tuple[Any, ...]:
+    """A game's row of `COUNTED`, from the columns that are `NEEDED`."""
+    return id, number, first == "A", outcome, reason[:2] in ("A:", "B:"), "; disputed" in reason, hash(moves), *spent
 
 
 def moves_text(moves: Sequence[int]) -> str:

@@ -162,7 +162,7 @@ def report(tally: Tally, match_id: int | None = None, database: str | None = Non
         a=_side("a", configuration.a, played),
         b=_side("b", configuration.b, played),
         sprt=tally.sprt,
-        complete=tally.ended or len(played) == configuration.games,
+        complete=tally.complete,
         forfeits=int(played["forfeit"].sum()),
         disputed=tuple(played["number"][played["disputed"]].tolist()),
         match_id=match_id,
@@ -178,7 +178,7 @@ def recorded_result(results: Results, match_id: int) -> MatchResult:
     """
     record = results.match(match_id)
     tally = Tally(MatchConfiguration.from_json({**record.configuration, "games": record.games}))
-    tally.add(results.counted_games(match_id, record.games))
+    tally.add(results.counted_games(match_id))
     return report(tally, match_id, results.where)
 
 

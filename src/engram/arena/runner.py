@@ -58,9 +58,12 @@ class MatchRunner:
         searches = {side: one for side, one in self._players.items() if isinstance(one, SearchPlayer)}
         if len(searches) == 2 and BatchedMatch.pays(searches, self._limits, self._max_bytes):
             batched = BatchedMatch(self._configuration, self._game, searches, self._share, self._max_bytes)
-            yield from batched.play_all(numbers)
+            records = batched.play_all(numbers)
         else:
-            yield from map(self._play, numbers)
+            records = map(self._play, numbers)
+        for record in records:
+            _LOG.debug("game %d ends: %s", record.number, record.reason)
+            yield record
 
     def _play(self, number: int) -> GameRecord:
         where = f"game {number} of the match with seed {self._configuration.seed}"
@@ -122,5 +125,4 @@ def play_games(link: Link, configuration: MatchConfiguration, share: int, max_by
     runner = MatchRunner(MatchSetup.of(configuration), share, max_bytes)
     runner.warm_up()
     for record in runner.play_all(link.tasks()):
-        _LOG.debug("game %d ends: %s", record.number, record.reason)
         link.send(record)

@@ -143,7 +143,9 @@ def standing(pairs: Any, alike: Any = None) -> Standing:
     pentanomial = tuple(np.bincount((2.0 * sums[sizes == 2]).astype(np.int64), minlength=5).tolist())
     games, wins, losses = int(sizes.sum()), int((outcomes > 0).sum()), int((outcomes < 0).sum())
     if alike is not None:
-        unit = np.unique(np.asarray(alike)[kept], return_inverse=True)[1]
+        _, first, unit = np.unique(np.asarray(alike)[kept], return_index=True, return_inverse=True)
+        # In their order, so that sums are equal in processes whose hashes differ.
+        unit = first.argsort().argsort()[unit]
         sums, sizes = np.bincount(unit, sums), np.bincount(unit, sizes)
     distinct, score = len(sums), float(sums.sum()) / games
     added = 2.0 * count / distinct

@@ -32,7 +32,7 @@ def match(
     database: options.Database = "engram.sqlite",
     as_json: options.Json = False,
 ) -> None:
-    """Is A stronger than B? Paired games with an interval; the same command again resumes."""
+    """Is A stronger than B? Paired games with an interval; the same command again resumes, or helps while it runs."""
     from engram.arena.configuration import configure
     from engram.arena.match import MatchInterrupted, play_match
 

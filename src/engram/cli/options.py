@@ -60,7 +60,7 @@ Moves = Annotated[str, option("Moves played so far, such as '4 4 3' or 443.", "-
 AllowFiles = Annotated[
     bool, option("Trust a record that names files of Python, and run them if unchanged.", "--allow-files")
 ]
-Database = Annotated[str, option("SQLite file, or the URL of any database.", "--database", "-d")]
+Database = Annotated[str, option("SQLite file, or postgresql+psycopg://…", "--database", "-d")]
 
 # Those of trainings
 Folder = Annotated[Path, option("The folder of the training.", "--output", "-o")]

@@ -37,7 +37,7 @@ def tune(
     resign: options.Resign = None,
     seed: options.Seed = 0,
     workers: Annotated[int, whole("Processes of this machine; others join by the same command.", high=512)] = 1,
-    storage: Annotated[str, option("SQLite file, or the URL of any database.")] = "engram-tune.sqlite",
+    storage: Annotated[str, option("SQLite file, or postgresql+psycopg://…")] = "engram-tune.sqlite",
     report: Annotated[Optional[Path], option("Folder for index.html, tuning.png and tuning.json.")] = None,
     as_json: options.Json = False,
 ) -> None:

@@ -23,6 +23,8 @@ import optuna
 from optuna.trial import FrozenTrial, Trial, TrialState
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
+from engram.arena.claims import has_ended
+from engram.arena.database import shown
 from engram.arena.report import MatchResult
 from engram.errors import DatabaseError, InvalidParameter
 from engram.fleet import Link
@@ -240,7 +242,7 @@ class Study:
             yield
         except (SQLAlchemyError, optuna.exceptions.StorageInternalError, *more) as error:
             reason = str(error.__cause__ or error).split("\n", maxsplit=1)[0]
-            raise DatabaseError(f"the study cannot be kept in {self.objective.database}: {reason}") from None
+            raise DatabaseError(shown(f"the study cannot be kept in {self.objective.database}: {reason}")) from None
 
 
 def join(_: Link, objective: MatchObjective, budget: dict[str, Any]) -> None:
@@ -262,13 +264,7 @@ def _abandoned(claim: dict[str, Any]) -> bool:
     """Whether the process of a trial has ended, or has not renewed its claim for long."""
     if time.time() - claim["time"] > _LEASE_S or (claim["owner"], claim["process"]) == (_OWNER, os.getpid()):
         return True
-    if claim["host"] != socket.gethostname():
-        return False
-    try:
-        os.kill(claim["process"], 0)
-    except OSError as error:
-        return isinstance(error, ProcessLookupError)
-    return False
+    return claim["host"] == socket.gethostname() and has_ended(claim["process"])
 
 
 def _storage(database: str) -> optuna.storages.BaseStorage:
