@@ -262,7 +262,12 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def digest_of(texts: Sequence[str]) -> str:
-    """Digest of the files that specifications name, so that an edited file makes another match; empty without files.
+    """Digest of the files that specifications name, so that an edited file makes another match; empty without files."""
+    return user_files.digest_of(files_named(texts))
+
+
+def files_named(texts: Sequence[str]) -> list[Path]:
+    """Files that specifications name.
 
     These are users' source files with their imports, and the files that options of the type `DataFile` name.
     """
@@ -275,7 +280,7 @@ def digest_of(texts: Sequence[str]) -> str:
         for names in (PRESETS, PLAYERS):
             if specification.name in names:
                 data += files_of(names[specification.name], specification, OPERATORS)
-    return user_files.digest_of([*user_files.code_of(texts), *data])
+    return [*user_files.code_of(texts), *data]
 
 
 def _files_in(specification: Specification) -> Iterator[Path]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from engram.arena.batched import MAX_BYTES
-from engram.arena.configuration import MatchOptions, MatchSetup, configure
+from engram.arena.configuration import MatchOptions, MatchSetup, configure, files_named
 from engram.arena.game_record import GameRecord
 from engram.arena.ongoing_game import PlayerError
 from engram.arena.report import MatchResult, report
@@ -17,7 +17,7 @@ from engram.arena.results import DEFAULT_DATABASE, MEMORY, Results
 from engram.arena.runner import MatchRunner, play_games
 from engram.arena.tally import Tally
 from engram.errors import EngramError, InvalidParameter, check_whole
-from engram.fleet import Fleet, WorkerError, check_workers, default_workers
+from engram.fleet import WorkerError, check_workers, default_workers, fleet, on_cluster
 from engram.games.game import Game
 
 _LOG = logging.getLogger(__name__)
@@ -143,7 +143,7 @@ class _Play:
             try:
                 # Compiles once, before the workers load the same code from the cache.
                 runner.warm_up()
-                if workers == 1:
+                if workers == 1 and not (on_cluster() and self._setup.is_named):
                     self._record_all(runner.play_all(iter(missing)))
                 else:
                     self._play_in_workers(missing, workers, share)
@@ -158,11 +158,14 @@ class _Play:
         return result
 
     def _play_in_workers(self, missing: list[int], count: int, share: int) -> None:
-        with Fleet(play_games, self._configuration, share, self._max_bytes, count=count) as fleet:
+        one = self._configuration
+        files, clocked = files_named([one.game, one.a, one.b]), any(limit.seconds for limit in one.limits.values())
+        setting = one, share, self._max_bytes
+        with fleet(play_games, *setting, count=count, files=files, clocked=clocked) as players:
             try:
-                self._record_all(fleet.run(missing))
+                self._record_all(players.run(missing))
             except (KeyboardInterrupt, PlayerError, WorkerError):
-                for record in fleet.finished():
+                for record in players.finished():
                     self._record(record)
                 raise
 

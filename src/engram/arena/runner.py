@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from engram.arena.batched import MAX_BYTES, BatchedMatch
-from engram.arena.configuration import MatchConfiguration, MatchSetup
+from engram.arena.configuration import MatchConfiguration, MatchSetup, digest_of
 from engram.arena.game_record import GameRecord
 from engram.arena.ongoing_game import OngoingGame, PlayerError, sentence
-from engram.errors import EngramError
+from engram.errors import EngramError, InvalidSpecification
 from engram.fleet import Link
 from engram.gtp.client_player import GtpPlayer
 from engram.gtp.judge import Verdict, settle
@@ -119,8 +119,13 @@ class MatchRunner:
 
 def play_games(link: Link, configuration: MatchConfiguration, share: int, max_bytes: int) -> None:
     """The work of a process of a match: plays the games whose numbers it is given."""
+    if digest_of([configuration.game, configuration.a, configuration.b]) != configuration.sources:
+        raise InvalidSpecification(
+            "files that this match names are not those that it began with: on a cluster, name them by paths relative "
+            "to the working directory"
+        )
     runner = MatchRunner(MatchSetup.of(configuration), share, max_bytes)
     runner.warm_up()
     for record in runner.play_all(link.tasks()):
         _LOG.debug("game %d ends: %s", record.number, record.reason)
-        link.send(record)
+        link.send(record, ends=record.number)

@@ -29,6 +29,9 @@ def match(
     resign: options.Resign = None,
     sprt: Annotated[Optional[str], option("Stop early: 'elo0=0,elo1=20' (also alpha, beta; default 0.05).")] = None,
     workers: options.Workers = None,
+    cluster: options.Cluster = None,
+    gpu_share: options.GpuShare = 0.0,
+    allow_unequal: options.AllowUnequal = False,
     database: options.Database = "engram.sqlite",
     as_json: options.Json = False,
 ) -> None:
@@ -43,7 +46,7 @@ def match(
     )  # fmt: skip
     interrupted = False
     try:
-        with Live("games", games) as live:
+        with options.place(cluster, gpu_share, allow_unequal=allow_unequal), Live("games", games) as live:
             result = play_match(
                 setup, workers=workers, database=database, progress=lambda now: live.update(now.games, line(now))
             )

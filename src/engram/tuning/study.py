@@ -104,11 +104,14 @@ class Study:
         """The observations of all trials."""
         return bayesian.observations(self.space, self.trials())
 
-    def search(self, progress: Callable[[StudyProgress], None] | None = None) -> None:
+    def search(self, progress: Callable[[StudyProgress], None] | None = None, *, workers: int = 1) -> None:
         """Plays trials until their games are spent, together with all processes that work on the same study.
 
         Every game is recorded as it ends; after an interruption the same call goes on. Several processes may exceed the
         budget by one slice each.
+
+        Args:
+          progress: called after every slice. workers: processes that play a slice; the study does not depend on them.
         """
         with self._database_errors():
             while True:
@@ -119,7 +122,7 @@ class Study:
                         return
                     trial = self.optuna.ask(distributions(self.space))
                 try:
-                    self._play(trial, adopted, progress)
+                    self._play(trial, adopted, progress, workers)
                 except optuna.exceptions.UpdateFinishedTrialError:
                     continue  # another process resumed it at the same moment and was faster; no game counts twice
                 except BaseException:
@@ -165,7 +168,9 @@ class Study:
         text, games = self.space.specification(self.space.values(best.point)), sum(one.games for one in seen)
         return StudyProgress(games, self.search_games, len(self.trials()), text, best.mean, best.deviation)
 
-    def _play(self, trial: Trial, adopted: bool, progress: Callable[[StudyProgress], None] | None) -> None:
+    def _play(
+        self, trial: Trial, adopted: bool, progress: Callable[[StudyProgress], None] | None, workers: int
+    ) -> None:
         """Plays slices of one trial until more of it does not pay."""
         played = trial.user_attrs.get(GAMES, 0)
         _LOG.info("trial %d %s after %d games", trial.number, "is resumed" if adopted else "begins", played)
@@ -177,7 +182,7 @@ class Study:
             if target <= played:
                 target = min(played + min(self._slice, _even(self._games_left())), self._most)
             trial.set_user_attr(TARGET, target)
-            result = self._slice_of(trial, target)
+            result = self._slice_of(trial, target, workers)
             score, variance = score_and_variance(result)
             observe(trial, score, variance, result.games)
             _LOG.info("trial %d: score %.3f after %d games", trial.number, score, result.games)
@@ -193,7 +198,7 @@ class Study:
                 break  # stopped early: its score stays an observation, with a larger variance
         self.optuna.tell(trial, state=TrialState.PRUNED, skip_if_finished=True)
 
-    def _slice_of(self, trial: Trial, target: int) -> MatchResult:
+    def _slice_of(self, trial: Trial, target: int, workers: int) -> MatchResult:
         """Plays a trial up to `target` games, and renews the claim on it meanwhile."""
         renewed = time.monotonic()
         trial.set_user_attr(CLAIM, _claim())
@@ -204,7 +209,7 @@ class Study:
                 renewed = time.monotonic()
                 trial.set_user_attr(CLAIM, _claim())
 
-        return self.objective.play(trial.params, trial.number, target, progress=still_here)
+        return self.objective.play(trial.params, trial.number, target, workers=workers, progress=still_here)
 
     def _games_left(self) -> int:
         """Games that trials may still play; running slices count as played."""
