@@ -93,7 +93,7 @@ def test_a_match_goes_on_when_a_machine_dies_and_no_game_counts_twice(tmp_path, 
     def kill(result):
         counts.append(result.games)
         if len(counts) == 1:
-            victim.kill_raylet(allow_graceful=False)
+            os.kill(victim.all_processes["raylet"][0].process.pid, signal.SIGKILL)
 
     try:
         with working_on(cluster):

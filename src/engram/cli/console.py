@@ -137,8 +137,10 @@ class Live:
     """
 
     def __init__(self, work: str, total: int | None = None, *, quiet: bool = False):
-        self._line, self._quiet, self._begun = work, quiet, time.monotonic()
+        self._line, self._quiet, self._begun, self._total = work, quiet, time.monotonic(), total
         self._warnings: set[str] = set()
+        self._first: tuple[int, float] | None = None  # units that were done before, and the time then
+        self._left = ""
         self._ended = threading.Event()
         self._view: Any = None
         if quiet or not sys.stderr.isatty():
@@ -171,7 +173,8 @@ class Live:
 
         A terminal also shows `table`, one of Rich's.
         """
-        self._line = line
+        self._line, self._total = line, self._total if total is None else total
+        self._left = self._time_left(done)
         if self._view is not None:
             from rich.console import Group
             from rich.text import Text
@@ -192,4 +195,13 @@ class Live:
 
     def _tick(self) -> None:
         while not self._ended.wait(MINUTE_S):
-            self.line(f"{self._line} (after {(time.monotonic() - self._begun) / 60:.0f} min)")
+            self.line(f"{self._line} (after {(time.monotonic() - self._begun) / MINUTE_S:.0f} min{self._left})")
+
+    def _time_left(self, done: int) -> str:
+        """The time that the rest takes at the speed so far; empty as long as there is none."""
+        now = time.monotonic()
+        self._first = self._first or (done, now)
+        before, since = self._first
+        if not self._total or done <= before:
+            return ""
+        return f", {(self._total - done) * (now - since) / (done - before) / MINUTE_S:.0f} min left"

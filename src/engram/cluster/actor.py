@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import pickle
+import sys
 import threading
 import time
 import traceback
@@ -67,7 +68,7 @@ class Actor:
         return ray_node()
 
     def begin(self, order: bytes, luggage: Any, level: int) -> None:
-        """Begins a work: `(work, setting)` pickled, the files it reads, and the level of the log."""
+        """Begins a work: paths of modules and `(work, setting)`, pickled; the files it reads, and the level of the log."""
         logger = logging.getLogger("engram")
         logger.setLevel(level)
         if self._log is not None:
@@ -84,6 +85,8 @@ class Actor:
     def _work(self, link: _ActorLink, order: bytes, luggage: Any) -> None:
         try:
             luggage.unpack()
+            paths, order = pickle.loads(order)
+            sys.path.extend(path for path in paths if path not in sys.path and os.path.isdir(path))
             work, setting = pickle.loads(order)
             work(link, *setting)
         except EngramError as error:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import math
 import os
+import pickle
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -92,7 +94,8 @@ class RayCluster:
         """See `engram.fleet.choice.fleet`."""
         if clocked:
             self._check_clocks()
-        return RayFleet(self, self._ray, pickled((work, setting)), Luggage.of(files), count=count)
+        order = pickle.dumps((sys.path, pickled((work, setting))))
+        return RayFleet(self, self._ray, order, Luggage.of(files), count=count)
 
     def take(self) -> Any:
         """An idle actor, or a new one."""
