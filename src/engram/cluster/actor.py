@@ -68,7 +68,11 @@ class Actor:
         return ray_node()
 
     def begin(self, order: bytes, luggage: Any, level: int) -> None:
-        """Begins a work: paths of modules and `(work, setting)`, pickled; the files it reads, and the level of the log."""
+        """Begins a work.
+
+        Args:
+          order: paths of modules and `(work, setting)`, pickled. luggage: files that it reads. level: of the log.
+        """
         logger = logging.getLogger("engram")
         logger.setLevel(level)
         if self._log is not None:

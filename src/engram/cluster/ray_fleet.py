@@ -239,7 +239,7 @@ class RayFleet:
         if "No module named 'engram'" in reason:
             raise WorkerError(LACKS_ENGRAM)
         _LOG.warning("a worker on %s died; %d tasks are given again", worker.machine or "?", len(worker.held))
-        self._deaths.update(worker.held)
+        self._deaths.update(list(worker.held))
         self._failed_starts += worker.stage == "node"
         if self._failed_starts > _MOST_DEATHS or any(self._deaths[number] > _MOST_DEATHS for number in worker.held):
             raise WorkerError(

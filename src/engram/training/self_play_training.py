@@ -250,7 +250,8 @@ class _SelfPlayRun(TrainingRun):
         """See `TrainingRun`."""
         games = self._games
         finished, lengths = sum(one.finished for one in games), sum(one.lengths for one in games)
-        second_wins, draws, first_wins = map(float, sum(one.outcomes for one in games) / max(finished, 1))
+        shares = np.sum([one.outcomes for one in games], axis=0) / max(finished, 1)
+        second_wins, draws, first_wins = map(float, shares)
         warnings = dict.fromkeys(chain.from_iterable(one.why_not_learning() for one in games))
         return SelfPlayProgress(
             **{**self.course, "warnings": tuple(warnings)}, **self._counts,

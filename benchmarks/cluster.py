@@ -1,0 +1,130 @@
+"""A cluster of three nodes on this machine: what it costs, and whether deaths cost games.
+
+python benchmarks/cluster.py deaths    # machines are killed every few seconds, and so is the head
+python benchmarks/cluster.py speed     # games a second beside the pool of processes, in turns
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from ray.cluster_utils import Cluster
+
+from engram.arena.match import match
+from engram.arena.results import MEMORY, Results
+from engram.cluster.ray_cluster import RayCluster
+from engram.fleet import working_on
+
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+NODE = {"num_cpus": 1, "object_store_memory": 80 << 20, "include_dashboard": False}
+QUICK = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 500, "health_check_failure_threshold": 3}
+MATCH = ("connect_four", "uct", "uct(exploration=0.5)")
+
+
+def recorded(database: Path) -> list[dict[str, object]]:
+    """The games of the only match of a database, without the time that they took."""
+    with Results(database, must_exist=True) as results:
+        return [
+            {name: value for name, value in vars(record).items() if "seconds" not in name}
+            for record in results.games(1)
+        ]  # fmt: skip
+
+
+def deaths(cluster: Cluster, arguments: argparse.Namespace) -> None:
+    """Plays a match while machines die, kills the head in the middle, and compares with a local match."""
+    game, a, b = MATCH
+    with tempfile.TemporaryDirectory() as folder:
+        here, afar = Path(folder, "here.sqlite"), Path(folder, "afar.sqlite")
+        command = [
+            sys.executable, "-m", "engram", "match", "-g", game, "--a", a, "--b", b, "-n", str(arguments.simulations),
+            "--games", str(arguments.games), "--cluster", cluster.address, "-d", str(afar),
+        ]  # fmt: skip
+        head, kills = subprocess.Popen(command), 0
+        while head.poll() is None:
+            time.sleep(arguments.pause)
+            if kills < arguments.kills and afar.exists():
+                victim = cluster.list_all_nodes()[-1]
+                os.kill(victim.all_processes["raylet"][0].process.pid, signal.SIGKILL)
+                cluster.remove_node(victim, allow_graceful=False)
+                kills += 1
+                print(f"machine {kills} killed after {len(recorded(afar))} games", flush=True)
+                cluster.add_node(**NODE)
+                if kills == arguments.kills // 2:
+                    head.kill()
+                    head.wait()
+                    print(f"head killed after {len(recorded(afar))} games", flush=True)
+                    head = subprocess.Popen(command)
+        games = recorded(afar)
+        lost = arguments.games - len({one["number"] for one in games})
+        print(f"{kills} machines and 1 head killed; {lost} games lost, {len(games) - arguments.games + lost} doubled")
+        match(*MATCH, games=arguments.games, simulations=arguments.simulations, workers=2, database=here)
+        print("the games of the local match" if games == recorded(here) else "OTHER GAMES than the local match")
+
+
+def speed(cluster: Cluster, arguments: argparse.Namespace) -> None:
+    """Games a second of two workers of the cluster beside two processes, in turns; the load of the machine."""
+    ratios = []
+    with RayCluster(cluster.address) as ours:
+        for turn in range(arguments.turns + 1):
+            rates = []
+            for place in ("cluster", "pool"):
+                settings = {
+                    "games": arguments.games,
+                    "simulations": 1000,
+                    "workers": 2,
+                    "database": MEMORY,
+                    "seed": turn,
+                }
+                first: list[tuple[float, int]] = []
+                last = time.monotonic(), 0
+
+                def note(now: object, first: list[tuple[float, int]] = first) -> None:
+                    nonlocal last
+                    last = time.monotonic(), now.games  # type: ignore[attr-defined]
+                    first.append(last)
+
+                if place == "cluster":
+                    with working_on(ours):
+                        match(*MATCH, progress=note, **settings)
+                else:
+                    match(*MATCH, progress=note, **settings)
+                # From the first report on, so that starting processes, which a long match does once, does not count.
+                rates.append((last[1] - first[0][1]) / (last[0] - first[0][0]))
+            if turn:  # the first compiles
+                ratios.append(rates[0] / rates[1])
+            print(f"cluster {rates[0]:.2f}, pool {rates[1]:.2f} games/s, load {os.getloadavg()[0]:.1f}", flush=True)
+    print(
+        f"median ratio {statistics.median(ratios):.3f} of {len(ratios)} turns: {min(ratios):.3f} to {max(ratios):.3f}"
+    )
+
+
+def main() -> None:
+    """Runs one of the two."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=["deaths", "speed"])
+    parser.add_argument("--games", type=int)
+    parser.add_argument("--simulations", type=int, default=300)
+    parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--pause", type=float, default=3.0, help="seconds between deaths")
+    parser.add_argument("--turns", type=int, default=5)
+    arguments = parser.parse_args()
+    arguments.games = arguments.games or (2000 if arguments.what == "deaths" else 100)
+    cluster = Cluster(initialize_head=True, head_node_args={**NODE, "num_cpus": 0, "_system_config": QUICK})
+    try:
+        for _ in range(3):
+            cluster.add_node(**NODE)
+        (deaths if arguments.what == "deaths" else speed)(cluster, arguments)
+    finally:
+        cluster.shutdown()
+
+
+if __name__ == "__main__":
+    main()
