@@ -1,6 +1,6 @@
 """A cluster of three nodes on this machine: what it costs, and whether deaths cost games.
 
-python benchmarks/cluster.py deaths    # machines are killed every few seconds, and so is the head
+python benchmarks/cluster.py deaths    # ten machines are killed one after the other, and the head
 python benchmarks/cluster.py speed     # games a second beside the pool of processes, in turns
 """
 
@@ -49,8 +49,9 @@ def deaths(cluster: Cluster, arguments: argparse.Namespace) -> None:
         ]  # fmt: skip
         head, kills = subprocess.Popen(command), 0
         while head.poll() is None:
-            time.sleep(arguments.pause)
-            if kills < arguments.kills and afar.exists():
+            time.sleep(0.5)
+            due = (kills + 1) * arguments.games // (arguments.kills + 1)
+            if kills < arguments.kills and afar.exists() and len(recorded(afar)) >= due:
                 victim = cluster.list_all_nodes()[-1]
                 os.kill(victim.all_processes["raylet"][0].process.pid, signal.SIGKILL)
                 cluster.remove_node(victim, allow_graceful=False)
@@ -93,9 +94,9 @@ def speed(cluster: Cluster, arguments: argparse.Namespace) -> None:
 
                 if place == "cluster":
                     with working_on(ours):
-                        match(*MATCH, progress=note, **settings)
+                        match(*MATCH, progress=note, database=MEMORY, **settings)
                 else:
-                    match(*MATCH, progress=note, **settings)
+                    match(*MATCH, progress=note, database=MEMORY, **settings)
                 # From the first report on, so that starting processes, which a long match does once, does not count.
                 rates.append((last[1] - first[0][1]) / (last[0] - first[0][0]))
             if turn:  # the first compiles
@@ -111,9 +112,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["deaths", "speed"])
     parser.add_argument("--games", type=int)
-    parser.add_argument("--simulations", type=int, default=300)
+    parser.add_argument("--simulations", type=int, default=100)
     parser.add_argument("--kills", type=int, default=10)
-    parser.add_argument("--pause", type=float, default=3.0, help="seconds between deaths")
     parser.add_argument("--turns", type=int, default=5)
     arguments = parser.parse_args()
     arguments.games = arguments.games or (2000 if arguments.what == "deaths" else 100)
