@@ -77,13 +77,7 @@ def speed(cluster: Cluster, arguments: argparse.Namespace) -> None:
         for turn in range(arguments.turns + 1):
             rates = []
             for place in ("cluster", "pool"):
-                settings = {
-                    "games": arguments.games,
-                    "simulations": 1000,
-                    "workers": 2,
-                    "database": MEMORY,
-                    "seed": turn,
-                }
+                settings = {"games": arguments.games, "simulations": 1000, "workers": 2, "seed": turn}
                 first: list[tuple[float, int]] = []
                 last = time.monotonic(), 0
 
@@ -102,9 +96,7 @@ def speed(cluster: Cluster, arguments: argparse.Namespace) -> None:
             if turn:  # the first compiles
                 ratios.append(rates[0] / rates[1])
             print(f"cluster {rates[0]:.2f}, pool {rates[1]:.2f} games/s, load {os.getloadavg()[0]:.1f}", flush=True)
-    print(
-        f"median ratio {statistics.median(ratios):.3f} of {len(ratios)} turns: {min(ratios):.3f} to {max(ratios):.3f}"
-    )
+    print(f"ratio {statistics.median(ratios):.3f}, the median of {[round(ratio, 3) for ratio in ratios]}")
 
 
 def main() -> None:
