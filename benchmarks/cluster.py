@@ -21,7 +21,7 @@ from ray.cluster_utils import Cluster
 from engram.arena.match import match
 from engram.arena.results import MEMORY, Results
 from engram.cluster.ray_cluster import RayCluster
-from engram.fleet import working_on
+from engram.fleet import spread, working_on
 
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 NODE = {"num_cpus": 1, "object_store_memory": 80 << 20, "include_dashboard": False}
@@ -99,21 +99,30 @@ def speed(cluster: Cluster, arguments: argparse.Namespace) -> None:
     print(f"ratio {statistics.median(ratios):.3f}, the median of {[round(ratio, 3) for ratio in ratios]}")
 
 
+def answers(cluster: Cluster, arguments: argparse.Namespace) -> None:
+    """Results a second that the head takes from three workers that answer at once."""
+    with RayCluster(cluster.address) as ours, working_on(ours):
+        tasks, begun = [(number,) for number in range(10 * arguments.games)], 0.0
+        for done, _ in enumerate(spread(abs, tasks, 3)):
+            begun = begun if done else time.monotonic()
+        print(f"{done / (time.monotonic() - begun):.0f} results/s, load {os.getloadavg()[0]:.1f}")
+
+
 def main() -> None:
-    """Runs one of the two."""
+    """Runs one of the three."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["deaths", "speed"])
+    parser.add_argument("what", choices=["deaths", "speed", "answers"])
     parser.add_argument("--games", type=int)
     parser.add_argument("--simulations", type=int, default=100)
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--turns", type=int, default=5)
     arguments = parser.parse_args()
-    arguments.games = arguments.games or (2000 if arguments.what == "deaths" else 100)
+    arguments.games = arguments.games or (100 if arguments.what == "speed" else 2000)
     cluster = Cluster(initialize_head=True, head_node_args={**NODE, "num_cpus": 0, "_system_config": QUICK})
     try:
         for _ in range(3):
             cluster.add_node(**NODE)
-        (deaths if arguments.what == "deaths" else speed)(cluster, arguments)
+        {"deaths": deaths, "speed": speed, "answers": answers}[arguments.what](cluster, arguments)
     finally:
         cluster.shutdown()
 

@@ -23,12 +23,12 @@ from engram import storage  # noqa: E402
 from engram.arena.configuration import digest_of, files_named  # noqa: E402
 from engram.arena.league import league  # noqa: E402
 from engram.arena.match import MatchInterrupted, match  # noqa: E402
-from engram.arena.results import MEMORY, Results  # noqa: E402
+from engram.arena.results import Results  # noqa: E402
 from engram.arena.truth.backup_truth import truth  # noqa: E402
 from engram.cluster import ray_fleet  # noqa: E402
 from engram.cluster.files import Luggage  # noqa: E402
 from engram.cluster.ray_cluster import ClusterError, RayCluster  # noqa: E402
-from engram.errors import InvalidParameter, InvalidSpecification, TooLarge  # noqa: E402
+from engram.errors import InvalidParameter, TooLarge  # noqa: E402
 from engram.fleet import WorkerError, default_workers, fleet, spread, working_on  # noqa: E402
 from engram.memory.values import table_files  # noqa: E402
 from engram.training.td.settings import EvaluationPlan, TdConfiguration, parse_opponents  # noqa: E402
@@ -176,7 +176,7 @@ def test_a_study_is_that_of_one_process(tmp_path, cluster):
             game="tic_tac_toe", space=space("uct", tune=["exploration=0.1:2"]), against="uct", simulations=10,
             seconds=None, opening_moves=None, resign=None, seed=1, database=str(tmp_path / name),
         )  # fmt: skip
-        study = Study(objective, max_games=60, confirm_games=10, trial_games=20)
+        study = Study(objective, max_games=26, confirm_games=6, trial_games=20)
         study.search(workers=workers)
         confirmation = study.confirm(workers=workers)
         return [(one.number, one.params, one.values) for one in study.trials()], confirmation.score, study.best()
@@ -251,15 +251,13 @@ def test_machines_that_would_play_other_games_are_refused(machines, cluster, tmp
             with pytest.raises(ClusterError, match=sentence):
                 cluster.check(replace(node, **change))
         cluster.check(replace(node, name="slow", processor="of last year"))
-        assert len(played(database=MEMORY, games=2, simulations=1)) == 2
+        assert len(played(database=tmp_path / "n.sqlite", games=2, simulations=1)) == 2
         with pytest.raises(ClusterError, match=r"different searches on .* give simulations, or allow it"):
             played(database=tmp_path / "s.sqlite", games=2, simulations=None, seconds=0.001)
         with pytest.raises(ClusterError, match="different searches"):
             cluster.check(replace(node, name="slow", processor="of last year"))
         cluster._allow_unequal = True
         assert len(played(database=tmp_path / "s.sqlite", games=2, simulations=None, seconds=0.001)) == 2
-        with pytest.raises(InvalidSpecification, match="there is no player"):
-            played("tic_tac_toe", "uct", "nobody", database=MEMORY)
     with pytest.raises(ClusterError, match=r"has no room for a worker of one core and 0\.5 of a GPU"):
         RayCluster(machines.address, gpu_share=0.5)
     with pytest.raises(InvalidParameter, match="the share of a GPU is 0 to 1"):
