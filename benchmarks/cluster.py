@@ -2,6 +2,7 @@
 
 python benchmarks/cluster.py deaths    # ten machines are killed one after the other, and the head
 python benchmarks/cluster.py speed     # games a second beside the pool of processes, in turns
+python benchmarks/cluster.py answers   # results a second that the head takes from workers that answer at once
 """
 
 from __future__ import annotations
