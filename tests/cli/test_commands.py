@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -267,13 +268,15 @@ def test_progress_is_one_view_with_labelled_times_on_a_terminal(monkeypatch):
 
 
 def test_progress_is_a_line_a_minute_elsewhere(monkeypatch):
-    printed = threading.Event()
+    printed, printed_left = threading.Event(), threading.Event()
 
     class Stream(io.StringIO):
         def write(self, text):
             super().write(text)
             if "3 games [+1]" in text:
                 printed.set()
+            if re.search(r"^19 games \(after \d+ min, \d+ min left\)", text):
+                printed_left.set()
 
     monkeypatch.setattr(sys, "stderr", Stream())
     with Live("games", 20) as live:
@@ -283,6 +286,8 @@ def test_progress_is_a_line_a_minute_elsewhere(monkeypatch):
     with Live("games", 20) as live:
         live.update(3, "3 games [+1]")
         assert printed.wait(300)
+        live.update(19, "19 games")
+        assert printed_left.wait(300)
     assert "3 games [+1] (after 0 min)\n" in sys.stderr.getvalue()
 
 

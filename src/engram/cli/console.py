@@ -195,7 +195,7 @@ class Live:
 
     def _tick(self) -> None:
         while not self._ended.wait(MINUTE_S):
-            self.line(f"{self._line} (after {(time.monotonic() - self._begun) / MINUTE_S:.0f} min{self._left})")
+            self.line(f"{self._line} (after {(time.monotonic() - self._begun) / 60:.0f} min{self._left})")
 
     def _time_left(self, done: int) -> str:
         """The time that the rest takes at the speed so far; empty as long as there is none."""
@@ -204,4 +204,4 @@ class Live:
         before, since = self._first
         if not self._total or done <= before:
             return ""
-        return f", {(self._total - done) * (now - since) / (done - before) / MINUTE_S:.0f} min left"
+        return f", {(self._total - done) * (now - since) / (done - before) / 60:.0f} min left"
