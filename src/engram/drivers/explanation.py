@@ -11,7 +11,7 @@ from engram.drivers.search import Search
 from engram.errors import IllegalAction
 from engram.games.game import Game, State
 from engram.search.limit import Limit
-from engram.search.result import PLAYERS, MoveStatistics, SearchResult
+from engram.search.result import MoveStatistics, SearchResult, player_name, shown
 
 LOOKS = 20
 
@@ -22,7 +22,7 @@ class Look:
 
     Attributes:
       simulations, seconds: since the search began.
-      visits, value: of the best move and of the runner-up; value in [-1, 1] for the player to move, 0 without visits.
+      visits, value: of the best move and of the runner-up; value for the player to move, as in the result.
       leader: the most visited move at that moment.
     """
 
@@ -86,7 +86,8 @@ class Explanation:
         parts += ["", f"{'':>12}  {names[0]:^18}  {names[1]:^18}"]
         parts.append(f"{'simulations':>12}  {'visits':>10} {'value':>7}  {'visits':>10} {'value':>7}  most visited")
         for look in self.looks:
-            pairs = "  ".join(f"{n:>10,} {v:>+7.3f}" for n, v in zip(look.visits, look.value, strict=True))
+            numbers = zip(look.visits, look.value, strict=True)
+            pairs = "  ".join(f"{n:>10,} {shown(v, self.result.bounds):>7}" for n, v in numbers)
             parts.append(f"{look.simulations:>12,}  {pairs}  {look.leader}")
         boards = [[" ".join(line.moves), *line.diagram.splitlines()] for line in (self.best, self.next)]
         width = max(len(row) for row in boards[0])
@@ -151,13 +152,13 @@ def _line(game: Game, state: State, move: MoveStatistics, length: int) -> Line:
 
 
 def _reasons(result: SearchResult, best: MoveStatistics, second: MoveStatistics | None, looks: list[Look]) -> list[str]:
-    mover = PLAYERS[result.player]
+    mover, bounds = player_name(result.player, result.players), result.bounds
     total = max(1, sum(move.visits for move in result.moves))
     if second is None:
         return [f"{best.name} is the only legal move."]
     reasons = [
-        f"{mover} plays {best.name} (value {best.value:+.3f}, {best.visits / total:.0%} of the visits) and not "
-        f"{second.name} ({second.value:+.3f}, {second.visits / total:.0%})."
+        f"{mover} plays {best.name} (value {shown(best.value, bounds)}, {best.visits / total:.0%} of the visits) and "
+        f"not {second.name} ({shown(second.value, bounds)}, {second.visits / total:.0%})."
     ]
     if second.visits == 0:
         reasons.append(f"The search did not visit {second.name}.")
@@ -171,7 +172,8 @@ def _reasons(result: SearchResult, best: MoveStatistics, second: MoveStatistics 
         )
     for move in (best, second):
         if move.proven:
-            reasons.append(f"The value of {move.name}, {move.value:+.0f}, is proven and not an estimate.")
+            value = shown(move.value, bounds) if result.bounds != (-1.0, 1.0) else f"{move.value:+.0f}"
+            reasons.append(f"The value of {move.name}, {value}, is proven and not an estimate.")
     others = [k for k, look in enumerate(looks) if look.leader != best.name]
     if others and others[-1] + 1 < len(looks):
         before, after = looks[others[-1]], looks[others[-1] + 1]

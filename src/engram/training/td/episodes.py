@@ -59,6 +59,7 @@ class TdLearner:
         self.configuration = configuration
         self.seed = seed
         self.game = configuration.made_game
+        self.game.require_plain("training by temporal differences")
         self.episodes = np.zeros(0, episode_dtype)
         self._records: list[np.ndarray] = []
         self._set_table(Table(configuration.capacity))
