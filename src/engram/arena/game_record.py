@@ -29,7 +29,7 @@ class GameRecord:
       opening: number of random moves at the start, the same in both games of a pair.
       first: `A` or `B`, the side that is player 0.
       moves: all actions, the opening included.
-      outcome: value in [-1, 1] for A.
+      outcome: for A; with one player, of the side that plays. In the game's units, as a rule [-1, 1].
       reason: `end` by the rules, `move limit` (a draw), `agreed at` the value that both sides reached, or the side that
         forfeits and why. Where a program counts for itself, `end` is followed by both counts, and by `disputed` if
         they name different winners.
@@ -54,6 +54,8 @@ class GameRecord:
         """The game for people: a heading, and a line of moves with their names."""
         result = "A wins" if self.outcome > 0 else "B wins" if self.outcome < 0 else "draw"
         heading = f"game {self.number} (pair {self.pair}): {self.first} moves first, {result}"
+        if game.players == 1:
+            heading = f"game {self.number} (pair {self.pair}): {self.first} plays, outcome {self.outcome:g}"
         if self.reason != "end":
             heading += f" ({self.reason})"
         names = game.move_names(self.moves)
@@ -68,7 +70,7 @@ COUNTED = np.dtype(
     [
         ("number", np.int64),
         ("a_first", np.bool_),
-        ("outcome", np.float64),  # for A; nan: not played
+        ("outcome", np.float64),  # as in `GameRecord`; nan: not played
         ("forfeit", np.bool_),
         ("disputed", np.bool_),  # the board and a program's own count named different winners, so a judge decided
         ("moves", np.int64),  # a hash of them, within this process

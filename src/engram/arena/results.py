@@ -8,6 +8,7 @@ transaction: however the program ends, a game is recorded as a whole or not at a
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -293,6 +294,6 @@ def _match_record(row: Any) -> MatchRecord:
 
 def _game_record(row: Any) -> GameRecord:
     record = GameRecord(*row)
-    if record.number < 0 or record.first not in ("A", "B") or not -1.0 <= record.outcome <= 1.0:
+    if record.number < 0 or record.first not in ("A", "B") or not math.isfinite(record.outcome):
         raise ValueError(f"game {record.number}")
     return record

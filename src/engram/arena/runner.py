@@ -42,6 +42,7 @@ class MatchRunner:
         """Compiles everything, so that compiling never counts against a clock."""
         state = self._game.initial_state()
         if not self._game.is_over(state):
+            self._game.reward(state)
             self._game.to_play(self._game.play(state, self._game.legal_actions(state)[0]))
         for one in self._players.values():
             one.warm_up()
@@ -56,7 +57,7 @@ class MatchRunner:
           PlayerError: a player failed or made an illegal move; the sentence names the game, the move and the seed.
         """
         searches = {side: one for side, one in self._players.items() if isinstance(one, SearchPlayer)}
-        if len(searches) == 2 and BatchedMatch.pays(searches, self._limits, self._max_bytes):
+        if len(searches) == 2 and not self._game.beyond and BatchedMatch.pays(searches, self._limits, self._max_bytes):
             batched = BatchedMatch(self._configuration, self._game, searches, self._share, self._max_bytes)
             yield from batched.play_all(numbers)
         else:
@@ -71,7 +72,9 @@ class MatchRunner:
                 self._owed[side] = 0.0
             verdict = None
             while verdict is None and not ongoing.ended:
-                verdict = self._move(ongoing, where)
+                verdict = None if ongoing.is_natures else self._move(ongoing, where)
+                while ongoing.is_natures and not ongoing.ended:
+                    self._tell(ongoing.draw())
             return ongoing.record(verdict or self._verdict(ongoing))
         except EngramError:
             raise
@@ -103,11 +106,15 @@ class MatchRunner:
                 f"player {side}, {one.text}, failed in {where}, move {moves + 1}, seed {seed}: {sentence(error)}"
             ) from error
         self._owed[side] = 0.0
+        self._tell(int(choice.action))
+        return None
+
+    def _tell(self, action: int) -> None:
+        """Tells both sides of a move; what that takes is on their clocks."""
         for hearer, other in self._players.items():
             begun = time.perf_counter()
-            other.played(int(choice.action))
+            other.played(action)
             self._owed[hearer] += time.perf_counter() - begun
-        return None
 
     def _limit(self, side: str) -> Limit:
         """The budget of a side's next move, less the time that it owes."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from engram.arena.configuration import MatchConfiguration
 from engram.arena.game_record import COUNTED, NEEDED, GameRecord, counted, moves_text
-from engram.arena.statistics import SprtRun, SprtState
+from engram.arena.statistics import SprtRun, SprtState, better
 
 
 class Tally:
@@ -35,6 +35,8 @@ class Tally:
         while self._test is not None and 2 * self._test.pairs < len(self._games):
             at = 2 * self._test.pairs
             outcomes = self._outcome.item(at), self._outcome.item(at + 1)
+            if self.configuration.players == 1:
+                outcomes = tuple(better(outcomes)[0].tolist())
             # A test waits for a pair that is not complete, and does not skip it.
             if isnan(sum(outcomes)) or self._test.add(outcomes, (self._moves.item(at), self._moves.item(at + 1))):
                 return

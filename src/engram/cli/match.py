@@ -57,7 +57,9 @@ def match(
 def line(result: MatchResult) -> str:
     """A match so far, in a line."""
     parts = [f"{result.games} games: +{result.wins} ={result.draws} -{result.losses}"]
-    if result.games >= 4:  # fewer give no interval that means anything
+    if result.means is not None:
+        parts = [f"{result.games} games", f"A {result.means.a:,.4g}", f"B {result.means.b:,.4g}"]
+    elif result.games >= 4:  # fewer give no interval that means anything
         parts += [f"{100 * result.score:.1f} %", f"Elo {result.elo_text}"]
     if (test := result.sprt) is not None:
         parts.append(f"LLR {test.llr:+.2f} in [{test.lower:.2f}, {test.upper:.2f}]")
