@@ -221,7 +221,7 @@ def test_a_database_is_read_without_writing_to_it(tmp_path, monkeypatch):
     "damage",
     [
         "UPDATE game SET outcome = 'won'",
-        "UPDATE game SET outcome = 7",
+        "UPDATE game SET outcome = 9e999",
         "UPDATE game SET moves = 'left right'",
         "UPDATE game SET moves = x'00ff'",
         "UPDATE game SET number = 'first' WHERE number = 0",
