@@ -771,6 +771,14 @@ def configure_match(**options):
 class TwiceInARow:
     """A game in which player 0 is always to move."""
 
+    players, bounds, discount = 2, (-1.0, 1.0), 1.0
+
+    def has(self, function):
+        return False
+
+    def reward(self, state):
+        return 0.0
+
     def initial_state(self):
         return ()
 
