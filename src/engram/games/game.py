@@ -42,6 +42,7 @@ import numpy as np
 from numba import carray, types
 
 from engram.errors import IllegalAction, InvalidGame, InvalidState, nearest
+from engram.games.scene import Scene
 from engram.games.symmetry import Symmetry, identity
 from engram.native.intrinsics import call, call_float, pointer_at
 from engram.native.jit import Callback, compiled, raise_failure
@@ -196,6 +197,7 @@ class Game:
       symmetries: images of the board under which the rules are the same, the identity first; default that alone.
       action_names: a text for each action; default its number.
       render: from a state to a text diagram; default the record's fields.
+      scene: the board as a picture, see `Scene`; default none, and the text diagram stands for it.
       parse_state: from a diagram to a state; default none.
       sound: whether a record from a file is a state of the game; see `is_sound`.
       aliases: more spellings of actions.
@@ -209,6 +211,7 @@ class Game:
     """
 
     compiled = True
+    scene: Scene | None = None
 
     def __init__(
         self,
@@ -239,6 +242,7 @@ class Game:
         action_names: Sequence[str] | None = None,
         aliases: dict[str, int] | None = None,
         render: Callable[[State], str] | None = None,
+        scene: Scene | None = None,
         parse_state: Callable[[str], State] | None = None,
         sound: Callable[[State], bool] | None = None,
         constants: Sequence[str] = (),
@@ -262,6 +266,7 @@ class Game:
         self._aliases = {text.lower(): action for text, action in (aliases or {}).items()}
         self._constants = tuple(constants)
         self._render = render
+        self.scene = scene
         self._parse_state = parse_state
         self._sound = sound
         functions = {
