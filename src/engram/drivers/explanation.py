@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -96,11 +97,14 @@ class Explanation:
         return "\n".join(parts)
 
 
-def explain(search: Search, state: State, limit: Limit, *, seed: int | None = 0, length: int = 6) -> Explanation:
+def explain(
+    search: Search, state: State, limit: Limit, *, seed: int | None = 0, length: int = 6,
+    stop: Callable[[], bool] | None = None,
+) -> Explanation:  # fmt: skip
     """Runs a search as `Search.run` does and explains its move.
 
     Args:
-      search, state, limit, seed: as there; the tree is the same.
+      search, state, limit, seed, stop: as there; the tree is the same.
       length: moves of each line, ≥ 1.
 
     Raises:
@@ -114,7 +118,7 @@ def explain(search: Search, state: State, limit: Limit, *, seed: int | None = 0,
         moments.append((simulations, seconds, {action: (visits, value) for action, visits, value in statistics}))
 
     every = max(1, limit.simulations // LOOKS) if limit.simulations else None
-    result = search.run(state, limit, seed=seed, progress=look, every=every)
+    result = search.run(state, limit, seed=seed, progress=look, every=every, stop=stop)
     if not moments or moments[-1][0] != result.simulations:
         look(result.simulations, result.seconds)
     best = next(move for move in result.moves if move.action == result.action)

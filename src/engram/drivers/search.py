@@ -234,8 +234,12 @@ class Search:
         finally:
             self._running = None
 
-    def so_far(self) -> SearchResult:
+    def so_far(self, lines: int | None = None) -> SearchResult:
         """The result so far of the run under way, for its `progress` and `stop`; `stopped` is `running`.
+
+        Args:
+          lines: number of moves, the most visited, whose lines go beyond themselves, ≥ 0; None: all. On a large board
+            the lines are most of the cost.
 
         Raises:
           InvalidState: no run is under way.
@@ -243,7 +247,7 @@ class Search:
         if self._running is None:
             raise InvalidState("no search is under way")
         root, start = self._running
-        return self._result(root, time.perf_counter() - start, "running")
+        return self._result(root, time.perf_counter() - start, "running", lines)
 
     def _run_until(
         self, seconds: float | None, start: float, is_ended: Callable[[], bool],
@@ -292,7 +296,7 @@ class Search:
         moves = self.moves()
         return most_visited(moves.value, moves.visits) == highest_value(moves.value, moves.visits)
 
-    def _result(self, root: State, seconds: float, stopped: str) -> SearchResult:
+    def _result(self, root: State, seconds: float, stopped: str, lines: int | None = None) -> SearchResult:
         work = self._workspace
         root_moves = self.moves()
         actions, visits, value, prior = root_moves.action, root_moves.visits, root_moves.value, root_moves.prior
@@ -311,11 +315,11 @@ class Search:
                 low=float(low[k]),
                 high=float(high[k]),
                 prior=float(prior[k]),
-                principal_variation=self._line(root, int(actions[k])),
+                principal_variation=self._line(root, int(actions[k]), *(() if lines is None or rank < lines else (1,))),
                 proven=bool(proven[k]),
                 memory=None if np.isnan(memory[k]) else float(memory[k]),
             )
-            for k in order
+            for rank, k in enumerate(order)
         )
         return SearchResult(
             game=self.game.name, player=int(self.tree.nodes[0]["flags"] & PLAYER_1), action=int(actions[best]),

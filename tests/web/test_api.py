@@ -1,0 +1,259 @@
+"""The server behind the page: positions, searches that stream, and who may ask."""
+
+import json
+import warnings
+
+import pytest
+
+starlette = pytest.importorskip("starlette")
+warnings.filterwarnings("ignore", message="Using `httpx`")
+testclient = pytest.importorskip("starlette.testclient", exc_type=(ImportError, RuntimeError))
+
+import engram
+from engram.errors import InvalidFile
+from engram.presets.catalogue import preset
+from engram.web import sessions as web_sessions
+from engram.web.app import MOST_BYTES, Settings, application
+from engram.web.events import Channel
+from engram.web.players import SEARCHES
+from engram.web.security import token_in
+
+TOKEN = "a-token-of-the-tests"
+BASE = "http://127.0.0.1:8642"
+
+
+def client_of(**settings):
+    client = testclient.TestClient(application(Settings(token=TOKEN, **settings)), base_url=BASE)
+    client.headers["authorization"] = f"Bearer {TOKEN}"
+    return client
+
+
+@pytest.fixture
+def client():
+    with client_of() as client:
+        yield client
+
+
+def sent(client, path, **fields):
+    """The answer to a request that succeeds."""
+    answer = client.post(f"/api/{path}", json=fields)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def refused(client, path, status=400, **fields):
+    """The one sentence of a request that fails."""
+    answer = client.post(f"/api/{path}", json=fields)
+    assert answer.status_code == status, answer.text
+    (sentence,) = answer.json().values()
+    assert sentence and "\n" not in sentence and "Traceback" not in sentence
+    return sentence
+
+
+def messages(client, search):
+    """The snapshots of a search, until its last."""
+    with client.stream("GET", f"/api/searches/{search}/events") as stream:
+        for line in stream.iter_lines():
+            if line.startswith("data: "):
+                yield json.loads(line.removeprefix("data: "))
+
+
+# ------------------------------------------------------------------------------ positions
+
+
+def test_a_position_has_its_board_marks_and_moves(client):
+    opened = sent(client, "position", game="connect_four", moves=["4", "4", "3"])
+    assert opened["game"] == "connect_four" and opened["actions"] == [3, 3, 2] and opened["board"]["shape"] == "columns"
+    position = opened["position"]
+    assert position["to_play"] == 1 and position["outcome"] is None and len(position["legal"]) == 7
+    assert position["marks"][-7:] == "..XX..." and position["marks"][-14:-7] == "...O..."
+
+
+def test_an_end_has_an_outcome_and_no_moves(client):
+    opened = sent(client, "position", game="connect_four", moves=list("1212121"))
+    assert opened["position"]["outcome"] == 1.0 and opened["position"]["legal"] == []
+
+
+def test_a_game_without_a_scene_is_its_diagram(client):
+    opened = sent(client, "position", game="p_game", moves=[])
+    assert opened["board"] is None and "value" in opened["position"]["diagram"]
+
+
+def test_wrong_games_and_moves_are_refused_in_a_sentence(client):
+    assert "chess" in refused(client, "position", game="chess", moves=[])
+    assert "(move 2)" in refused(client, "position", game="connect_four", moves=["4", "9"])
+    assert "moves" in refused(client, "position", game="connect_four", moves="44")
+    assert "game" in refused(client, "position")
+    assert "JSON" in client.post("/api/position", content=b"{").json()["error"]
+    assert client.post("/api/position", content=b"[" * 50_000).status_code == 400
+    assert client.post("/api/position", content=b" " * (MOST_BYTES + 1)).status_code == 413
+
+
+def test_every_game_of_the_catalogue_opens(client):
+    setup = client.get("/api/setup").json()
+    assert {"connect_four", "go", "hex", "othello"} <= {game["name"] for game in setup["games"]}
+    for game in setup["games"]:
+        options = ",".join(f"{name}={str(value).lower()}" for name, value in game["options"].items())
+        opened = sent(client, "position", game=f"{game['name']}:{options}" if options else game["name"])
+        assert opened["position"]["legal"]
+
+
+def test_sgf_goes_in_and_out(client):
+    moves = ["D4", "F6", "pass", "C3"]
+    text = sent(client, "sgf/write", game="go:9,komi=5.5", moves=moves)["sgf"]
+    back = sent(client, "sgf/read", sgf=text)
+    assert back == {"game": "go:9,komi=5.5", "start": "", "moves": moves}
+    handicap = sent(client, "sgf/read", sgf="(;GM[1]SZ[9]KM[0.5]HA[2]AB[cc][gg];W[ee];B[cg])")
+    assert "O to play" in handicap["start"] and handicap["moves"] == ["E5", "C3"]
+    opened = sent(client, "position", **handicap)
+    assert opened["position"]["marks"].count("X") == 3 and opened["position"]["to_play"] == 1
+    twice = sent(client, "sgf/read", sgf="(;GM[1]SZ[9];B[cc];B[gg])")
+    assert twice["moves"] == ["C7", "pass", "G3"]
+    refused(client, "sgf/read", sgf="no file")
+    refused(client, "sgf/write", game="hex:5", moves=[])
+
+
+# ------------------------------------------------------------------------------- searches
+
+
+def test_a_search_streams_and_agrees_with_the_library(client):
+    asked = {"game": "connect_four", "moves": ["4"], "search": "uct", "simulations": 3000, "seed": 5}
+    last = list(messages(client, sent(client, "searches", **asked)["id"]))[-1]
+    game = engram.game("connect_four")
+    result = engram.Search(game, "uct").run(game.play_moves("4"), engram.Limit(simulations=3000), seed=5)
+    assert last["stopped"] == "simulations" and last["action"] == result.action and last["player"] == 1
+    assert [row[1] for row in last["moves"]] == [move.visits for move in result.moves]
+    assert last["moves"][0][9] == list(result.moves[0].principal_variation)
+
+
+def test_an_endless_search_streams_while_it_thinks_and_is_stopped(client):
+    search = sent(client, "searches", game="go:5", search="rave")["id"]
+    seen = []
+    for message in messages(client, search):
+        seen.append(message)
+        if len(seen) == 2:
+            sent(client, f"searches/{search}/stop")
+    assert seen[0]["stopped"] == "running" and seen[-1]["stopped"] == "interrupted"
+    assert seen[0]["simulations"] < seen[1]["simulations"] <= seen[-1]["simulations"]
+    assert any(row[7] is not None for row in seen[-1]["moves"])  # AMAF
+
+
+def test_memory_is_in_the_snapshot(client):
+    asked = {"game": "connect_four", "search": "memory_uct(keep_states=true)", "simulations": 4000}
+    last = list(messages(client, sent(client, "searches", **asked)["id"]))[-1]
+    assert any(row[6] is not None for row in last["moves"])
+
+
+def test_watchers_share_a_search_and_late_ones_get_its_end(client):
+    search = sent(client, "searches", game="tic_tac_toe", search="uct", simulations=500)["id"]
+    assert list(messages(client, search))[-1] == list(messages(client, search))[-1]
+
+
+def test_searches_are_bounded_in_number():
+    with client_of(max_searches=1) as client:
+        first = sent(client, "searches", game="connect_four", search="uct")["id"]
+        assert "1 searches run already" in refused(client, "searches", 429, game="connect_four", search="uct")
+        sent(client, f"searches/{first}/stop")
+        assert list(messages(client, first))[-1]["stopped"] == "interrupted"
+        sent(client, "searches", game="connect_four", search="uct", simulations=10)
+
+
+def test_ended_searches_are_dropped_after_a_while(client):
+    ids = []
+    for _ in range(web_sessions.KEPT + 3):
+        ids.append(sent(client, "searches", game="tic_tac_toe", search="uct", simulations=10)["id"])
+        list(messages(client, ids[-1]))
+    assert refused(client, f"searches/{ids[0]}/stop", 404)
+    sent(client, f"searches/{ids[-1]}/stop")
+
+
+def test_a_failing_search_says_why(client, tmp_path):
+    for fields in (
+        {"search": "uct", "simulations": 0}, {"search": "uct", "seconds": -1}, {"search": "uct", "simulations": True},
+        {"search": "nothing"}, {"search": "uct(exploration=-1)"}, {"search": "uct", "seed": "x"}, {},
+    ):  # fmt: skip
+        refused(client, "searches", game="connect_four", **fields)
+    refused(client, "searches", game="connect_four", moves=list("1212121"), search="uct")
+
+
+def test_the_searches_on_offer_exist():
+    for offer in SEARCHES:
+        assert preset(offer["text"])
+
+
+def test_a_slow_watcher_gets_the_newest_message_only():
+    import asyncio
+
+    channel = Channel()
+
+    async def watch():
+        stream = channel.stream()
+        await anext(stream)
+        for number in range(5):
+            channel.publish({"number": number}, last=number == 4)
+        return [chunk async for chunk in stream]
+
+    (chunk,) = asyncio.run(watch())
+    assert b'"number":4' in chunk and channel.num_watchers == 0
+
+
+# ------------------------------------------------------------------------------- security
+
+
+@pytest.mark.parametrize(
+    "headers, status",
+    [
+        ({"authorization": ""}, 401),
+        ({"authorization": "Bearer wrong"}, 401),
+        ({"authorization": f"Bearer {TOKEN}é".encode("latin-1")}, 401),
+        ({"host": "evil.example"}, 403),
+        ({"host": "evil.example:8642"}, 403),
+        ({"host": "127.0.0.1.evil.example"}, 403),
+        ({"host": "[::1"}, 403),
+        ({"origin": "http://evil.example"}, 403),
+        ({"origin": "http://127.0.0.1:9999"}, 403),
+        ({"origin": "null"}, 403),
+        ({"sec-fetch-site": "cross-site"}, 403),
+        ({"host": "localhost:8642"}, 200),
+        ({"origin": BASE}, 200),
+    ],
+)
+def test_only_this_page_with_the_token_is_answered(client, headers, status):
+    answer = client.get("/api/setup", headers=headers)
+    assert answer.status_code == status
+    assert TOKEN not in answer.text and "default-src 'self'" in answer.headers["content-security-policy"]
+
+
+def test_the_page_itself_needs_no_token_and_holds_none(client):
+    client.headers.pop("authorization")
+    page = client.get("/")
+    assert page.status_code == 200 and TOKEN not in page.text
+    for path in ("/static/../app.py", "/static/%2e%2e/app.py", "/etc/passwd", "/static/%2Fetc/passwd"):
+        assert client.get(path).status_code == 404
+    assert client.post("/api/position").status_code == 401
+
+
+def test_files_and_programs_need_permission(client, tmp_path):
+    ran = tmp_path / "ran"
+    file = tmp_path / "mine.py"
+    file.write_text(f"open({str(ran)!r}, 'w')\nimport engram\nmine = engram.game('tic_tac_toe')\n")
+    weights = tmp_path / "weights.safetensors"
+    weights.write_bytes(b"")
+    assert "--allow-files" in refused(client, "position", game=f"{file}:mine")
+    assert "--allow-files" in refused(client, "searches", game="tic_tac_toe", search=f"{file}:mine")
+    assert "--allow-files" in refused(client, "searches", game="tic_tac_toe", search=f"puct(network='{weights}')")
+    assert not ran.exists()
+    with client_of(allow_files=True) as trusting:
+        assert sent(trusting, "position", game=f"{file}:mine")["game"] == f"{file}:mine"
+    with client_of(game=f"{file}:mine") as own:
+        assert sent(own, "position", game=f"{file}:mine", moves=["a1"])["position"]["to_play"] == 1
+
+
+def test_the_token_is_random_private_and_kept(tmp_path):
+    token = token_in(tmp_path / "one")
+    assert token == token_in(tmp_path / "one") != token_in(tmp_path / "two") and len(token) >= 32
+    file = tmp_path / "one" / "serve_token"
+    assert file.stat().st_mode & 0o777 == 0o600
+    file.chmod(0o644)
+    with pytest.raises(InvalidFile, match="others may read"):
+        token_in(tmp_path / "one")
