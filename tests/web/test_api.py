@@ -1,3 +1,4 @@
+# ruff: noqa: E402 - without Starlette nothing can be imported
 """The server behind the page: positions, searches that stream, and who may ask."""
 
 import json
@@ -34,14 +35,14 @@ def client():
         yield client
 
 
-def sent(client, path, **fields):
+def sent(client, path, /, **fields):
     """The answer to a request that succeeds."""
     answer = client.post(f"/api/{path}", json=fields)
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
-def refused(client, path, status=400, **fields):
+def refused(client, path, status=400, /, **fields):
     """The one sentence of a request that fails."""
     answer = client.post(f"/api/{path}", json=fields)
     assert answer.status_code == status, answer.text
@@ -195,6 +196,68 @@ def test_a_slow_watcher_gets_the_newest_message_only():
 
     (chunk,) = asyncio.run(watch())
     assert b'"number":4' in chunk and channel.num_watchers == 0
+
+
+# ---------------------------------------------------------------------------------- trees
+
+
+def test_the_part_of_a_tree_that_is_seen(client):
+    """Visits add up, narrow nodes are left out, and 100,000 nodes are a small answer."""
+    asked = {"game": "connect_four", "search": "uct", "simulations": 100_000}
+    search = sent(client, "searches", **asked)["id"]
+    last = list(messages(client, search))[-1]
+    assert last["nodes"] > 100_000
+    answer = client.post(f"/api/searches/{search}/tree", json={"path": [], "width": 1200, "depth": 20})
+    assert len(answer.content) < 200_000
+    part = answer.json()
+    parent, visits = part["parent"], part["visits"]
+    assert parent[0] == -1 and visits[0] == 100_000 and part["nodes"] == last["nodes"]
+    assert min(visits) >= 2 * 100_000 / 1200
+    children = [sum(v for p, v in zip(parent, visits, strict=True) if p == k) for k in range(len(parent))]
+    assert all(below <= own for below, own in zip(children, visits, strict=True))
+    top = {part["action"][k]: visits[k] for k in range(len(parent)) if parent[k] == 0}
+    assert top == {row[0]: row[1] for row in last["moves"] if row[1] >= 2 * 100_000 / 1200}
+    for place in range(1, 40):
+        path, at = [], place
+        while at:
+            path.insert(0, part["action"][at])
+            at = parent[at]
+        node = sent(client, f"searches/{search}/node", path=path)
+        assert node["record"]["visits"] == visits[place] and len(node["moves"]) == len(path)
+        assert node["position"]["marks"].count("X") + node["position"]["marks"].count("O") == len(path)
+    refused(client, f"searches/{search}/node", path=[3] * 20)
+    refused(client, f"searches/{search}/tree", path=[], width=1, depth=3)
+
+
+def test_a_growing_tree_answers_while_it_grows(client):
+    search = sent(client, "searches", game="go:5", search="rave")["id"]
+    sizes = []
+    for _ in messages(client, search):
+        sizes.append(sent(client, f"searches/{search}/tree", path=[], width=500, depth=5)["visits"][0])
+        if len(sizes) == 3:
+            sent(client, f"searches/{search}/stop")
+    assert sizes == sorted(sizes) and sizes[0] < sizes[2]
+    node = sent(client, f"searches/{search}/node", path=[])
+    assert "amaf" in node["columns"] and node["children"][0][2] >= node["children"][-1][2]
+
+
+def test_two_searches_of_one_position_are_compared(client):
+    ids = []
+    for text in ("uct", "uct(backup=softmax(temperature=4))"):
+        asked = {"game": "connect_four", "search": text, "simulations": 4000, "explain": True, "moves": ["4"]}
+        ids.append(sent(client, "searches", **asked)["id"])
+        last = list(messages(client, ids[-1]))[-1]
+        explanation = last["explanation"]
+        assert last["name"] in explanation["reasons"][0] and explanation["looks"][-1]["simulations"] == 4000
+    levels = sent(client, "compare", a=ids[0], b=ids[1])["levels"]
+    assert sum(change["visits_after"] for change in levels[0]) == 4000 - 1
+    assert abs(sum(change["share_change"] for change in levels[0])) < 1e-9
+    assert levels[1][0]["line"][0] == levels[0][0]["line"][0]
+    other = sent(client, "searches", game="connect_four", search="uct")["id"]
+    assert "goes on" in refused(client, "compare", 429, a=ids[0], b=other)
+    sent(client, f"searches/{other}/stop")
+    list(messages(client, other))
+    assert "different positions" in refused(client, "compare", a=ids[0], b=other)
 
 
 # ------------------------------------------------------------------------------- security

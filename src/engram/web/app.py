@@ -21,7 +21,7 @@ from starlette.staticfiles import StaticFiles
 import engram
 from engram.errors import EngramError, InvalidSpecification
 from engram.user_files import failure
-from engram.web import players, positions
+from engram.web import players, positions, trees
 from engram.web.events import Channel
 from engram.web.fields import Fields
 from engram.web.positions import Line
@@ -70,6 +70,9 @@ class Server:
             _route("/api/searches", self.search),
             _route("/api/searches/{id}/stop", self.stop),
             _stream("/api/searches/{id}/events", lambda names: self.sessions.get(names["id"]).channel),
+            _route("/api/searches/{id}/tree", self.tree),
+            _route("/api/searches/{id}/node", self.node),
+            _route("/api/compare", self.compare),
             _route("/api/sgf/read", self.read_sgf),
             _route("/api/sgf/write", self.write_sgf),
         ]
@@ -98,6 +101,22 @@ class Server:
         """Ends a search."""
         self.sessions.get(names["id"]).stop()
         return {}
+
+    def tree(self, fields: Fields, names: dict[str, str]) -> Any:
+        """The part of a search's tree that can be seen."""
+        session, path = self.sessions.get(names["id"]), fields.wholes("path")
+        width, depth = fields.whole("width", 50, 10_000), fields.whole("depth", 1, trees.MOST_DEPTH)
+        return session.ask(lambda: trees.visible(session.search, path, width, depth))
+
+    def node(self, fields: Fields, names: dict[str, str]) -> Any:
+        """One node of a search's tree."""
+        session, path = self.sessions.get(names["id"]), fields.wholes("path")
+        return session.ask(lambda: trees.node(session.search, session.state, path))
+
+    def compare(self, fields: Fields, names: dict[str, str]) -> Any:
+        """Where two ended searches of one position differ, along the main line of the second."""
+        one, other = (self.sessions.get(fields.text(name)) for name in ("a", "b"))
+        return {"levels": trees.differences(one.saved(), other.saved())}
 
     def read_sgf(self, fields: Fields, names: dict[str, str]) -> Any:
         """The game in the text of an SGF file."""

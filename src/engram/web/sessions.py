@@ -21,6 +21,7 @@ from engram.drivers.search import Search
 from engram.errors import EngramError
 from engram.games.game import State
 from engram.search.limit import Limit
+from engram.search.persistence import SavedTree
 from engram.search.result import SearchResult
 from engram.user_files import failure
 from engram.web.events import Channel
@@ -101,6 +102,19 @@ class Session:
             with suppress(TimeoutError):
                 return answer.result(timeout=0.05)
         return answer.result()
+
+    def saved(self) -> SavedTree:
+        """The tree of an ended search, for `compare`; not a copy.
+
+        Raises:
+          Busy: the search goes on.
+        """
+        if self.is_running:
+            raise Busy("the search goes on: it can be compared once it has ended")
+        search, game = self.search, self.search.game
+        names = tuple(game.action_name(action) for action in range(game.num_actions))
+        nodes = search.tree.nodes[: search.tree.num_nodes]
+        return SavedTree(game.name, search.preset.text, nodes, names, game.render(self.state))
 
     def _answer(self) -> None:
         with suppress(Empty):

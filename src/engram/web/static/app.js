@@ -4,11 +4,13 @@ import { addressFields, get, server } from "./api.js";
 import "./board.js";
 import "./charts.js";
 import "./moves.js";
+import { Compare } from "./compare.js";
 import { GameTree } from "./game.js";
 import { element, safe, say } from "./html.js";
 import { Play } from "./play.js";
+import { TreeView } from "./tree.js";
 
-const VIEWS = [["play", "Play", Play]];
+const VIEWS = [["play", "Play", Play], ["tree", "Tree", TreeView], ["compare", "Compare", Compare]];
 
 const game = new GameTree();
 const views = new Map();

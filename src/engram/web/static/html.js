@@ -22,7 +22,7 @@ export const percent = (share) => `${(100 * share).toFixed(share > 0 && share < 
 
 /** A colour from bad (−1) to good (+1) for a value; the same in dark and light. */
 export function valueColour(value) {
-  const strength = Math.min(1, Math.abs(value));
+  const strength = Math.min(1, Math.abs(value)) ** 0.65;
   const [hue, chroma] = value < 0 ? [32, 0.15] : [245, 0.13];
   return `oklch(${(0.8 - 0.28 * strength).toFixed(3)} ${(0.02 + chroma * strength).toFixed(3)} ${hue})`;
 }
