@@ -11,8 +11,11 @@ warnings.filterwarnings("ignore", message="Using `httpx`")
 testclient = pytest.importorskip("starlette.testclient", exc_type=(ImportError, RuntimeError))
 
 import engram
+from engram.arena.report import recorded_result
+from engram.arena.results import Results
 from engram.errors import InvalidFile
 from engram.presets.catalogue import preset
+from engram.training.td.history import Point, TrainingResults
 from engram.web import sessions as web_sessions
 from engram.web.app import MOST_BYTES, Settings, application
 from engram.web.events import Channel
@@ -258,6 +261,101 @@ def test_two_searches_of_one_position_are_compared(client):
     sent(client, f"searches/{other}/stop")
     list(messages(client, other))
     assert "different positions" in refused(client, "compare", a=ids[0], b=other)
+
+
+# -------------------------------------------------------------------------------- matches
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """A database with three small matches, a training and a study's tables left out."""
+    database = str(tmp_path / "results.sqlite")
+    options = {"games": 8, "simulations": 20, "workers": 1, "database": database}
+    engram.match("tic_tac_toe", "uct", "random", sprt="elo0=0,elo1=400", **options)
+    engram.match("tic_tac_toe", "rave", "uct", **options)
+    engram.match("tic_tac_toe", "random", "rave", **options)
+    with TrainingResults(database) as results:
+        for episode in (0, 10):
+            for seed in (0, 1):
+                results.add_point("td", {}, Point(seed, episode, "random", 10, 5 + seed, 0, 5 - seed, 10, 4, 40))
+    return database
+
+
+def test_matches_are_read_as_they_are_recorded(recorded):
+    with client_of(database=recorded) as client:
+        rows = client.get("/api/matches").json()["matches"]
+        assert [row["id"] for row in rows] == [3, 2, 1] and rows[2]["a"]["player"] == "uct"
+        with Results(recorded) as results:
+            expected = recorded_result(results, 1)
+            games = results.games(1)
+        match = client.get("/api/matches/1").json()
+        assert match["curve"][-1][:2] == [expected.games, round(expected.score, 5)]
+        assert match["curve"][-1][7] == round(expected.sprt.llr, 5) and match["sprt"]["lower"] < 0 < match["elo1"]
+        listed = sent(client, "matches/1/games", first=2)["games"]
+        assert [one["number"] for one in listed] == list(range(2, len(games)))
+        game = sent(client, "matches/1/games", number=3)
+        tic_tac_toe = engram.game("tic_tac_toe")
+        assert game["moves"] == tic_tac_toe.move_names(games[3].moves)
+        assert sent(client, "position", game=game["game"], moves=game["moves"])["position"]["legal"] == []
+        ratings = client.get("/api/ratings").json()
+        (league,) = ratings["leagues"]
+        assert [row["rank"] for row in league["rows"]] == [1, 2, 3] and league["rows"][-1]["player"] == "random"
+        (training,) = ratings["trainings"]
+        assert training["curves"][0]["points"] == [[0, 0.5, 0.55, 0.6], [10, 0.5, 0.55, 0.6]]
+        assert ratings["studies"] == []
+        refused(client, "matches/1/games", number=99)
+        assert client.get("/api/matches/99").status_code == 400
+        # Another process plays on.
+        engram.match("tic_tac_toe", "rave", "uct", games=10, simulations=20, workers=1, database=recorded)
+        assert client.get("/api/matches").json()["matches"][1]["games"] == 10
+
+
+def test_without_a_database_there_are_no_matches(tmp_path):
+    with client_of(database=str(tmp_path / "none.sqlite")) as client:
+        assert client.get("/api/matches").json()["matches"] == []
+        assert client.get("/api/ratings").json() == {"leagues": [], "trainings": [], "studies": []}
+        assert "none.sqlite" in client.get("/api/matches/1").json()["error"]
+    assert not (tmp_path / "none.sqlite").exists()
+
+
+def test_a_match_of_a_file_is_not_run(recorded, tmp_path):
+    ran, file = tmp_path / "ran", tmp_path / "mine.py"
+    file.write_text("import engram\nmine = engram.game('tic_tac_toe')\n")
+    engram.match(f"{file}:mine", "random", "random", games=2, workers=1, database=recorded)
+    file.write_text(f"open({str(ran)!r}, 'w')\nimport engram\nmine = engram.game('tic_tac_toe')\n")
+    with client_of(database=recorded) as client:
+        assert client.get("/api/matches").json()["matches"][0]["games"] == 2
+        assert "not run" in refused(client, "matches/4/games", number=0)
+        assert "--allow-files" in refused(client, "runs", game=f"{file}:mine", a="random", b="random")
+        assert "--allow-files" in refused(client, "runs", game="go:5", a='gtp("touch x")', b="random")
+    assert not ran.exists()
+
+
+def test_a_match_is_started_stopped_and_continued(tmp_path):
+    database = str(tmp_path / "results.sqlite")
+    fields = {"game": "connect_four", "a": "uct", "b": "random", "games": 4000, "simulations": 30, "workers": 1}
+
+    def until(client, reached):
+        while True:  # each answer is news, or the state of a process that ends in time
+            answer = client.get("/api/matches").json()
+            if reached(answer):
+                return answer
+
+    with client_of(database=database) as client:
+        run = sent(client, "runs", **fields)
+        assert run["command"].startswith("engram match --game=connect_four --a=uct")
+        until(client, lambda now: now["matches"] and now["matches"][0]["games"] >= 2)
+        sent(client, f"runs/{run['id']}/stop")
+        ended = until(client, lambda now: not now["runs"][0]["running"])
+        games = ended["matches"][0]["games"]
+        assert 2 <= games < 4000 and not ended["runs"][0]["failed"] and not ended["matches"][0]["complete"]
+        again = sent(client, "runs", **fields)
+        until(client, lambda now: now["matches"][0]["games"] > games)
+        sent(client, f"runs/{again['id']}/stop")
+        until(client, lambda now: not any(run["running"] for run in now["runs"]))
+        for wrong in ({"games": 3}, {"a": "nothing"}, {"sprt": "elo0=x"}, {"game": ""}, {"workers": 0}):
+            refused(client, "runs", **(fields | wrong))
+        refused(client, "runs/none/stop", 404)
 
 
 # ------------------------------------------------------------------------------- security

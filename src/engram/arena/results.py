@@ -123,7 +123,7 @@ class Results:
             options["connect_args"] = {"timeout": _BUSY_S, "check_same_thread": False}
             if file is None:
                 options["poolclass"] = StaticPool  # each connection would have an empty database of its own
-        with self._errors("opened"):
+        with self.errors("opened"):
             self._engine = sql.create_engine(url, **options)
             if is_sqlite:
                 sql.event.listen(self._engine, "connect", _configure_reader if must_exist else _configure_writer)
@@ -169,7 +169,7 @@ class Results:
             "created": datetime.now(UTC).isoformat(timespec="seconds"), "version": version,
         }  # fmt: skip
         ours = _MATCH.c.key == key
-        with self._errors("written"):
+        with self.errors("written"):
             for _ in range(3):
                 with self._engine.connect() as connection:
                     match = connection.execute(sql.select(_MATCH.c.id, _MATCH.c.games).where(ours)).first()
@@ -185,7 +185,7 @@ class Results:
 
     def add_game(self, match_id: int, record: GameRecord) -> None:
         """Records a finished game in one transaction; a game that is recorded already stays as it is."""
-        with self._errors("written"):
+        with self.errors("written"):
             try:
                 with self._engine.begin() as connection:
                     connection.execute(sql.insert(_GAME).values(match_id=match_id, **vars(record)))
@@ -195,23 +195,24 @@ class Results:
                     if connection.scalar(same) is None:
                         raise
 
-    def games(self, match_id: int) -> list[GameRecord]:
-        """The recorded games of a match in order."""
-        ordered = sql.select(*_RECORD).where(_GAME.c.match_id == match_id).order_by(_GAME.c.number)
-        with self._errors("read"), self._engine.connect() as connection:
+    def games(self, match_id: int, *, first: int = 0, last: int = 2**31 - 1) -> list[GameRecord]:
+        """The recorded games of a match in order, those with numbers from `first` to `last`."""
+        wanted = (_GAME.c.match_id == match_id) & _GAME.c.number.between(first, last)
+        ordered = sql.select(*_RECORD).where(wanted).order_by(_GAME.c.number)
+        with self.errors("read"), self._engine.connect() as connection:
             return [_game_record(row) for row in connection.execute(ordered)]
 
     def counted_games(self, match_id: int, before: int) -> np.ndarray:
         """The recorded games of a match whose numbers are below `before`, as an array of `COUNTED`."""
         columns = [sql.type_coerce(_GAME.c[name], sql.Text) if name == "moves" else _GAME.c[name] for name in NEEDED]
         wanted = sql.select(*columns).where(_GAME.c.match_id == match_id, _GAME.c.number.between(0, before - 1))
-        with self._errors("read"), self._engine.connect() as connection:
+        with self.errors("read"), self._engine.connect() as connection:
             rows = connection.execution_options(yield_per=10_000).execute(wanted)
             return np.fromiter((counted(*row) for row in rows), COUNTED)
 
     def matches(self) -> list[MatchRecord]:
         """All matches, oldest first."""
-        with self._errors("read"), self._engine.connect() as connection:
+        with self.errors("read"), self._engine.connect() as connection:
             return [_match_record(row) for row in connection.execute(_MATCHES)]
 
     def match(self, match_id: int) -> MatchRecord:
@@ -220,14 +221,15 @@ class Results:
         Raises:
           DatabaseError: there is no such match.
         """
-        with self._errors("read"), self._engine.connect() as connection:
+        with self.errors("read"), self._engine.connect() as connection:
             row = connection.execute(_MATCHES.where(_MATCH.c.id == match_id)).first()
             if row is not None:
                 return _match_record(row)
         raise DatabaseError(f"{self.where} holds no match number {match_id}")
 
     @contextmanager
-    def _errors(self, what: str) -> Iterator[None]:
+    def errors(self, what: str) -> Iterator[None]:
+        """A block whose failures become one sentence; `what`: opened, read or written."""
         try:
             yield
         except (

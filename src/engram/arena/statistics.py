@@ -60,6 +60,14 @@ class Standing:
         return self.wins + self.draws + self.losses
 
     @property
+    def reversed(self) -> Standing:
+        """The same games as B sees them."""
+        return Standing(
+            self.losses, self.draws, self.wins, self.pairs, self.distinct_pairs, 1.0 - self.score,
+            1.0 - self.score_high, 1.0 - self.score_low, self.dispersion, self.pentanomial[::-1],
+        )  # fmt: skip
+
+    @property
     def decided(self) -> bool:
         """Whether the interval excludes 50 %; if not, no difference was seen."""
         return not self.score_low <= 0.5 <= self.score_high

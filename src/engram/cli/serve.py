@@ -23,6 +23,7 @@ def serve(
         "127.0.0.1"
     ),
     no_open: Annotated[bool, option("Do not open a browser.", "--no-open")] = False,
+    database: options.Database = "engram.sqlite",
     max_searches: Annotated[int, whole("Searches that may run at once.", "--max-searches", high=64)] = 4,
     allow_files: Annotated[bool, option("Let the page name games, players and files of this machine.")] = False,
 ) -> None:
@@ -47,7 +48,7 @@ def serve(
     token = token_in(cache_root())
     listener = _listener(host, port)
     settings = Settings(
-        token=token, game=game, search=search, max_searches=max_searches, allow_files=allow_files,
+        token=token, game=game, search=search, database=database, max_searches=max_searches, allow_files=allow_files,
         hosts=LOOPBACK if host in LOOPBACK else (*LOOPBACK, host),
     )  # fmt: skip
     shown = f"[{host}]" if ":" in host else host

@@ -19,12 +19,15 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 import engram
+from engram.arena.results import DEFAULT_DATABASE
 from engram.errors import EngramError, InvalidSpecification
 from engram.user_files import failure
 from engram.web import players, positions, trees
 from engram.web.events import Channel
 from engram.web.fields import Fields
 from engram.web.positions import Line
+from engram.web.records import Records
+from engram.web.runs import Runs
 from engram.web.security import LOOPBACK, Guard
 from engram.web.sessions import Busy, Missing, Sessions
 
@@ -33,7 +36,7 @@ MOST_BYTES = 1 << 20
 """Of a request."""
 _LOG = logging.getLogger(__name__)
 
-Answer = Callable[[Fields, dict[str, str]], Any]
+Answer = Callable[[Fields, dict[str, Any]], Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,13 +46,15 @@ class Settings:
     Attributes:
       token: every request to `/api/` must carry it. hosts: names of this server.
       game, search: what the page begins with.
-      max_searches: that may run at once. allow_files: whether texts of the page may name files of the machine.
+      database: of results. max_searches: that may run at once.
+      allow_files: whether texts of the page may name files of the machine.
     """
 
     token: str
     hosts: tuple[str, ...] = LOOPBACK
     game: str = "connect_four"
     search: str = "uct"
+    database: str = DEFAULT_DATABASE
     max_searches: int = 4
     allow_files: bool = False
 
@@ -60,6 +65,8 @@ class Server:
     def __init__(self, settings: Settings):
         self.settings = settings
         self.sessions = Sessions(settings.max_searches)
+        self.records = Records(settings.database, allow_files=settings.allow_files)
+        self.runs = Runs(settings.database, allow_files=settings.allow_files)
 
     def routes(self) -> list[Route]:
         """The routes of `/api/`."""
@@ -73,11 +80,17 @@ class Server:
             _route("/api/searches/{id}/tree", self.tree),
             _route("/api/searches/{id}/node", self.node),
             _route("/api/compare", self.compare),
+            _route("/api/matches", self.matches, "GET"),
+            _route("/api/matches/{id:int}", self.match, "GET"),
+            _route("/api/matches/{id:int}/games", self.games),
+            _route("/api/ratings", self.ratings, "GET"),
+            _route("/api/runs", self.run),
+            _route("/api/runs/{id}/stop", self.stop_run),
             _route("/api/sgf/read", self.read_sgf),
             _route("/api/sgf/write", self.write_sgf),
         ]
 
-    def setup(self, fields: Fields, names: dict[str, str]) -> Any:
+    def setup(self, fields: Fields, names: dict[str, Any]) -> Any:
         """All that the page asks once."""
         return {
             "version": engram.__version__, "game": self.settings.game, "search": self.settings.search,
@@ -85,11 +98,11 @@ class Server:
             "max_searches": self.settings.max_searches, "allow_files": self.settings.allow_files,
         }  # fmt: skip
 
-    def position(self, fields: Fields, names: dict[str, str]) -> Any:
+    def position(self, fields: Fields, names: dict[str, Any]) -> Any:
         """A game after its moves."""
         return positions.opened(self._line(fields))
 
-    def search(self, fields: Fields, names: dict[str, str]) -> Any:
+    def search(self, fields: Fields, names: dict[str, Any]) -> Any:
         """Starts a search of a position."""
         line = self._line(fields)
         session = self.sessions.start(
@@ -97,32 +110,61 @@ class Server:
         )
         return {"id": session.id, "search": session.search.preset.text}
 
-    def stop(self, fields: Fields, names: dict[str, str]) -> Any:
+    def stop(self, fields: Fields, names: dict[str, Any]) -> Any:
         """Ends a search."""
         self.sessions.get(names["id"]).stop()
         return {}
 
-    def tree(self, fields: Fields, names: dict[str, str]) -> Any:
+    def tree(self, fields: Fields, names: dict[str, Any]) -> Any:
         """The part of a search's tree that can be seen."""
         session, path = self.sessions.get(names["id"]), fields.wholes("path")
         width, depth = fields.whole("width", 50, 10_000), fields.whole("depth", 1, trees.MOST_DEPTH)
         return session.ask(lambda: trees.visible(session.search, path, width, depth))
 
-    def node(self, fields: Fields, names: dict[str, str]) -> Any:
+    def node(self, fields: Fields, names: dict[str, Any]) -> Any:
         """One node of a search's tree."""
         session, path = self.sessions.get(names["id"]), fields.wholes("path")
         return session.ask(lambda: trees.node(session.search, session.state, path))
 
-    def compare(self, fields: Fields, names: dict[str, str]) -> Any:
+    def compare(self, fields: Fields, names: dict[str, Any]) -> Any:
         """Where two ended searches of one position differ, along the main line of the second."""
         one, other = (self.sessions.get(fields.text(name)) for name in ("a", "b"))
         return {"levels": trees.differences(one.saved(), other.saved())}
 
-    def read_sgf(self, fields: Fields, names: dict[str, str]) -> Any:
+    def matches(self, fields: Fields, names: dict[str, Any]) -> Any:
+        """The matches of the database, and those that this server runs."""
+        return {"matches": self.records.matches(), "runs": self.runs.to_json(), "database": self.settings.database}
+
+    def match(self, fields: Fields, names: dict[str, Any]) -> Any:
+        """One match over its games."""
+        return self.records.match(names["id"])
+
+    def games(self, fields: Fields, names: dict[str, Any]) -> Any:
+        """Some games of a match, or one of them with its moves."""
+        number = fields.maybe_whole("number", 0, 2**31 - 1)
+        if number is not None:
+            return self.records.game(names["id"], number)
+        return {"games": self.records.games(names["id"], fields.whole("first", 0, 2**31 - 1, 0))}
+
+    def ratings(self, fields: Fields, names: dict[str, Any]) -> Any:
+        """Ratings, trainings and studies in the database."""
+        records = self.records
+        return {"leagues": records.leagues(), "trainings": records.trainings(), "studies": records.studies()}
+
+    def run(self, fields: Fields, names: dict[str, Any]) -> Any:
+        """Starts a match, or continues it."""
+        return self.runs.start(fields).to_json()
+
+    def stop_run(self, fields: Fields, names: dict[str, Any]) -> Any:
+        """Interrupts a match."""
+        self.runs.stop(names["id"])
+        return {}
+
+    def read_sgf(self, fields: Fields, names: dict[str, Any]) -> Any:
         """The game in the text of an SGF file."""
         return positions.from_sgf(fields.text("sgf", most=positions.MOST_SGF))
 
-    def write_sgf(self, fields: Fields, names: dict[str, str]) -> Any:
+    def write_sgf(self, fields: Fields, names: dict[str, Any]) -> Any:
         """A game of Go as the text of an SGF file."""
         return {"sgf": positions.to_sgf(self._line(fields))}
 

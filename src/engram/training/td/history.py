@@ -8,7 +8,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Column, Integer, MetaData, String, Table, Text, TypeDecorator, UniqueConstraint, insert, select
+from sqlalchemy import (
+    Column,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+    insert,
+    inspect,
+    select,
+)  # fmt: skip
 from sqlalchemy.exc import IntegrityError
 
 from engram.arena.results import DEFAULT_DATABASE, Results
@@ -66,12 +78,27 @@ _POINTS = Table(
 )  # fmt: skip
 
 
+def recorded_points(results: Results) -> dict[str, list[Point]]:
+    """The points of all trainings by the name of the training; the database may be read-only and hold none.
+
+    Raises:
+      DatabaseError: it cannot be read.
+    """
+    trainings: dict[str, list[Point]] = {}
+    query = select(_POINTS.c.training, *_POINT).order_by(_POINTS.c.id)
+    with results.errors("read"), results.engine.connect() as connection:
+        if inspect(connection).has_table(_POINTS.name):
+            for training, *row in connection.execute(query):
+                trainings.setdefault(training, []).append(Point(*row))
+    return trainings
+
+
 class TrainingResults(Results):
     """The results database with its table of training points."""
 
     def __init__(self, database: str | Path = DEFAULT_DATABASE):
         super().__init__(database)
-        with self._errors("opened"):
+        with self.errors("opened"):
             _POINTS.metadata.create_all(self.engine)
 
     def __enter__(self) -> TrainingResults:
@@ -80,7 +107,7 @@ class TrainingResults(Results):
     def add_point(self, training: str, configuration: dict[str, Any], point: Point) -> None:
         """Records a point in one transaction; an existing point stays."""
         row = {"training": training, "configuration": json.dumps(configuration, sort_keys=True), **vars(point)}
-        with self._errors("written"):
+        with self.errors("written"):
             try:
                 with self.engine.begin() as connection:
                     now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -94,6 +121,6 @@ class TrainingResults(Results):
         """All points of a training, by episode, seed and opponent."""
         columns = _POINTS.c
         query = select(*_POINT).where(columns.training == training)
-        with self._errors("read"), self.engine.connect() as connection:
+        with self.errors("read"), self.engine.connect() as connection:
             rows = connection.execute(query.order_by(columns.episode, columns.seed, columns.opponent))
             return [Point(*row) for row in rows]

@@ -7,10 +7,11 @@ import "./moves.js";
 import { Compare } from "./compare.js";
 import { GameTree } from "./game.js";
 import { element, safe, say } from "./html.js";
+import { Matches } from "./matches.js";
 import { Play } from "./play.js";
 import { TreeView } from "./tree.js";
 
-const VIEWS = [["play", "Play", Play], ["tree", "Tree", TreeView], ["compare", "Compare", Compare]];
+const VIEWS = [["play", "Play", Play], ["tree", "Tree", TreeView], ["compare", "Compare", Compare], ["matches", "Matches", Matches]];
 
 const game = new GameTree();
 const views = new Map();

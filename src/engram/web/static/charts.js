@@ -53,6 +53,7 @@ export class Curve extends HTMLElement {
     this.#plot = new uPlot(options, data, this);
     if (axes.click) this.#plot.over.addEventListener("click", () => axes.click(this.#plot.cursor.idx));
     this.#fit();
+    requestAnimationFrame(() => this.#fit()); // the legend has its height only now
   }
 
   #levels(plot, levels) {
