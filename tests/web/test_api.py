@@ -4,6 +4,7 @@
 import json
 import warnings
 
+import numpy as np
 import pytest
 
 starlette = pytest.importorskip("starlette")
@@ -13,6 +14,7 @@ testclient = pytest.importorskip("starlette.testclient", exc_type=(ImportError, 
 import engram
 from engram.arena.report import recorded_result
 from engram.arena.results import Results
+from engram.drivers.recollection import explain
 from engram.errors import InvalidFile
 from engram.presets.catalogue import preset
 from engram.training.td.history import Point, TrainingResults
@@ -261,6 +263,40 @@ def test_two_searches_of_one_position_are_compared(client):
     sent(client, f"searches/{other}/stop")
     list(messages(client, other))
     assert "different positions" in refused(client, "compare", a=ids[0], b=other)
+
+
+def test_a_memory_tells_its_witnesses_and_its_map(client):
+    text = "memory_uct(capacity=300,keep_states=true,neighbours=exact)"
+    asked = {"game": "connect_four", "search": text, "simulations": 3000, "moves": ["4"]}
+    search = sent(client, "searches", **asked)["id"]
+    list(messages(client, search))
+    told = sent(client, f"searches/{search}/memory", path=[3])
+    assert told["moves"] == ["4"] and told["to_play"] == 0 and told["entries"] == told["capacity"] == 300
+    weights = [one["weight"] for one in told["witnesses"]]
+    assert weights == sorted(weights, reverse=True) and 0 < sum(weights) <= 1.001
+    # The same by hand: an exact index answers alike in the library.
+    game = engram.game("connect_four")
+    library = engram.Search(game, text)
+    library.run(game.play_moves("4"), engram.Limit(simulations=3000), seed=0)
+    expected = explain(library, game.play_moves("44"), most=12)
+    assert told["value"] == round(expected.value, 4)
+    assert [one["cosine"] for one in told["witnesses"]] == [round(w.neighbour.cosine, 4) for w in expected.witnesses]
+    assert [one["position"]["diagram"] for one in told["witnesses"]] == [w.board for w in expected.witnesses]
+    chart = sent(client, f"searches/{search}/map")
+    points = chart["points"]
+    assert (
+        0 < chart["share"] <= 1 and len(points) == (library.extensions[0].store.entries["visit_count"][:300] > 0).sum()
+    )
+    # Principal components: centred, uncorrelated, the first the wider one.
+    places = np.array([point[1:3] for point in points])
+    assert np.allclose(places.mean(axis=0), 0, atol=1e-3) and places[:, 0].std() >= places[:, 1].std()
+    assert abs((places[:, 0] * places[:, 1]).mean()) < 1e-3
+    row = points[0][0]
+    assert sent(client, f"searches/{search}/memory", row=row)["position"]["marks"].count("X") >= 1
+    refused(client, f"searches/{search}/memory", row=300)
+    plain = sent(client, "searches", game="connect_four", search="uct", simulations=10)["id"]
+    assert "memory_uct" in refused(client, f"searches/{plain}/memory", path=[])
+    assert "memory_uct" in refused(client, f"searches/{plain}/map")
 
 
 # -------------------------------------------------------------------------------- matches

@@ -22,7 +22,7 @@ import engram
 from engram.arena.results import DEFAULT_DATABASE
 from engram.errors import EngramError, InvalidSpecification
 from engram.user_files import failure
-from engram.web import players, positions, trees
+from engram.web import memories, players, positions, trees
 from engram.web.events import Channel
 from engram.web.fields import Fields
 from engram.web.positions import Line
@@ -79,6 +79,8 @@ class Server:
             _stream("/api/searches/{id}/events", lambda names: self.sessions.get(names["id"]).channel),
             _route("/api/searches/{id}/tree", self.tree),
             _route("/api/searches/{id}/node", self.node),
+            _route("/api/searches/{id}/memory", self.memory),
+            _route("/api/searches/{id}/map", self.map),
             _route("/api/compare", self.compare),
             _route("/api/matches", self.matches, "GET"),
             _route("/api/matches/{id:int}", self.match, "GET"),
@@ -125,6 +127,19 @@ class Server:
         """One node of a search's tree."""
         session, path = self.sessions.get(names["id"]), fields.wholes("path")
         return session.ask(lambda: trees.node(session.search, session.state, path))
+
+    def memory(self, fields: Fields, names: dict[str, Any]) -> Any:
+        """A memory's answer about a position below the root, or one entry of it."""
+        session, path = self.sessions.get(names["id"]), fields.wholes("path")
+        row = fields.maybe_whole("row", 0, 2**31 - 1)
+        if row is not None:
+            return session.ask(lambda: memories.entry(session.search, row))
+        return session.ask(lambda: memories.answer(session.search, session.state, path))
+
+    def map(self, fields: Fields, names: dict[str, Any]) -> Any:
+        """The entries of a memory as a map."""
+        session = self.sessions.get(names["id"])
+        return session.ask(lambda: memories.map_of(session.search))()
 
     def compare(self, fields: Fields, names: dict[str, Any]) -> Any:
         """Where two ended searches of one position differ, along the main line of the second."""

@@ -8,10 +8,11 @@ import { Compare } from "./compare.js";
 import { GameTree } from "./game.js";
 import { element, safe, say } from "./html.js";
 import { Matches } from "./matches.js";
+import { Memory } from "./memory.js";
 import { Play } from "./play.js";
 import { TreeView } from "./tree.js";
 
-const VIEWS = [["play", "Play", Play], ["tree", "Tree", TreeView], ["compare", "Compare", Compare], ["matches", "Matches", Matches]];
+const VIEWS = [["play", "Play", Play], ["tree", "Tree", TreeView], ["compare", "Compare", Compare], ["memory", "Memory", Memory], ["matches", "Matches", Matches]];
 
 const game = new GameTree();
 const views = new Map();

@@ -4,11 +4,11 @@
 export const safe = (text) =>
   String(text).replace(/[&<>"']/g, (mark) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" })[mark]);
 
-/** An element of some HTML. */
+/** An element of some HTML; the page's own elements in it work at once. */
 export function element(html) {
   const template = document.createElement("template");
   template.innerHTML = html.trim();
-  return template.content.firstElementChild;
+  return document.importNode(template.content, true).firstElementChild;
 }
 
 const whole = new Intl.NumberFormat("en");
