@@ -8,6 +8,8 @@ from tests.web.browser import ARGUMENTS, CHROMIUM, Served, Visit
 @pytest.fixture(scope="session")
 def browser():
     sync_api = pytest.importorskip("playwright.sync_api", reason="the page's tests need playwright")
+    for name in ("starlette", "uvicorn"):
+        pytest.importorskip(name, reason="the page needs engram[web]")
     if CHROMIUM is None:
         pytest.skip("the page's tests need a browser: apt-get install chromium")
     with sync_api.sync_playwright() as playwright:

@@ -2,6 +2,7 @@
 """The server behind the page: positions, searches that stream, and who may ask."""
 
 import json
+import random
 import warnings
 
 import numpy as np
@@ -395,6 +396,57 @@ def test_a_match_is_started_stopped_and_continued(tmp_path):
 
 
 # ------------------------------------------------------------------------------- security
+
+
+def test_random_requests_get_a_sentence_and_leave_nothing_behind(client):
+    """Each random body is answered or refused, no failure of the server comes out, and no search stays."""
+    rng = random.Random(7)
+    search = sent(client, "searches", game="tic_tac_toe", search="uct", simulations=50)["id"]
+    list(messages(client, search))
+    paths = [
+        "position", "searches", "sgf/read", "sgf/write", "compare", "runs", "runs/x/stop", "matches/1/games",
+        *(f"searches/{search}/{what}" for what in ("tree", "node", "memory", "map", "stop")),
+    ]  # fmt: skip
+    scalars = [
+        None,
+        True,
+        -1,
+        0,
+        3,
+        2**70,
+        1.5,
+        float("1e400"),
+        "",
+        "uct",
+        "go:5",
+        "tic_tac_toe",
+        "a1",
+        "\ud800",
+        "\0",
+        {},
+    ]
+    names = ["game", "start", "moves", "search", "simulations", "seconds", "seed", "explain", "path", "width", "depth",
+             "row", "sgf", "a", "b", "games", "number", "first", "x"]  # fmt: skip
+
+    def value():
+        return rng.choice(scalars) if rng.random() < 0.8 else [rng.choice(scalars) for _ in range(rng.randrange(4))]
+
+    for _ in range(1500):
+        body = {name: value() for name in rng.sample(names, rng.randrange(8))}
+        if body.get("search") and body.get("game"):
+            body["simulations"] = 5
+        path = rng.choice(paths)
+        if path == "runs":
+            body["game"] = "no_such_game"
+        text = json.dumps(body)
+        if rng.random() < 0.1:
+            text = text[: rng.randrange(len(text) + 1)]
+        answer = client.post(f"/api/{path}", content=text)
+        assert answer.status_code in (200, 400, 404, 429), (path, text, answer.text)
+        assert "Traceback" not in answer.text
+    server = client.app.state.server
+    assert len(server.sessions._sessions) <= server.sessions.most + web_sessions.KEPT
+    sent(client, "position", game="tic_tac_toe")
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from engram.web.app import STATIC
+import engram
 from tests.web.browser import Served
 
 expect = pytest.importorskip("playwright.sync_api").expect
 expect.set_options(timeout=120_000)
 
 ENDED = re.compile("wins|draw")
+STATIC = Path(engram.__file__).parent / "web" / "static"
 AXE = Path(__file__).parent / "axe.min.js"
 
 

@@ -315,7 +315,7 @@ class Search:
                 low=float(low[k]),
                 high=float(high[k]),
                 prior=float(prior[k]),
-                principal_variation=self._line(root, int(actions[k]), *(() if lines is None or rank < lines else (1,))),
+                principal_variation=self._line(root, int(actions[k]), 16 if lines is None or rank < lines else 1),
                 proven=bool(proven[k]),
                 memory=None if np.isnan(memory[k]) else float(memory[k]),
             )
@@ -336,8 +336,10 @@ class Search:
         visits = [int(tree.nodes[0]["visit_count"]) for tree in work.trees]
         return float(np.average(values, weights=visits)) if sum(visits) and len(values) > 1 else values[0]
 
-    def _line(self, root: State, action: int, longest: int = 16) -> tuple[str, ...]:
+    def _line(self, root: State, action: int, longest: int) -> tuple[str, ...]:
         """The most visited line that begins with an action, in the tree with the most visits there."""
+        if longest == 1:
+            return (self.game.action_name(action, root),)
         line = [action]
         tree, node, most = self.tree, 0, 0
         for candidate in self._workspace.trees:

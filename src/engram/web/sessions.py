@@ -34,7 +34,7 @@ KEPT = 6
 """Finished searches that pages may still ask about."""
 _INTERVAL_S = 0.25
 _COST = 100.0
-"""A snapshot that took t seconds is followed by none for this many t, so that watching costs at most 1 %."""
+"""A snapshot that took t seconds of the processor is followed by none for this many t: watching costs at most 1 %."""
 _ALONE_S = 30.0
 """A search that no page watches for so long ends."""
 _LINES = 12
@@ -131,8 +131,9 @@ class Session:
         if self.channel.num_watchers:
             self._last_watched = now
             if now >= self._next_snapshot:
+                begin = time.thread_time()
                 self._publish(self.search.so_far(_LINES))
-                took = time.monotonic() - now
+                took = time.thread_time() - begin
                 self._next_snapshot = now + max(_INTERVAL_S, _COST * took)
         return self._stopped.is_set() or now - self._last_watched > _ALONE_S
 

@@ -359,7 +359,7 @@ export function heatOf(snapshot, kind) {
     } else if (kind === "prior") heat.set(action, { strength: move[5] / highest, text: String(Math.round(100 * move[5])) });
     else if (move[place] !== null && (kind !== "value" || visits)) {
       const strength = kind === "value" ? 0.35 + 0.65 * Math.sqrt(visits / most) : 0.9;
-      heat.set(action, { strength, value: move[place], text: signed(move[place], 2).replace("0.", ".") });
+      heat.set(action, { strength, value: move[place], text: signed(move[place], 2).replace(/0(?=\.)/, "") });
     }
   }
   return heat;

@@ -15,7 +15,10 @@ const whole = new Intl.NumberFormat("en");
 export const count = (number) => whole.format(number);
 export const short = (number) =>
   number >= 1e6 ? `${(number / 1e6).toFixed(1)} M` : number >= 1e4 ? `${(number / 1e3).toFixed(0)} k` : count(Math.round(number));
-export const signed = (value, digits = 2) => (value < 0 ? "−" : "+") + Math.abs(value).toFixed(digits);
+export const signed = (value, digits = 2) => {
+  const text = Math.abs(value).toFixed(digits);
+  return (+text === 0 ? "" : value < 0 ? "−" : "+") + text;
+};
 /** A value on an axis. */
 export const tick = (value) => (value ? signed(value, 1) : "0");
 export const percent = (share) => `${(100 * share).toFixed(share > 0 && share < 0.0995 ? 1 : 0)} %`;

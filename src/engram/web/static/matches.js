@@ -133,7 +133,7 @@ export class Matches {
     const bound = (number, low) => (number === null ? (low ? -800 : 800) : Math.max(-800, Math.min(800, number)));
     this.find(".elo").show("Elo of A with its 95 % interval over the games", [columns[0], columns[6].map((x) => bound(x)), columns[5].map((x) => bound(x, true)), columns[4].map((x, k) => (x === null ? (columns[1][k] > 0.5 ? 800 : -800) : x))],
       [{ label: "95 % high", colour: "--band", width: 1, band: [1, 2], points: false }, { label: "95 % low", colour: "--band", width: 1, points: false }, { label: "Elo", colour: "--accent" }],
-      { x: "games", y: "Elo of A", lines: [0], format: (value) => signed(value, 0).replace(/^\+0$/, "0") });
+      { x: "games", y: "Elo of A", lines: [0], format: (value) => signed(value, 0) });
     this.find(".test").hidden = !match.sprt;
     if (match.sprt) this.find(".llr").show("Log-likelihood ratio between its bounds", [columns[0], columns[7]], [{ label: "LLR", colour: "--accent" }],
       { x: "games", y: "LLR", low: Math.min(match.sprt.lower * 1.1, match.sprt.llr), high: Math.max(match.sprt.upper * 1.1, match.sprt.llr), lines: [match.sprt.lower, match.sprt.upper], format: tick });

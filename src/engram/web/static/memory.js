@@ -21,14 +21,14 @@ export class Memory {
         <p class="hint">A search keeps the positions it has met, and asks those that are alike what a new one is worth.</p>
         <div class="place"></div></section>
       <section class="panel asked" aria-labelledby="asked-title" hidden><h2 id="asked-title">The question</h2>
-        <div class="halves"><div class="question"><engram-board role="group" aria-label="The position asked about"></engram-board><pre tabindex="0" aria-label="The position asked about" hidden></pre></div>
+        <div class="halves"><div class="question"><engram-board role="group" aria-label="The position asked about"></engram-board><pre tabindex="0" aria-label="The position asked about" hidden></pre>
+          <div class="chosen-entry" hidden><h3></h3><div class="card"><engram-board role="group" aria-label="The stored position"></engram-board><p></p></div></div></div>
         <div class="told"><label>Ask about <select class="about"></select></label><p class="verdict" role="status"></p>
           <h3>The store as a map</h3><p class="hint">The features' two main components: positions that are alike lie close. Ringed: those that answered.</p>
           <div class="map" tabindex="0" role="application" aria-label="Map of the stored positions: arrow keys walk to the next one"><canvas></canvas></div>
           <p class="key" aria-hidden="true"></p><p class="hint map-note" role="status"></p></div></div>
-        <div class="chosen-entry" hidden><h3></h3><div class="card"><engram-board role="group" aria-label="The stored position"></engram-board><p></p></div></div>
       </section>
-      <section class="panel answers" aria-labelledby="answers-title" hidden><h2 id="answers-title">The positions that answered</h2><div class="cards"></div></section></div>`);
+      <section class="panel answers" aria-labelledby="answers-title" hidden><h2 id="answers-title">The positions that answered</h2><p class="hint whose"></p><div class="cards"></div></section></div>`);
     this.find = (selector) => this.element.querySelector(selector);
     this.find(".place").append(this.runner.element);
     this.runner.addEventListener("end", () => this.#ask());
@@ -94,8 +94,9 @@ export class Memory {
     find(".asked .verdict").textContent = told.value === null ? "The memory knows nothing alike."
       : `The memory says ${signed(told.value, 3)} for ${mover}${told.corrects ? ", to be added to the value" : ""}, with the weight of ${told.count.toFixed(1)} returns. It holds ${count(told.entries)} of at most ${count(told.capacity)} positions.`;
     this.#marked = new Set(told.witnesses.map((witness) => witness.row));
+    find(".whose").textContent = `Weight: its share of the answer. Cosine: its likeness. Values are for ${mover}.`;
     find(".cards").replaceChildren(...told.witnesses.map((witness) => {
-      const card = element(`<article class="card"><engram-board role="group" aria-label="A stored position"></engram-board>${witness.position && !this.game.opened.board ? `<pre tabindex="0" aria-label="A stored position">${safe(witness.position.diagram)}</pre>` : ""}<dl><div><dt>weight</dt><dd>${percent(witness.weight)}</dd></div><div><dt>cosine</dt><dd>${witness.cosine.toFixed(3)}</dd></div><div><dt>value for ${safe(mover)}</dt><dd>${signed(witness.value)}</dd></div><div><dt>returns</dt><dd>${count(Math.round(witness.returns))}</dd></div></dl></article>`);
+      const card = element(`<article class="card"><engram-board role="group" aria-label="A stored position"></engram-board>${witness.position && !this.game.opened.board ? `<pre tabindex="0" aria-label="A stored position">${safe(witness.position.diagram)}</pre>` : ""}<dl><div><dt>weight</dt><dd>${percent(witness.weight)}</dd></div><div><dt>cosine</dt><dd>${witness.cosine.toFixed(3)}</dd></div><div><dt>value</dt><dd>${signed(witness.value)}</dd></div><div><dt>returns</dt><dd>${count(Math.round(witness.returns))}</dd></div></dl></article>`);
       this.#put(card.querySelector("engram-board"), witness.position);
       return card;
     }));

@@ -94,7 +94,7 @@ export class Play {
         if (name === "human") this.#answer();
       });
     }
-    find(".think").addEventListener("click", () => (this.#thinking ? this.stop() : this.analyse()));
+    find(".think").addEventListener("click", () => (this.#thinking ? this.#finish() : this.analyse()));
     find(".new").addEventListener("click", () => this.#choose());
     find(".new-game select").addEventListener("change", () => this.#options());
     find(".new-game").addEventListener("close", () => this.#begin());
@@ -289,6 +289,13 @@ export class Play {
     });
   }
 
+  /** Ends the search, whose last word still comes. */
+  #finish() {
+    if (this.#thinking?.id) trying(() => post(`searches/${this.#thinking.id}/stop`));
+    else this.stop();
+  }
+
+  /** Ends the search and hears no more of it. */
   stop() {
     const thinking = this.#thinking;
     this.#thinking = null;
