@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from sgfmill import boards, sgf, sgf_moves
+from sgfmill import boards, sgf
 from typer.testing import CliRunner
 
 from benchmarks.gtp_fuzz import marks, shown_marks
@@ -170,8 +170,11 @@ def is_sentence(text: str) -> bool:
 
 def last_board(raw: bytes) -> boards.Board:
     """The board after the main line, all of it read and played by sgfmill."""
-    board, plays = sgf_moves.get_setup_and_moves(sgf.Sgf_game.from_bytes(raw))
-    for colour, point in plays:
+    file = sgf.Sgf_game.from_bytes(raw)
+    board = boards.Board(file.get_size())
+    for node in file.get_main_sequence():
+        board.apply_setup(*node.get_setup_stones())
+        colour, point = node.get_move()
         if point is not None:
             board.play(*point, colour)
     return board
@@ -192,7 +195,7 @@ def check_one(seed: int, doors: Doors) -> bool:
         full = dressed(raw, choose)
         for back in (read_sgf(raw), doors.read(full)):
             assert back is not None and back.game.name == game.name and list(back.moves) == moves
-            assert (stones(back.start) == stones(start)).all()
+            assert (stones(back.position(0)) == stones(start)).all()
         return doors.read(damaged(choose.choice((raw, full)), choose)) is not None
     except Exception as error:
         raise AssertionError(f"seed {seed}: {error!r}") from error

@@ -25,6 +25,25 @@ def test_the_main_line_with_its_set_up_stones():
         file.position(5)
 
 
+def test_stones_that_are_set_up_during_the_game():
+    file = read_sgf(b"(;SZ[9]AB[dd];W[cc];B[aa];AW[ab]AE[dd]AB[ee]PL[B];B[ba];AE[ee];W[])")
+    assert [number for number, _ in file.setups] == [0, 2, 3]
+    assert [int((stones(file.position(number)) > 0).sum()) for number in range(5)] == [1, 2, 4, 4, 4]
+    turns = [file.game.to_play(file.position(number)) for number in range(5)]
+    assert turns == [1, 0, 0, 1, 0]
+    assert stones(file.position(2))[0, 0] == 1 and stones(file.position(2))[1, 0] == 2
+    start, moves = file.since_setup(3)
+    assert moves == () and stones(start)[4, 4] == 0
+    assert stones(file.since_setup(1)[0])[3, 3] == 1 and file.since_setup(1)[1] == ((1, 20),)
+
+
+def test_a_word_about_the_turn_alone_keeps_the_ko():
+    ko = b"(;SZ[5]AB[ba][ab][bc]AW[ca][db][cc][bb];B[cb];PL[W]"
+    with pytest.raises(InvalidFile, match="move 2 cannot be played"):
+        read_sgf(ko + b";W[bb])")
+    assert len(read_sgf(ko + b";AW[ee];W[bb])").moves) == 2  # boards from before a set-up do not count
+
+
 def test_komi_has_one_name():
     assert read_sgf(b"(;SZ[9]KM[-0])").game.name == read_sgf(b"(;SZ[9])").game.name == "go:9,komi=0"
     in_points = {"375": 7.5, "3.75": 7.5, "3.25": 6.5, "650": 6.5, "6.5": 6.5, "550": 5.5, "376": 376, "7": 7}
@@ -41,7 +60,8 @@ def test_komi_has_one_name():
         (b"(;CA[\x16\x1b])", "encoding: \ufffd\ufffd"),
         (b"(;HA[" + b"9" * 5000 + b"])", "HA is no number"), (b"(;KM[123456.5])", "less than 100,000"),
         (b"(;SZ[9];B[aa];W[aa])", "move 2"), (b"(;SZ[9];B[zz])", "malformed"), (b"(;SZ[13])", "13×13, not 9×9"),
-        (b"(;SZ[9];B[aa];AW[bb])", "after the root"), (b"(;SZ[2]AB[aa][ab][ba][bb])", "not legal"),
+        (b"(;SZ[9];B[aa]AW[bb])", "both a move and"), (b"(;SZ[2]AB[aa][ab][ba][bb])", "without liberty"),
+        (b"(;SZ[9];B[aa];AW[ab][ba])", "without liberty"),
     ],
 )  # fmt: skip
 def test_what_is_no_game_is_refused(raw, word):

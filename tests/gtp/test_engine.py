@@ -154,7 +154,7 @@ def test_handicap_stones_are_a_start_and_no_moves(tmp_path):
     assert ask("undo") == "=\n\n" and ask("final_score") == "= B+48.5\n\n"
     assert ask(f"printsgf {tmp_path}/handicap.sgf") == "=\n\n"
     file = read_sgf(tmp_path / "handicap.sgf")
-    assert "HA[2]" in (tmp_path / "handicap.sgf").read_text() and file.game.to_play(file.start) == 1
+    assert "HA[2]" in (tmp_path / "handicap.sgf").read_text() and file.game.to_play(file.position(0)) == 1
     assert ask(f"loadsgf {tmp_path}/handicap.sgf") == "=\n\n" and stones_of(ask("showboard")) == 2
     assert ask("clear_board") == "=\n\n" and stones_of(ask("showboard")) == 0
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import engram
-from engram.presets import uct
+from engram.presets import puct, uct
 from engram.presets.catalogue import preset
 from engram.rng import new_rng
 from engram.search import backup as backups
@@ -17,6 +17,7 @@ from engram.search.columns import OWN
 from engram.search.entropy import policies, values
 from engram.search.extensions.implicit_minimax import IMPLICIT, implicit_minimax
 from engram.search.extensions.rave import AMAF, REFERENCE, grave
+from engram.search.extensions.variance import SQUARES, variance_puct
 from engram.search.tree import Tree, entering
 from tests import reference
 from tests.reference import Backup, LinePosition, Node, ReferenceSearch
@@ -461,3 +462,56 @@ def test_a_saved_tree_goes_on_bit_for_bit(text, tmp_path):
     second.load(tmp_path / "tree")
     more = [search.run(search.root, engram.Limit(simulations=300), seed=None).moves for search in (first, second)]
     assert more[0] == more[1]
+
+
+# -------------------------------------------------------------------------------- variance-scaled PUCT
+def variance_reference(exploration: float, usual: float, weight: float, scale: float):
+    """The oracle's rule, from the returns that it keeps of every node."""
+    returns: dict[int, list[float]] = {}
+
+    def select(node: Node, rng, q) -> int:
+        n, factor = node.visit_count, 1.0
+        if n > 1:
+            squares = sum(value * value for value in returns[id(node)])
+            square = node.value * node.value
+            total = (square + usual * usual) * weight + max(squares, square * n)
+            variance = max(total / (weight + n - 1) - square, 0.0)
+            factor += scale * (math.sqrt(variance) / usual - 1.0)
+        return reference.puct(exploration * factor)(node, rng, q)
+
+    class Noted(Backup):
+        def __call__(self, path: list[Node], value: float) -> None:
+            for node in path:
+                returns.setdefault(id(node), []).append(value)
+            super().__call__(path, value)
+
+    return select, Noted()
+
+
+def test_variance_puct_grows_the_oracles_tree(game_name):
+    searched = puct(selection=variance_puct(usual=0.6, usual_visits=3.0, scale=0.5))
+    for moves in (0, 3):
+        game, state, position = position_after(game_name, moves, seed=moves)
+        oracle = ReferenceSearch(position, *variance_reference(1.25, 0.6, 3.0, 0.5))
+        compare(game, state, position, searched, oracle, 200, seed=4)
+
+
+@pytest.mark.parametrize("player", [0, 1])
+def test_variance_puct_worked_by_hand(player):
+    # N = 16, V = 0, n = (10, 5), Q = (0.1, -0.5), P = (½, ½, 0.08), c = 1.25.
+    # Σr² = 0: σ² = 0.16·2/17, σ = 0.1372, f = 1 + 0.85·(0.1372/0.4 - 1) = 0.4415; bounds 0.2004, -0.3160, 0.1766.
+    # Σr² = 16: σ² = (0.16·2 + 16)/17 = 0.96, f = 2.2321; bounds 0.6073, 0.4300, 0.8928.
+    for squares, expected in ((0.0, 1), (16.0, reference.EXPAND)):
+        tree = bandit((10, 5), (0.1, -0.5), unvisited=1, player=player, priors=(0.5, 0.5, 0.08), columns=(SQUARES,))
+        tree.rows(SQUARES)["total"][0] = squares
+        assert choose(variance_puct(), tree) == expected
+
+
+def test_without_scale_it_is_puct():
+    game = GAMES["connect_four"][0]
+    trees = []
+    for text in ("puct", "puct(selection=variance_puct(scale=0))"):
+        search = engram.Search(game, text)
+        search.run(game.initial_state(), engram.Limit(simulations=1000), seed=3)
+        trees.append(search.tree.nodes[: search.tree.num_nodes].tobytes())
+    assert trees[0] == trees[1]

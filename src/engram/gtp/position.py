@@ -65,10 +65,10 @@ class Position:
         self._set(on_move(self.game, self.start, player), self.moves)
 
     def load(self, file: GameFile, number: int) -> None:
-        """Takes over size, komi and start of a file, and so many of its moves."""
-        file.position(number)
+        """Takes over size, komi and position of a file after `number` moves; `undo` stops at set-up stones."""
+        start, moves = file.since_setup(number)
         self.game = file.game
-        self._set(file.start, list(file.moves[:number]))
+        self._set(start, list(moves))
 
     def set_komi(self, komi: float) -> None:
         """Changes the komi of the game."""

@@ -16,7 +16,7 @@ from engram.networks.by_name import NamedNetwork, NetworkFile
 from engram.presets.catalogue import register
 from engram.search import selection as selections
 from engram.search.evaluation import Evaluator
-from engram.search.extensions import bias_correction, implicit_minimax  # noqa: F401 - register their rules
+from engram.search.extensions import bias_correction, gumbel, implicit_minimax, variance  # noqa: F401 - register rules
 from engram.search.extensions.rave import rave as rave_rule
 from engram.search.operators import Operator
 from engram.search.preset import Preset, SearchOptions
@@ -32,6 +32,18 @@ def _leaf_value(rollout_share: float) -> str | float:
     if not 0.0 <= rollout_share <= 1.0:
         raise InvalidParameter(f"rollout_share must be in [0, 1], not {rollout_share!r}")
     return {0.0: "evaluator", 1.0: "rollout"}.get(rollout_share, float(rollout_share))
+
+
+def _rule(
+    name: str, usual: Callable[..., Operator], selection: Operator | None, exploration: float | None,
+    first_play_urgency: float | None, **numbers: float | None,
+) -> Operator:  # fmt: skip
+    """The given selection rule, or the preset's usual one with those of its numbers that are given."""
+    numbers = {"exploration": exploration, "first_play_urgency": first_play_urgency, **numbers}
+    numbers = {key: value for key, value in numbers.items() if value is not None}
+    if selection is not None and numbers:
+        raise InvalidParameter(f"{', '.join(numbers)} belongs to {name}: give it to the selection rule instead")
+    return selection or usual(**numbers)
 
 
 def _evaluator(evaluator: Any, network: str | None, **options: Any) -> Any:
@@ -61,19 +73,17 @@ def uct(
       all_children: a rollout from every child of a new inner node.
       search: as in `SearchOptions`.
     """
-    ucb1 = {"exploration": exploration, "first_play_urgency": first_play_urgency}
-    ucb1 = {name: value for name, value in ucb1.items() if value is not None}
-    if selection is not None and ucb1:
-        raise InvalidParameter(f"{', '.join(ucb1)} belongs to UCB1: give it to the selection rule instead")
-    return Preset.assemble(selection or selections.ucb1(**ucb1), search, all_children=all_children)
+    rule = _rule("UCB1", selections.ucb1, selection, exploration, first_play_urgency)
+    return Preset.assemble(rule, search, all_children=all_children)
 
 
 @register
 def puct(
     *,
-    exploration: float = 1.25,
-    first_play_urgency: float = math.nan,
-    reduction: float = 0.0,
+    exploration: float | None = None,
+    first_play_urgency: float | None = None,
+    reduction: float | None = None,
+    selection: Operator | None = None,
     evaluator: Evaluator | Callable[[Game, int], Evaluator] | None = None,
     network: NetworkFile | None = None,
     backend: str | None = None,
@@ -85,8 +95,9 @@ def puct(
     """PUCT: priors guide, an evaluator (or rollouts with uniform priors) values.
 
     Args:
-      exploration: c ≥ 0.
+      exploration: c ≥ 0; default 1.25.
       first_play_urgency, reduction: value of an unvisited child; default the node's own.
+      selection: a selection operator instead of PUCT, such as `gumbel`; the three above are then its own.
       evaluator: answers batches with policy and value; None: uniform priors and rollouts.
       network: a network as the evaluator: the name of a shipped one, such as `go9`, or a file.
       backend: what computes the network, `torch` or `onnx`; default: PyTorch where it is installed.
@@ -109,7 +120,7 @@ def puct(
     if network is not None:
         search.setdefault("num_leaves", NETWORK_LEAVES)
     return Preset.assemble(
-        selections.puct(exploration=exploration, first_play_urgency=first_play_urgency, reduction=reduction),
+        _rule("PUCT", selections.puct, selection, exploration, first_play_urgency, reduction=reduction),
         search,
         evaluator=_evaluator(evaluator, network, backend=backend, symmetry=symmetry, rollouts=network_rollouts),
         leaf_value=_leaf_value(rollout_share),

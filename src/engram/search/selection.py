@@ -69,17 +69,23 @@ def puct(tree, node, rng, parameters):
     """
     nodes = nodes_of(tree)
     parent = nodes[node]
+    urgency = parameters.first_play_urgency
+    if math.isnan(urgency):
+        urgency = sign_of(parent) * parent.value - parameters.reduction
+    return puct_choice(tree, nodes, parent, parameters.exploration, urgency)
+
+
+@compiled(inline=True)
+def puct_choice(tree, nodes, parent, exploration, urgency):
+    """The child of the highest Q + c·P·sqrt(N(s)) / (1 + n); `urgency` is Q of the unvisited."""
     sign = sign_of(parent)
     visited = np.uint64(parent.num_visited)
     first = np.uint64(parent.first_child)
     total = np.float64(parent.visit_count) + np.float64(parent.in_flight)
-    scale = parameters.exploration * math.sqrt(total)
+    scale = exploration * math.sqrt(total)
     best = np.int64(EXPAND)
     highest = -math.inf
     if visited < np.uint64(parent.num_children):
-        urgency = parameters.first_play_urgency
-        if math.isnan(urgency):
-            urgency = sign * parent.value - parameters.reduction
         highest = urgency + scale * np.float64(nodes[first + visited].prior)
     for child in range(first, first + visited):
         visits, value = statistics(tree, nodes, child, sign)

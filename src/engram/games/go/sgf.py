@@ -6,13 +6,12 @@ onto stones, suicide and repetitions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from sgfmill import boards, sgf_moves
 from sgfmill import sgf as sgfmill_sgf
 
 from engram.errors import IllegalAction, InvalidFile, InvalidSpecification, InvalidState
@@ -28,6 +27,17 @@ _COLOURS = ("b", "w")
 Move = tuple[int, int]
 """The player (0 is Black) and the action."""
 
+Points = Collection[tuple[int, int]]
+
+
+class _Setup(NamedTuple):
+    """Points of a node that get a stone or lose it, as sgfmill counts them, and the player to move ("b", "w")."""
+
+    black: Points = ()
+    white: Points = ()
+    empty: Points = ()
+    turn: str | None = None
+
 
 @dataclass(frozen=True)
 class GameFile:
@@ -35,16 +45,16 @@ class GameFile:
 
     Attributes:
       game: of the file's size and komi.
-      start: the position before the first move, with set-up stones.
+      setups: positions that the file sets up, each with the number of moves before it; the first is the start.
       moves: player and action of each; one player may move twice in a row.
     """
 
     game: Game
-    start: State
+    setups: tuple[tuple[int, State], ...]
     moves: tuple[Move, ...]
 
-    def position(self, number: int | None = None) -> State:
-        """The position after `number` moves, default all.
+    def since_setup(self, number: int | None = None) -> tuple[State, tuple[Move, ...]]:
+        """The last position set up among the first `number` moves, default all, and the moves from there on.
 
         Raises:
           InvalidState: the file has fewer moves.
@@ -52,8 +62,17 @@ class GameFile:
         number = len(self.moves) if number is None else number
         if not 0 <= number <= len(self.moves):
             raise InvalidState(f"the file has {len(self.moves)} moves, so there is no position after {number}")
-        state = self.start
-        for player, action in self.moves[:number]:
+        first, state = [setup for setup in self.setups if setup[0] <= number][-1]
+        return state, self.moves[first:number]
+
+    def position(self, number: int | None = None) -> State:
+        """The position after `number` moves, default all; earlier boards from before a set-up do not count for ko.
+
+        Raises:
+          InvalidState: the file has fewer moves.
+        """
+        state, moves = self.since_setup(number)
+        for player, action in moves:
             state = play_as(self.game, state, player, action)
         return state
 
@@ -88,7 +107,7 @@ def read_sgf(source: str | bytes | Path, game: Game | None = None) -> GameFile:
 
     Raises:
       InvalidFile: it cannot be read, is no SGF of Go, is damaged, has another size than the game, sets up
-        stones after the first move, or holds an illegal move; the sentence says which.
+        a chain without liberty, or holds an illegal move; the sentence says which.
     """
     name = "the SGF" if isinstance(source, bytes) else str(source)
     raw = source if isinstance(source, bytes) else contents(source)
@@ -98,8 +117,7 @@ def read_sgf(source: str | bytes | Path, game: Game | None = None) -> GameFile:
         if (kind := _number(root, "GM", 1)) != 1:
             raise ValueError(f"it holds another game, GM[{kind}]")
         size, komi = file.get_size(), _points(_number(root, "KM", 0.0))
-        setup, plays = sgf_moves.get_setup_and_moves(file)
-        first = root.get("PL") if root.has_property("PL") else None
+        steps = [_step(node) for node in file.get_main_sequence()]
         handicap = _number(root, "HA", 0) > 1
     except ValueError as error:
         raise InvalidFile(f"{name} is no SGF of a game of Go that can be read: {_sentence(error)}") from None
@@ -112,18 +130,23 @@ def read_sgf(source: str | bytes | Path, game: Game | None = None) -> GameFile:
         raise InvalidFile(f"{name} is a game of Go, not of {game.name}")
     elif (width := len(stones(game.initial_state()))) != size:
         raise InvalidFile(f"{name} is on a board of {size}×{size}, not {width}×{width}")
-    first = first or (plays[0][0] if plays else "w" if handicap else "b")
+    plays = [play for _, play in steps if play is not None]
+    setups: list[tuple[int, State]] = []
+    moves: list[Move] = []
+    state = turn_to(game.initial_state(), 1 if handicap else 0)
     try:
-        start = turn_to(game.parse_state(_diagram(setup)), _COLOURS.index(first))
-        moves = [(_COLOURS.index(colour), _action(point, size)) for colour, point in plays]
-        state = start
-        for player, action in moves:
-            state = play_as(game, state, player, action)
+        for setup, play in steps:
+            if setup is not None or not setups:
+                state = _set_up(game, state, setup or _Setup(), plays[len(moves) :])
+                setups.append((len(moves), state))
+            if play is not None:
+                moves.append((_COLOURS.index(play[0]), _action(play[1], size)))
+                state = play_as(game, state, *moves[-1])
     except InvalidState as error:
         raise InvalidFile(f"{name}: {error}") from None
     except IllegalAction as error:
-        raise InvalidFile(f"{name}: move {int(state['num_moves']) + 1} cannot be played: {error}") from None
-    return GameFile(game, start, tuple(moves))
+        raise InvalidFile(f"{name}: move {len(moves)} cannot be played: {error}") from None
+    return GameFile(game, tuple(setups), tuple(moves))
 
 
 def write_sgf(
@@ -179,6 +202,36 @@ def result_text(state: State) -> str:
     return f"{'B' if lead > 0 else 'W'}+{abs(lead):g}" if lead else "0"
 
 
+def _step(node: Any) -> tuple[_Setup | None, tuple[str, tuple[int, int] | None] | None]:
+    """What a node sets up, and the move in it.
+
+    Raises:
+      ValueError: a value is malformed, or the node holds both, which SGF forbids.
+    """
+    colour, point = node.get_move()
+    play = None if colour is None else (colour, point)
+    turn = node.get("PL") if node.has_property("PL") else None
+    if not node.has_setup_stones() and turn is None:
+        return None, play
+    black, white, empty = node.get_setup_stones()
+    if play is not None and (black or white or empty):
+        raise ValueError("a node holds both a move and set-up stones")
+    return _Setup(black, white, empty, turn), play
+
+
+def _set_up(game: Game, state: State, setup: _Setup, plays: Sequence[tuple[str, Any]]) -> State:
+    """The state after a set-up. Where the file does not say who is to play, it is the player of the next move."""
+    turn = setup.turn or (plays[0][0] if plays else None)
+    player = game.to_play(state) if turn is None else _COLOURS.index(turn)
+    if setup.black or setup.white or setup.empty:
+        marks = stones(state)
+        for mark, points in ((1, setup.black), (2, setup.white), (0, setup.empty)):
+            for row, column in points:
+                marks[len(marks) - 1 - row, column] = mark
+        state = game.parse_state("\n".join("".join(".XO"[mark] for mark in row) for row in marks))
+    return turn_to(state, player)
+
+
 def _number(root: Any, name: str, default: float) -> float:
     if not root.has_property(name):
         return default
@@ -207,9 +260,3 @@ def _action(point: tuple[int, int] | None, size: int) -> int:
 
 def _point(action: int, size: int) -> tuple[int, int]:
     return size - 1 - action // size, action % size
-
-
-def _diagram(board: boards.Board) -> str:
-    marks = {"b": "X", "w": "O", None: "."}
-    rows = reversed(range(board.side))
-    return "\n".join("".join(marks[board.get(row, column)] for column in range(board.side)) for row in rows)
