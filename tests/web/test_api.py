@@ -3,6 +3,9 @@
 
 import json
 import random
+import socket
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -496,6 +499,18 @@ def test_files_and_programs_need_permission(client, tmp_path):
         assert sent(trusting, "position", game=f"{file}:mine")["game"] == f"{file}:mine"
     with client_of(game=f"{file}:mine") as own:
         assert sent(own, "position", game=f"{file}:mine", moves=["a1"])["position"]["to_play"] == 1
+
+
+def test_the_command_refuses_what_it_cannot_serve(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        for options, word in (
+            (["--port", port], "port"), (["--host", "0.0.0.0"], "one address"), (["-g", "chess"], "chess"),
+            (["-s", "nothing"], "nothing"), (["--max-searches", "0"], "whole number"),
+        ):  # fmt: skip
+            command = [sys.executable, "-c", "from engram.cli.app import main; main()", "serve", "--no-open", *options]
+            done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+            assert done.returncode == 2 and word in done.stderr and "Traceback" not in done.stderr
 
 
 def test_the_token_is_random_private_and_kept(tmp_path):

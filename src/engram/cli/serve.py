@@ -75,6 +75,8 @@ def _listener(host: str, port: int | None) -> socket.socket:
     """
     from engram.errors import InvalidParameter
 
+    if host in ("", "0.0.0.0", "::"):
+        raise InvalidParameter("--host takes one address of this machine, under which its page is asked for")
     reason = ""
     for number in (PORT, 0) if port is None else (port,):
         try:

@@ -96,14 +96,15 @@ def catalogue() -> list[dict[str, Any]]:
 def from_sgf(text: str) -> dict[str, Any]:
     """The game of an SGF file: `game`, `start` and `moves` as the page keeps them.
 
-    A player who moves twice in a row has a pass of the other between.
+    A player who moves twice in a row has a pass of the other between. Moves before a file's last set-up are left out.
 
     Raises:
       InvalidFile: as `read_sgf`.
     """
     file = read_sgf(text.encode())
-    game, state, moves = file.game, file.start, []
-    for player, action in file.moves:
+    first, played = file.since_setup()
+    game, state, moves = file.game, first, list[str]()
+    for player, action in played:
         if game.to_play(state) != player and not game.is_over(state):
             state = game.play(state, "pass")
             moves.append("pass")
@@ -111,7 +112,7 @@ def from_sgf(text: str) -> dict[str, Any]:
             raise InvalidParameter(f"the SGF goes on after the end of its game, at move {len(moves) + 1}")
         state = game.play(state, action)
         moves.append(game.action_name(action))
-    start = "" if game.same(file.start, game.initial_state()) else game.render(file.start)
+    start = "" if game.same(first, game.initial_state()) else game.render(first)
     return {"game": game.name, "start": start, "moves": moves}
 
 

@@ -107,9 +107,9 @@ class Session:
         """The tree of an ended search, for `compare`; not a copy.
 
         Raises:
-          Busy: the search goes on.
+          Busy: the search goes on, or has failed.
         """
-        if self.is_running:
+        if self.result is None:  # it is there before the page hears of the end
             raise Busy("the search goes on: it can be compared once it has ended")
         search, game = self.search, self.search.game
         names = tuple(game.action_name(action) for action in range(game.num_actions))
