@@ -1,7 +1,8 @@
-"""What each backup rule costs a simulation on Connect-4, every rule in turns, ratios to average.
+"""What each backup rule costs a simulation on Connect-4, every rule in turns, ratios to average; or whole searches.
 
     python benchmarks/backup_cost.py [--simulations 20000] [--rounds 15]
     python benchmarks/backup_cost.py --network connect_four --simulations 400
+    python benchmarks/backup_cost.py --searches uct ments rents "uct(selection=grave)"      # ratios to the first
 
 A ratio is the median over rounds of a rule's time to that of average in the same round, from fresh trees over a few
 positions. A rule that searches better or worse sees other trees: deeper paths and shorter rollouts are part of it.
@@ -17,24 +18,24 @@ import numpy as np
 import engram
 from engram.presets.catalogue import preset
 
-RULES = {
-    "average": "average",
-    "erwa(step=0.1)": "step",
-    "erwa(step=0.1, debiased=true)": "step",
-    "feedback(profile=1)": "step",
-    "feedback(profile=4)": "step",
-    "monotone(knots=[0, 2, 1, 0, 1, 2])": "step",
-    "max_mcts": "trace",
-    "td": "trace",
-    "td_ucb": "step",
-    "sarsa": "trace",
-    "q_learning": "trace",
-    "softmax(knots=[0, 2, 1, 0, 1, 2])": "mix",
-    "coulom(points=42)": "mix",
-    "power_mean(power=2)": "mix",
-    "power_mean(power=3.5)": "mix",
-    "bias_correction": "mix",
-}
+RULES = (
+    "average",
+    "erwa(step=0.1)",
+    "erwa(step=0.1, debiased=true)",
+    "feedback(profile=1)",
+    "feedback(profile=4)",
+    "monotone(knots=[0, 2, 1, 0, 1, 2])",
+    "max_mcts",
+    "td",
+    "td_ucb",
+    "sarsa",
+    "q_learning",
+    "softmax(knots=[0, 2, 1, 0, 1, 2])",
+    "coulom(points=42)",
+    "power_mean(power=2)",
+    "power_mean(power=3.5)",
+    "bias_correction",
+)
 OPENINGS = ("", "4 4", "4 3 4", "2 6 3 4")
 
 
@@ -43,35 +44,35 @@ def main() -> None:
     parser.add_argument("--simulations", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--network", help="PUCT with this network, instead of plain UCT")
+    parser.add_argument("--searches", nargs="+", help="these specifications, instead of UCT with every backup rule")
     given = parser.parse_args()
-    search = f"puct(network='{given.network}', backup=%s)" if given.network else "uct(backup=%s)"
+    pattern = f"puct(network='{given.network}', backup=%s)" if given.network else "uct(backup=%s)"
+    names = given.searches or [pattern % rule for rule in RULES]
     game = engram.game("connect_four")
     states = [game.play_moves(moves) for moves in OPENINGS]
     limit = engram.Limit(simulations=given.simulations)
-    searches = {rule: engram.Search(game, preset(search % rule)) for rule in RULES}
+    searches = {name: engram.Search(game, preset(name)) for name in names}
 
-    def seconds(rule: str, seed: int) -> float:
+    def seconds(name: str, seed: int) -> float:
         spent = 0.0
         for state in states:
-            searches[rule].clear()
+            searches[name].clear()
             begun = time.process_time()
-            searches[rule].run(state, limit, seed=seed)
+            searches[name].run(state, limit, seed=seed)
             spent += time.process_time() - begun
         return spent
 
-    for rule in RULES:
-        seconds(rule, 0)
-    times = {rule: [seconds(rule, 0)] for rule in RULES}
-    for round_number in range(1, given.rounds):
-        for rule in RULES:
-            times[rule].append(seconds(rule, round_number))
+    for name in names:
+        seconds(name, 0)
+    times: dict[str, list[float]] = {name: [] for name in names}
+    for round_number in range(given.rounds):
+        for name in names:
+            times[name].append(seconds(name, round_number))
     count = given.simulations * len(states)
-    print(
-        f"connect_four, {search % 'RULE'}, {given.simulations:,} simulations, median of {given.rounds} rounds in turns"
-    )
-    for rule, kind in RULES.items():
-        ratio = float(np.median(np.divide(times[rule], times["average"])))
-        print(f"{rule:38} {kind:6} {1e9 * float(np.median(times[rule])) / count:7.0f} ns   {ratio:5.2f}")
+    print(f"connect_four, {given.simulations:,} simulations, medians of {given.rounds} rounds in turns")
+    for name in names:
+        ratio = float(np.median(np.divide(times[name], times[names[0]])))
+        print(f"{name:54} {1e9 * float(np.median(times[name])) / count:7.0f} ns   {ratio:5.2f}")
 
 
 if __name__ == "__main__":

@@ -70,6 +70,31 @@ class Position:
         return self.outcome()
 
 
+class ReturnPosition(Position):
+    """A position with `chance()`, weights where player 2 moves, and `reward()` of the last move."""
+
+    discount = 1.0
+
+    def rollout(self, rng: Rng) -> float:
+        total, factor = 0.0, 1.0
+        while actions := self.legal_actions():
+            action = actions[rng.below(len(actions))] if self.to_play() != 2 else actions[drawn(self.chance(), rng)]
+            self.play(action)
+            total += factor * self.reward()
+            factor *= 1.0 if self.legal_actions() and self.to_play() == 2 else self.discount
+        return total + factor * self.outcome()
+
+
+def drawn(weights: Sequence[float], rng: Rng) -> int:
+    """An index drawn by its weight."""
+    left = rng.float() * sum(weights)
+    for index, weight in enumerate(weights):
+        left -= weight
+        if left < 0.0:
+            return index
+    return len(weights) - 1
+
+
 class LinePosition(Position):
     """A line game on an array: cells row by row from the top, -1 where empty."""
 
@@ -158,10 +183,12 @@ class Node:
     weight: float = 0.0
     memory_value: float = 0.0
     memory_count: float = 0.0
+    reward: float = 0.0  # of the move that leads to it, in the game's units
+    here: float = 0.0  # value of its position, where `value` is that of the move to it
 
     @property
     def sign(self) -> float:
-        return -1.0 if self.player else 1.0
+        return -1.0 if self.player == 1 else 1.0
 
     @property
     def visited(self) -> list[Node]:
@@ -196,7 +223,7 @@ def ucb1(exploration: float = 1.0, first_play_urgency: float = math.inf) -> Sele
 def puct(exploration: float = 1.25, first_play_urgency: float = math.nan, reduction: float = 0.0) -> Selection:
     def select(node: Node, rng: Rng, q: Quality) -> int:
         scale = exploration * math.sqrt(node.visit_count)
-        own = node.sign * node.value - reduction
+        own = node.sign * node.here - reduction
         urgency = own if math.isnan(first_play_urgency) else first_play_urgency
         if node.num_visited < len(node.children):
             urgency += scale * node.children[node.num_visited].prior
@@ -294,8 +321,60 @@ def greedy(first_play_urgency: float = math.inf) -> Selection:
 
 # ---------------------------------------------------------------------------------------------- backup
 @dataclass
+class Units:
+    """A game's own units: the bounds of its returns, or None for those seen so far, and its discount."""
+
+    bounds: tuple[float, float] | None
+    discount: float = 1.0
+
+    def __post_init__(self) -> None:
+        self.learns = self.bounds is None
+
+    def of(self, value: float) -> float:
+        low, high = self.bounds
+        return 0.5 * (low + high) + 0.5 * (high - low) * value
+
+    def scaled(self, x: float) -> float:
+        low, high = self.bounds
+        return max(-1.0, min(1.0, (2.0 * x - low - high) / (high - low))) if high > low else 0.0
+
+    def factor(self, node: Node) -> float:
+        return 1.0 if node.player == 2 else self.discount
+
+    def move(self, node: Node, value: float) -> float:
+        """Value of the move to a node, from the value of its position: reward + γ·value in the game's units."""
+        if node.reward == 0.0 and self.factor(node) == 1.0:
+            return value
+        return self.scaled(node.reward + self.factor(node) * self.of(value))
+
+    def position(self, node: Node) -> float:
+        """The inverse of `move`."""
+        if node.reward == 0.0 and self.factor(node) == 1.0:
+            return node.value
+        return self.scaled((self.of(node.value) - node.reward) / self.factor(node))
+
+    def learn(self, root: Node, path: list[Node], x: float) -> None:
+        returns = [x]
+        for node in path[:0:-1]:
+            returns.append(x := node.reward + self.factor(node) * x)
+        before = self.bounds
+        self.bounds = min([*returns, *(before or [])]), max([*returns, *(before or [])])
+        if before is None or before == self.bounds:
+            return
+        old, row = Units(before), [root]
+        for node in row:
+            row += node.children
+            node.value, node.mean = (self.scaled(old.of(value)) for value in (node.value, node.mean))
+            node.own_returns = [self.scaled(old.of(value)) for value in node.own_returns]
+            node.here = node.value if node is root else self.position(node)
+
+
+@dataclass
 class Backup:
-    """Trace × step × mix. `steps`: α of visit 1, 2, …, its last value holds; None: 1/n."""
+    """Trace × step × mix. `steps`: α of visit 1, 2, …, its last value holds; None: 1/n.
+
+    The value of a node but the root is that of the move that leads to it; without rewards and discount both are one.
+    """
 
     trace_decay: float = 1.0
     discount: float = 1.0
@@ -303,6 +382,7 @@ class Backup:
     steps: Sequence[float] | None = None
     min_step: float = 0.0
     mix: Callable[[Node], float] | None = None
+    units: Units | None = None  # of a game beyond two players and outcomes in [-1, 1]
 
     def step(self, visits: int) -> float:
         alpha = 1.0 / visits if self.steps is None else self.steps[min(visits, len(self.steps)) - 1]
@@ -310,15 +390,20 @@ class Backup:
 
     def earlier(self, node: Node, taken: Node, target: float) -> float:
         """What the node could expect before this simulation, for player 0; the return itself if nothing."""
-        known = [taken] if self.bootstrap == "taken" else node.visited
+        known = [taken] if self.bootstrap == "taken" or node.player == 2 else node.visited
         values = [node.sign * child.value for child in known if child.visit_count > 0]
         return node.sign * max(values, default=node.sign * target)
 
     def targets(self, path: list[Node], value: float) -> list[float]:
         found = [target := value]
         for node, taken in zip(reversed(path[:-1]), reversed(path[1:]), strict=True):
+            target = target if self.units is None else self.units.move(taken, target)
             bootstrap = self.earlier(node, taken, target)
-            target = self.discount * (self.trace_decay * target + (1.0 - self.trace_decay) * bootstrap)
+            target = self.trace_decay * target + (1.0 - self.trace_decay) * bootstrap
+            if self.units is None:
+                target = self.discount * target
+            elif self.discount != 1.0 and node.player != 2:
+                target = self.units.scaled(self.discount * self.units.of(target))
             found.append(target)
         return found[::-1]
 
@@ -328,8 +413,13 @@ class Backup:
             node.visit_count += 1
             if node.proven and self.mix is not None:
                 continue
-            node.mean += self.step(node.visit_count) * (target - node.mean)
-            node.value = node.mean if self.mix is None else self.mix(node)
+            moves = self.units is not None and node is not path[0]
+            new = self.units.move(node, target) if moves and self.mix is None else target
+            node.mean += self.step(node.visit_count) * (new - node.mean)
+            node.value = node.mean if self.mix is None or node.player == 2 else self.mix(node)
+            if moves and self.mix is not None:
+                node.value = self.units.move(node, node.value)
+            node.here = self.units.position(node) if moves else node.value
 
 
 # Ties between moves are common in small games, and one rounding decides them: the sums below are taken in the
@@ -523,7 +613,11 @@ class ReferenceSearch:
             if replayed is not None and depth + 1 < len(replayed):
                 child = replayed[depth + 1]
             else:
-                index = self.selection(node, rng, self.q) if replayed is None else EXPAND
+                index = EXPAND
+                if node.player == 2:
+                    index = drawn([child.prior for child in node.children], rng)
+                elif replayed is None:
+                    index = self.selection(node, rng, self.q)
                 if index == EXPAND or index >= node.num_visited:
                     path.append(self.enter(node, position, rng, index))
                     if replayed is not None and node.num_visited == len(node.children):
@@ -537,6 +631,10 @@ class ReferenceSearch:
         if self.recall is not None and not (leaf.terminal or leaf.proven):
             self.recall(path, position)
         value = self.evaluate(leaf, position, rng)
+        if (units := getattr(self.backup, "units", None)) is not None:
+            if units.learns:
+                units.learn(self.root, path, value)
+            value = units.scaled(value)
         self.add(path, -1.0)
         self.backup(path, value)
         if self.remember is not None:
@@ -586,7 +684,10 @@ class ReferenceSearch:
         if self.num_nodes + self.num_actions > self.max_nodes:
             self.full = True
             return False
-        if weights is None and self.prior is not None and self.priors_left > 0:
+        if node.player == 2:
+            by_action = dict(zip(actions, position.chance(), strict=True))
+            weights = [by_action.get(action, 0.0) for action in range(max(actions) + 1)]
+        elif weights is None and self.prior is not None and self.priors_left > 0:
             weights = self.prior(position)
             self.priors_left -= 1
         given = [1.0] * len(actions) if weights is None else [weights[action] for action in actions]
@@ -609,6 +710,7 @@ class ReferenceSearch:
         child = node.children[first]
         position.play(child.action)
         child.player, child.terminal = position.to_play(), not position.legal_actions()
+        child.reward = 0.0 if getattr(self.backup, "units", None) is None else position.reward()
         if self.transpositions and not child.terminal:
             child.key = position.key()
         if self.correction is not None and not child.terminal:
@@ -631,3 +733,20 @@ class ReferenceSearch:
         if self.rollout_share > 0.0:
             value += self.rollout_share * (position.rollout(rng) - value)
         return value
+
+
+def expectimax(position: Any) -> float:
+    """The value of a position in the game's units: both players play perfectly, and nature draws."""
+    actions = position.legal_actions()
+    if not actions:
+        return position.outcome()
+    values = []
+    for action in actions:
+        after = position.copy()
+        after.play(action)
+        factor = 1.0 if after.legal_actions() and after.to_play() == 2 else position.discount
+        values.append(after.reward() + factor * expectimax(after))
+    if position.to_play() == 2:
+        weights = position.chance()
+        return sum(weight * value for weight, value in zip(weights, values, strict=True)) / sum(weights)
+    return min(values) if position.to_play() == 1 else max(values)

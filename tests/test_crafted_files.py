@@ -1,20 +1,30 @@
-"""Files that somebody sends: whole and with a valid checksum, but with contents that no search has written.
+"""Files that somebody sends: whole and with a valid checksum, but with contents that no search has written; or damaged.
 
 A crafted file is refused in a sentence, or a search goes on from it. The fuzz runs in a child process, so that a crash
 of compiled code is a failure here; a child that hangs is one too.
+
+    python -m tests.test_crafted_files KIND FOLDER COUNT SEED [damaged]
 """
 
 from __future__ import annotations
 
+import json
+import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing, suppress
 from pathlib import Path
+from types import NoneType
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import engram
 from engram import storage
+from engram.arena.game_record import NEEDED
+from engram.cli.app import app
 from engram.drivers.recollection import explain
 from engram.errors import EngramError, InvalidFile
 from engram.memory import files
@@ -33,7 +43,9 @@ TREES = [
     ("connect_four", "uct(transpositions=true, backup=bias_correction)", "1 2"),
     ("line:rows=9,columns=9,run=5", "history_uct(solver=true)", "e5 e6"),
 ]
-KINDS = ["tree 0", "tree 1", "tree 2", "tree 3", "tree 4", "tree 5", "memory", "table"]
+KINDS = [*(f"tree {number}" for number in range(len(TREES))), "memory", "table", "network", "database"]
+GAME_FIELDS = ["pair", "opening", *NEEDED]
+CELLS = [None, "", "x", "A", "1 2", "4 99999", -1, 0, 3, 2**62, 0.5, 1e308, float("inf"), b"\xff\x00", "{}", "9" * 5000]
 NUMBERS = [0, 1, -1, 2, 255, 65535, -(2**31), 2**31 - 1, 2**62, -(2**63), 2**64 - 1, 0.5, 1e300, np.nan, np.inf]
 
 
@@ -71,8 +83,8 @@ def write_anything(array, rng):
     array[...] = flat.reshape(array.shape)
 
 
-def craft(path, kind, about, arrays, rng):
-    about, arrays = dict(about), {name: array.copy() for name, array in arrays.items()}
+def craft(path, whole, kind, rng):
+    about, arrays = storage.load(whole, kind)
     for _ in range(int(rng.integers(1, 3))):
         name = list(arrays)[int(rng.integers(len(arrays)))]
         choice = rng.random()
@@ -86,6 +98,40 @@ def craft(path, kind, about, arrays, rng):
         else:
             arrays[name] = arrays[name].astype(np.float64) if arrays[name].dtype.names is None else arrays[name][:0]
     storage.save(path, kind, about, arrays)
+
+
+def craft_database(path, whole, kind, rng):
+    """Writes another value into some cells of a database."""
+    shutil.copyfile(whole, path)
+    with closing(sqlite3.connect(path)) as connection:
+        tables = {"match": ["key", "configuration", "games", "created", "version"], "game": GAME_FIELDS}
+        for _ in range(int(rng.integers(1, 3))):
+            table = list(tables)[int(rng.integers(2))]
+            field = tables[table][int(rng.integers(len(tables[table])))]
+            rows = connection.execute(f"select id, {field} from {table} order by id").fetchall()
+            place, value = rows[int(rng.integers(len(rows)))]
+            if field == "configuration" and rng.random() < 0.7:
+                value = json.dumps(spoilt(json.loads(value), rng))
+            else:
+                value = CELLS[int(rng.integers(len(CELLS)))]
+            with suppress(sqlite3.IntegrityError):
+                connection.execute(f"update {table} set {field} = ? where id = ?", (value, place))
+        connection.commit()
+
+
+def damage(path, whole, kind, rng):
+    """Changes some bytes, cuts the file, or adds to it."""
+    raw = bytearray(Path(whole).read_bytes())
+    choice = rng.random()
+    if choice < 0.7:
+        for place in rng.integers(min(len(raw), 10 ** int(rng.integers(2, 9))), size=int(rng.integers(1, 5))):
+            raw[place] = int(rng.integers(256))
+    elif choice < 0.9:
+        del raw[int(rng.integers(len(raw))) :]
+    else:
+        place = int(rng.integers(len(raw)))
+        raw[place:place] = rng.bytes(int(rng.integers(1, 100)))
+    Path(path).write_bytes(raw)
 
 
 def go_on(search, state):
@@ -142,16 +188,52 @@ def table(folder):
     return table_files.KIND, folder / "whole", use
 
 
-def fuzz(kind, folder, count, seed):
+def network(folder):
+    from engram.networks.architectures import architecture
+    from engram.networks.network import KIND, save_network
+    from engram.networks.torch_backend import NetworkModule
+
+    game = engram.game("tic_tac_toe")
+    made = NetworkModule(architecture("residual(blocks=1,filters=4)", game)).network
+    save_network(folder / "whole", made)
+
+    def use(path):
+        search = engram.Search(game, f"puct(network='{path}')")
+        search.run(game.initial_state(), engram.Limit(simulations=10), seed=1)
+
+    return KIND, folder / "whole", use
+
+
+def database(folder):
+    played = ["-g", "tic_tac_toe", "--a", "random", "--games", "6", "--workers", "1"]
+
+    def use(path):
+        told = []
+        show = ["results", "-d", str(path)]
+        for command in (show, [*show, "1", "--games"], [*show, "1", "--json"], ["match", *played, "-d", str(path)]):
+            told.append(CliRunner().invoke(app, command))
+            if not isinstance(told[-1].exception, (SystemExit, NoneType)):
+                raise told[-1].exception
+        if any(result.exit_code for result in told):
+            raise InvalidFile("refused")
+
+    assert CliRunner().invoke(app, ["match", *played, "-d", str(folder / "whole")]).exit_code == 0
+    return "database", folder / "whole", use
+
+
+MAKERS = {"memory": memory, "table": table, "network": network, "database": database}
+
+
+def fuzz(kind, folder, count, seed, damaged=False):
     name, _, number = kind.partition(" ")
-    kind, whole, use = tree(int(number), folder) if name == "tree" else {"memory": memory, "table": table}[name](folder)
+    kind, whole, use = tree(int(number), folder) if name == "tree" else MAKERS[name](folder)
     use(whole)
-    about, arrays = storage.load(whole, kind)
+    spoil = damage if damaged else craft_database if name == "database" else craft
     rng = np.random.default_rng(seed)
     refused = 0
     for number in range(count):
         print(number, flush=True)
-        craft(folder / "crafted", kind, about, arrays, rng)
+        spoil(folder / "crafted", whole, kind, rng)
         try:
             use(folder / "crafted")
         except EngramError:
@@ -159,16 +241,17 @@ def fuzz(kind, folder, count, seed):
     print("refused", refused)
 
 
+@pytest.mark.parametrize("how", ["", "damaged"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_crafted_contents_crash_and_hang_nothing(kind, tmp_path):
-    count = 60
+def test_crafted_contents_crash_and_hang_nothing(kind, how, tmp_path):
+    count = 30 if how or kind == "database" else 60
     done = subprocess.run(
-        [sys.executable, "-m", "tests.test_crafted_files", kind, str(tmp_path), str(count), "7"],
+        [sys.executable, "-m", "tests.test_crafted_files", kind, str(tmp_path), str(count), "7", how],
         cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=500, check=False,
     )  # fmt: skip
     words = done.stdout.split()
     assert done.returncode == 0, f"file {words[-1:]} of {kind}: {done.stderr[-2000:]}"
-    assert count // 3 <= int(words[-1]) <= count
+    assert count // 6 <= int(words[-1]) <= count  # the rest is sound, such as a network of other weights
 
 
 # ----------------------------------------------------------------------------- positions by the rules
@@ -297,4 +380,4 @@ def test_every_flipped_bit_of_a_header_gives_a_sentence_or_changes_nothing(kind,
 
 
 if __name__ == "__main__":
-    fuzz(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))
+    fuzz(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), sys.argv[5:] == ["damaged"])

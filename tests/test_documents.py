@@ -18,13 +18,14 @@ from engram.errors import InvalidFile
 from engram.presets.catalogue import PRESETS, preset
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/methods").glob("*.md"))]
 STUDIES = sorted((ROOT / "experiments").glob("*/RESULTS.md"))
 PAGES = [
     *DOCUMENTS,
+    *sorted((ROOT / "docs/tutorials").glob("*.md")),
+    *sorted((ROOT / "docs/reference").glob("*.md")),
     ROOT / "CONTRIBUTING.md",
     ROOT / "SECURITY.md",
-    *sorted((ROOT / "docs/methods").glob("*.md")),
     *STUDIES,
 ]
 MOST_WORDS = 30
@@ -59,6 +60,8 @@ def sentences(paragraph: str) -> list[str]:
 def commands(text: str) -> list[str]:
     """The `engram …` commands of a text: lines of code, with those that continue them, and spans of code."""
     lines = re.findall(r"^ {4,}(engram [a-z].*(?:(?<=\\)\n.*)*)", text, re.MULTILINE)
+    for block in re.findall(r"^```bash\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        lines += re.findall(r"^engram .*", block, re.MULTILINE)
     return [*lines, *re.findall(r"`(engram [a-z][^`]*)`", text)]
 
 

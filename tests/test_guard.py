@@ -81,6 +81,27 @@ def stranger(tree, node, rng, parameters):
 def unwilling(tree, path, depth, value, moves, parameters):
     return -1
 
+@backup()
+def unvisited(tree, path, depth, value, parameters):
+    for at in range(depth + 1):
+        node = nodes_of(tree)[path[at]]
+        node.value += (value - node.value) / node.visit_count  # line 72
+        node.visit_count += 1
+    return 0
+
+@selection(width=1)
+def wide(tree, node, rng, parameters):
+    parent = nodes_of(tree)[node]
+    is_open = parent.num_visited < parent.num_children and read(np.zeros(3), np.int64(parameters.width)) < 1
+    return EXPAND if is_open else parent.first_child
+
+@selection(turns=200_000)
+def slow(tree, node, rng, parameters):
+    parent, total = nodes_of(tree)[node], 0.0
+    for turn in range(np.int64(parameters.turns)):
+        total += np.sqrt(turn)
+    return EXPAND if total >= 0 and parent.num_visited < parent.num_children else parent.first_child
+
 def with_hook(game):
     return engram.Extension(name="the diary", after_backup=unwilling())
 """
@@ -114,6 +135,8 @@ def place(tmp_path_factory):
         ("idle", "a leaf with the return -0.75 has the value 0.0 and 0 visits"),
         ("raiser", "rules.py:57 raiser raised ValueError: too deep"),
         ("stranger", "the selection rule rules.py:60 stranger answered a child that is not there"),
+        ("unvisited", "rules.py:72 unvisited divides by zero"),
+        ("wide(width=9)", "rules.py:11 read: index 9 is outside an array of 3 entries (0 to 2)"),
         ("with_hook", "the after_backup rules.py:64 unwilling of the diary reported a failure"),
     ],
 )
@@ -171,6 +194,25 @@ def test_a_search_tries_new_code_first_and_passed_code_no_more(place):
     assert marks[0].stat().st_mtime_ns == written
 
 
+def test_a_rule_that_is_safe_at_one_width_is_tried_at_another(place):
+    folder, cache = place
+    assert python(folder, cache, "{'selection': rules.wide()}").stdout == "50\n"
+    done = python(folder, cache, "{'selection': rules.wide(width=9)}")
+    assert "index 9 is outside an array of 3 entries" in done.stdout, done.stdout + done.stderr
+
+
+def test_check_answers_by_the_name_that_was_typed(place):
+    folder, cache = place
+    done = engram(folder, "check", "rules.py:wide(width=2)", "-g", "tic_tac_toe", cache=cache)
+    assert done.stdout.startswith("rules.py:wide(width=2): "), done.stdout + done.stderr
+
+
+def test_a_rule_of_many_turns_is_checked_to_its_end(place):
+    folder, cache = place
+    done = engram(folder, "check", "rules.py:slow", "-g", "tic_tac_toe", cache=cache)
+    assert "1000 simulations" in done.stdout and done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("guard", ["0", "1"])
 @pytest.mark.parametrize(
     ("parts", "sentence"),
@@ -193,19 +235,29 @@ def test_another_number_in_a_function_of_a_session_is_tried_anew():
     assert typed(2) == typed(2) != typed(3)
 
 
-def test_ctrl_c_ends_a_loop_of_a_users_rule(place):
+@pytest.mark.parametrize("ending", ["SIGINT", "SIGKILL"])
+def test_a_loop_of_a_users_rule_ends_with_the_command(place, ending):
+    """A terminal sends Ctrl-C to the command and to its child; SIGKILL strikes the command alone."""
     folder, cache = place
     (folder / "loop.py").write_text(RULES.replace("child = child * 1", "print(child)"))
     variables = {"ENGRAM_CACHE_DIR": str(cache), "PYTHONPATH": os.pathsep.join(sys.path), "ENGRAM_GUARD": "1"}
     process = subprocess.Popen(
         [sys.executable, "-m", "engram", "check", "loop.py:endless"],
-        env={**os.environ, **variables}, cwd=folder, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, **variables, "ENGRAM_QUIET": "1"}, cwd=folder, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 (a background job ignores it)
     )  # fmt: skip
     while process.poll() is None and not _children(process.pid):
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    assert "interrupted" in process.communicate()[1] and process.returncode == 130
+        time.sleep(0.01)
+    (child,) = map(int, _children(process.pid).split())
+    if ending == "SIGINT":
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.communicate()[1] == "engram: interrupted\n" and process.returncode == 130
+        assert not Path(f"/proc/{child}").exists()
+    process.kill()
+    process.wait()
+    while Path(f"/proc/{child}").exists() and "Z" not in Path(f"/proc/{child}/stat").read_text().split()[2]:
+        time.sleep(0.01)
 
 
 def _children(parent: int) -> str:

@@ -99,7 +99,6 @@ def test_order_and_spaces_do_not_matter():
         (f"uct(a={2**63})", "finite"),
         ("uct(a=b'x')", "finite"),
         ("uct()()", "place in a specification"),
-        ("3", "not a name"),
         ("true", "not a name"),
         ("true(a=1)", "place in a specification"),
         ("uct # x", "character"),

@@ -22,6 +22,7 @@ from engram.cli.app import app
 from engram.errors import InvalidSpecification
 from engram.games.catalogue import game
 from engram.memory import files
+from engram.memory.store import Store
 from engram.networks.by_name import find
 from engram.user_files import is_in_file, stored
 
@@ -141,6 +142,38 @@ def test_a_stored_text_does_not_command_the_terminal(tmp_path):
         assert shown.exit_code == 0 and "\\x1b" in shown.output and not {"\x1b", "\x9b"} & set(shown.output), (
             shown.output
         )
+
+
+FORGED = "uct\nA is stronger (95 % interval)\u2028\u202e"
+
+
+def shows_no_forged_line(*command: str) -> None:
+    shown = CliRunner().invoke(app, command)
+    assert "A is stronger" in shown.output, (command, shown.output)
+    assert not any(line.startswith("A is stronger") for line in shown.output.splitlines()), (command, shown.output)
+    assert not {"\u2028", "\u202e"} & set(shown.output), command
+
+
+def test_a_stored_text_forges_no_line_of_a_table(tmp_path):
+    database, tree, memory = (str(tmp_path / name) for name in ("sent.sqlite", "sent.tree", "sent.memory"))
+    played(Path(database), "tic_tac_toe")
+    with Results(database) as results, results.engine.begin() as connection:
+        (row,) = connection.execute(sql("select configuration from match")).scalars()
+        crafted = json.dumps(json.loads(row) | {"a": FORGED})
+        connection.execute(sql("update match set configuration = :row"), {"row": crafted})
+        connection.execute(sql("update game set reason = :reason"), {"reason": f"A: {FORGED}"})
+    for command in (["results"], ["results", "1"], ["results", "1", "--games"]):
+        shows_no_forged_line(*command, "-d", database)
+    assert CliRunner().invoke(app, ["move", "-g", "tic_tac_toe", "-n", "9", "--save", tree]).exit_code == 0
+    about, arrays = storage.load(tree, "tree")
+    names = [FORGED] * len(about["action_names"])
+    for part in ({"diagram": FORGED}, {"preset": FORGED}, {"game": FORGED}, {"action_names": names}):
+        storage.save(tree, "tree", about | part, arrays)
+        shows_no_forged_line("tree", tree)
+    store = Store(4, 3)
+    files.save(memory, store, {"game": FORGED, "features": FORGED, "dimension": 4})
+    for command in ("inspect", "ask"):
+        shows_no_forged_line("memory", command, memory)
 
 
 def test_a_memorys_header_adds_no_file_to_the_search(tmp_path, monkeypatch):

@@ -127,6 +127,8 @@ def parse(text: str) -> Specification:
         # Brackets must close within the part after the colon, lest `go:9)(` become `go(9)()`.
         _check_brackets(colon[2], text)
         source = f"{colon[1]}({colon[2]})"
+    if source.strip().isdecimal():
+        return Specification(source.strip(), (), {})  # the game 2048
     specification = _from_node(_tree(source.strip(), text), text)
     if not isinstance(specification, Specification):
         raise InvalidSpecification(f"{_shown(text)} is not a name with options, such as name(key=value)")

@@ -41,6 +41,9 @@ class _Record:
 _files: set[str] = set()
 """Those that a specification has named in this process."""
 
+_moved: tuple[Path, Path] | None = None
+"""A folder of another machine, and the one that holds its files here."""
+
 _record: ContextVar[_Record | None] = ContextVar("record", default=None)
 
 
@@ -86,6 +89,23 @@ def check_code(code: str, *, allowable: bool = True) -> None:
     raise InvalidSpecification(f"{record.name} names {code}, which is code and was not run: {reason}")
 
 
+def move(places: tuple[Path, Path] | None) -> None:
+    """Reads code that a text names below a folder of another machine from a folder of this one; the text stays.
+
+    Args:
+      places: the folder there, and its copy here; None: nothing has moved.
+    """
+    global _moved
+    _moved = places
+
+
+def _place(path: Path) -> Path:
+    """The place of a file that a text names."""
+    if _moved is not None and path.is_absolute() and path.is_relative_to(_moved[0]):
+        return _moved[1] / path.relative_to(_moved[0])
+    return path
+
+
 def is_in_file(text: str) -> bool:
     """Whether a specification names something in a file."""
     return isinstance(text, str) and (_written(text) is not None or text.strip().endswith(".py"))
@@ -110,7 +130,7 @@ def split(text: str) -> tuple[Path, Specification]:
             f"{text.strip()} lacks the name of a game, preset or player in it, such as {text.strip()}:{name}"
         )
     path = Path(written["path"]).expanduser()
-    if not path.is_file():
+    if not _place(path).is_file():
         if "(" in written["path"]:
             raise InvalidSpecification(f"{text.strip()}: a file stands only at the beginning, such as my_rules.py:mine")
         raise InvalidSpecification(f"there is no file {path}")
@@ -125,7 +145,7 @@ def load(text: str) -> tuple[Any, Specification, str]:
     """
     check_code(text)
     path, specification = split(text)
-    module = _module(path)
+    module = _module(_place(path))
     if not hasattr(module, specification.name):
         public = [name for name in vars(module) if not name.startswith("_")]
         raise InvalidSpecification(f"{path} has no {specification.name!r}{nearest(specification.name, public)}")
@@ -143,8 +163,9 @@ def make(text: str, kinds: type | tuple[type, ...], parts: Parts | None = None, 
       InvalidSpecification: as `load`; or no such option, or the function fails.
     """
     entry, specification, canonical = load(text)
-    if isinstance(entry, kinds) or not callable(entry):
-        if specification.positional or specification.options:
+    has_options = bool(specification.positional or specification.options)
+    if not callable(entry) or (isinstance(entry, kinds) and not has_options):
+        if has_options:
             raise InvalidSpecification(f"{canonical} is not a function, so it takes no options")
         return entry, canonical
     arguments = bind(entry, specification, parts, given)
@@ -173,7 +194,7 @@ def code_of(texts: Iterable[str]) -> list[Path]:
     """Source files that specifications name, with the user's files that these import; none of them is run."""
     files: set[str] = set()
     for text in filter(is_in_file, texts):
-        files.update(sources(str(split(text)[0].resolve())))
+        files.update(sources(str(_place(split(text)[0]).resolve())))
     package = str(Path(engram.__file__).resolve().parent) + os.sep
     return [Path(file) for file in sorted(files) if not str(Path(file).resolve()).startswith(package)]
 

@@ -19,7 +19,7 @@ import pytest
 
 import engram
 from engram.arena.configuration import MatchConfiguration, MatchSetup, configure, digest_of
-from engram.arena.game_record import GameRecord
+from engram.arena.game_record import COUNTED, NEEDED, GameRecord, counted, moves_text
 from engram.arena.match import MatchInterrupted, match
 from engram.arena.ongoing_game import OngoingGame, PlayerError, opening
 from engram.arena.report import recorded_result
@@ -318,8 +318,8 @@ def test_the_sequential_test_ends_the_match_at_the_same_pair_whatever_the_order(
     assert one.games == 2 * one.sprt.pairs < 100
     assert one.complete
     assert (two.standing, two.sprt, two.distinct_games) == (one.standing, one.sprt, one.distinct_games)
-    counted = recorded(tmp_path / "1.sqlite")
-    assert recorded(tmp_path / "2.sqlite")[: len(counted)] == counted
+    counting = recorded(tmp_path / "1.sqlite")[: one.games]
+    assert recorded(tmp_path / "2.sqlite")[: one.games] == counting
     assert "accepts Elo 150" in str(one)
     assert match(**call, workers=3, database=tmp_path / "2.sqlite") == two
 
@@ -330,8 +330,8 @@ def made_record(number, outcome):
 
 def report(configuration, records, **where):
     tally = Tally(configuration)
-    for one in records:
-        tally.add_record(one)
+    rows = [{**vars(one), "id": 1, "moves": moves_text(one.moves)} for one in records]
+    tally.add(np.array([counted(*(row[name] for name in NEEDED)) for row in rows], COUNTED))
     return report_of(tally, **where)
 
 
@@ -582,14 +582,15 @@ def test_what_a_player_prints_does_not_disturb_the_match(tmp_path, players):
 
 def test_a_database_that_fails_in_the_middle_keeps_its_games(tmp_path, monkeypatch):
     database = tmp_path / "r.sqlite"
-    add = Results.add_game
+    add = Results.add_games
 
-    def failing(self, match_id, record):
-        if record.number == 5:
+    def failing(self, match_id, records):
+        if early := [one for one in records if one.number < 5]:
+            add(self, match_id, early)
+        if early != records:
             raise DatabaseError("the disk is full")
-        add(self, match_id, record)
 
-    monkeypatch.setattr(Results, "add_game", failing)
+    monkeypatch.setattr(Results, "add_games", failing)
     for workers in (1, 2):
         with pytest.raises(DatabaseError, match="disk is full"):
             match("tic_tac_toe", "random", "random", games=20, workers=workers, database=database)
@@ -724,8 +725,8 @@ class Says:
 def lengths(first, second, resign=0.9):
     kept = []
     with pytest.MonkeyPatch.context() as patch:
-        plain = Results.add_game
-        patch.setattr(Results, "add_game", lambda self, key, record: (kept.append(record), plain(self, key, record)))
+        plain = Results.add_games
+        patch.setattr(Results, "add_games", lambda self, key, games: (kept.extend(games), plain(self, key, games)))
         match("gomoku:9", Says(first), Says(second), games=2, opening_moves=0, resign=resign, simulations=1)
     return {(len(one.moves), one.outcome if one.first == "A" else -one.outcome, one.reason) for one in kept}
 
@@ -770,6 +771,14 @@ def configure_match(**options):
 
 class TwiceInARow:
     """A game in which player 0 is always to move."""
+
+    players, bounds, discount = 2, (-1.0, 1.0), 1.0
+
+    def has(self, function):
+        return False
+
+    def reward(self, state):
+        return 0.0
 
     def initial_state(self):
         return ()

@@ -30,13 +30,14 @@ def test_games_come_back_as_they_went_in(tmp_path):
     with Results(file) as results:
         match_id = results.open_match(CONFIGURATION, 4, "1.0")
         for number in (2, 0, 1):
-            results.add_game(match_id, record(number))
+            results.add_games(match_id, [record(number)])
         other = results.open_match({**CONFIGURATION, "seed": 4}, 2, "1.0")
-        results.add_game(other, record(0, -1.0))
+        results.add_games(other, [record(0, -1.0)])
     with Results(file, must_exist=True) as results:
         assert results.games(match_id) == [record(0), record(1), record(2)]
-        counted = results.counted_games(match_id, before=2)
-        assert sorted(counted["number"]) == [0, 1] and counted["a_simulations"].tolist() == [100, 100]
+        counted = results.counted_games(match_id)
+        assert counted["number"].tolist() == [2, 0, 1] and counted["a_simulations"].tolist() == [100] * 3
+        assert results.counted_games(match_id, after=counted["id"][1].item()).tolist() == counted[2:].tolist()
         listed = results.matches()
         assert [(one.id, one.games, one.recorded, one.version) for one in listed] == [
             (match_id, 4, 3, "1.0"),
@@ -61,11 +62,11 @@ def test_a_game_is_never_counted_twice(tmp_path):
     file = tmp_path / "r.sqlite"
     with Results(file) as one, Results(file) as other:
         match_id = one.open_match(CONFIGURATION, 4, "1.0")
-        one.add_game(match_id, record(0, 1.0))
-        other.add_game(match_id, record(0, -1.0))
+        one.add_games(match_id, [record(0, 1.0)])
+        other.add_games(match_id, [record(0, -1.0)])
         assert other.games(match_id) == [record(0, 1.0)]
         with pytest.raises(DatabaseError):
-            one.add_game(match_id + 7, record(0))  # no such match: that is no repetition
+            one.add_games(match_id + 7, [record(0)])  # no such match: that is no repetition
 
 
 def test_two_writers_at_once_lose_nothing(tmp_path):
@@ -76,7 +77,7 @@ def test_two_writers_at_once_lose_nothing(tmp_path):
         with Results(file) as results:
             match_id = results.open_match(CONFIGURATION, 200, "1.0")
             for number in range(start, 120, 2):
-                results.add_game(match_id, record(number))
+                results.add_games(match_id, [record(number)])
 
     threads = [threading.Thread(target=write, args=(start,)) for start in (0, 1, 0)]
     for thread in threads:
@@ -97,7 +98,7 @@ def test_reading_a_game_as_text():
 def test_memory_keeps_nothing():
     with Results(":memory:") as results:
         match_id = results.open_match(CONFIGURATION, 2, "1.0")
-        results.add_game(match_id, record(0))
+        results.add_games(match_id, [record(0)])
         assert len(results.games(match_id)) == 1
     with Results(":memory:") as results:
         assert results.matches() == []
@@ -128,7 +129,7 @@ def test_a_damaged_database(tmp_path):
     with Results(file) as results:
         match_id = results.open_match(CONFIGURATION, 400, "1.0")
         for number in range(200):
-            results.add_game(match_id, record(number, moves=tuple(range(100))))
+            results.add_games(match_id, [record(number, moves=tuple(range(100)))])
     content = bytearray(file.read_bytes())
     content[5000:-2000] = b"\xa5" * (len(content) - 7000)
     file.write_bytes(content)
@@ -177,34 +178,34 @@ def test_a_full_disk_keeps_what_was_recorded(tmp_path):
             pages.append(connection.execute(text("PRAGMA page_count")).scalar())
         with pytest.raises(DatabaseError) as error:
             for number in range(10_000):
-                results.add_game(match_id, record(number, moves=tuple(range(300))))
+                results.add_games(match_id, [record(number, moves=tuple(range(300)))])
         assert "disk is full" in one_sentence(error)
         assert number > 10
     with Results(file) as results:
         assert [one.number for one in results.games(match_id)] == list(range(number))
-        results.add_game(match_id, record(number))  # with room again it goes on
+        results.add_games(match_id, [record(number)])  # with room again it goes on
 
 
 def test_a_locked_database_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr("engram.arena.results._BUSY_S", 0.1)
+    monkeypatch.setattr("engram.arena.database._BUSY_S", 0.1)
     file = tmp_path / "r.sqlite"
     with Results(file) as results:
         match_id = results.open_match(CONFIGURATION, 2, "1.0")
         blocker = sqlite3.connect(file)
         blocker.execute("BEGIN IMMEDIATE")
         with pytest.raises(DatabaseError) as error:
-            results.add_game(match_id, record(0))
+            results.add_games(match_id, [record(0)])
         assert "another program" in one_sentence(error)
         blocker.rollback()
         blocker.close()
-        results.add_game(match_id, record(0))
+        results.add_games(match_id, [record(0)])
 
 
 def test_a_database_is_read_without_writing_to_it(tmp_path, monkeypatch):
     file = tmp_path / "results.sqlite"
     with Results(file) as results:
         match_id = results.open_match({"game": "g"}, 2, "1")
-        results.add_game(match_id, record(0))
+        results.add_games(match_id, [record(0)])
     for other in tmp_path.glob("results.sqlite-*"):
         other.unlink()
     before = file.read_bytes()
@@ -213,7 +214,7 @@ def test_a_database_is_read_without_writing_to_it(tmp_path, monkeypatch):
         with Results(file, must_exist=True) as results:
             assert results.match(match_id).recorded == 1
             with pytest.raises(DatabaseError, match="written"):
-                results.add_game(match_id, record(1))
+                results.add_games(match_id, [record(1)])
     assert file.read_bytes() == before
 
 
@@ -221,11 +222,14 @@ def test_a_database_is_read_without_writing_to_it(tmp_path, monkeypatch):
     "damage",
     [
         "UPDATE game SET outcome = 'won'",
-        "UPDATE game SET outcome = 7",
+        "UPDATE game SET outcome = 9e999",
         "UPDATE game SET moves = 'left right'",
         "UPDATE game SET moves = x'00ff'",
         "UPDATE game SET number = 'first' WHERE number = 0",
         "UPDATE game SET first = 3",
+        "UPDATE game SET opening = 'two'",
+        "UPDATE game SET opening = 99",
+        "UPDATE game SET pair = 0.5",
         "UPDATE game SET a_simulations = 'many'",
         "UPDATE match SET configuration = '{'",
         "UPDATE match SET configuration = '[3]'",

@@ -90,14 +90,14 @@ def records(monkeypatch, together, *arguments, **options):
     from engram.arena import match as module
 
     kept = []
-    plain = module.Results.add_game
+    plain = module.Results.add_games
 
-    def add(self, match_id, record):
-        kept.append(record)
-        plain(self, match_id, record)
+    def add(self, match_id, records):
+        kept.extend(records)
+        plain(self, match_id, records)
 
     with monkeypatch.context() as patch:
-        patch.setattr(module.Results, "add_game", add)
+        patch.setattr(module.Results, "add_games", add)
         if not together:
             patch.setattr(BatchedMatch, "pays", staticmethod(lambda *_: False))
         match(*arguments, **options, workers=1, database=":memory:")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -187,7 +188,7 @@ def test_every_command_has_help_and_brackets_survive_in_it():
     commands = {(name,): entry for name, entry in group.commands.items()}
     for name in ("memory", "train"):
         commands |= {(name, inner): entry for inner, entry in group.commands[name].commands.items()}
-    assert len(commands) == 25 and all(entry.help for entry in commands.values())
+    assert len(commands) == 26 and all(entry.help for entry in commands.values())
     for words in commands:
         assert engram(*words, "-h").exit_code == 0
         text = engram(*words, "-h").stdout
@@ -267,13 +268,15 @@ def test_progress_is_one_view_with_labelled_times_on_a_terminal(monkeypatch):
 
 
 def test_progress_is_a_line_a_minute_elsewhere(monkeypatch):
-    printed = threading.Event()
+    printed, printed_left = threading.Event(), threading.Event()
 
     class Stream(io.StringIO):
         def write(self, text):
             super().write(text)
             if "3 games [+1]" in text:
                 printed.set()
+            if re.search(r"^19 games \(after \d+ min, \d+ min left\)", text):
+                printed_left.set()
 
     monkeypatch.setattr(sys, "stderr", Stream())
     with Live("games", 20) as live:
@@ -283,6 +286,8 @@ def test_progress_is_a_line_a_minute_elsewhere(monkeypatch):
     with Live("games", 20) as live:
         live.update(3, "3 games [+1]")
         assert printed.wait(300)
+        live.update(19, "19 games")
+        assert printed_left.wait(300)
     assert "3 games [+1] (after 0 min)\n" in sys.stderr.getvalue()
 
 
@@ -325,7 +330,7 @@ def test_matches_of_another_version_are_left_out_of_the_list(tmp_path):
     assert engram("match", *asked).exit_code == 0
     with Results(database) as results:
         results.open_match({"game": "tic_tac_toe", "spirit": 3}, 2, "99.0")
-        results.add_game(2, results.games(1)[0])
+        results.add_games(2, results.games(1)[:1])
     listed = engram("results", "--database", str(database), "--json")
     assert listed.exit_code == 0 and [row["match_id"] for row in json.loads(listed.stdout)] == [1]
     assert "match 2 is left out" in listed.stderr

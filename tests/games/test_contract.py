@@ -12,7 +12,7 @@ from engram.errors import IllegalAction, InvalidGame, InvalidSpecification, Inva
 from engram.games.catalogue import GAMES
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-BOARD_GAMES = {"othello", "hex", "breakthrough", "dots_and_boxes", "p_game"}
+BOARD_GAMES = {"othello", "hex", "breakthrough", "dots_and_boxes", "p_game", "pig", "2048"}
 TEXTS = [
     "tic_tac_toe",
     "connect_four",

@@ -122,6 +122,35 @@ def test_bounds_as_printed_and_corrected():
         samples_together(1.0, 0.3, 0.1, 50, 0.05)
 
 
+def test_bounds_of_wider_returns_and_numbers_out_of_range():
+    # 2σ²/α² of σ = 3 and α = ½ is 72.
+    assert samples_each(3.0, 0.5, 1, 0.05, corrected=False) == pytest.approx(72 * math.log(20))
+    assert samples_together(3.0, 0.5, 0.1, 1, 0.05, corrected=False) == pytest.approx(72 * math.log(20))
+    assert samples_each(1e-9, 1e-9, 1, 0.5) > 0
+    wrong = ((0.0, 1, 1, 0.5), (-1, 1, 1, 0.5), (1, 0.0, 1, 0.5), (1, 1, 0, 0.5), (1, 1, 1, 0.0), (1, 1, 1, 1.0))
+    for sigma, alpha, neighbours, failure in wrong:
+        with pytest.raises(InvalidParameter, match="a bound needs"):
+            samples_each(sigma, alpha, neighbours, failure)
+        with pytest.raises(InvalidParameter, match="needs"):
+            samples_together(sigma, alpha, 0.01, neighbours, failure)
+    for temperature in (0.0, -1.0, math.nan):
+        with pytest.raises(InvalidParameter, match="τ > 0"):
+            samples_together(1.0, 0.5, temperature, 1, 0.05)
+    with pytest.raises(InvalidParameter, match="α > τ·log M"):
+        samples_together(1.0, 0.1 * math.log(2), 0.1, 2, 0.05)
+
+
+def test_values_and_temperatures_that_have_no_softmax():
+    for q in ([], [math.nan], [0.0, math.inf], [[0.0]], 0.0):
+        with pytest.raises(InvalidParameter, match="one row of finite numbers"):
+            softmax_value(q, 0.1)
+    for temperature in (0.0, -0.1, math.inf, math.nan):
+        with pytest.raises(InvalidParameter, match="temperature must be above 0"):
+            softmax_weights([0.0, 1.0], temperature)
+    assert softmax_value([0.25], 1e-9) == pytest.approx(0.25) and entropy([0.0, 1.0]) == 0.0
+    assert entropy([0.5, 0.0, 0.5]) == pytest.approx(math.log(2))
+
+
 def means_of_returns(value, num_returns, trials, seed):
     """Means of returns ±1 whose expectation is `value`: what a store's entries hold."""
     wins = np.random.default_rng(seed).binomial(num_returns, (1 + value) / 2, (trials, len(value)))

@@ -9,11 +9,11 @@ import pytest
 from numba import carray
 
 import engram
-from engram.errors import OperatorError
+from engram.errors import InvalidSpecification, OperatorError
 from engram.memory.features import Features
 from engram.memory.neighbours import INDICES, Exact
 from engram.memory.neighbours.exact import exact_dtype, insert, remove
-from engram.memory.neighbours.index import functions_of
+from engram.memory.neighbours.index import NeighbourIndex, functions_of
 from engram.memory.store import Store
 from engram.native.intrinsics import pointer_at
 
@@ -138,7 +138,7 @@ def test_an_index_that_goes_astray_is_stopped(candidates):
                 ask()
         for every_node in ("false", "true"):
             search = engram.Search("connect_four", f"memory_uct(neighbours=astray, every_node={every_node})")
-            with pytest.raises(OperatorError, match="ask_about_leaf"):
+            with pytest.raises(OperatorError, match=f"test_neighbours.py:[0-9]+ {candidates.__name__}"):
                 search.run(search.game.initial_state(), engram.Limit(simulations=50), seed=0)
     finally:
         del INDICES["astray"]
@@ -156,3 +156,33 @@ def test_simhash_finds_rows_one_bit_away_in_a_table_and_none_further():
     assert all((nearest == distance).sum() > 20 for distance in (1, 2))
     for query, distance in zip(queries, nearest, strict=True):
         assert (store.query(query, num_neighbours=1) is not None) == (distance <= 1)
+
+
+def test_an_index_that_is_none_is_refused_in_a_sentence():
+    class Headless(Exact):
+        name = "headless"
+
+        def __init__(self, capacity, dimension, *, seed=0):
+            self.rows = np.zeros(capacity)
+
+    class Idle(NeighbourIndex):
+        name = "idle"
+
+        def __init__(self, capacity, dimension, *, seed=0):
+            super().__init__(exact_dtype, capacity, dimension)
+
+    class Short(Exact):
+        name = "short"
+
+        def __init__(self, capacity, dimension, *, seed=0):
+            NeighbourIndex.__init__(
+                self, np.dtype([("capacity", np.int64), ("dimension", np.int64)]), capacity, dimension
+            )
+
+    try:
+        for name, sentence in (("headless", "calls super"), ("idle", "functions_of"), ("short", "common_fields")):
+            with pytest.raises(InvalidSpecification, match=f"the neighbour search {name} .*{sentence}"):
+                Store(4, 10, neighbours=name)
+    finally:
+        for name in ("headless", "idle", "short"):
+            del INDICES[name]

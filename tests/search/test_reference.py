@@ -23,7 +23,7 @@ from engram.search.limit import Limit
 from engram.search.operators import Parameter, after_backup, mix, on_leaf
 from engram.search.preset import Preset
 from engram.search.schedules import ExpIntegral, StepsOf
-from engram.search.tree import PLAYER_1, TERMINAL, column_of, nodes_of, sign_of
+from engram.search.tree import CHANCE, PLAYER_1, TERMINAL, column_of, nodes_of, sign_of
 from tests import reference
 from tests.games_for_tests import PickPosition, pick
 from tests.reference import Backup, LinePosition, Node, ReferenceSearch, Rng
@@ -150,7 +150,8 @@ def assert_same_tree(tree, oracle: ReferenceSearch) -> None:
         assert found["num_visited"] == node.num_visited, line_to
         assert found["num_children"] == len(node.children), line_to
         assert found["in_flight"] == 0, line_to
-        assert bool(found["flags"] & PLAYER_1) == bool(node.player), line_to
+        assert bool(found["flags"] & PLAYER_1) == (node.player == 1), line_to
+        assert bool(found["flags"] & CHANCE) == (node.player == 2), line_to
         assert bool(found["flags"] & TERMINAL) == node.terminal, line_to
         if line_to:
             assert found["prior"] == np.float32(node.prior), line_to

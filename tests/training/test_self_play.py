@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -185,6 +186,29 @@ def test_training_in_parts_is_training_at_once(tmp_path):
         train_self_play(plan(seed=5), tmp_path / "whole")
 
 
+def test_games_and_network_do_not_depend_on_who_searches(tmp_path):
+    def trained(name, workers, **changes):
+        chosen = SelfPlayOptions(**{**OPTIONS.__dict__, "at_once": 3})
+        state = train_self_play(plan(options=chosen, **changes), tmp_path / name, workers=workers)
+        return state, load_network(tmp_path / name / NETWORK).weights
+
+    one, two = trained("one", 1), trained("two", 2)
+    assert (one[0].positions, one[0].games) == (two[0].positions, two[0].games)
+    assert one[0].max_age == two[0].max_age > 0
+    assert all(np.array_equal(one[1][name], two[1][name]) for name in one[1])
+
+
+def test_asynchronous_play_says_how_old_its_weights_are_and_goes_on(tmp_path):
+    chosen = SelfPlayOptions(**{**OPTIONS.__dict__, "at_once": 4})
+    for stop in (15, 30):
+        state = train_self_play(plan(options=chosen, asynchronous=True), tmp_path, workers=2, stop_at=stop)
+        assert state.done == stop and state.games > 0 and 0 <= state.mean_age <= state.max_age <= stop
+    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert all({"mean_age", "max_age"} <= line.keys() for line in lines) and lines[-1]["max_age"] > 0
+    with pytest.raises(InvalidFile, match="asynchronous"):
+        train_self_play(plan(options=chosen), tmp_path)
+
+
 PLAN_CHANGED = {
     "batch": 16, "reuse": 1.0, "window": 40, "first": 120, "refresh": 3, "learning_rate": 0.1, "weight_decay": 0.5,
     "value_weight": 0.1, "seed": 5, "options": SelfPlayOptions(num_games=8, simulations=24),
@@ -236,3 +260,5 @@ def test_plans_that_make_no_sense(changed):
         plan(**changed)
     with pytest.raises(InvalidParameter):
         SelfPlayOptions(full_share=0.0)
+    with pytest.raises(InvalidParameter, match="at_once is 1 to the 8 games, not 9"):
+        SelfPlayOptions(num_games=8, at_once=9)

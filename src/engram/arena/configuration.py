@@ -49,6 +49,7 @@ class MatchConfiguration:
       sources: digest of the files that the specifications name; empty without files.
       version: of engram.
       resign: value in (0, 1] at which a game ends once both sides agree on its winner; None: games are played out.
+      players: of the game; with 1 each side plays a game of a pair alone, on the same opening and draws of nature.
 
     With budgets in simulations the games follow from this record alone.
     """
@@ -68,12 +69,13 @@ class MatchConfiguration:
     sources: str
     version: str
     resign: float | None = None
+    players: int = 2
 
     @property
     def identity(self) -> dict[str, Any]:
         """Everything but the number of games: a longer match begins with the games of a shorter one."""
-        # Without resignation as in matches recorded before the option existed.
-        left_out = ("games",) if self.resign is not None else ("games", "resign")
+        # Without resignation, or with two players, as in matches recorded before these fields existed.
+        left_out = {"games", *(["resign"] if self.resign is None else []), *(["players"] if self.players == 2 else [])}
         return {name: value for name, value in asdict(self).items() if name not in left_out}
 
     @property
@@ -190,9 +192,12 @@ def configure(game: str | Game, a: Any, b: Any, **options: Unpack[MatchOptions])
     test = None if sprt is None else Sprt.of(sprt)
     a_limit, b_limit = _limit("a", options), _limit("b", options)
     played = named_game(game)
+    if resign is not None and played.players == 1:
+        raise InvalidParameter(f"resign is for two players, and {played.name} has one: leave it out")
     if opening_moves is None:
-        # Four moves make games differ; on a small board fewer, or the opening itself would often decide the game.
-        opening_moves = min(4, played.max_moves // 6)
+        # Four moves make games differ; on a small board fewer, or the opening itself would often decide the game. Where
+        # nature moves, games differ by themselves.
+        opening_moves = 0 if played.has("chance") else min(4, played.max_moves // 6)
     if not 0 <= opening_moves < played.max_moves:
         raise InvalidParameter(
             f"opening_moves must be 0 to {played.max_moves - 1} in {played.name}, not {opening_moves}"
@@ -207,7 +212,7 @@ def configure(game: str | Game, a: Any, b: Any, **options: Unpack[MatchOptions])
         *texts, int(games), a_limit.simulations, a_limit.seconds, b_limit.simulations, b_limit.seconds,
         opening_moves=int(opening_moves), max_moves=int(min(max_moves or played.max_moves, played.max_moves)),
         seed=int(seed), sprt=test, sources=digest_of(list(compress(texts, named))), version=engram.__version__,
-        resign=float(resign) if resign is not None else None,
+        resign=float(resign) if resign is not None else None, players=played.players,
     )  # fmt: skip
     return MatchSetup(configuration, played, players, all(named))
 
@@ -262,7 +267,12 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def digest_of(texts: Sequence[str]) -> str:
-    """Digest of the files that specifications name, so that an edited file makes another match; empty without files.
+    """Digest of the files that specifications name, so that an edited file makes another match; empty without files."""
+    return user_files.digest_of(files_named(texts))
+
+
+def files_named(texts: Sequence[str]) -> list[Path]:
+    """Files that specifications name.
 
     These are users' source files with their imports, and the files that options of the type `DataFile` name.
     """
@@ -275,7 +285,7 @@ def digest_of(texts: Sequence[str]) -> str:
         for names in (PRESETS, PLAYERS):
             if specification.name in names:
                 data += files_of(names[specification.name], specification, OPERATORS)
-    return user_files.digest_of([*user_files.code_of(texts), *data])
+    return [*user_files.code_of(texts), *data]
 
 
 def _files_in(specification: Specification) -> Iterator[Path]:

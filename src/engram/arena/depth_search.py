@@ -169,6 +169,7 @@ class DepthSearch:
     """
 
     def __init__(self, game: Game, depth: int, *, prune: bool, heuristic: Callable[[], int] = lambda: 0):
+        game.require_plain("a search by depth")
         if not 1 <= depth <= MAX_DEPTH:
             raise InvalidParameter(f"a depth must be 1 to {MAX_DEPTH}, not {depth}")
         self.game, self.depth, self.prune = game, min(int(depth), game.max_moves), bool(prune)

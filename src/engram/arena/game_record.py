@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from engram.games.game import Game
+from engram.printable import on_one_line
 
 SPENT = {"moves": int, "simulations": int, "seconds": float}
 """Sums over a game, of each side; the record's fields are `a_moves`, `b_seconds`, and so on."""
@@ -29,7 +30,7 @@ class GameRecord:
       opening: number of random moves at the start, the same in both games of a pair.
       first: `A` or `B`, the side that is player 0.
       moves: all actions, the opening included.
-      outcome: value in [-1, 1] for A.
+      outcome: for A; with one player, of the side that plays. In the game's units, as a rule [-1, 1].
       reason: `end` by the rules, `move limit` (a draw), `agreed at` the value that both sides reached, or the side that
         forfeits and why. Where a program counts for itself, `end` is followed by both counts, and by `disputed` if
         they name different winners.
@@ -54,21 +55,24 @@ class GameRecord:
         """The game for people: a heading, and a line of moves with their names."""
         result = "A wins" if self.outcome > 0 else "B wins" if self.outcome < 0 else "draw"
         heading = f"game {self.number} (pair {self.pair}): {self.first} moves first, {result}"
+        if game.players == 1:
+            heading = f"game {self.number} (pair {self.pair}): {self.first} plays, outcome {self.outcome:g}"
         if self.reason != "end":
             heading += f" ({self.reason})"
         names = game.move_names(self.moves)
         opening = f"[{' '.join(names[: self.opening])}] " if self.opening else ""
-        return f"{heading}\n  {opening}{' '.join(names[self.opening :])}"
+        return f"{on_one_line(heading)}\n  {opening}{' '.join(names[self.opening :])}"
 
 
 SPENT_COLUMNS = [(f"{side}_{name}", kind) for side in "ab" for name, kind in SPENT.items()]
-NEEDED = ("number", "first", "outcome", "reason", "moves", *dict(SPENT_COLUMNS))
-"""Fields of a game's record that are counted, `moves` as the database writes them."""
+NEEDED = ("id", "number", "first", "outcome", "reason", "moves", *dict(SPENT_COLUMNS))
+"""Columns of a recorded game that are counted, `moves` as the database writes them."""
 COUNTED = np.dtype(
     [
+        ("id", np.int64),  # in the database, in the order of recording
         ("number", np.int64),
         ("a_first", np.bool_),
-        ("outcome", np.float64),  # for A; nan: not played
+        ("outcome", np.float64),  # as in `GameRecord`; nan: not played
         ("forfeit", np.bool_),
         ("disputed", np.bool_),  # the board and a program's own count named different winners, so a judge decided
         ("moves", np.int64),  # a hash of them, within this process
@@ -77,9 +81,9 @@ COUNTED = np.dtype(
 )
 
 
-def counted(number: int, first: str, outcome: float, reason: str, moves: str, *spent: Any) -> tuple[Any, ...]:
-    """A game's row of `COUNTED`, from the fields that are `NEEDED`."""
-    return number, first == "A", outcome, reason[:2] in ("A:", "B:"), "; disputed" in reason, hash(moves), *spent
+def counted(id: int, number: int, first: str, outcome: float, reason: str, moves: str, *spent: Any) -> tuple[Any, ...]:
+    """A game's row of `COUNTED`, from the columns that are `NEEDED`."""
+    return id, number, first == "A", outcome, reason[:2] in ("A:", "B:"), "; disputed" in reason, hash(moves), *spent
 
 
 def moves_text(moves: Sequence[int]) -> str:

@@ -2,7 +2,8 @@
 
 A league is a set of ordinary matches, each under its own configuration in the results database. The seed of a match
 follows from the league's seed and its two players alone. So a longer list of players, more games, more rounds or
-another order of the list play again no game that is recorded.
+another order of the list play again no game that is recorded. Several processes with the same league share each match,
+and go on to the next one of a round before they wait for the others' last games.
 """
 
 from __future__ import annotations
@@ -153,14 +154,17 @@ def league(
         return LeagueResult(game, texts, matches, rate(len(texts), matches), complete)
 
     try:
-        for pairing, extra in _schedule(len(texts), games, swiss, focus, matches):
-            asked[pairing] += extra
-            a, b = (texts[at] for at in pairing)
-            match_options = {**options, "games": asked[pairing], "seed": derive_seed(seed, "league", a, b)}
-            done = sum(match.games for at, match in matches.items() if at != pairing)
-            tell = None if progress is None else lambda now, done=done: progress(done + now.games, total, now)
-            setup = configure(game, a, b, **match_options)
-            matches[pairing] = play_match(setup, workers=workers, database=database, progress=tell)
+        for pairings, extra in _schedule(len(texts), games, swiss, focus, matches):
+            asked.update(dict.fromkeys(pairings, extra))
+            for pairing, wait in [(pairing, wait) for wait in (False, True) for pairing in pairings]:
+                if wait and matches[pairing].complete:
+                    continue
+                a, b = (texts[at] for at in pairing)
+                match_options = {**options, "games": asked[pairing], "seed": derive_seed(seed, "league", a, b)}
+                done = sum(match.games for at, match in matches.items() if at != pairing)
+                tell = None if progress is None else lambda now, done=done: progress(done + now.games, total, now)
+                setup = configure(game, a, b, **match_options)
+                matches[pairing] = play_match(setup, workers=workers, database=database, progress=tell, wait=wait)
     except KeyboardInterrupt as interrupt:
         if isinstance(interrupt, MatchInterrupted):
             matches[pairing] = interrupt.result
@@ -170,14 +174,14 @@ def league(
 
 def _schedule(
     count: int, games: int, swiss: int | None, focus: int, matches: Mapping[tuple[int, int], MatchResult]
-) -> Iterator[tuple[tuple[int, int], int]]:
-    """Pairings, each with its further games: a function of the results before it alone, which stand in `matches`."""
+) -> Iterator[tuple[list[tuple[int, int]], int]]:
+    """Rounds of pairings, with the further games of each: functions of the results before, which stand in `matches`."""
     if swiss is None:
-        yield from ((pairing, games) for pairing in combinations(range(count), 2))
+        yield list(combinations(range(count), 2)), games
     for _ in range(swiss or 0):
-        yield from [(pairing, games) for pairing in _swiss_round(count, matches)]
+        yield _swiss_round(count, matches), games
     while focus and (uncertain := _most_uncertain(rate(count, matches))):
-        yield uncertain, min(games, focus)
+        yield [uncertain], min(games, focus)
         focus -= min(games, focus)
 
 

@@ -1,15 +1,17 @@
-"""Is A stronger than B? Matches of paired games, spread over the cores and recorded as they end."""
+"""Is A stronger than B? Matches of paired games, spread over cores and machines, and recorded as they end."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, Unpack
 
 from engram.arena.batched import MAX_BYTES
-from engram.arena.configuration import MatchOptions, MatchSetup, configure
+from engram.arena.claims import Claims
+from engram.arena.configuration import MatchOptions, MatchSetup, configure, files_named
 from engram.arena.game_record import GameRecord
 from engram.arena.ongoing_game import PlayerError
 from engram.arena.report import MatchResult, report
@@ -17,12 +19,12 @@ from engram.arena.results import DEFAULT_DATABASE, MEMORY, Results
 from engram.arena.runner import MatchRunner, play_games
 from engram.arena.tally import Tally
 from engram.errors import EngramError, InvalidParameter, check_whole
-from engram.fleet import Fleet, WorkerError, check_workers, default_workers
+from engram.fleet import WorkerError, check_workers, default_workers, fleet, on_cluster
 from engram.games.game import Game
 
 _LOG = logging.getLogger(__name__)
-_PROGRESS_S = 0.25
-_PROGRESS_SHARE = 0.05  # of the time, at most: a report reads all games
+_LOOK_S = 0.25
+_LOOK_SHARE = 0.05  # of the time, at most: a report reads all games
 
 
 class MatchInterrupted(KeyboardInterrupt):
@@ -53,7 +55,8 @@ def match(
 
     Both games of a pair begin with the same random moves, drawn from the seed, with sides exchanged. Each game
     is recorded as it ends. The same call again returns the recorded games at once. After any interruption it
-    goes on from there; with more games it plays the missing ones.
+    goes on from there; with more games it plays the missing ones. Processes that make the same call at the same time
+    share the games and end with the same result: on one machine with one file, on many with one PostgreSQL database.
 
     Args:
       game: a specification such as `"connect_four"`, or a `Game`.
@@ -73,7 +76,8 @@ def match(
       sprt: test that ends the match early, an `engram.Sprt` or a text such as `"elo0=0,elo1=20"`; pairs count in their
         order, not in the order in which they end.
       workers: processes; default one a core; 1 plays in this process; at most 4 a core, or 64.
-      database: file or SQLAlchemy URL; default `engram.sqlite` in the working directory; `":memory:"` keeps nothing.
+      database: file or URL (`postgresql+psycopg://…`); default `engram.sqlite` in the working directory; `":memory:"`
+        keeps nothing.
       max_bytes: approximate memory, in each process, for games that searches with networks play at once, ≥ 1;
         default 2 GiB. Less memory means fewer games at once and emptier batches, not other games.
       progress: called with the result so far, at most four times a second and at the end.
@@ -94,8 +98,13 @@ def play_match(
     database: str | Path | None = None,
     max_bytes: int = MAX_BYTES,
     progress: Callable[[MatchResult], None] | None = None,
+    wait: bool = True,
 ) -> MatchResult:
-    """Plays a match that `configure` has set up, and closes its players; arguments and errors as for `match`."""
+    """Plays a match that `configure` has set up, and closes its players; arguments and errors as for `match`.
+
+    Args:
+      wait: for the last games, which other processes play; without, the result may lack them.
+    """
     try:
         if workers is not None:
             check_workers(workers)
@@ -110,7 +119,7 @@ def play_match(
                 f"file.py:name, or leave the database out ({setup.configuration.a} against {setup.configuration.b})"
             )
         with Results(database) as results:
-            return _Play(setup, results, max_bytes, progress).run(workers)
+            return _Play(setup, results, max_bytes, progress).run(workers, wait)
     except EngramError as error:
         _LOG.error("%s against %s fails: %s", setup.configuration.a, setup.configuration.b, error)
         raise
@@ -128,27 +137,38 @@ class _Play:
         self._results, self._max_bytes, self._progress = results, max_bytes, progress
         identity, games, version = self._configuration.identity, self._configuration.games, self._configuration.version
         self._match_id = results.open_match(identity, games, version)
-        self._tally = self._recorded()
-        self._next_report = time.monotonic() + _PROGRESS_S
+        self._tally = Tally(self._configuration)
+        self._tally.add(results.counted_games(self._match_id))
+        self._next_look = time.monotonic() + _LOOK_S
 
-    def run(self, workers: int) -> MatchResult:
-        """Plays the missing games."""
-        missing = self._tally.missing
-        if missing and not self._tally.ended:
-            workers = min(workers, len(missing))
-            share = -(-len(missing) // workers)
-            one, here = self._configuration, f"match {self._match_id}"
-            _LOG.info("%s: %s, %s against %s, %d games to play", here, one.game, one.a, one.b, len(missing))
+    def run(self, workers: int, wait: bool) -> MatchResult:
+        """Plays the missing games, together with all processes that play the same match."""
+        if not self._tally.complete:
+            one, here, missing = self._configuration, f"match {self._match_id}", len(self._tally.missing)
+            _LOG.info("%s: %s, %s against %s, %d games to play", here, one.game, one.a, one.b, missing)
+            workers = min(workers, missing)
+            share = -(-missing // workers)
             runner = MatchRunner(self._setup, share, self._max_bytes)
             try:
                 # Compiles once, before the workers load the same code from the cache.
                 runner.warm_up()
-                if workers == 1:
-                    self._record_all(runner.play_all(iter(missing)))
-                else:
-                    self._play_in_workers(missing, workers, share)
+                alone = workers == 1 and not (on_cluster() and self._setup.is_named)
+                with Claims(self._results, self._match_id, self._tally) as claims:
+                    while not self._tally.complete:
+                        numbers = claims.numbers()
+                        first = next(numbers, None)
+                        if first is not None and alone:
+                            self._record(claims, runner.play_all(chain([first], numbers)))
+                        elif first is not None:
+                            self._play_in_workers(claims, chain([first], numbers), workers, share)
+                        elif wait:
+                            time.sleep(_LOOK_S)
+                        else:
+                            break
+                        self._look(claims, at_once=True)
             except KeyboardInterrupt:
-                self._tally = self._recorded()  # Ctrl-C may have come right after a game was written
+                # Ctrl-C may have come right after a game was written.
+                self._tally.add(self._results.counted_games(self._match_id, self._tally.newest))
                 _LOG.warning("%s is interrupted", here)
                 raise MatchInterrupted(self._result()) from None
             _LOG.info("%s ends", here)
@@ -157,34 +177,34 @@ class _Play:
             self._progress(result)
         return result
 
-    def _play_in_workers(self, missing: list[int], count: int, share: int) -> None:
-        with Fleet(play_games, self._configuration, share, self._max_bytes, count=count) as fleet:
+    def _play_in_workers(self, claims: Claims, numbers: Iterator[int], count: int, share: int) -> None:
+        one = self._configuration
+        files, clocked = files_named([one.game, one.a, one.b]), any(limit.seconds for limit in one.limits.values())
+        setting = one, share, self._max_bytes
+        with fleet(play_games, *setting, count=count, files=files, clocked=clocked) as players:
             try:
-                self._record_all(fleet.run(missing))
+                self._record(claims, players.run(numbers))
             except (KeyboardInterrupt, PlayerError, WorkerError):
-                for record in fleet.finished():
-                    self._record(record)
+                for record in players.finished():
+                    claims.add(record)
                 raise
 
-    def _record_all(self, records: Iterator[GameRecord]) -> None:
+    def _record(self, claims: Claims, records: Iterator[GameRecord]) -> None:
+        """Records games as they end, until the match ends."""
         for record in records:
-            self._record(record)
+            claims.add(record)
+            self._look(claims)
             if self._tally.ended:
                 return
 
-    def _record(self, record: GameRecord) -> None:
-        self._results.add_game(self._match_id, record)
-        self._tally.add_record(record)
+    def _look(self, claims: Claims, *, at_once: bool = False) -> None:
+        """Counts what is recorded, and tells of it; not much more often than four times a second."""
         begun = time.monotonic()
-        if self._progress is not None and begun > self._next_report:
-            self._progress(self._result())
+        if at_once or begun > self._next_look:
+            if claims.read() and self._progress is not None:
+                self._progress(self._result())
             now = time.monotonic()
-            self._next_report = now + max(_PROGRESS_S, (now - begun) / _PROGRESS_SHARE)
-
-    def _recorded(self) -> Tally:
-        tally = Tally(self._configuration)
-        tally.add(self._results.counted_games(self._match_id, self._configuration.games))
-        return tally
+            self._next_look = now + max(_LOOK_S, (now - begun) / _LOOK_SHARE)
 
     def _result(self) -> MatchResult:
         return report(self._tally, self._match_id, self._results.where)

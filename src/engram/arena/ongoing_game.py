@@ -8,7 +8,7 @@ from typing import Any
 from engram.arena.configuration import MatchConfiguration
 from engram.arena.game_record import SPENT, GameRecord
 from engram.errors import EngramError
-from engram.games.game import Game, State
+from engram.games.game import NATURE, Game, State
 from engram.gtp.judge import Verdict
 from engram.player import Choice
 from engram.rng import derive_seed
@@ -25,8 +25,8 @@ class PlayerError(EngramError, RuntimeError):
 def opening(game: Game, seed: int, pair: int, num_moves: int) -> tuple[tuple[int, ...], State]:
     """The random moves that begin both games of a pair, and the state after them, which is never over.
 
-    The seed and the pair alone decide them, uniformly move by move. A line that ends the game is drawn again; after
-    100 such lines in a row the opening is one move shorter.
+    The seed and the pair alone decide them, uniformly move by move; nature draws by its weights. A line that ends the
+    game is drawn again; after 100 such lines in a row the opening is one move shorter.
     """
     for length in range(num_moves, 0, -1):
         for attempt in range(_ATTEMPTS):
@@ -34,7 +34,8 @@ def opening(game: Game, seed: int, pair: int, num_moves: int) -> tuple[tuple[int
             state = game.initial_state()
             moves: list[int] = []
             while len(moves) < length and not game.is_over(state):
-                moves.append(rng.choice(game.legal_actions(state)))
+                is_natures = game.has("chance") and game.to_play(state) == NATURE
+                moves.append(game.drawn(state, rng.random()) if is_natures else rng.choice(game.legal_actions(state)))
                 state = game.play(state, moves[-1])
             if not game.is_over(state):
                 return tuple(moves), state
@@ -46,7 +47,8 @@ class OngoingGame:
 
     Attributes:
       state: the position. moves: played so far, the opening included.
-      order: the sides in the order of players 0 and 1, `AB` or `BA`.
+      order: the sides in the order of players 0 and 1, `AB` or `BA`; with one player, the side that plays comes first.
+      total: rewards of all moves, the opening's too, for player 0, each with its discount.
     """
 
     def __init__(self, configuration: MatchConfiguration, game: Game, number: int):
@@ -55,6 +57,11 @@ class OngoingGame:
         self._configuration, self._game = configuration, game
         self._opening, self.state = opening(game, configuration.seed, number // 2, configuration.opening_moves)
         self.moves = list(self._opening)
+        self.total, self._factor = 0.0, 1.0
+        state = game.initial_state() if game.has("reward") or game.discount != 1.0 else self.state
+        for action in self._opening if state is not self.state else ():
+            state = game.play(state, action)
+            self._count_reward(state)
         self._spent: dict[str, Any] = {f"{side}_{name}": kind() for side in "ab" for name, kind in SPENT.items()}
         self._sure = [0, 0]  # how many last moves of each player named player 0 the winner; negative: player 1
 
@@ -62,6 +69,29 @@ class OngoingGame:
     def ended(self) -> bool:
         """Whether the game has ended: by the rules, at the move limit, or by agreement."""
         return self._game.is_over(self.state) or len(self.moves) >= self._configuration.max_moves or self._agreed != 0
+
+    @property
+    def is_natures(self) -> bool:
+        """Whether nature moves."""
+        return self._game.has("chance") and self._game.to_play(self.state) == NATURE
+
+    def draw(self) -> int:
+        """Plays nature's move: the n-th move of both games of a pair is drawn by the same number."""
+        seed = derive_seed(self._configuration.seed, "nature", self.number // 2, len(self.moves))
+        action = self._game.drawn(self.state, random.Random(seed).random())
+        self._play(action)
+        return action
+
+    def _play(self, action: int) -> None:
+        self.state = self._game.play(self.state, action)
+        self.moves.append(int(action))
+        self._count_reward(self.state)
+
+    def _count_reward(self, state: State) -> None:
+        game = self._game
+        self.total += self._factor * game.reward(state)
+        if game.discount != 1.0 and (game.is_over(state) or game.to_play(state) != NATURE):
+            self._factor *= game.discount
 
     @property
     def side(self) -> str:
@@ -81,8 +111,7 @@ class OngoingGame:
         """Plays a choice of the side to move."""
         side = self.side.lower()
         self._note_value(choice.value)
-        self.state = self._game.play(self.state, choice.action)
-        self.moves.append(int(choice.action))
+        self._play(choice.action)
         for (name, kind), amount in zip(SPENT.items(), (1, choice.simulations, choice.seconds), strict=True):
             self._spent[f"{side}_{name}"] += kind(amount)
 
@@ -95,7 +124,7 @@ class OngoingGame:
     def _note_value(self, value: float | None) -> None:
         """Counts the moves in a row at which the player to move was sure of the same winner."""
         bound, player = self._configuration.resign, self._game.to_play(self.state)
-        if bound is None or value is None or not abs(value) >= bound:
+        if bound is None or value is None or not abs(value) >= bound * (self._game.bounds or (0.0, 1.0))[1]:
             self._sure[player] = 0
             return
         winner = 1 if (value > 0) == (player == 0) else -1
@@ -104,14 +133,15 @@ class OngoingGame:
     def verdict(self) -> Verdict:
         """The result by the rules, by agreement or by the move limit, for the side that moved first."""
         if self._game.is_over(self.state):
-            return Verdict(self._game.outcome(self.state), "end")
+            return Verdict(self.total + self._factor * self._game.outcome(self.state), "end")
         if self._agreed:
             return Verdict(float(self._agreed), f"agreed at {self._configuration.resign:g}")
-        return Verdict(0.0, "move limit")
+        return Verdict(self.total if self._game.players == 1 else 0.0, "move limit")
 
     def record(self, verdict: Verdict) -> GameRecord:
         """The game as it is recorded."""
-        outcome = (verdict.outcome if self.order[0] == "A" else -verdict.outcome) + 0.0
+        is_own = self.order[0] == "A" or self._game.players == 1
+        outcome = (verdict.outcome if is_own else -verdict.outcome) + 0.0
         where = self.number, self.number // 2, len(self._opening), self.order[0], tuple(self.moves)
         return GameRecord(*where, outcome, verdict.reason, **self._spent)
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from engram.arena.configuration import MatchConfiguration
 from engram.arena.results import Results
-from engram.arena.statistics import SprtState, Standing, standing
+from engram.arena.statistics import Means, SprtState, Standing, better, means, standing
 from engram.arena.tally import Tally
+from engram.printable import on_one_line
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ class MatchResult(Standing):
         winners.
       match_id: in the database; None if nothing is recorded.
       database: its file or URL; None if nothing is recorded.
+      means: with one player, mean outcomes and their difference. A pair is then won by the side that reaches more on
+        the same opening and draws of nature, and it counts as two won games.
     """
 
     configuration: MatchConfiguration
@@ -62,6 +65,7 @@ class MatchResult(Standing):
     disputed: tuple[int, ...]
     match_id: int | None
     database: str | None
+    means: Means | None = None
 
     @property
     def standing(self) -> Standing:
@@ -73,6 +77,10 @@ class MatchResult(Standing):
         """One sentence: which side is stronger, or that no difference was seen."""
         if self.games == 0:
             return "no games were played yet"
+        if self.means is not None:
+            if not self.means.decided:
+                return "no difference seen: the 95 % interval contains 0"
+            return f"{'A' if self.means.difference > 0.0 else 'B'} reaches more (95 % interval)"
         if not self.decided:
             return "no difference seen: the 95 % interval contains 50 %"
         return f"{'A' if self.score > 0.5 else 'B'} is stronger (95 % interval)"
@@ -83,13 +91,14 @@ class MatchResult(Standing):
         derived = ("games", "distinct_games", "verdict", "complete", "forfeits", "match_id", "database")
         return {
             **asdict(self.standing),
-            **{name: value if math.isfinite(value) else None for name, value in elo.items()},
+            **_finite(elo),
             **{name: getattr(self, name) for name in derived},
             "disputed": list(self.disputed),
             "first_player": {"wins": self.first_wins, "draws": self.first_draws, "losses": self.first_losses},
             "a": asdict(self.a),
             "b": asdict(self.b),
             "sprt": asdict(self.sprt) if self.sprt is not None else None,
+            "means": None if self.means is None else _finite(asdict(self.means)),
             "configuration": self.configuration.to_json(),
         }
 
@@ -99,12 +108,10 @@ class MatchResult(Standing):
         ended = f", resigned at {configuration.resign:g}" if configuration.resign is not None else ""
         asked = "" if self.complete else f" (of {configuration.games} asked for)"
         lines = [
-            f"{configuration.game}: {self.games} games, {budget} a move{ended}, {self.distinct_games} different games"
-            f"{asked}",
+            f"{on_one_line(configuration.game)}: {self.games} games, {budget} a move{ended}, "
+            f"{self.distinct_games} different games{asked}",
             *self._table(),
-            f"score of A {100 * self.score:.1f} % [{100 * self.score_low:.1f}, {100 * self.score_high:.1f}], "
-            f"Elo {self.elo_text} (95 %, by pairs)",
-            f"first movers: {self.first_wins} won, {self.first_draws} drawn, {self.first_losses} lost",
+            *self._figures(),
         ]
         if self.forfeits:
             lines.append(f"{self.forfeits} games were lost by resigning or failing: `engram results --games` says why")
@@ -119,15 +126,32 @@ class MatchResult(Standing):
             )
         return "\n".join([*lines, self.verdict])
 
-    def _table(self) -> list[str]:
-        rows: list[tuple[str, ...]] = [
-            ("", "player", "wins", "draws", "losses", "score", "simulations/move", "ms/move")
+    def _figures(self) -> list[str]:
+        """Strength in lines: score and Elo; with one player, the difference of the outcomes."""
+        if self.means is not None:
+            wins, draws, losses = self.wins // 2, self.draws // 2, self.losses // 2
+            interval = f"[{_signed(self.means.low)}, {_signed(self.means.high)}] (95 %, by pairs)"
+            return [
+                f"difference of A and B {_signed(self.means.difference)} {interval}",
+                f"on the same opening and draws A reached more in {wins} pairs, as much in {draws}, less in {losses}",
+            ]
+        return [
+            f"score of A {100 * self.score:.1f} % [{100 * self.score_low:.1f}, {100 * self.score_high:.1f}], "
+            f"Elo {self.elo_text} (95 %, by pairs)",
+            f"first movers: {self.first_wins} won, {self.first_draws} drawn, {self.first_losses} lost",
         ]
+
+    def _table(self) -> list[str]:
+        heads = ("mean outcome",) if self.means is not None else ("wins", "draws", "losses", "score")
+        rows: list[tuple[str, ...]] = [("", "player", *heads, "simulations/move", "ms/move")]
         sides = (("A", self.a, self.wins, self.losses), ("B", self.b, self.losses, self.wins))
         for side, spent, wins, losses in sides:
             score = 100 * (self.score if side == "A" else 1.0 - self.score)
-            counts = str(wins), str(self.draws), str(losses), f"{score:.1f} %"
-            rows.append((side, spent.player, *counts, f"{spent.simulations:,.0f}", f"{1000 * spent.seconds:,.2f}"))
+            counts: tuple[str, ...] = str(wins), str(self.draws), str(losses), f"{score:.1f} %"
+            if self.means is not None:
+                counts = (_plain(self.means.a if side == "A" else self.means.b),)
+            spending = f"{spent.simulations:,.0f}", f"{1000 * spent.seconds:,.2f}"
+            rows.append((side, on_one_line(spent.player), *counts, *spending))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         places = [f"{{:<{width}}}" if at < 2 else f"{{:>{width}}}" for at, width in enumerate(widths)]
         return ["  ".join(places).format(*row).rstrip() for row in rows]
@@ -149,7 +173,9 @@ def report(tally: Tally, match_id: int | None = None, database: str | None = Non
     moves = games["moves"].reshape(-1, 2)
     # Odd, so that no bit of a hash is lost; a pair's key repeats by chance in one of 2⁶⁴ cases.
     alike = moves[:, 0] * np.int64(0x5851F42D4C957F2D) + moves[:, 1]
-    counts = standing(games["outcome"].reshape(-1, 2), alike)
+    outcomes = games["outcome"].reshape(-1, 2)
+    is_alone = configuration.players == 1
+    counts = standing(better(outcomes) if is_alone else outcomes, alike)
     played = games[~np.isnan(games["outcome"])]
     first = np.where(played["a_first"], played["outcome"], -played["outcome"])
     return MatchResult(
@@ -162,11 +188,12 @@ def report(tally: Tally, match_id: int | None = None, database: str | None = Non
         a=_side("a", configuration.a, played),
         b=_side("b", configuration.b, played),
         sprt=tally.sprt,
-        complete=tally.ended or len(played) == configuration.games,
+        complete=tally.complete,
         forfeits=int(played["forfeit"].sum()),
         disputed=tuple(played["number"][played["disputed"]].tolist()),
         match_id=match_id,
         database=database,
+        means=means(outcomes, alike) if is_alone else None,
     )
 
 
@@ -178,8 +205,23 @@ def recorded_result(results: Results, match_id: int) -> MatchResult:
     """
     record = results.match(match_id)
     tally = Tally(MatchConfiguration.from_json({**record.configuration, "games": record.games}))
-    tally.add(results.counted_games(match_id, record.games))
+    tally.add(results.counted_games(match_id))
     return report(tally, match_id, results.where)
+
+
+def _finite(numbers: dict[str, float]) -> dict[str, float | None]:
+    """Numbers that are not finite as None, for JSON."""
+    return {name: value if math.isfinite(value) else None for name, value in numbers.items()}
+
+
+def _plain(number: float) -> str:
+    """An outcome in a game's units."""
+    return f"{number:,.1f}" if abs(number) >= 100.0 else f"{number:.3f}"
+
+
+def _signed(number: float) -> str:
+    """A difference of outcomes in a game's units."""
+    return f"{number:+,.1f}" if abs(number) >= 100.0 else f"{number:+.3f}"
 
 
 def _side(side: str, text: str, played: np.ndarray) -> SideFigures:

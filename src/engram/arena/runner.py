@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from engram.arena.batched import MAX_BYTES, BatchedMatch
-from engram.arena.configuration import MatchConfiguration, MatchSetup
+from engram.arena.configuration import MatchConfiguration, MatchSetup, digest_of
 from engram.arena.game_record import GameRecord
 from engram.arena.ongoing_game import OngoingGame, PlayerError, sentence
-from engram.errors import EngramError
+from engram.errors import EngramError, InvalidSpecification
 from engram.fleet import Link
 from engram.gtp.client_player import GtpPlayer
 from engram.gtp.judge import Verdict, settle
@@ -42,6 +42,7 @@ class MatchRunner:
         """Compiles everything, so that compiling never counts against a clock."""
         state = self._game.initial_state()
         if not self._game.is_over(state):
+            self._game.reward(state)
             self._game.to_play(self._game.play(state, self._game.legal_actions(state)[0]))
         for one in self._players.values():
             one.warm_up()
@@ -56,11 +57,14 @@ class MatchRunner:
           PlayerError: a player failed or made an illegal move; the sentence names the game, the move and the seed.
         """
         searches = {side: one for side, one in self._players.items() if isinstance(one, SearchPlayer)}
-        if len(searches) == 2 and BatchedMatch.pays(searches, self._limits, self._max_bytes):
+        if len(searches) == 2 and not self._game.beyond and BatchedMatch.pays(searches, self._limits, self._max_bytes):
             batched = BatchedMatch(self._configuration, self._game, searches, self._share, self._max_bytes)
-            yield from batched.play_all(numbers)
+            records = batched.play_all(numbers)
         else:
-            yield from map(self._play, numbers)
+            records = map(self._play, numbers)
+        for record in records:
+            _LOG.debug("game %d ends: %s", record.number, record.reason)
+            yield record
 
     def _play(self, number: int) -> GameRecord:
         where = f"game {number} of the match with seed {self._configuration.seed}"
@@ -71,7 +75,9 @@ class MatchRunner:
                 self._owed[side] = 0.0
             verdict = None
             while verdict is None and not ongoing.ended:
-                verdict = self._move(ongoing, where)
+                verdict = None if ongoing.is_natures else self._move(ongoing, where)
+                while ongoing.is_natures and not ongoing.ended:
+                    self._tell(ongoing.draw())
             return ongoing.record(verdict or self._verdict(ongoing))
         except EngramError:
             raise
@@ -103,11 +109,15 @@ class MatchRunner:
                 f"player {side}, {one.text}, failed in {where}, move {moves + 1}, seed {seed}: {sentence(error)}"
             ) from error
         self._owed[side] = 0.0
+        self._tell(int(choice.action))
+        return None
+
+    def _tell(self, action: int) -> None:
+        """Tells both sides of a move; what that takes is on their clocks."""
         for hearer, other in self._players.items():
             begun = time.perf_counter()
-            other.played(int(choice.action))
+            other.played(action)
             self._owed[hearer] += time.perf_counter() - begun
-        return None
 
     def _limit(self, side: str) -> Limit:
         """The budget of a side's next move, less the time that it owes."""
@@ -119,8 +129,12 @@ class MatchRunner:
 
 def play_games(link: Link, configuration: MatchConfiguration, share: int, max_bytes: int) -> None:
     """The work of a process of a match: plays the games whose numbers it is given."""
+    if digest_of([configuration.game, configuration.a, configuration.b]) != configuration.sources:
+        raise InvalidSpecification(
+            "files that this match names are not those that it began with: on a cluster, name them by paths relative "
+            "to the working directory"
+        )
     runner = MatchRunner(MatchSetup.of(configuration), share, max_bytes)
     runner.warm_up()
     for record in runner.play_all(link.tasks()):
-        _LOG.debug("game %d ends: %s", record.number, record.reason)
-        link.send(record)
+        link.send(record, ends=record.number)

@@ -23,6 +23,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from scipy.special import stdtrit
 
 from engram.errors import InvalidParameter, InvalidSpecification
 from engram.intervals import NORMAL_95
@@ -60,6 +61,14 @@ class Standing:
         return self.wins + self.draws + self.losses
 
     @property
+    def reversed(self) -> Standing:
+        """The same games as B sees them."""
+        return Standing(
+            self.losses, self.draws, self.wins, self.pairs, self.distinct_pairs, 1.0 - self.score,
+            1.0 - self.score_high, 1.0 - self.score_low, self.dispersion, self.pentanomial[::-1],
+        )  # fmt: skip
+
+    @property
     def decided(self) -> bool:
         """Whether the interval excludes 50 %; if not, no difference was seen."""
         return not self.score_low <= 0.5 <= self.score_high
@@ -93,6 +102,58 @@ class Standing:
         if math.isfinite(low):
             return f"at least {low:+.0f}"
         return f"at most {high:+.0f}" if math.isfinite(high) else "unknown"
+
+
+@dataclass(frozen=True)
+class Means:
+    """Outcomes of two sides that each play alone, pair by pair on the same opening and draws of nature.
+
+    Attributes:
+      a, b: mean outcomes over all pairs, in the game's units.
+      difference: A's less B's. low, high: its 95 % interval by pairs that differ (Student's t); infinite below two.
+    """
+
+    a: float
+    b: float
+    difference: float
+    low: float
+    high: float
+
+    @property
+    def decided(self) -> bool:
+        """Whether the interval excludes 0; if not, no difference was seen."""
+        return not self.low <= 0.0 <= self.high
+
+
+def better(pairs: Any) -> np.ndarray:
+    """(n, 2) outcomes of sides that each play alone, as wins and losses of A: 1, 0 or -1 in both games of a pair.
+
+    A pair that is not complete has nan.
+    """
+    outcomes = np.asarray(pairs, np.float64).reshape(-1, 2)
+    return np.repeat(np.sign(outcomes[:, :1] - outcomes[:, 1:]), 2, axis=1)
+
+
+def means(pairs: Any, alike: Any) -> Means | None:
+    """Means and their difference from outcomes of sides that each play alone; None without a complete pair.
+
+    Args:
+      pairs: (n, 2), A's and B's outcome in the game's units; nan for a game that is not played.
+      alike: (n,), numbers that are equal for pairs of the same moves, which say nothing new.
+    """
+    outcomes = np.asarray(pairs, np.float64).reshape(-1, 2)
+    kept = ~np.isnan(outcomes).any(axis=1)
+    outcomes = outcomes[kept]
+    if not len(outcomes):
+        return None
+    a, b = outcomes.mean(axis=0).tolist()
+    unit = np.unique(np.asarray(alike)[kept], return_inverse=True)[1]
+    sizes, sums = np.bincount(unit), np.bincount(unit, outcomes[:, 0] - outcomes[:, 1])
+    count, difference, half = len(sizes), a - b, math.inf
+    if count > 1:
+        spread = math.sqrt(float(((sums - sizes * sums.sum() / sizes.sum()) ** 2).sum()) * count / (count - 1))
+        half = float(stdtrit(count - 1, 0.975)) * spread / len(outcomes)
+    return Means(a, b, difference, difference - half, difference + half)
 
 
 def points(outcome: float) -> float:
@@ -143,7 +204,9 @@ def standing(pairs: Any, alike: Any = None) -> Standing:
     pentanomial = tuple(np.bincount((2.0 * sums[sizes == 2]).astype(np.int64), minlength=5).tolist())
     games, wins, losses = int(sizes.sum()), int((outcomes > 0).sum()), int((outcomes < 0).sum())
     if alike is not None:
-        unit = np.unique(np.asarray(alike)[kept], return_inverse=True)[1]
+        _, first, unit = np.unique(np.asarray(alike)[kept], return_index=True, return_inverse=True)
+        # In their order, so that sums are equal in processes whose hashes differ.
+        unit = first.argsort().argsort()[unit]
         sums, sizes = np.bincount(unit, sums), np.bincount(unit, sizes)
     distinct, score = len(sums), float(sums.sum()) / games
     added = 2.0 * count / distinct

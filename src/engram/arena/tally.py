@@ -7,8 +7,8 @@ from math import isnan
 import numpy as np
 
 from engram.arena.configuration import MatchConfiguration
-from engram.arena.game_record import COUNTED, NEEDED, GameRecord, counted, moves_text
-from engram.arena.statistics import SprtRun, SprtState
+from engram.arena.game_record import COUNTED
+from engram.arena.statistics import SprtRun, SprtState, better
 
 
 class Tally:
@@ -19,10 +19,11 @@ class Tally:
 
     Attributes:
       configuration: of the match.
+      newest: largest id of the games that were read.
     """
 
     def __init__(self, configuration: MatchConfiguration):
-        self.configuration = configuration
+        self.configuration, self.newest = configuration, 0
         self._games = np.zeros(configuration.games, COUNTED)
         self._outcome, self._moves = self._games["outcome"], self._games["moves"]
         self._outcome.fill(np.nan)
@@ -30,19 +31,17 @@ class Tally:
 
     def add(self, rows: np.ndarray) -> None:
         """Counts games, given as an array of `COUNTED`."""
-        rows = rows[rows["number"] < len(self._games)]
+        self.newest = max(self.newest, rows["id"].max(initial=0).item())
+        rows = rows[(rows["number"] >= 0) & (rows["number"] < len(self._games))]
         self._games[rows["number"]] = rows
         while self._test is not None and 2 * self._test.pairs < len(self._games):
             at = 2 * self._test.pairs
             outcomes = self._outcome.item(at), self._outcome.item(at + 1)
+            if self.configuration.players == 1:
+                outcomes = tuple(better(outcomes)[0].tolist())
             # A test waits for a pair that is not complete, and does not skip it.
             if isnan(sum(outcomes)) or self._test.add(outcomes, (self._moves.item(at), self._moves.item(at + 1))):
                 return
-
-    def add_record(self, record: GameRecord) -> None:
-        """Counts a game that has just ended."""
-        fields = {**vars(record), "moves": moves_text(record.moves)}
-        self.add(np.array([counted(*(fields[name] for name in NEEDED))], COUNTED))
 
     @property
     def sprt(self) -> SprtState | None:
@@ -55,10 +54,14 @@ class Tally:
         return self._test is not None and self._test.decision is not None
 
     @property
-    def missing(self) -> list[int]:
-        """Numbers of the games that are not recorded."""
-        missing: list[int] = np.flatnonzero(np.isnan(self._outcome)).tolist()
-        return missing
+    def missing(self) -> np.ndarray:
+        """Numbers of the games that are not recorded, in order."""
+        return np.flatnonzero(np.isnan(self._outcome))
+
+    @property
+    def complete(self) -> bool:
+        """Whether all games are recorded, or the test has ended the match."""
+        return self.ended or not np.isnan(self._outcome).any()
 
     @property
     def games(self) -> np.ndarray:

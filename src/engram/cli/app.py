@@ -6,7 +6,23 @@ from typing import Annotated, Optional
 
 import typer
 
-from engram.cli import analysis, bench, check, games, gtp, league, match, memory, move, play, results, tree, truth, tune  # noqa: F401
+from engram.cli import (  # noqa: F401
+    analysis,
+    bench,
+    check,
+    games,
+    gtp,
+    league,
+    match,
+    memory,
+    move,
+    play,
+    results,
+    serve,
+    tree,
+    truth,
+    tune,
+)
 from engram.cli.console import app
 from engram.cli.train import distil, features, records, self_play, td  # noqa: F401
 

@@ -19,6 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from engram.errors import EngramError
+from engram.printable import on_one_line, printable
 
 MINUTE_S = 60.0
 
@@ -49,7 +50,7 @@ def _exit_code(run: Callable[[], Any]) -> int:
         finally:
             sys.stdout.flush()
     except EngramError as error:
-        code, sentence = 2, str(error)
+        code, sentence = 2, on_one_line(error)
     except KeyboardInterrupt as interrupt:
         code, sentence = 130, str(interrupt) or "interrupted"
     except MemoryError:
@@ -85,14 +86,6 @@ app = typer.Typer(
 )
 
 
-_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
-
-
-def printable(text: object) -> str:
-    """A text with its control characters spelt out: in a stored one they could command the terminal."""
-    return str(text).translate(_CONTROLS)
-
-
 def say(text: str) -> None:
     """Prints a line on stderr."""
     with suppress(OSError):
@@ -114,12 +107,12 @@ def print_table(rows: Sequence[Mapping[str, object]], *, title: str | None = Non
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title and printable(title), title_justify="left")
+    table = Table(title=title and on_one_line(title), title_justify="left")
     headings = [name for name in (rows[0] if rows else ()) if any(row[name] not in (None, "") for row in rows)]
     for heading in headings:
         table.add_column(heading, overflow="fold")
     for row in rows:
-        table.add_row(*("" if row[heading] is None else printable(row[heading]) for heading in headings))
+        table.add_row(*("" if row[heading] is None else on_one_line(row[heading]) for heading in headings))
     console = Console(width=None if sys.stdout.isatty() else 160, markup=False)
     with console.capture() as shown:  # Rich itself would end the program at a broken pipe
         console.print(table)
@@ -137,8 +130,10 @@ class Live:
     """
 
     def __init__(self, work: str, total: int | None = None, *, quiet: bool = False):
-        self._line, self._quiet, self._begun = work, quiet, time.monotonic()
+        self._line, self._quiet, self._begun, self._total = work, quiet, time.monotonic(), total
         self._warnings: set[str] = set()
+        self._first: tuple[int, float] | None = None  # units that were done before, and the time then
+        self._left = ""
         self._ended = threading.Event()
         self._view: Any = None
         if quiet or not sys.stderr.isatty():
@@ -171,7 +166,8 @@ class Live:
 
         A terminal also shows `table`, one of Rich's.
         """
-        self._line = line
+        self._line, self._total = line, self._total if total is None else total
+        self._left = self._time_left(done)
         if self._view is not None:
             from rich.console import Group
             from rich.text import Text
@@ -192,4 +188,13 @@ class Live:
 
     def _tick(self) -> None:
         while not self._ended.wait(MINUTE_S):
-            self.line(f"{self._line} (after {(time.monotonic() - self._begun) / 60:.0f} min)")
+            self.line(f"{self._line} (after {(time.monotonic() - self._begun) / 60:.0f} min{self._left})")
+
+    def _time_left(self, done: int) -> str:
+        """The time that the rest takes at the speed so far; empty as long as there is none."""
+        now = time.monotonic()
+        self._first = self._first or (done, now)
+        before, since = self._first
+        if not self._total or done <= before:
+            return ""
+        return f", {(self._total - done) * (now - since) / (done - before) / 60:.0f} min left"

@@ -31,6 +31,9 @@ def league(
     opening_moves: options.OpeningMoves = None,
     resign: options.Resign = None,
     workers: options.Workers = None,
+    cluster: options.Cluster = None,
+    gpu_share: options.GpuShare = 0.0,
+    allow_unequal: options.AllowUnequal = False,
     database: options.Database = "engram.sqlite",
     plot: Annotated[Optional[Path], option("Draw the ratings into this PNG file.")] = None,
     as_json: options.Json = False,
@@ -44,7 +47,7 @@ def league(
         new_figure("a plot of ratings")  # refused before any game, not after all
     interrupted = False
     try:
-        with Live("games") as live:
+        with options.place(cluster, gpu_share, allow_unequal=allow_unequal), Live("games") as live:
             result = arena.league(
                 game, texts, games=games, swiss=swiss, focus=focus, simulations=simulations, seconds=seconds, seed=seed,
                 opening_moves=opening_moves, resign=resign, workers=workers, database=database,

@@ -29,10 +29,13 @@ def match(
     resign: options.Resign = None,
     sprt: Annotated[Optional[str], option("Stop early: 'elo0=0,elo1=20' (also alpha, beta; default 0.05).")] = None,
     workers: options.Workers = None,
+    cluster: options.Cluster = None,
+    gpu_share: options.GpuShare = 0.0,
+    allow_unequal: options.AllowUnequal = False,
     database: options.Database = "engram.sqlite",
     as_json: options.Json = False,
 ) -> None:
-    """Is A stronger than B? Paired games with an interval; the same command again resumes."""
+    """Is A stronger than B? Paired games with an interval; the same command again resumes, or helps while it runs."""
     from engram.arena.configuration import configure
     from engram.arena.match import MatchInterrupted, play_match
 
@@ -43,7 +46,7 @@ def match(
     )  # fmt: skip
     interrupted = False
     try:
-        with Live("games", games) as live:
+        with options.place(cluster, gpu_share, allow_unequal=allow_unequal), Live("games", games) as live:
             result = play_match(
                 setup, workers=workers, database=database, progress=lambda now: live.update(now.games, line(now))
             )
@@ -57,7 +60,9 @@ def match(
 def line(result: MatchResult) -> str:
     """A match so far, in a line."""
     parts = [f"{result.games} games: +{result.wins} ={result.draws} -{result.losses}"]
-    if result.games >= 4:  # fewer give no interval that means anything
+    if result.means is not None:
+        parts = [f"{result.games} games", f"A {result.means.a:,.4g}", f"B {result.means.b:,.4g}"]
+    elif result.games >= 4:  # fewer give no interval that means anything
         parts += [f"{100 * result.score:.1f} %", f"Elo {result.elo_text}"]
     if (test := result.sprt) is not None:
         parts.append(f"LLR {test.llr:+.2f} in [{test.lower:.2f}, {test.upper:.2f}]")

@@ -78,7 +78,6 @@ def ask(
     as_json: options.Json = False,
 ) -> None:
     """Ask a memory about a position: the similar positions stored, and what each contributes."""
-    from dataclasses import asdict
 
     from engram import storage
     from engram.drivers.recollection import explain
@@ -100,7 +99,7 @@ def ask(
     state = game.play_moves(moves)
     recollection = explain(Search(game, text), state, most)
     answer = str(recollection) if recollection else "memory: no similar position with a return"
-    show(asdict(recollection) if recollection else None, f"{game.render(state)}\n{answer}", as_json)
+    show(recollection.to_json() if recollection else None, f"{game.render(state)}\n{answer}", as_json)
 
 
 @memory_app.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
@@ -56,11 +57,18 @@ Seed = Annotated[int, whole("Seed of all random numbers.", "--seed", low=-(2**63
 Workers = Annotated[Optional[int], whole("Processes; default one a core.", "--workers", high=512)]
 OpeningMoves = Annotated[Optional[int], whole("Random moves that begin each pair.", "--opening-moves", low=0)]
 Resign = Annotated[Optional[float], real("End a game once both sides value it so far for one winner: 0.9.", above=True)]
+Cluster = Annotated[
+    Optional[str], option("Work on a cluster of Ray: auto (join it, or start one here), HOST:6379, ray://HOST:10001.")
+]
+GpuShare = Annotated[float, real("On a cluster, the share of a GPU for each worker.")]
+AllowUnequal = Annotated[
+    bool, option("On a cluster, allow budgets in seconds on machines with different processors.", "--allow-unequal")
+]
 Moves = Annotated[str, option("Moves played so far, such as '4 4 3' or 443.", "--moves", "-m")]
 AllowFiles = Annotated[
     bool, option("Trust a record that names files of Python, and run them if unchanged.", "--allow-files")
 ]
-Database = Annotated[str, option("SQLite file, or the URL of any database.", "--database", "-d")]
+Database = Annotated[str, option("SQLite file, or postgresql+psycopg://…", "--database", "-d")]
 
 # Those of trainings
 Folder = Annotated[Path, option("The folder of the training.", "--output", "-o")]
@@ -74,6 +82,25 @@ ValueWeight = Annotated[float, real("Weight of the value's loss.", high=1e6)]
 Validation = Annotated[float, real("Share of games or positions held out.", above=True)]
 CheckpointS = Annotated[float, real("Seconds between checkpoints.", high=1e7)]
 StopAt = Annotated[Optional[int], whole("Stop after so many steps, for now.")]
+
+
+def place(cluster: str | None, gpu_share: float = 0.0, *, allow_unequal: bool = False) -> AbstractContextManager[Any]:
+    """A block whose fleets work on a cluster; without one, on this machine.
+
+    Raises:
+      EngramError: as `RayCluster`.
+    """
+    if cluster is None:
+        return nullcontext()
+    from engram.cli.console import say
+    from engram.cluster.ray_cluster import RayCluster
+    from engram.fleet import working_on
+
+    stack = ExitStack()
+    stack.enter_context(
+        working_on(stack.enter_context(RayCluster(cluster, gpu_share=gpu_share, allow_unequal=allow_unequal, tell=say)))
+    )
+    return stack
 
 
 def move_limit(simulations: int | None, seconds: float | None) -> Limit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -54,11 +55,17 @@ class _Game:
 
     def play(self) -> float | None:
         """Plays to the end; returns the outcome for the person, or None where the person quits."""
+        from engram.games.game import NATURE
+
         rules = self._rules
         self._restart()
-        self._say(f"{rules.name}: you are the {'second' if self._human else 'first'} player; type {HELP}")
+        player = "the player" if rules.players == 1 else f"the {'second' if self._human else 'first'} player"
+        self._say(f"{rules.name}: you are {player}; type {HELP}")
         while True:
             state = rules.play_moves(self.moves)
+            if rules.has("chance") and not rules.is_over(state) and rules.to_play(state) == NATURE:
+                self._nature_moves(state)
+                continue
             self._say("\n" + rules.render(state))
             if rules.is_over(state):
                 break
@@ -66,9 +73,30 @@ class _Game:
                 self._rival_moves(state)
             elif not self._person_moves(state):
                 return None
-        outcome = rules.outcome(state, self._human)
+        outcome = self._outcome()
+        if rules.players == 1:
+            self._say(f"you reach {outcome:g}")
+            return outcome
         self._say("you win" if outcome > 0 else "you lose" if outcome < 0 else "a draw")
         return outcome
+
+    def _outcome(self) -> float:
+        """The return of the whole game for the person."""
+        from engram.games.game import NATURE
+
+        rules, state = self._rules, self._rules.initial_state()
+        total, factor = 0.0, 1.0
+        for action in self.moves:
+            state = rules.play(state, action)
+            total += factor * rules.reward(state)
+            factor *= rules.discount if rules.is_over(state) or rules.to_play(state) != NATURE else 1.0
+        total += factor * rules.outcome(state)
+        return -total if self._human else total
+
+    def _nature_moves(self, state: State) -> None:
+        action = self._rules.drawn(state, random.Random(self._derived_seed(f"nature {len(self.moves)}")).random())
+        self._say(f"nature draws {self._rules.action_name(action, state)}")
+        self._make(action)
 
     def _rival_moves(self, state: State) -> None:
         choice = self._rival.choose(state, self._limit, self._derived_seed(len(self.moves)))

@@ -11,6 +11,7 @@ import typer
 from engram.cli import options
 from engram.cli.console import app, print_json, print_table, say, show
 from engram.cli.options import option
+from engram.printable import on_one_line
 
 if TYPE_CHECKING:
     from engram.arena.game_record import GameRecord
@@ -121,7 +122,7 @@ def _readable(recorded: Results, numbers: list[int]) -> list[MatchResult]:
         try:
             rows.append(recorded_result(recorded, number))
         except InvalidParameter as error:
-            say(f"match {number} is left out: {error}")
+            say(on_one_line(f"match {number} is left out: {error}"))
     return rows
 
 

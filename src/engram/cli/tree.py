@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from engram.cli import options
-from engram.cli.console import app, print_json, print_table, printable
+from engram.cli.console import app, print_json, print_table
 from engram.cli.options import whole
+from engram.printable import on_one_line, printable
 
 if TYPE_CHECKING:
     from engram.search.comparison import Change
@@ -35,11 +37,11 @@ def tree(
         headers = {name: _header(files[name], one) for name, one in saved.items()}
         levels_json = [[change.to_json() for change in level] for level in levels]
         return print_json({**headers, "levels": levels_json})
-    typer.echo(printable(before.diagram))
+    typer.echo(indent(printable(before.diagram), "  "))  # no line of it may pass for one of ours
     for name, one in saved.items():
         header = _header(files[name], one)
         text = "{file}: {game}, {search}, {nodes:,} nodes, {visits:,} visits".format(**header)
-        typer.echo(printable(text))
+        typer.echo(on_one_line(text))
     for level in levels:
         line = " ".join(level[0].line[:-1])
         print_table([_row(move, bool(after)) for move in level], title=f"after {line}" if line else "moves")

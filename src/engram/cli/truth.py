@@ -26,6 +26,8 @@ def truth(
     memory: Annotated[bool, option("Compare memory's values with the search's own, node by node.", "--memory")] = False,
     seed: options.Seed = 0,
     workers: options.Workers = None,
+    cluster: options.Cluster = None,
+    gpu_share: options.GpuShare = 0.0,
     output: Annotated[Optional[Path], option("Folder for the figures and a plot.", "--output", "-o")] = None,
     as_json: options.Json = False,
 ) -> None:
@@ -52,7 +54,7 @@ def truth(
         searches = list(dict.fromkeys(_with_rule(search or "uct", rule) for rule in split_specifications(rules)))
         measure = partial(truth_of_rules, game, searches, budgets)
     file = None if output is None else RowFile(output / f"{view.name}.json", game, searches, setting, view.row)
-    with Live("batches of searches", 1) as live:
+    with options.place(cluster, gpu_share), Live("batches of searches", 1) as live:
         latest = "solving positions"
 
         def add(rows: list[Any]) -> None:

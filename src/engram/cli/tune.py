@@ -36,14 +36,20 @@ def tune(
     opening_moves: options.OpeningMoves = None,
     resign: options.Resign = None,
     seed: options.Seed = 0,
-    workers: Annotated[int, whole("Processes of this machine; others join by the same command.", high=512)] = 1,
-    storage: Annotated[str, option("SQLite file, or the URL of any database.")] = "engram-tune.sqlite",
+    workers: Annotated[
+        Optional[int],
+        whole("Processes, each with its trials: default 1. On a cluster: of one trial; default all.", high=512),
+    ] = None,
+    cluster: options.Cluster = None,
+    gpu_share: options.GpuShare = 0.0,
+    allow_unequal: options.AllowUnequal = False,
+    storage: Annotated[str, option("SQLite file, or postgresql+psycopg://…")] = "engram-tune.sqlite",
     report: Annotated[Optional[Path], option("Folder for index.html, tuning.png and tuning.json.")] = None,
     as_json: options.Json = False,
 ) -> None:
     """Tune a backup function and other numbers by noisy matches, then confirm on fresh games."""
     _require_tuning()
-    from engram.fleet import Fleet
+    from engram.fleet import Fleet, default_workers, on_cluster
     from engram.tuning.objective import MatchObjective
     from engram.tuning.space import space
     from engram.tuning.study import Study, join
@@ -60,17 +66,21 @@ def tune(
     }  # fmt: skip
     study = Study(objective, **budget)
     try:
-        with (
-            Fleet(join, objective, budget, count=workers - 1) as fleet,
-            Live("games of trials", study.search_games) as live,
-        ):
-            study.search(lambda progress: live.update(progress.games, _line(progress)))
-            for failure in fleet.join():
-                live.line(f"engram: a worker stopped: {failure}")
-        best = study.standing(study.recommended())
-        say(f"best: {best.best}; confirming in {study.confirm_games} fresh games")
-        with Live("games of the confirmation", study.confirm_games) as live:
-            confirmation = study.confirm(workers=workers, progress=lambda now: live.update(now.games, line(now)))
+        with options.place(cluster, gpu_share, allow_unequal=allow_unequal):
+            # On a cluster the head alone writes: it makes trials one by one, and all workers play each.
+            workers = workers or (default_workers() if on_cluster() else 1)
+            helpers, players = (0, workers) if on_cluster() else (workers - 1, 1)
+            with (
+                Fleet(join, objective, budget, count=helpers) as fleet,
+                Live("games of trials", study.search_games) as live,
+            ):
+                study.search(lambda progress: live.update(progress.games, _line(progress)), workers=players)
+                for failure in fleet.join():
+                    live.line(f"engram: a worker stopped: {failure}")
+            best = study.standing(study.recommended())
+            say(f"best: {best.best}; confirming in {study.confirm_games} fresh games")
+            with Live("games of the confirmation", study.confirm_games) as live:
+                confirmation = study.confirm(workers=workers, progress=lambda now: live.update(now.games, line(now)))
     except KeyboardInterrupt:
         said = "interrupted; all games are recorded, and the same command continues from here"
         raise KeyboardInterrupt(said) from None

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import random
+import time
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from engram.errors import InvalidGame
-from engram.games.game import SLACK, Game, State
+from engram.games.game import NATURE, SLACK, Game, State
 from engram.games.symmetry import Symmetry
 from engram.native.guard import begin_step, guarded
 from engram.rng import derive_seed, new_rng
 
+GUARD_S = 10.0
+"""Seconds of games in the child process: a slow game meets fewer there than outside."""
 _UNWRITTEN = -7
 """Fills buffers, so that a write behind their end can be seen."""
 
 
 @dataclass(frozen=True)
 class CheckReport:
-    """The result of `check_game`: games and moves played, the longest game, and how many each player won."""
+    """The result of `check_game`: games and moves played, the longest game, and how many each player won.
+
+    Attributes:
+      players: 1 or 2. beyond: `Game.beyond`, in words.
+      lowest, mean, highest: of the games' returns for player 0, in the game's units.
+      return_bounds: the least and the greatest return from any state of these games.
+    """
 
     game: str
     games: int
@@ -30,12 +40,22 @@ class CheckReport:
     first_wins: int
     second_wins: int
     draws: int
+    players: int
+    beyond: tuple[str, ...]
+    lowest: float
+    mean: float
+    highest: float
+    return_bounds: tuple[float, float]
 
     def __str__(self) -> str:
-        return (
-            f"{self.game}: {self.games} random games of {self.moves / self.games:.1f} moves (longest {self.longest}), "
-            f"first player {self.first_wins} won, second {self.second_wins}, {self.draws} drawn; contract kept"
-        )
+        played = f"{self.game}: {self.games} random games of {self.moves / self.games:.1f} moves"
+        parts = [f"{played} (longest {self.longest})", *self.beyond]
+        if self.players == 2:
+            parts.append(f"first player {self.first_wins} won, second {self.second_wins}, {self.draws} drawn")
+        if self.beyond:
+            parts.append(f"return {self.mean:g} on average ({self.lowest:g} to {self.highest:g})")
+            parts.append("from any state {:g} to {:g}".format(*self.return_bounds))
+        return f"{', '.join(parts)}; contract kept"
 
 
 def _call(address: int, arguments: tuple[int, ...], returns: Any = ctypes.c_int64) -> Any:
@@ -47,11 +67,12 @@ def _call_float(address: int, arguments: tuple[int, ...]) -> float:
     return float(_call(address, arguments, ctypes.c_double))
 
 
-def check_game(game: Game, games: int = 50, seed: int = 0) -> CheckReport:
+def check_game(game: Game, games: int = 50, seed: int = 0, *, max_s: float = math.inf) -> CheckReport:
     """Plays random games through every function of a game and checks all that a search relies on.
 
     Args:
       game: compiled or plain Python. games: number of games, ≥ 1. seed: of the random moves.
+      max_s: seconds after which no further game begins.
 
     Raises:
       InvalidGame: the contract is broken; the sentence says where, and after which moves.
@@ -59,19 +80,26 @@ def check_game(game: Game, games: int = 50, seed: int = 0) -> CheckReport:
     Cost: some milliseconds a game, and once the time to compile.
     """
 
-    def play() -> list[tuple[int, float]]:
-        check, plays = _Check(game, seed), []
-        for _ in range(games):
+    def play(seconds: float = GUARD_S) -> list[tuple[int, list[float]]]:
+        check, began = _Check(game, seed), time.perf_counter()
+        plays: list[tuple[int, list[float]]] = []
+        while len(plays) < games and (not plays or time.perf_counter() < began + seconds):
             begin_step()
             plays.append(_Play(check).run())
         return plays
 
     functions = [callback.function for callback in getattr(game, "callbacks", {}).values()]
     guarded(functions, f"random play of {game.name}", play, always=True)
-    plays = play()
+    plays = play(max_s)
     lengths = [length for length, _ in plays]
-    signs = [int(np.sign(outcome)) for _, outcome in plays]
-    return CheckReport(game.name, games, sum(lengths), max(lengths), signs.count(1), signs.count(-1), signs.count(0))
+    totals = [returns[0] for _, returns in plays]
+    signs = [int(np.sign(total)) for total in totals]
+    all_returns = [number for _, returns in plays for number in returns]
+    return CheckReport(
+        game.name, len(plays), sum(lengths), max(lengths), signs.count(1), signs.count(-1), signs.count(0),
+        game.players, tuple(game.beyond), min(totals), math.fsum(totals) / len(plays), max(totals),
+        (min(all_returns), max(all_returns)),
+    )  # fmt: skip
 
 
 class _Check:
@@ -97,9 +125,14 @@ class _Play:
         self._buffer, self._copied = self._game.new_buffer(), self._game.new_buffer()
         self._actions = np.full(self._game.num_actions + SLACK, _UNWRITTEN, np.int32)
         self._history: list[int] = []
+        self._steps: list[tuple[float, float]] = []
+        """For each move the factor of the return behind it, and its reward."""
+        bounds = self._game.bounds or (-math.inf, math.inf)
+        self._low, self._high = bounds[0] - 1e-9 * abs(bounds[0]), bounds[1] + 1e-9 * abs(bounds[1])
+        self._span = "any numbers" if self._game.bounds is None else f"[{bounds[0]:g}, {bounds[1]:g}]"
 
-    def run(self) -> tuple[int, float]:
-        """Plays the game; returns the number of its moves and its outcome for player 0."""
+    def run(self) -> tuple[int, list[float]]:
+        """Plays the game; returns the number of its moves, and the return from each of its states but the last."""
         game = self._game
         game.write(self._buffer, self._state)
         while True:
@@ -112,18 +145,32 @@ class _Play:
             self._must(len(self._history) < game.max_moves, f"the game is longer than max_moves = {game.max_moves}")
             for policy in ("rollout", "heavy_rollout"):
                 self._rollouts(policy)
+            if game.to_play(self._state) == NATURE:
+                self._chance(legal)
+                self._move(game.drawn(self._state, self._check.random.random()))
+                continue
             if game.address("prior"):
                 self._prior(legal)
             if game.address("endings"):
                 self._endings()
             self._move(self._check.random.choice(legal))
         self._must(bool(self._history), "the initial state is already over")
-        outcome = self._outcome()
+        returns = self._returns(self._outcome())
         if len(game.symmetries) > 1:
             symmetry = self._check.random.choice(game.symmetries[1:])
             same = _is_symmetric(game, symmetry, self._history)
             self._must(same, "a symmetry changes the game: legal moves, planes or end")
-        return len(self._history), outcome
+        return len(self._history), returns
+
+    def _returns(self, outcome: float) -> list[float]:
+        """The return from each state but the last, within the bounds."""
+        returns = [outcome]
+        for factor, reward in reversed(self._steps):
+            returns.append(reward + factor * returns[-1])
+        for moves, value in enumerate(reversed(returns)):
+            within = self._low <= value <= self._high
+            self._must(within, f"the return is {value:g} after {moves} moves, not in {self._span}")
+        return returns[:0:-1]
 
     def _must(self, holds: bool, sentence: str) -> None:
         self._game.raise_pending()
@@ -159,7 +206,9 @@ class _Play:
         """Equal positions have equal hashes, and all positions of a canonical hash the same player and outcome."""
         game, state = self._game, self._state
         player = self._call("to_play", self._buffer.ctypes.data)
-        self._must(player in (0, 1), f"to_play is {player}, not 0 or 1")
+        movers = [*range(game.players), *([NATURE] if game.has("chance") else [])]
+        self._must(player in movers, f"to_play is {player}, not {' or '.join(map(str, movers))}")
+        self._must(not is_over or player != NATURE, "nature is to move at the end of the game")
         same = game.hash(state) == game.hash(game.read(self._buffer))
         self._must(same, "equal positions have different hashes")
         self._copy()
@@ -211,7 +260,7 @@ class _Play:
         self._copy()
         twin = np.array(rng)
         value = _call_float(game.address(policy), (self._copied.ctypes.data, rng.ctypes.data))
-        self._must(-1.0 <= value <= 1.0, f"{policy} gave {value}, not a value in [-1, 1]")
+        self._must(self._low <= value <= self._high, f"{policy} gave {value}, not a value in {self._span}")
         same = game.hash(game.read(self._buffer)) == game.hash(self._state)
         self._must(same, f"a {policy} on a copy changed the original")
         if not game.address(policy + "_moves"):
@@ -235,6 +284,21 @@ class _Play:
         valid = status == 0 and bool((weights >= 0).all() and np.isfinite(weights).all())
         self._must(valid, "prior gave no weights ≥ 0")
 
+    def _chance(self, legal: list[int]) -> None:
+        """Nature's weights are numbers ≥ 0 of legal actions, one above 0, and leave the state as it is."""
+        self._copy()
+        weights, actions = np.zeros(self._game.num_actions + SLACK, np.float32), np.array(legal, np.int32)
+        weights[self._game.num_actions :] = _UNWRITTEN
+        addresses = (self._copied.ctypes.data, actions.ctypes.data, len(legal), weights.ctypes.data)
+        status = self._call("chance", *addresses)
+        behind, given = weights[self._game.num_actions :], weights[: self._game.num_actions]
+        valid = status == 0 and bool((given >= 0).all() and np.isfinite(given).all() and given[legal].sum() > 0)
+        self._must(valid, "chance gave no weights ≥ 0 of which one is above 0")
+        self._must(not np.delete(given, legal).any(), "chance gave a weight to an action that is not legal")
+        self._must((behind == _UNWRITTEN).all(), "chance wrote behind its buffer")
+        same = self._game.hash(self._game.read(self._copied)) == self._game.hash(self._state)
+        self._must(same, "chance changes the state")
+
     def _endings(self) -> None:
         """A policy of the last action alone stays a policy, and the state as it is."""
         self._copy()
@@ -257,12 +321,20 @@ class _Play:
         self._history.append(action)
         self._must(over in (0, 1), f"play returned {over}, not 0 or 1")
         self._must((over == 1) == game.is_over(after), "play and legal_actions disagree on whether the game is over")
+        reward = 0.0
+        if game.has("reward"):
+            reward = _call_float(game.address("reward"), (self._buffer.ctypes.data,))
+            self._must(math.isfinite(reward), f"reward is {reward}")
+            self._must(game.reward(after) == reward, "reward differs between two equal states")
+        is_natures = over == 0 and game.to_play(after) == NATURE
+        self._steps.append((1.0 if is_natures else game.discount, reward))
         self._state = after
 
     def _outcome(self) -> float:
         game, state = self._game, self._state
         outcome = float(_call_float(game.address("outcome"), (self._buffer.ctypes.data,)))
-        self._must(-1.0 <= outcome <= 1.0, f"outcome is {outcome}, not in [-1, 1]")
+        within = self._low <= outcome <= self._high and math.isfinite(outcome)
+        self._must(within, f"outcome is {outcome}, not in {self._span}")
         self._must(game.outcome(state) == outcome, "outcome differs between two equal states")
         opposite = game.outcome(state, 1) == -outcome
         self._must(opposite, "outcome for player 1 is not the opposite of that for player 0")

@@ -26,6 +26,8 @@ from engram.search.workspace import Workspace
 
 TRIAL_SIMULATIONS = 200
 TRIAL_S = 5.0
+CHECK_S = 10.0
+"""Seconds in the child process: a slow rule meets fewer simulations there than outside."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +85,12 @@ def check_preset(
       OperatorError: a rule or a hook fails, reads behind an array, or does not end; the sentence has its line.
     """
     games = games or (line(3, 3, 3), line(4, 5, 3, gravity=True))
-    preset = replace(preset, threads=1)
+    preset = replace(preset, threads=1).named(preset.text)
     lowest, highest, total = 1.0, -1.0, 0
     for game in games:
+
+        def trial(game: Game = game) -> None:
+            _check_nodes(preset.text, _search(Workspace(game, preset), simulations, seed, CHECK_S), exact)
 
         def run(game: Game = game) -> list[np.ndarray]:
             trees = [_search(Workspace(game, preset), simulations, seed) for _ in range(2 if exact else 1)]
@@ -99,7 +104,7 @@ def check_preset(
             return trees
 
         workspace = Workspace(game, preset)
-        guarded(_functions(workspace), f"{preset.text} on {game.name}", run, before=workspace.warm_up, always=True)
+        guarded(_functions(workspace), preset.text, trial, before=workspace.warm_up, always=True)
         trees = run()
         values = trees[0]["value"][trees[0]["visit_count"] > 0]
         lowest, highest = min(lowest, float(values.min())), max(highest, float(values.max()))
@@ -119,8 +124,8 @@ def first_run(workspace: Workspace) -> None:
     game, preset = workspace.game, workspace.preset
 
     def trial() -> None:
-        if any(is_users(function.__code__.co_filename) for function in _game_functions(game)):
-            check_game(game, 4)
+        if any(map(_is_users, _game_functions(game))):
+            check_game(game, 4, max_s=TRIAL_S)
         stub = None if preset.evaluator is None else _Uniform()
         _search(Workspace(game, replace(preset, threads=1, evaluator=stub)), TRIAL_SIMULATIONS, 0, TRIAL_S)
 
@@ -128,7 +133,12 @@ def first_run(workspace: Workspace) -> None:
         workspace.warm_up()
         new_rng(0)
 
-    guarded(_functions(workspace), f"search of {game.name}", trial, before=warm_up)
+    what = f"search of {game.name}, {game.num_actions} actions, {game.max_moves} moves"
+    if game.compiled:
+        what += f", from {np.asarray(game.initial_state()).tobytes().hex()}"
+    if any(map(_is_users, _preset_functions(workspace))):  # what is safe at one width may not be at another
+        what += f", by {preset.text}"
+    guarded(_functions(workspace), what, trial, before=warm_up)
 
 
 class _Uniform:
@@ -142,12 +152,20 @@ class _Uniform:
         return Evaluation(np.zeros(len(states)), embedding=np.ones((len(states), size)) if size else None)
 
 
+def _is_users(function: Any) -> bool:
+    return is_users(function.__code__.co_filename)
+
+
 def _game_functions(game: Game) -> list[Any]:
     return [callback.function for callback in getattr(game, "callbacks", {}).values()]
 
 
 def _functions(workspace: Workspace) -> list[Any]:
     """All functions that a search calls in compiled form."""
+    return [*_game_functions(workspace.game), *_preset_functions(workspace)]
+
+
+def _preset_functions(workspace: Workspace) -> list[Any]:
     preset, assembly = workspace.preset, workspace.assembly
     operators = [preset.selection, assembly.backup]
     operators += [operator for extension in assembly.extensions for operator in extension.operators.values()]
@@ -155,7 +173,6 @@ def _functions(workspace: Workspace) -> list[Any]:
     indices = [getattr(extension.store, "index", None) for extension in assembly.extensions]  # of a memory's store
     more += [callback.function for index in indices for callback in getattr(index, "functions", {}).values()]
     return [
-        *_game_functions(workspace.game),
         *(part.definition.function for operator in operators for part in operator.parts),
         *(getattr(function, "py_func", function) for function in more),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from engram.drivers.search import Search
 from engram.errors import IllegalAction
 from engram.games.game import Game, State
 from engram.search.limit import Limit
-from engram.search.result import PLAYERS, MoveStatistics, SearchResult
+from engram.search.result import MoveStatistics, SearchResult, player_name, shown
 
 LOOKS = 20
 
@@ -22,7 +23,7 @@ class Look:
 
     Attributes:
       simulations, seconds: since the search began.
-      visits, value: of the best move and of the runner-up; value in [-1, 1] for the player to move, 0 without visits.
+      visits, value: of the best move and of the runner-up; value for the player to move, as in the result.
       leader: the most visited move at that moment.
     """
 
@@ -86,7 +87,8 @@ class Explanation:
         parts += ["", f"{'':>12}  {names[0]:^18}  {names[1]:^18}"]
         parts.append(f"{'simulations':>12}  {'visits':>10} {'value':>7}  {'visits':>10} {'value':>7}  most visited")
         for look in self.looks:
-            pairs = "  ".join(f"{n:>10,} {v:>+7.3f}" for n, v in zip(look.visits, look.value, strict=True))
+            numbers = zip(look.visits, look.value, strict=True)
+            pairs = "  ".join(f"{n:>10,} {shown(v, self.result.bounds):>7}" for n, v in numbers)
             parts.append(f"{look.simulations:>12,}  {pairs}  {look.leader}")
         boards = [[" ".join(line.moves), *line.diagram.splitlines()] for line in (self.best, self.next)]
         width = max(len(row) for row in boards[0])
@@ -96,15 +98,18 @@ class Explanation:
         return "\n".join(parts)
 
 
-def explain(search: Search, state: State, limit: Limit, *, seed: int | None = 0, length: int = 6) -> Explanation:
+def explain(
+    search: Search, state: State, limit: Limit, *, seed: int | None = 0, length: int = 6,
+    stop: Callable[[], bool] | None = None,
+) -> Explanation:  # fmt: skip
     """Runs a search as `Search.run` does and explains its move.
 
     Args:
-      search, state, limit, seed: as there; the tree is the same.
+      search, state, limit, seed, stop: as there; the tree is the same.
       length: moves of each line, ≥ 1.
 
     Raises:
-      What `Search.run` raises.
+      EngramError: as `Search.run` does.
     """
     moments: list[tuple[int, float, dict[int, tuple[int, float]]]] = []
 
@@ -114,7 +119,7 @@ def explain(search: Search, state: State, limit: Limit, *, seed: int | None = 0,
         moments.append((simulations, seconds, {action: (visits, value) for action, visits, value in statistics}))
 
     every = max(1, limit.simulations // LOOKS) if limit.simulations else None
-    result = search.run(state, limit, seed=seed, progress=look, every=every)
+    result = search.run(state, limit, seed=seed, progress=look, every=every, stop=stop)
     if not moments or moments[-1][0] != result.simulations:
         look(result.simulations, result.seconds)
     best = next(move for move in result.moves if move.action == result.action)
@@ -151,13 +156,13 @@ def _line(game: Game, state: State, move: MoveStatistics, length: int) -> Line:
 
 
 def _reasons(result: SearchResult, best: MoveStatistics, second: MoveStatistics | None, looks: list[Look]) -> list[str]:
-    mover = PLAYERS[result.player]
+    mover, bounds = player_name(result.player, result.players), result.bounds
     total = max(1, sum(move.visits for move in result.moves))
     if second is None:
         return [f"{best.name} is the only legal move."]
     reasons = [
-        f"{mover} plays {best.name} (value {best.value:+.3f}, {best.visits / total:.0%} of the visits) and not "
-        f"{second.name} ({second.value:+.3f}, {second.visits / total:.0%})."
+        f"{mover} plays {best.name} (value {shown(best.value, bounds)}, {best.visits / total:.0%} of the visits) and "
+        f"not {second.name} ({shown(second.value, bounds)}, {second.visits / total:.0%})."
     ]
     if second.visits == 0:
         reasons.append(f"The search did not visit {second.name}.")
@@ -171,7 +176,8 @@ def _reasons(result: SearchResult, best: MoveStatistics, second: MoveStatistics 
         )
     for move in (best, second):
         if move.proven:
-            reasons.append(f"The value of {move.name}, {move.value:+.0f}, is proven and not an estimate.")
+            value = shown(move.value, bounds) if result.bounds != (-1.0, 1.0) else f"{move.value:+.0f}"
+            reasons.append(f"The value of {move.name}, {value}, is proven and not an estimate.")
     others = [k for k, look in enumerate(looks) if look.leader != best.name]
     if others and others[-1] + 1 < len(looks):
         before, after = looks[others[-1]], looks[others[-1] + 1]

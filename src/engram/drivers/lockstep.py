@@ -16,7 +16,7 @@ from engram.presets.catalogue import preset as preset_of
 from engram.search.decision import final_move
 from engram.search.limit import Limit
 from engram.search.preset import Preset
-from engram.search.workspace import Workspace
+from engram.search.workspace import Workspace, check_root
 
 SLICE = 256
 
@@ -47,7 +47,7 @@ class RootStatistics:
     Attributes:
       action: the choice of the preset's decision.
       actions, visits, value: (A,) each, of every legal move; values for the player to move.
-      root_value: in [-1, 1] for the player to move.
+      root_value: for the player to move. Values are in the game's units, as a rule in [-1, 1].
       simulations: backed up.
     """
 
@@ -129,8 +129,7 @@ class Lockstep:
         for number in range(len(work.trees)):
             work.start(number, 0, 0)
         for number, state in zip(numbers, states, strict=True):
-            if self.game.is_over(state):
-                raise InvalidState(f"{self.game.name}: game {number} is over, there is nothing to search")
+            check_root(self.game, state)
             root = self._roots[number]
             if root is None or noise is not None or not self.game.same(root, state):
                 work.set_root(number, state)
@@ -155,7 +154,8 @@ class Lockstep:
     def _statistics(self, number: int) -> RootStatistics:
         moves = self._workspace.root(number)
         best = final_move(self.preset.decision, moves.value, moves.visits, moves.proven)
+        in_units = self._workspace.trees[number].in_units
         return RootStatistics(
-            action=int(moves.action[best]), actions=moves.action, visits=moves.visits, value=moves.value,
-            root_value=self._workspace.root_value(number), simulations=self._workspace.done(number),
+            action=int(moves.action[best]), actions=moves.action, visits=moves.visits, value=in_units(moves.value),
+            root_value=in_units(self._workspace.root_value(number)), simulations=self._workspace.done(number),
         )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -21,12 +21,13 @@ class Witness:
     Attributes:
       neighbour: its similarity, value (for player 0) and share of the answer.
       value, first: its value and its first return, for the player to move at the queried position.
-      board: the stored position as a diagram; None where the store keeps no positions.
+      position: the stored position; None where the store keeps none. board: its diagram.
     """
 
     neighbour: Neighbour
     value: float
     first: float
+    position: State | None
     board: str | None
 
 
@@ -44,6 +45,13 @@ class MemoryAnswer:
     count: float
     witnesses: tuple[Witness, ...]
     corrects: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; the diagrams of positions stand for them."""
+        plain = asdict(self)
+        for witness in plain["witnesses"]:
+            del witness["position"]
+        return plain
 
     def __str__(self) -> str:
         purpose = "to be added, " if self.corrects else ""
@@ -88,6 +96,18 @@ def recollect(search: Search, state: State) -> Recollection | None:
     return recollection
 
 
+def stored_position(search: Search, row: int) -> State | None:
+    """The position of an entry of the search's memory; None where it keeps none, or one that is not sound.
+
+    Raises:
+      InvalidSpecification: a search without a memory of positions.
+    """
+    memory = position_memory(search.extensions, search.preset.text, "look into")
+    board = memory.store.states[row]  # zeros from a memory without positions
+    position = board.copy().view(search.game.state_dtype).reshape(()) if board.any() else None
+    return position if position is not None and search.game.is_sound(position) else None
+
+
 def explain(search: Search, state: State, most: int = 5) -> MemoryAnswer | None:
     """Explains the answer of the search's memory about a state; None without one.
 
@@ -106,11 +126,9 @@ def explain(search: Search, state: State, most: int = 5) -> MemoryAnswer | None:
     game, memory = search.game, position_memory(search.extensions, search.preset.text, "ask")
     assert memory.advice is not None
     sign = 1.0 if game.to_play(state) == 0 else -1.0
-    boards = memory.store.states
     witnesses = []
     for neighbour in sorted(recollection.neighbours, key=lambda neighbour: -neighbour.weight)[:most]:
-        board = boards[neighbour.row]  # zeros from a memory without positions
-        position = board.view(game.state_dtype).reshape(()) if board.any() else None
-        diagram = game.render(position) if position is not None and game.is_sound(position) else None
-        witnesses.append(Witness(neighbour, sign * neighbour.value, sign * neighbour.first, diagram))
+        position = stored_position(search, neighbour.row)
+        diagram = None if position is None else game.render(position)
+        witnesses.append(Witness(neighbour, sign * neighbour.value, sign * neighbour.first, position, diagram))
     return MemoryAnswer(sign * recollection.value, recollection.count, tuple(witnesses), memory.advice.corrects)

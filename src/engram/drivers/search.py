@@ -28,7 +28,7 @@ from engram.search.limit import Limit
 from engram.search.preset import Preset
 from engram.search.result import MoveStatistics, RootMoves, SearchResult, merged
 from engram.search.tree import PLAYER_1, Tree
-from engram.search.workspace import DEFAULT_BYTES, UNBOUNDED, Workspace
+from engram.search.workspace import DEFAULT_BYTES, UNBOUNDED, Workspace, check_root
 
 SLICE_S = 0.01
 SHORTEST_SLICE_S = 2e-4
@@ -170,7 +170,7 @@ class Search:
         empty. A budget in simulations counts new ones, and repeats bit for bit with the same seed, state and history.
 
         Args:
-          state: a state of the game that is not over.
+          state: a state of the game that is not over, where a player moves.
           limit: simulations, seconds, or both.
           seed: of the random numbers, any integer; None: they continue from the run before or from a loaded file.
             Two runs of n and m simulations then equal one of n + m (unless a rule is a function of the budget).
@@ -179,13 +179,12 @@ class Search:
           stop: called about every 10 ms; true ends the search as Ctrl-C does (`stopped` is `interrupted`).
 
         Raises:
-          InvalidState: the state belongs to another game, or the game is over.
+          InvalidState: the state belongs to another game, the game is over, or nature moves.
           OperatorError: an operator or evaluator failed.
         """
         if not isinstance(limit, Limit):
             raise InvalidLimit(f"a search takes a Limit, such as Limit(simulations=1000), not {limit!r}")
-        if self.game.is_over(state):
-            raise InvalidState(f"{self.game.name}: the game is over, there is nothing to search")
+        check_root(self.game, state)
         if every is not None:
             check_whole("every", every, 1)
         self.warm_up()
@@ -234,8 +233,12 @@ class Search:
         finally:
             self._running = None
 
-    def so_far(self) -> SearchResult:
+    def so_far(self, lines: int | None = None) -> SearchResult:
         """The result so far of the run under way, for its `progress` and `stop`; `stopped` is `running`.
+
+        Args:
+          lines: number of moves, the most visited, whose lines go beyond themselves, ≥ 0; None: all. On a large board
+            the lines are most of the cost.
 
         Raises:
           InvalidState: no run is under way.
@@ -243,7 +246,7 @@ class Search:
         if self._running is None:
             raise InvalidState("no search is under way")
         root, start = self._running
-        return self._result(root, time.perf_counter() - start, "running")
+        return self._result(root, time.perf_counter() - start, "running", lines)
 
     def _run_until(
         self, seconds: float | None, start: float, is_ended: Callable[[], bool],
@@ -284,17 +287,23 @@ class Search:
         return [share + (number < rest) for number in range(len(self._workspace.trees))]
 
     def moves(self) -> RootMoves:
-        """The moves of the root as they stand, those of several trees added up."""
+        """The moves of the root as they stand, those of several trees added up; values in the game's units."""
+        moves, tree = self._moves(), self.tree
+        advice = None if moves.advice is None else tree.in_units(moves.advice)
+        return replace(moves, value=tree.in_units(moves.value), advice=advice)
+
+    def _moves(self) -> RootMoves:
+        """The same with the values of the tree, in [-1, 1], as rules take them."""
         work = self._workspace
         return work.root(0) if len(work.trees) == 1 else merged([work.root(k) for k in range(len(work.trees))])
 
     def _agreed(self) -> bool:
-        moves = self.moves()
+        moves = self._moves()
         return most_visited(moves.value, moves.visits) == highest_value(moves.value, moves.visits)
 
-    def _result(self, root: State, seconds: float, stopped: str) -> SearchResult:
-        work = self._workspace
-        root_moves = self.moves()
+    def _result(self, root: State, seconds: float, stopped: str, lines: int | None = None) -> SearchResult:
+        work, in_units = self._workspace, self.tree.in_units
+        root_moves = self._moves()
         actions, visits, value, prior = root_moves.action, root_moves.visits, root_moves.value, root_moves.prior
         proven, advice = root_moves.proven, root_moves.advice
         memory = np.full(len(actions), np.nan) if advice is None else advice
@@ -307,23 +316,24 @@ class Search:
                 action=int(actions[k]),
                 name=self.game.action_name(int(actions[k]), root),
                 visits=int(visits[k]),
-                value=float(value[k]),
-                low=float(low[k]),
-                high=float(high[k]),
+                value=float(in_units(value[k])),
+                low=float(in_units(low[k])),
+                high=float(in_units(high[k])),
                 prior=float(prior[k]),
-                principal_variation=self._line(root, int(actions[k])),
+                principal_variation=self._line(root, int(actions[k]), 16 if lines is None or rank < lines else 1),
                 proven=bool(proven[k]),
-                memory=None if np.isnan(memory[k]) else float(memory[k]),
+                memory=None if np.isnan(memory[k]) else float(in_units(memory[k])),
             )
-            for k in order
+            for rank, k in enumerate(order)
         )
         return SearchResult(
             game=self.game.name, player=int(self.tree.nodes[0]["flags"] & PLAYER_1), action=int(actions[best]),
-            name=self.game.action_name(int(actions[best]), root), value=self._root_value(),
+            name=self.game.action_name(int(actions[best]), root), value=float(in_units(self._root_value())),
             simulations=work.total_done(), seconds=seconds, moves=moves,
             nodes=sum(tree.num_nodes for tree in work.trees),
             node_bytes=sum(tree.num_nodes for tree in work.trees) * work.bytes_a_node,
-            tree_full=any(tree.full for tree in work.trees), stopped=stopped,
+            tree_full=any(tree.full for tree in work.trees), stopped=stopped, players=self.game.players,
+            bounds=self.tree.bounds, bounds_learnt=self.preset.bounds == "learnt",
         )  # fmt: skip
 
     def _root_value(self) -> float:
@@ -332,8 +342,10 @@ class Search:
         visits = [int(tree.nodes[0]["visit_count"]) for tree in work.trees]
         return float(np.average(values, weights=visits)) if sum(visits) and len(values) > 1 else values[0]
 
-    def _line(self, root: State, action: int, longest: int = 16) -> tuple[str, ...]:
+    def _line(self, root: State, action: int, longest: int) -> tuple[str, ...]:
         """The most visited line that begins with an action, in the tree with the most visits there."""
+        if longest == 1:
+            return (self.game.action_name(action, root),)
         line = [action]
         tree, node, most = self.tree, 0, 0
         for candidate in self._workspace.trees:

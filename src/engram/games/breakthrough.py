@@ -11,6 +11,7 @@ import numpy as np
 
 from engram.errors import InvalidSpecification
 from engram.games.game import Game, note, nowhere
+from engram.games.scene import Scene, bit_marks
 from engram.games.symmetry import Symmetry, mirror_symmetries
 from engram.native.intrinsics import pick_bit, popcount, trailing_zeros
 from engram.native.jit import compiled
@@ -197,6 +198,17 @@ def breakthrough(size: int = 8) -> Game:
         symmetries=[unchanged, Symmetry(mirror, actions)],
         action_names=[_name(size, *move) for move in moves],
         render=_render,
+        scene=Scene(
+            "squares",
+            size,
+            size,
+            _marks,
+            [_places(size, *move) for move in moves],
+            LETTERS[1 : size + 1],
+            [str(size - row) for row in range(size)],
+            "pawns",
+            ("White", "Black"),
+        ),
     )
 
 
@@ -206,9 +218,20 @@ def _name(size: int, cell: int, player: int, direction: int) -> str:
     return f"{LETTERS[cell % size + 1]}{size - cell // size}{LETTERS[target[0] + 1]}{target[1]}"
 
 
+def _places(size: int, cell: int, player: int, direction: int) -> list[int]:
+    """The cells from and to; none for a move that leaves the board."""
+    row, column = cell // size + (1 if player else -1), cell % size + direction - 1
+    return [cell, row * size + column] if 0 <= row < size and 0 <= column < size else []
+
+
+def _marks(state: np.ndarray) -> str:
+    white, black = (int(pawns) for pawns in state["pawns"])
+    return bit_marks(white, black, int(state["size"]) ** 2)
+
+
 def _render(state: np.ndarray) -> str:
     """Diagram with coordinates, W for White and B for Black."""
-    size, (white, black) = int(state["size"]), (int(pawns) for pawns in state["pawns"])
-    marks = ["W" if white >> cell & 1 else "B" if black >> cell & 1 else "." for cell in range(size * size)]
+    size = int(state["size"])
+    marks = _marks(state).translate(str.maketrans("XO", "WB"))
     rows = [f"{size - row} {' '.join(marks[row * size : (row + 1) * size])}" for row in range(size)]
     return "\n".join([*rows, "  " + " ".join(LETTERS[1 : size + 1]), f"{'WB'[int(state['player'])]} to play"])

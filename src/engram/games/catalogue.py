@@ -15,6 +15,8 @@ from engram.games.open_spiel.adapter import open_spiel
 from engram.games.open_spiel.kinds import PREFIX
 from engram.games.othello import othello
 from engram.games.p_game import p_game
+from engram.games.pig import pig
+from engram.games.twenty_forty_eight import twenty_forty_eight
 from engram.registry import Registry, bind, defaults_of
 from engram.specification import parse
 from engram.user_files import is_in_file, load, make
@@ -53,8 +55,9 @@ def _go(size: int = 9, komi: float = 7.5, move_limit: int = 0) -> Game:
     return go(size, komi=komi, move_limit=move_limit or None)
 
 
-for _maker in (othello, hex, breakthrough, dots_and_boxes, p_game):
+for _maker in (othello, hex, breakthrough, dots_and_boxes, p_game, pig):
     GAMES.add(_maker.__name__, _maker)
+GAMES.add("2048", twenty_forty_eight)
 GAMES.add(PREFIX, open_spiel)
 
 _made: dict[str, Game] = {}

@@ -10,6 +10,7 @@ import numpy as np
 
 from engram.errors import InvalidSpecification
 from engram.games.game import Game, note, nowhere
+from engram.games.scene import DRAWN, EMPTY, Scene
 from engram.games.symmetry import HIGHEST, Symmetry, board_symmetries, cell_word, image, num_images
 from engram.native.intrinsics import pick_bit, popcount, trailing_zeros
 from engram.native.jit import compiled
@@ -188,6 +189,16 @@ def dots_and_boxes(rows: int = 3, columns: int = 3) -> Game:
         symmetries=[Symmetry(s.cells, np.array([numbers[int(s.cells[place])] for place in numbers])) for s in lattices],
         action_names=[_name(row, column) for row, column in places],
         render=_render,
+        scene=Scene(
+            "lattice",
+            2 * rows + 1,
+            width,
+            lambda state: _marks(state, places),
+            [[place] for place in numbers],
+            pieces="edges",
+            players=("Blue", "Red"),
+            note=_note,
+        ),
     )
 
 
@@ -195,6 +206,21 @@ def _name(row: int, column: int) -> str:
     """An edge at a place of the lattice as people write it: from dot to dot."""
     first, second = (row // 2, column // 2), ((row + 1) // 2, (column + 1) // 2)
     return "".join(f"{LETTERS[across]}{down + 1}" for down, across in (first, second))
+
+
+def _marks(state: np.ndarray, places: list[tuple[int, int]]) -> str:
+    rows, width, drawn = 2 * int(state["rows"]) + 1, 2 * int(state["columns"]) + 1, int(state["drawn"])
+    lattice = np.zeros((rows, width), bool)
+    for edge, place in enumerate(places):
+        lattice[place] = drawn >> edge & 1
+    sides = lattice[:-2:2, 1::2] & lattice[2::2, 1::2] & lattice[1::2, :-2:2] & lattice[1::2, 2::2]
+    lattice[1::2, 1::2] = sides
+    return "".join(DRAWN if drawn else EMPTY for drawn in lattice.ravel())
+
+
+def _note(state: np.ndarray) -> str:
+    surplus = int(state["surplus"])
+    return f"{'Blue' if surplus > 0 else 'Red'} leads by {abs(surplus)}" if surplus else "Boxes are even"
 
 
 def _render(state: np.ndarray) -> str:

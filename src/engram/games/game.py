@@ -4,14 +4,18 @@ A compiled game is a NumPy record (the state) and a few plain Python functions o
 
     legal_actions(state, actions) -> n    writes the n legal actions into `actions` (int32); n = 0 exactly when over
     play(state, action) -> 0 or 1         changes the state in place; 1 if that ended the game
-    outcome(state) -> float               value in [-1, 1] for player 0 of a state that is over
-    to_play(state) -> 0 or 1              the player to move
+    outcome(state) -> float               value for player 0 of a state that is over, within the game's `bounds`
+    to_play(state) -> 0, 1 or 2           the player to move; 2 is nature, whose moves are drawn
     hash(state) -> uint64                 equal for equal positions (the side to move is part of a position)
 
 and these options:
 
+    chance(state, actions, count, weights) writes a weight ≥ 0 for each of `count` legal actions, by action, where
+                                          nature moves: its probability up to a common factor; returns 0
+    reward(state) -> float                the reward of the last move (nature's too) for player 0; 0 before any move
     copy(target, source)                  copies the used part of a large state
-    rollout(state, rng) -> float          plays uniformly to the end in place; outcome for player 0
+    rollout(state, rng) -> float          plays uniformly to the end in place, nature by its weights; the return, for
+                                          player 0, of the moves from here on
     heavy_rollout(state, rng) -> float    the same with some knowledge of the game
     rollout_moves(state, rng, moves), heavy_rollout_moves: the same rollouts, which also write their moves (`note`)
     prior(state, actions, count, weights) writes a weight ≥ 0 for each of `count` legal actions, by action; returns 0
@@ -21,6 +25,16 @@ and these options:
     canonical_hash(state) -> uint64       the same for all images of a position under the game's symmetries
     local_pattern(state, action) -> uint64  a number for the surroundings of the last action
     encode_history(state, planes, steps)  planes of the position and `steps` earlier ones; returns their number
+
+**Returns.** With rewards a game is played for their sum, and `outcome` is one more reward at the end, often 0. The
+return from a state s, with s' after the next move, is
+
+    G(s) = reward(s') + γ·G(s'),   γ = `discount`, but 1 where nature moves at s',   G(s) = outcome(s) at the end
+
+so that a player's move and nature's answer to it are one step. Without rewards and discount G is the outcome. Bounds
+hold for the return from every state.
+
+**One player.** Its number is 0. Two players play a zero-sum game, so its bounds are (-b, b).
 
 The functions trust their arguments; the methods of `Game` check them. `engram.conformance.game_contract.check_game`
 tests any game by random play.
@@ -32,6 +46,8 @@ tests any game by random play.
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -41,11 +57,12 @@ import numba
 import numpy as np
 from numba import carray, types
 
-from engram.errors import IllegalAction, InvalidGame, InvalidState, nearest
+from engram.errors import IllegalAction, InvalidGame, InvalidParameter, InvalidState, nearest
+from engram.games.scene import Scene
 from engram.games.symmetry import Symmetry, identity
 from engram.native.intrinsics import call, call_float, pointer_at
 from engram.native.jit import Callback, compiled, raise_failure
-from engram.rng import random_below, rng_dtype
+from engram.rng import random_below, random_float, rng_dtype
 
 State = Any
 """A position: for a compiled game a `Position` of the game's dtype, else the game's own object."""
@@ -70,6 +87,9 @@ class Position(np.ndarray):
         return format(str(self), specification)
 
 
+NATURE = 2
+"""The player who moves where a game draws."""
+UNIT_BOUNDS = (-1.0, 1.0)
 ACTIONS_LIMIT = 65535
 SLACK = 64
 """Room behind a buffer of actions, so that a game that writes too many is detected and ruins no memory."""
@@ -92,7 +112,7 @@ def note(moves, count, room, action, player):
 
 ADDRESSES = (
     "legal_actions", "play", "outcome", "to_play", "hash", "copy", "canonical_hash", "local_pattern", "encode",
-    "encode_history", "rollout", "heavy_rollout", "endings",
+    "encode_history", "rollout", "heavy_rollout", "endings", "chance", "reward",
 )  # fmt: skip
 game_dtype = np.dtype(
     [(name, np.int64) for name in ADDRESSES]  # addresses of the game's functions; 0: absent, or not requested
@@ -100,6 +120,7 @@ game_dtype = np.dtype(
         ("state_words", np.int64),  # 8-byte words of a state
         ("num_actions", np.int64),
         ("max_moves", np.int64),
+        ("discount", np.float64),
     ]
 )
 """A game as compiled code sees it; `Game.record` fills it."""
@@ -143,6 +164,92 @@ def random_rollout(game, state, rng, actions, moves):
     return math.nan
 
 
+@compiled
+def draw_action(game, state, rng, actions, count, weights):
+    """An action of nature, drawn by its weights from `count` legal ones; -1 if the weights are not valid.
+
+    Args:
+      state, actions, weights: addresses; of int32 actions, and of float32 weights by action, which are filled.
+    """
+    legal = carray(pointer_at(actions, np.int32), (game.num_actions + SLACK,))
+    shares = carray(pointer_at(weights, np.float32), (game.num_actions,))
+    for k in range(count):
+        shares[legal[k]] = np.float32(0.0)
+    if call(game.chance, (state, actions, count, weights)) < 0:
+        return np.int64(-1)
+    total = 0.0
+    for k in range(count):
+        if not 0.0 <= shares[legal[k]] < np.inf:
+            return np.int64(-1)
+        total += np.float64(shares[legal[k]])
+    left = random_float(rng) * total
+    action = np.int64(-1)
+    for k in range(count):
+        weight = np.float64(shares[legal[k]])
+        if weight > 0.0:
+            action = np.int64(legal[k])
+            left -= weight
+            if left < 0.0:
+                break
+    return action
+
+
+@compiled
+def random_return(game, state, rng, actions, weights):
+    """The return of a uniformly random game from a state to its end, in which nature draws; nan on failure.
+
+    Args:
+      state, actions, weights: addresses, the last two as in `draw_action`.
+    """
+    legal = carray(pointer_at(actions, np.int32), (game.num_actions + SLACK,))
+    total = 0.0
+    factor = 1.0
+    mover = call(game.to_play, (state,))
+    for _ in range(game.max_moves + 1):
+        count = call(game.legal_actions, (state, actions))
+        if count <= 0 or count > game.num_actions:
+            return math.nan
+        action = np.int64(legal[np.int64(random_below(rng, count))]) if mover != NATURE else np.int64(-1)
+        if mover == NATURE and game.chance != 0:
+            action = draw_action(game, state, rng, actions, count, weights)
+        if action < 0:
+            return math.nan
+        over = call(game.play, (state, action))
+        if game.reward != 0:
+            total += factor * call_float(game.reward, (state,))
+        mover = call(game.to_play, (state,)) if over == 0 else np.int64(0)
+        if mover != NATURE:
+            factor *= game.discount
+        if over != 0:
+            return total + factor * call_float(game.outcome, (state,)) if over > 0 else math.nan
+    return math.nan
+
+
+def check_kind(name: str, players: int, bounds: Any, discount: float) -> tuple[float, float] | None:
+    """The bounds of a game as numbers; None: unknown.
+
+    Raises:
+      InvalidGame: a number of players, bounds or a discount that no game has.
+    """
+    if isinstance(players, bool) or players not in (1, 2):
+        raise InvalidGame(f"{name}: players is {players!r}, it must be 1 or 2")
+    if isinstance(discount, bool) or not isinstance(discount, (int, float)) or not 0.0 < discount <= 1.0:
+        raise InvalidGame(f"{name}: discount is {discount!r}, it must be above 0 and at most 1")
+    if bounds is None:
+        if players == 2:
+            raise InvalidGame(f"{name}: unknown bounds are for one player; two have (-b, b)")
+        return None
+    try:
+        low, high = (float(bound) for bound in bounds)
+    except (TypeError, ValueError):
+        raise InvalidGame(f"{name}: bounds is a pair of numbers or None, not {bounds!r}") from None
+    if not -1e300 < low < high < 1e300:
+        raise InvalidGame(f"{name}: bounds is {bounds!r}, and the first must be below the second, both finite")
+    if players == 2 and low != -high:
+        raise InvalidGame(f"{name}: bounds is {bounds!r}, and a zero-sum game has (-b, b)")
+    return low, high
+
+
 def check_sizes(name: str, num_actions: int, max_moves: int) -> None:
     """Refuses a game that a search cannot hold.
 
@@ -172,6 +279,8 @@ def _callbacks(functions: Mapping[str, Callable[..., Any] | None], state_dtype: 
         "rollout_moves": (real, (record, rng, actions)),
         "heavy_rollout_moves": (real, (record, rng, actions)),
         "prior": (whole, (record, actions, whole, planes)),
+        "chance": (whole, (record, actions, whole, planes)),
+        "reward": (real, (record,)),
         "endings": (real, (record, planes)),
         "canonical_hash": (word, (record,)),
         "local_pattern": (word, (record, whole)),
@@ -182,20 +291,26 @@ def _callbacks(functions: Mapping[str, Callable[..., Any] | None], state_dtype: 
 
 
 class Game:
-    """A two-player, zero-sum game of perfect information, compiled.
+    """A game of perfect information for one player, or for two with opposite aims, compiled.
 
     Args:
       name: in results; `engram.game(name)` should make the game.
       state: the initial state: a NumPy record, or an array of one record.
       num_actions: actions are the integers 0 … num_actions-1; 1 to 65,535.
       max_moves: upper bound on the moves of a game from any state, ≥ 1.
-      legal_actions, play, outcome, to_play, hash, copy, rollout, heavy_rollout, rollout_moves, heavy_rollout_moves,
-        prior, endings, encode, canonical_hash, local_pattern: see the module's text.
+      legal_actions, play, outcome, to_play, hash: see the module's text.
+      copy, rollout, heavy_rollout, rollout_moves, heavy_rollout_moves: options, see there too.
+      prior, endings, encode, canonical_hash, local_pattern, chance, reward: likewise.
+      players: 1 or 2, without nature.
+      bounds: (low, high) of all returns, for player 0; (-b, b) with two players. None, with one player: unknown; a
+        search then learns them, if its preset says `bounds=learnt`.
+      discount: γ in (0, 1] of returns.
       planes_shape: (channels, height, width) written by `encode`.
       encode_history, max_history: planes with up to `max_history` earlier positions, of the same height and width.
       symmetries: images of the board under which the rules are the same, the identity first; default that alone.
       action_names: a text for each action; default its number.
       render: from a state to a text diagram; default the record's fields.
+      scene: the board as a picture, see `Scene`; default none, and the text diagram stands for it.
       parse_state: from a diagram to a state; default none.
       sound: whether a record from a file is a state of the game; see `is_sound`.
       aliases: more spellings of actions.
@@ -205,10 +320,15 @@ class Game:
     Raises:
       InvalidGame: sizes out of range or a function missing.
 
-    Values are for player 0 in every compiled function, and for the player named in every method.
+    Values are for player 0 in every compiled function, and for the player named in every method. They are in the game's
+    own units: those of its bounds.
     """
 
     compiled = True
+    players: int
+    bounds: tuple[float, float] | None
+    discount: float
+    scene: Scene | None = None
 
     def __init__(
         self,
@@ -239,13 +359,23 @@ class Game:
         action_names: Sequence[str] | None = None,
         aliases: dict[str, int] | None = None,
         render: Callable[[State], str] | None = None,
+        scene: Scene | None = None,
         parse_state: Callable[[str], State] | None = None,
         sound: Callable[[State], bool] | None = None,
         constants: Sequence[str] = (),
+        players: int = 2,
+        bounds: tuple[float, float] | None = UNIT_BOUNDS,
+        chance: Callable[..., Any] | None = None,
+        reward: Callable[..., Any] | None = None,
+        discount: float = 1.0,
     ):
         if action_names is not None and len(action_names) != num_actions:
             raise InvalidGame(f"{name}: {len(action_names)} action names for {num_actions} actions")
         check_sizes(name, num_actions, max_moves)
+        self.players, self.discount = players, discount
+        self.bounds = check_kind(name, players, bounds, discount)
+        if chance is not None and (rollout_moves or heavy_rollout_moves):
+            raise InvalidGame(f"{name}: the moves of rollouts are logged in games without chance alone")
         initial = np.asarray(state).reshape(-1)
         if initial.shape != (1,) or initial.dtype.names is None:
             raise InvalidGame(f"{name}: the state must be one NumPy record, not {np.asarray(state).dtype}")
@@ -262,6 +392,7 @@ class Game:
         self._aliases = {text.lower(): action for text, action in (aliases or {}).items()}
         self._constants = tuple(constants)
         self._render = render
+        self.scene = scene
         self._parse_state = parse_state
         self._sound = sound
         functions = {
@@ -277,6 +408,8 @@ class Game:
             "heavy_rollout_moves": heavy_rollout_moves,
             "prior": prior,
             "endings": endings,
+            "chance": chance,
+            "reward": reward,
             "encode": encode,
             "canonical_hash": canonical_hash,
             "local_pattern": local_pattern,
@@ -291,6 +424,34 @@ class Game:
         """Bytes of a state in a search, a multiple of 8."""
         return (self.state_dtype.itemsize + 7) // 8 * 8
 
+    def has(self, function: str) -> bool:
+        """Whether the game has an optional function, such as `chance` or `reward`."""
+        return function in self.callbacks
+
+    @property
+    def beyond(self) -> list[str]:
+        """What the game has beyond two players, outcomes in [-1, 1] at the end and no chance, in words."""
+        parts = {
+            "one player": self.players == 1,
+            "chance": self.has("chance"),
+            "rewards on the way": self.has("reward"),
+            "a discount": self.discount != 1.0,
+            "bounds of its own": self.bounds != UNIT_BOUNDS,
+        }
+        return [part for part, holds in parts.items() if holds]
+
+    def require_plain(self, what: str) -> None:
+        """Refuses a game beyond two players and outcomes in [-1, 1] at the end.
+
+        Raises:
+          InvalidParameter: `what`, the words before the verb, does not go with the game.
+        """
+        if self.beyond:
+            raise InvalidParameter(
+                f"{what} needs a game of two players and outcomes in [-1, 1] alone, and {self.name} has "
+                f"{' and '.join(self.beyond)}"
+            )
+
     def address(self, function: str) -> int:
         """Address of a compiled function of the game; 0 if the game does not have it."""
         callback = self.callbacks.get(function)
@@ -303,8 +464,9 @@ class Game:
           functions: the optional functions that the caller uses (`encode`, `rollout`, …); only these are compiled.
         """
         record = np.zeros(1, game_dtype)
-        for name in ("legal_actions", "play", "outcome", "to_play", "hash", "copy", *functions):
+        for name in ("legal_actions", "play", "outcome", "to_play", "hash", "copy", "chance", "reward", *functions):
             record[name] = self.address(name)
+        record["discount"] = self.discount
         record["state_words"] = self.state_bytes // 8
         record["num_actions"] = self.num_actions
         record["max_moves"] = self.max_moves
@@ -364,11 +526,11 @@ class Game:
         return not self.legal_actions(state)
 
     def to_play(self, state: State) -> int:
-        """The player to move: 0 (as a rule the first player) or 1."""
+        """The player to move: 0 (as a rule the first player) or 1; 2 (`NATURE`) where the game draws."""
         return int(self._call("to_play", self._checked(state).ctypes.data))
 
     def outcome(self, state: State, player: int = 0) -> float:
-        """Value in [-1, 1] of a state that is over, for `player`.
+        """Value of a state that is over, for `player`, within the game's bounds.
 
         Raises:
           InvalidState: the game is not over.
@@ -377,6 +539,36 @@ class Game:
             raise InvalidState(f"{self.name}: the game is not over, so it has no outcome yet")
         value = float(self._call("outcome", self._checked(state).ctypes.data))
         return value if player == 0 else -value
+
+    def reward(self, state: State) -> float:
+        """The reward, for player 0, of the move that led to a state; 0 in a game without rewards."""
+        return float(self._call("reward", self._checked(state).ctypes.data)) if self.has("reward") else 0.0
+
+    def probabilities(self, state: State) -> list[float]:
+        """The probabilities of `legal_actions`, in their order, where nature moves.
+
+        Raises:
+          InvalidGame: nature does not move here, or the game's weights are not valid.
+        """
+        legal = self.legal_actions(state)
+        if not legal or not self.has("chance") or self.to_play(state) != NATURE:
+            raise InvalidGame(f"{self.name}: nature does not move here")
+        weights = self._weights(state, legal)
+        total = sum(weights)
+        if not (min(weights) >= 0.0 and 0.0 < total < math.inf):
+            raise InvalidGame(f"{self.name}: chance gave no weights ≥ 0 of which one is above 0")
+        return [weight / total for weight in weights]
+
+    def drawn(self, state: State, number: float) -> int:
+        """Nature's action here for a number in [0, 1): the same number gives the same action.
+
+        Raises:
+          InvalidGame: nature does not move here.
+        """
+        sums = list(itertools.accumulate(self.probabilities(state)))
+        likely = [place for place in range(len(sums)) if sums[place] > (sums[place - 1] if place else 0.0)]
+        place = bisect.bisect_right(sums, number * sums[-1])
+        return self.legal_actions(state)[min(place, likely[-1])]
 
     def hash(self, state: State) -> int:
         """A 64-bit number, equal for equal positions."""
@@ -478,6 +670,14 @@ class Game:
         return f"Game({self.name!r}, {self.num_actions} actions)"
 
     # --------------------------------------------------------------------------- inner parts
+
+    def _weights(self, state: State, legal: list[int]) -> list[float]:
+        """Nature's weights of these legal actions."""
+        actions, weights = np.array(legal, np.int32), np.zeros(self.num_actions, np.float32)
+        addresses = self._checked(state).ctypes.data, actions.ctypes.data, len(legal), weights.ctypes.data
+        if self._call("chance", *addresses) < 0:
+            raise InvalidGame(f"{self.name}: chance failed")
+        return [float(weights[action]) for action in legal]
 
     def _position(self, state: np.ndarray) -> Position:
         position = state.view(Position)

@@ -10,6 +10,7 @@ import numpy as np
 
 from engram.errors import InvalidSpecification
 from engram.games.game import Game, note, nowhere
+from engram.games.scene import EMPTY, FIRST, SECOND, Scene, cell_places
 from engram.games.symmetry import Symmetry, cell_word, identity
 from engram.native.jit import compiled
 from engram.rng import random_below
@@ -197,7 +198,15 @@ def hex(size: int = 11) -> Game:
         symmetries=[identity(cells, cells), Symmetry(half_turn, half_turn)],
         action_names=[f"{LETTERS[cell % size]}{cell // size + 1}" for cell in range(cells)],
         render=_render,
+        scene=Scene(
+            "hexagons", size, size, _marks, cell_places(cells), LETTERS[:size], [str(row + 1) for row in range(size)]
+        ),
     )
+
+
+def _marks(state: np.ndarray) -> str:
+    stones = state["stone"][: int(state["size"]) ** 2]
+    return "".join((EMPTY, FIRST, SECOND)[stone] for stone in stones)
 
 
 def _render(state: np.ndarray) -> str:

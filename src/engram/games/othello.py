@@ -10,6 +10,7 @@ import numpy as np
 
 from engram.errors import InvalidSpecification
 from engram.games.game import Game, note, nowhere
+from engram.games.scene import Scene, bit_marks, cell_places
 from engram.games.symmetry import HIGHEST, board_symmetries, cell_word, image
 from engram.native.intrinsics import pick_bit, popcount, trailing_zeros
 from engram.native.jit import compiled
@@ -17,6 +18,7 @@ from engram.rng import mix, random_below
 
 _0 = np.uint64(0)
 _1 = np.uint64(1)
+LETTERS = "abcdefgh"
 SYMMETRIES = (0, 3, 4, 7)
 """Those of the board's that keep the first four stones."""
 
@@ -190,7 +192,7 @@ def othello(size: int = 8) -> Game:
     state["middle"] = sum(1 << cell for cell in range(size * size) if 0 < cell % size < size - 1)
     state["size"] = size
     symmetries = board_symmetries(size, size, size * size + 1)
-    names = [f"{'abcdefgh'[cell % size]}{cell // size + 1}" for cell in range(size * size)]
+    names = [f"{LETTERS[cell % size]}{cell // size + 1}" for cell in range(size * size)]
     return Game(
         f"othello:{size}",
         state=state,
@@ -210,13 +212,37 @@ def othello(size: int = 8) -> Game:
         symmetries=[symmetries[number] for number in SYMMETRIES],
         action_names=[*names, "pass"],
         render=_render,
+        scene=Scene(
+            "squares",
+            size,
+            size,
+            _marks,
+            cell_places(size * size, 1),
+            LETTERS[:size],
+            [str(row + 1) for row in range(size)],
+            note=_note,
+        ),
     )
+
+
+def _stones(state: np.ndarray) -> tuple[int, int]:
+    """The stones of Black and of White."""
+    mine, theirs = int(state["mine"]), int(state["theirs"])
+    return (mine, theirs) if state["player"] == 0 else (theirs, mine)
+
+
+def _marks(state: np.ndarray) -> str:
+    return bit_marks(*_stones(state), int(state["size"]) ** 2)
+
+
+def _note(state: np.ndarray) -> str:
+    black, white = (stones.bit_count() for stones in _stones(state))
+    return f"Black {black}, White {white}"
 
 
 def _render(state: np.ndarray) -> str:
     """Diagram with coordinates, X for Black and O for White."""
     size = int(state["size"])
-    black, white = (int(state[side]) for side in (("mine", "theirs") if state["player"] == 0 else ("theirs", "mine")))
-    marks = ["X" if black >> cell & 1 else "O" if white >> cell & 1 else "." for cell in range(size * size)]
+    marks = _marks(state)
     rows = [f"{row + 1} {' '.join(marks[row * size : (row + 1) * size])}" for row in range(size)]
-    return "\n".join(["  " + " ".join("abcdefgh"[:size]), *rows, f"{'XO'[int(state['player'])]} to play"])
+    return "\n".join(["  " + " ".join(LETTERS[:size]), *rows, f"{'XO'[int(state['player'])]} to play"])

@@ -18,7 +18,7 @@ import numpy as np
 from numba import from_dtype, types
 
 from engram.errors import IllegalAction, InvalidGame, InvalidState
-from engram.games.game import Game, check_sizes
+from engram.games.game import NATURE, UNIT_BOUNDS, Game, check_kind, check_sizes
 from engram.games.symmetry import identity
 from engram.native.jit import Callback
 from engram.rng import derive_seed, random_word, rng_dtype
@@ -37,10 +37,10 @@ class GameState(Protocol):
         """Plays a legal action, in place."""
 
     def to_play(self) -> int:
-        """The player to move, 0 or 1."""
+        """The player to move, 0 or 1; 2 for nature, in a state with the method `chance`."""
 
     def outcome(self) -> float:
-        """Value in [-1, 1] for player 0; asked only when the game is over."""
+        """Value for player 0, within the game's bounds; asked only when the game is over."""
 
     def copy(self) -> GameState:
         """An independent copy."""
@@ -60,9 +60,12 @@ class PythonGame(Game):
         Default: a game by `legal_actions` and `play`.
       encode, planes_shape: feature planes of a state for the player to move, and their (channels, height, width);
         memories compare positions by them.
+      players, bounds, discount: as for `Game`.
 
     The objects follow `GameState`. A state may also have `hash()` (64-bit, equal for equal positions;
     default: of its text), `canonical_hash()` (equal for mirror images too) and `__str__` (its diagram).
+    Two more methods go beyond outcomes at the end: `chance()`, weights ≥ 0 of the legal actions in their order, where
+    nature moves; and `reward()`, that of the last move for player 0, 0 before any.
 
     Cost: about 1 µs for each call of a function, besides the game's own time.
     """
@@ -82,8 +85,13 @@ class PythonGame(Game):
         rollout: Callable[[Any, int], float] | None = None,
         encode: Callable[[Any], Any] | None = None,
         planes_shape: tuple[int, int, int] | None = None,
+        players: int = 2,
+        bounds: tuple[float, float] | None = UNIT_BOUNDS,
+        discount: float = 1.0,
     ):
         check_sizes(name, num_actions, max_moves)
+        self.players, self.discount = players, discount
+        self.bounds = check_kind(name, players, bounds, discount)
         first = initial()
         methods = ("legal_actions", "play", "to_play", "outcome", "copy")
         missing = [method for method in methods if not hasattr(first, method)]
@@ -119,6 +127,14 @@ class PythonGame(Game):
             "copy": ctypes.CFUNCTYPE(whole, whole, whole)(self.guarded(self._copy, -1)),
             "rollout": ctypes.CFUNCTYPE(real, whole, whole)(self.guarded(self._rollout, float("nan"))),
         }
+        if hasattr(first, "chance"):
+            self._pointers["chance"] = ctypes.CFUNCTYPE(whole, whole, whole, whole, whole)(
+                self.guarded(self._write_weights, -1)
+            )
+        if hasattr(first, "reward"):
+            self._pointers["reward"] = ctypes.CFUNCTYPE(real, whole)(
+                self.guarded(lambda at: self.reward(self._states[at]), float("nan"))
+            )
         if encode is not None and planes_shape is not None:
             self._pointers["encode"] = ctypes.CFUNCTYPE(whole, whole, whole)(self.guarded(self._encode, -1))
         self._addresses = {key: ctypes.cast(value, ctypes.c_void_p).value or 0 for key, value in self._pointers.items()}
@@ -156,16 +172,29 @@ class PythonGame(Game):
 
     def _mover(self, at: int) -> int:
         player = int(self._states[at].to_play())
-        if player not in (0, 1):
-            raise InvalidGame(f"{self.name}: to_play is {player}, not 0 or 1")
+        if not 0 <= player < self.players and not (player == NATURE and self.has("chance")):
+            raise InvalidGame(f"{self.name}: to_play is {player}, not {self._movers}")
         return player
+
+    @property
+    def _movers(self) -> str:
+        """Who may move, in words."""
+        return ("0" if self.players == 1 else "0 or 1") + (" or 2 (nature)" if self.has("chance") else "")
+
+    def _write_weights(self, at: int, actions: int, count: int, weights: int) -> int:
+        numbers = (ctypes.c_int32 * count).from_address(actions)
+        room = (ctypes.c_float * self.num_actions).from_address(weights)
+        for action, weight in zip(numbers, self._weights(self._states[at], list(numbers)), strict=True):
+            room[action] = weight
+        return 0
 
     def _outcome(self, at: int) -> float:
         return self._checked_outcome(self._states[at].outcome())
 
     def _checked_outcome(self, outcome: float) -> float:
-        if not isinstance(outcome, (SupportsFloat, SupportsIndex)) or not -1.0 <= float(outcome) <= 1.0:
-            raise InvalidGame(f"{self.name}: outcome {outcome!r} is not in [-1, 1]")
+        low, high = self.bounds or (-math.inf, math.inf)
+        if not isinstance(outcome, (SupportsFloat, SupportsIndex)) or not low <= float(outcome) <= high:
+            raise InvalidGame(f"{self.name}: outcome {outcome!r} is not in [{low:g}, {high:g}]")
         return float(outcome)
 
     def _encode(self, at: int, planes: int) -> int:
@@ -187,6 +216,8 @@ class PythonGame(Game):
         if self._user_rollout is not None:
             return self._checked_outcome(self._user_rollout(state, seed))
         self._random.seed(seed)
+        if self.has("chance") or self.has("reward") or self.discount != 1.0:
+            return self._random_return(at)
         legal = state.legal_actions()
         draw, play = self._random.random, state.play
         for _ in range(self.max_moves + 1):
@@ -196,7 +227,25 @@ class PythonGame(Game):
             legal = state.legal_actions()
         raise InvalidGame(f"{self.name}: the game is longer than max_moves = {self.max_moves}")
 
+    def _random_return(self, at: int) -> float:
+        """The return of a random game from a state, in which nature draws; see `games.game`."""
+        state, draw = self._states[at], self._random.random
+        total, factor = 0.0, 1.0
+        for _ in range(self.max_moves + 1):
+            legal = state.legal_actions()
+            if not len(legal):
+                return total + factor * self._outcome(at)
+            is_natures = self._mover(at) == NATURE
+            state.play(self.drawn(state, draw()) if is_natures else legal[int(draw() * len(legal))])
+            total += factor * self.reward(state)
+            if self._is_over(state) or self._mover(at) != NATURE:
+                factor *= self.discount
+        raise InvalidGame(f"{self.name}: the game is longer than max_moves = {self.max_moves}")
+
     # ---------------------------------------------------------------------------- for searches
+
+    def has(self, function: str) -> bool:
+        return function in self._pointers
 
     def address(self, function: str) -> int:
         return self._addresses.get(function, 0)
@@ -245,6 +294,16 @@ class PythonGame(Game):
             raise InvalidState(f"{self.name}: the game is not over, so it has no outcome yet")
         value = float(state.outcome())
         return value if player == 0 else -value
+
+    def reward(self, state: Any) -> float:
+        return float(self._checked_object(state).reward()) if self.has("reward") else 0.0
+
+    def _weights(self, state: Any, legal: list[int]) -> list[float]:
+        given, weights = list(state.legal_actions()), list(state.chance())
+        if len(weights) != len(given):
+            raise InvalidGame(f"{self.name}: chance gave {len(weights)} weights for {len(given)} legal actions")
+        by_action = dict(zip(given, map(float, weights), strict=True))
+        return [by_action[action] for action in legal]
 
     def hash(self, state: Any) -> int:
         method = getattr(state, "hash", None)

@@ -33,10 +33,12 @@ from engram.memory.layout import (
 from engram.memory.neighbours import make_index
 from engram.native.intrinsics import call, pointer_at
 from engram.native.jit import compiled
+from engram.native.messages import place_of
 
 MAX_CAPACITY = 1 << 30
+ASTRAY = -1
+"""Instead of the number of neighbours: the index named rows that are not there."""
 _SQUARED_LOW, _SQUARED_HIGH = 1e-30, 1e30
-_INVALID_ROWS = "the neighbour search {} named rows that are not in the memory, or more than it has room for"
 
 
 @compiled
@@ -139,6 +141,7 @@ def query(store, features, num_neighbours, temperature):
     candidates = carray(pointer_at(store.candidate_rows, np.int32), (store.capacity,))
     limit = min(num_neighbours, store.size)
     num_candidates = call(store.candidates, (store.index, features.ctypes.data, limit, store.candidate_rows))
+    store.num_found = ASTRAY
     if not 0 <= num_candidates <= store.capacity:
         return -1
     store.num_compared = num_candidates
@@ -308,6 +311,16 @@ class Store:
         self.header["corrects"] = corrects
 
     @property
+    def fault(self) -> str:
+        """Why its last query failed: the index's fault in a sentence; empty if it did not."""
+        if self.header["num_found"][0] != ASTRAY:
+            return ""
+        return (
+            f"the neighbour search {self.neighbours} named rows that are not in the memory, or more than it has room "
+            f"for: see {place_of(self.index.functions['candidates'].function)}"
+        )
+
+    @property
     def kind(self) -> dict[str, Any]:
         """The constructor's arguments, as plain data for `of_kind`."""
         return {
@@ -405,7 +418,7 @@ class Store:
         self._check_query(num_neighbours, temperature)
         status = query(self.header[0], self._rows_of(features, 1)[0], num_neighbours, float(temperature))
         if status < 0:
-            raise OperatorError(_INVALID_ROWS.format(self.neighbours))
+            raise OperatorError(self.fault)
         if not status:
             return None
         count = int(self.header["num_found"][0])
@@ -428,7 +441,7 @@ class Store:
         rows = np.full((count, min(num_neighbours, self.capacity)), -1, np.int32)
         values, counts = np.zeros(count), np.zeros(count)
         if _query_all(self.header[0], queries, num_neighbours, float(temperature), rows, values, counts) < 0:
-            raise OperatorError(_INVALID_ROWS.format(self.neighbours))
+            raise OperatorError(self.fault)
         return rows, values, counts
 
     def checked_rows(self, rows: np.ndarray) -> np.ndarray:

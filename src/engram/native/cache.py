@@ -133,17 +133,26 @@ def cache_folder(path: str, module: str) -> str | None:
         digest.update(f"{flag}={getattr(numba.config, flag, None)};".encode())
     digest.update(f"{numba.__version__};{np.__version__};{path}".encode())
     name = path.removesuffix(".py") if module == "__main__" else module
-    folder = cache_root() / f"{os.path.basename(name)}-{digest.hexdigest()[:20]}"
     try:
-        for place in (folder.parent, folder):
-            place.mkdir(0o700, parents=True, exist_ok=True)
-            _check_private(place)
-        (folder / _MARKER).touch()
-        os.utime(folder)
+        return str(private_folder(f"{os.path.basename(name)}-{digest.hexdigest()[:20]}"))
     except OSError:
         return None
+
+
+def private_folder(name: str) -> Path:
+    """A folder in the cache of the user alone; its name ends in a hyphen and a digest of 20 digits.
+
+    Raises:
+      InvalidFile: the folder exists and is not the user's alone. OSError: it cannot be written.
+    """
+    folder = cache_root().absolute() / name
+    for place in (folder.parent, folder):
+        place.mkdir(0o700, parents=True, exist_ok=True)
+        _check_private(place)
+    (folder / _MARKER).touch()
+    os.utime(folder)
     _drop_stale(folder)
-    return str(folder)
+    return folder
 
 
 def _check_private(folder: Path) -> None:

@@ -1,9 +1,10 @@
-"""The first run of a user's compiled code: in a child process, with indices checked and statements counted.
+"""The first run of a user's compiled code: in a child process, with indices and divisors checked, statements counted.
 
 Compiled code trusts its indices: a wrong one reads foreign memory, and an endless loop hears no Ctrl-C. `guarded`
 therefore forks the process and compiles the user's functions anew in the child, with more machine code: each statement
-leaves its place in memory that both processes share, and is counted; each index is checked. A crash, an index or a
-loop then has a file, a line and a function. Code that has passed has a mark in its cache folder and runs as it is.
+leaves its place in memory that both processes share, and is counted; each index and each divisor of numbers (not of
+arrays) is checked. A crash, an index, a division by zero or a loop then has a file, a line and a function. Code that
+has passed has a mark in its cache folder and runs as it is. The child ends with its parent, and at once at Ctrl-C.
 
 `ENGRAM_GUARD=0` leaves all this out, and so does a system without `os.fork` (Windows).
 """
@@ -18,8 +19,10 @@ import select
 import signal
 import sys
 import tempfile
+import threading
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -59,7 +62,8 @@ def guarded(
     """Runs `work` in a child process with checks, if one of the functions is a user's and has not passed before.
 
     Args:
-      functions: that `work` calls in compiled form. what: names the work in the mark of having passed.
+      functions: that `work` calls in compiled form.
+      what: names the work in the mark of having passed, with the numbers that the functions are given.
       before: called here before the fork, to compile or load what needs no checks. always: pay no heed to marks.
 
     Raises:
@@ -97,7 +101,8 @@ def _mark(functions: list[Any], what: str) -> tuple[str, Path | None]:
         code = function.__code__
         folder = cache_folder(code.co_filename, function.__module__) if os.path.isfile(code.co_filename) else None
         cells = [cell.cell_contents for cell in function.__closure__ or ()]
-        plain = [cell for cell in cells if isinstance(cell, (bool, int, float, str))]
+        cells = [cell.tobytes() if isinstance(cell, np.ndarray) else cell for cell in cells]
+        plain = [cell for cell in cells if isinstance(cell, (bool, int, float, str, bytes, tuple))]
         identity.append(f"{folder} {function.__qualname__} {code.co_code.hex()} {plain}")
         if folder is None:  # typed in a session: no folder stands for the rest of the code
             identity.append(f"{code.co_consts} {code.co_names}")
@@ -114,18 +119,25 @@ def _run(work: Callable[[], object]) -> bool:
     """
     shared = mmap.mmap(-1, _BYTES)
     reader, writer = os.pipe()
+    alive, ours = os.pipe()  # at the end of this process, the child reads the end of `alive`
+    child = status = 0
     with tempfile.TemporaryFile() as printed:
-        with lock, compiler_lock.global_compiler_lock, warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # other threads hold no lock that the child needs
-            child = os.fork()
-        if child == 0:
-            os.close(reader)
-            _in_child(work, shared, writer, printed.fileno())
-        os.close(writer)
         try:
-            verdict, status = _wait(child, shared, reader)
+            with lock, compiler_lock.global_compiler_lock, warnings.catch_warnings(), _interrupts_later():
+                warnings.simplefilter("ignore", DeprecationWarning)  # other threads hold no lock that the child needs
+                child = os.fork()
+                if child == 0:
+                    os.close(ours)
+                    _in_child(work, shared, writer, printed.fileno(), alive)
+                os.close(writer)
+                os.close(alive)
+            verdict = _said(shared, reader)
         finally:
+            if child:
+                os.kill(child, signal.SIGKILL)  # it has ended, or is deaf to anything else
+                status = os.waitpid(child, 0)[1]
             os.close(reader)
+            os.close(ours)
         if verdict == "passed":
             return True
         kind, _, sentence = verdict.partition("\n")
@@ -139,27 +151,42 @@ def _run(work: Callable[[], object]) -> bool:
         raise getattr(errors, kind, errors.OperatorError)(sentence)
 
 
-def _wait(child: int, shared: mmap.mmap, reader: int) -> tuple[str, int]:
-    """What the child said, and its exit status."""
-    said, last, quiet = b"", b"", 0
+@contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """Holds Ctrl-C back while a child is born, so that its number is not lost."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is None or threading.current_thread() is not threading.main_thread():
+        yield  # Ctrl-C interrupts the main thread alone
+        return
+    came = threading.Event()
+    signal.signal(signal.SIGINT, lambda *_: came.set())
     try:
-        while quiet < QUIET_S:
-            if select.select([reader], [], [], 1.0)[0]:
-                part = os.read(reader, 1 << 16)
-                said += part
-                if not part:
-                    break
-            now = shared[: 8 * _TEXTS]
-            quiet, last = (quiet + 1 if now == last else 0), now
+        yield
     finally:
-        os.kill(child, signal.SIGKILL)  # it has ended, or is deaf to anything else
-        status = os.waitpid(child, 0)[1]
-    return said.decode(), status
+        signal.signal(signal.SIGINT, before)
+    if came.is_set():
+        signal.raise_signal(signal.SIGINT)
 
 
-def _in_child(work: Callable[[], object], shared: mmap.mmap, writer: int, printed: int) -> None:
+def _said(shared: mmap.mmap, reader: int) -> str:
+    """The child's words; those so far if it executes no statement for long."""
+    said, last, quiet = b"", b"", 0
+    while quiet < QUIET_S:
+        if select.select([reader], [], [], 1.0)[0]:
+            part = os.read(reader, 1 << 16)
+            said += part
+            if not part:
+                break
+        now = shared[: 8 * _TEXTS]
+        quiet, last = (quiet + 1 if now == last else 0), now
+    return said.decode()
+
+
+def _in_child(work: Callable[[], object], shared: mmap.mmap, writer: int, printed: int, alive: int) -> None:
     verdict = "passed"
     try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to both, and the parent ends this one
+        threading.Thread(target=lambda: os.read(alive, 1) or os._exit(0), daemon=True).start()
         for stream in (1, 2):
             os.dup2(printed, stream)
         sys.stdout = sys.stderr = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115
@@ -207,7 +234,9 @@ def _instrument(shared: mmap.mmap) -> None:
             place = (texts.index(text) + 1) << 32 | self.loc.line
             # Atomic, so that no loop loses them to the optimiser.
             self.builder.store_atomic(ir.Constant(_INT, place), word(_PLACE), "monotonic", 8)
-            count = self.builder.atomic_rmw("add", word(_COUNT), ir.Constant(_INT, 1), "monotonic")
+            before = self.builder.load_atomic(word(_COUNT), "monotonic", 8)  # two threads may lose one: no matter
+            count = self.builder.add(before, ir.Constant(_INT, 1))
+            self.builder.store_atomic(count, word(_COUNT), "monotonic", 8)
             with cgutils.if_unlikely(
                 self.builder, self.builder.icmp_signed(">", count, ir.Constant(_INT, MAX_STATEMENTS))
             ):
@@ -234,6 +263,8 @@ def _instrument(shared: mmap.mmap) -> None:
             renewed.add(id(self))
             self._reset_overloads()
             self.targetoptions["boundscheck"] = True
+            if is_users(self.py_func.__code__.co_filename):
+                self.targetoptions["error_model"] = "python"  # a division by zero raises
             self._cache = NullCache()
         return template(self, args, kws)
 
@@ -248,6 +279,8 @@ def _instrument(shared: mmap.mmap) -> None:
             return f"{where}: index {index} is outside {bound}"
         if isinstance(error, RuntimeError) and error.args == ("endless",):
             return f"{where}: {MAX_STATEMENTS:,} statements in one simulation or game; does the loop here ever end?"
+        if isinstance(error, ZeroDivisionError):
+            return f"{where} divides by zero, which gives inf or nan without a word in a search: test for 0 before"
         return f"{where} raised {type(error).__name__}: {error}"
 
     for key in [key for key in jit.Callback.code if is_users(key[0].__code__.co_filename)]:

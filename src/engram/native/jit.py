@@ -109,8 +109,8 @@ def compiled(function: Callable[..., Any] | None = None, *, inline: bool = False
       function: a function of numbers, NumPy arrays and records.
       inline: copy the body into every caller, for a few lines on a hot path.
 
-    Division by zero gives inf or nan as in NumPy and raises nothing. Mixing int64 with uint64 gives float64, so keep
-    one signedness.
+    Division by zero gives inf or nan as in NumPy and raises nothing; only the first run of a user's code refuses it
+    (`guard.py`). Mixing int64 with uint64 gives float64, so keep one signedness.
     """
 
     def wrap(target: Callable[..., Any]) -> Any:
@@ -176,7 +176,7 @@ class Callback:
 
     def _compile(self, *, checked: bool = False) -> CFunc:
         _listen()
-        options = _OPTIONS | {"boundscheck": True} if checked else _OPTIONS
+        options = _OPTIONS | {"boundscheck": True, "error_model": "python"} if checked else _OPTIONS
         with caching(self.function) as is_cached:
             callback = _Function(self.function, (self.arguments, self.returns), {}, options)
             if is_cached and not checked:

@@ -69,6 +69,7 @@ class Encoder:
 
     def __init__(self, game: Game, history: int | None):
         assert game.planes_shape is not None
+        game.require_plain("a network")
         self.game = game
         self.record = game.record("encode" if history is None else "encode_history")
         self.steps = -1 if history is None else history

@@ -9,6 +9,9 @@ down to 0:
 
 B_i is V(s_{i+1}) (bootstrap 0, the child taken) or the value of the best visited child of s_i for the
 player to move there (bootstrap 1).
+
+With rewards on the way, G_{i+1} and V(s_{i+1}) on the right are those of the move to s_{i+1} (`returns.py`): its
+reward, and the return from there times the game's discount. γ here is the rule's own. It acts in the game's units.
 """
 
 from __future__ import annotations
@@ -24,9 +27,10 @@ from engram.native.intrinsics import address_of, call_float
 from engram.native.jit import compiled
 from engram.search import mixes
 from engram.search.operators import OPERATORS, Operator, Parameter, backup, table_at
+from engram.search.returns import arriving, discounted
 from engram.search.schedules import Constant, DebiasedSteps, ExpIntegral, Schedule, Staircase, StepsOf, knots_of
 from engram.search.threads import count_visit, move_first, move_own, move_value
-from engram.search.tree import PROVEN, nodes_of, own_of, sign_of
+from engram.search.tree import CHANCE, PROVEN, nodes_of, own_of, sign_of
 
 _FAR = 4.0  # exceeds the difference of any two values
 
@@ -52,17 +56,28 @@ def best_child_value(nodes, node, taken, taken_before):
     return sign * best if best > -0.5 * _FAR else math.nan
 
 
+@compiled(inline=True)
+def _mixed(tree, index, parameters, beyond):
+    """A node's value by the mix, as that of the move that leads to it; the mean where nature moves."""
+    mean = own_of(tree)[index].mean
+    if beyond and nodes_of(tree)[index].flags & CHANCE:
+        value = mean
+    else:
+        value = call_float(parameters.mix, (address_of(tree), np.int64(index), mean, parameters.mix_parameters))
+    return arriving(tree, index, value) if beyond and index != 0 else value
+
+
 @compiled
-def _add_shared(tree, index, target, step, visits, is_leaf, parameters):
+def _add_shared(tree, index, targets, step, visits, is_leaf, parameters):
     """Updates a node that other threads update too: one atomic exchange for each value."""
+    target, arrived = targets
     if parameters.mix == 0:
-        move_value(tree, index, target, step)
+        move_value(tree, index, arrived, step)
         return
     move_own(tree, index, target, step)
     if is_leaf:
         move_first(tree, index, target, 1.0 / np.float64(visits))
-    arguments = (address_of(tree), index, own_of(tree)[index].mean, parameters.mix_parameters)
-    nodes_of(tree)[index].value = call_float(parameters.mix, arguments)
+    nodes_of(tree)[index].value = _mixed(tree, index, parameters, tree.beyond != 0)
 
 
 def _first_step_is_whole(values: dict[str, Any]) -> None:
@@ -74,7 +89,7 @@ def _first_step_is_whole(values: dict[str, Any]) -> None:
 
 
 @backup(
-    check=_first_step_is_whole, threads=True, discount=Parameter(1.0, low=0.0, high=1.0),
+    check=_first_step_is_whole, threads=True, chance=True, rewards=True, discount=Parameter(1.0, low=0.0, high=1.0),
     trace_decay=Parameter(1.0, low=0.0, high=1.0), bootstrap=Parameter(0, low=0, high=1),
     min_step=Parameter(0.0, low=0.0, high=1.0), steps=np.empty(0), mix=None,
 )  # fmt: skip
@@ -91,8 +106,18 @@ def trace_step_mix(tree, path, depth, value, parameters):
 
     A node entered for the first time has no earlier value: the bootstrap from it is the return itself.
 
+    Where nature moves, the bootstrap is the child taken, there is no γ, and the mean stands for the mix.
+
     Cost: one division a node; with bootstrap 1 also O(visited children) a node.
     """
+    if tree.beyond != 0:
+        return _back_up_path(tree, path, depth, value, parameters, True)
+    return _back_up_path(tree, path, depth, value, parameters, False)
+
+
+@compiled(inline=True)
+def _back_up_path(tree, path, depth, value, parameters, beyond):
+    """The loop of `trace_step_mix`, compiled twice, so that plain games pay nothing for the others."""
     nodes = nodes_of(tree)
     # Read once: the compiler cannot know that a node and a parameter never share an address.
     decay = parameters.trace_decay
@@ -109,31 +134,39 @@ def trace_step_mix(tree, path, depth, value, parameters):
     for at in range(depth, -1, -1):
         index = np.uint64(path[at])
         node = nodes[index]
+        is_natures = beyond and node.flags & CHANCE != 0
         if at < depth:
             bootstrap = target
             if bootstraps:
-                estimate = best_child_value(nodes, index, path[at + 1], child_before) if best else child_before
+                looks = best and not is_natures
+                estimate = best_child_value(nodes, index, path[at + 1], child_before) if looks else child_before
                 bootstrap = target if math.isnan(estimate) else estimate
-            target = discount * (decay * target + (1.0 - decay) * bootstrap)
+            if beyond:
+                target = decay * target + (1.0 - decay) * bootstrap
+                target = target if is_natures else discounted(tree, target, discount)
+            else:
+                target = discount * (decay * target + (1.0 - decay) * bootstrap)
         visits = count_visit(tree, np.int64(index)) if shared else np.int64(node.visit_count) + 1
         step = 1.0 / np.float64(visits) if num_steps == 0 else steps[min(visits, num_steps) - 1]
         step = max(step, floor)
         before = node.value
         child_before = before if visits > 1 else math.nan
+        arrived = arriving(tree, index, target) if beyond and at > 0 else target
         if shared:
-            _add_shared(tree, np.int64(index), target, step, visits, at == depth, parameters)
+            _add_shared(tree, np.int64(index), (target, arrived), step, visits, at == depth, parameters)
+            target = arrived
             continue
         node.visit_count = np.uint32(visits)
         if not has_mix:
-            node.value = before + step * (target - before) if visits > 1 else target
+            node.value = before + step * (arrived - before) if visits > 1 else arrived
         elif not node.flags & PROVEN:
             own = own_of(tree)[index]
             own.mean = own.mean + step * (target - own.mean) if visits > 1 else target
             if at == depth:
                 # Every visit of a node without children is an evaluation of its own; `first` is their mean.
                 own.first = own.first + (target - own.first) / np.float64(visits) if visits > 1 else target
-            arguments = (address_of(tree), np.int64(index), own.mean, parameters.mix_parameters)
-            node.value = call_float(parameters.mix, arguments)
+            node.value = _mixed(tree, index, parameters, beyond)
+        target = arrived
     return 0
 
 

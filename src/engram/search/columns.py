@@ -96,6 +96,14 @@ OWN = Column(own_dtype, "own", threads=True, header="own", fault=bounded(mean=VA
 """Means before `mix`, kept by the backup for every search with a mix."""
 
 
+def _finite(rows: np.ndarray) -> str | None:
+    return None if np.isfinite(rows["value"]).all() else "a reward is not a number"
+
+
+REWARD = Column(np.dtype([("value", np.float64)]), "reward", threads=True, header="rewards", fault=_finite)
+"""The reward of the move that leads to a node, in the game's units, for games with rewards."""
+
+
 @dataclass(frozen=True)
 class Advice:
     """An extension's advice on the children of a node, and the weight λ of it in selection.

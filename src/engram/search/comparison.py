@@ -19,7 +19,7 @@ class Change:
     Attributes:
       line: the moves from the root, this one last.
       visits_before, visits_after: simulations through it.
-      value_before, value_after: in [-1, 1] for the player of the move; None without visits.
+      value_before, value_after: for the player of the move, in the game's units; None without visits.
       share_change: change of its share of its position's visits, in [-1, 1].
     """
 
@@ -88,7 +88,8 @@ def _moves(tree: SavedTree, node: int | None) -> dict[int, tuple[int, int, float
     sign = -1.0 if parent["flags"] & PLAYER_1 else 1.0
     first = int(parent["first_child"])
     numbers = first + np.flatnonzero(tree.nodes[first : first + int(parent["num_children"])]["visit_count"])
+    values = tree.in_units(sign * tree.nodes["value"][numbers])
     return {
-        int(tree.nodes[k]["action"]): (int(k), int(tree.nodes[k]["visit_count"]), float(sign * tree.nodes[k]["value"]))
-        for k in numbers
+        int(tree.nodes[k]["action"]): (int(k), int(tree.nodes[k]["visit_count"]), float(value))
+        for k, value in zip(numbers, values, strict=True)
     }

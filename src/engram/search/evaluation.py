@@ -21,7 +21,8 @@ class Evaluation:
     """An evaluator's results for B positions.
 
     Attributes:
-      value: (B,) in [-1, 1], for the player to move in each; None from an evaluator of policies alone.
+      value: (B,) within the game's bounds, as a rule [-1, 1], for the player to move in each (where nature moves, for
+        player 0); None from an evaluator of policies alone.
       policy: (B, num_actions) weights ≥ 0 by action (illegal ones are ignored, the rest normalised), or None.
       embedding: (B, D) vectors that a memory compares, or None.
     """
@@ -50,6 +51,7 @@ def cut_rollout(game: Game, heuristic: Callable[..., float], depth: int) -> Call
 
     Source: the thesis on TD-UCT, "until a terminal state or a simulation depth (S) is reached".
     """
+    game.require_plain("a rollout that is cut")
     if not game.compiled or depth < 0:
         raise InvalidParameter(f"a rollout is cut in a compiled game at 0 moves or more, not in {game.name} at {depth}")
     names = ("legal_actions", "play", "outcome")
@@ -71,12 +73,18 @@ def cut_rollout(game: Game, heuristic: Callable[..., float], depth: int) -> Call
 
 
 def checked(
-    evaluation: Evaluation, batch: int, num_actions: int, *, valued: bool = True, embedding_size: int = 0
+    evaluation: Evaluation,
+    batch: int,
+    num_actions: int,
+    *,
+    valued: bool = True,
+    embedding_size: int = 0,
+    bounded: bool = True,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Values, weights and embeddings as the kernel takes them; an absent array has shape (0, 0).
 
-    With `valued` False all values are nan, which the kernel replaces by rollouts. `embedding_size`: length of the
-    vectors that a memory compares; 0 without one.
+    With `valued` False all values are nan, which the kernel replaces by rollouts. With `bounded` False the kernel
+    checks them against the game's bounds. `embedding_size`: length of the vectors that a memory compares; 0 without.
 
     Raises:
       OperatorError: wrong shapes, or a number that is not finite or out of range.
@@ -90,7 +98,7 @@ def checked(
         raise OperatorError(f"the evaluator gave values of shape {value.shape} for {batch} positions")
     if valued and not np.isfinite(value).all():
         raise OperatorError("the evaluator gave a value that is not a number; the search was stopped")
-    if valued and np.abs(value).max(initial=0.0) > 1.0:
+    if valued and bounded and np.abs(value).max(initial=0.0) > 1.0:
         raise OperatorError("the evaluator gave a value outside [-1, 1]")
     policy = np.empty((0, 0), np.float32)
     if evaluation.policy is not None:

@@ -24,7 +24,8 @@ import numpy as np
 from engram.errors import InvalidParameter
 from engram.games.game import Game
 from engram.games.python_game import PythonGame
-from engram.search.columns import Advice, Column
+from engram.search.columns import OWN, REWARD, Advice, Column
+from engram.search.nature import with_nature
 from engram.search.operators import HOOKS, Operator
 from engram.search.program import MAX_HOOKS
 
@@ -57,13 +58,14 @@ class Extension:
       advice: its column of advice for selection, and the weight of that advice; None: no advice.
       rollout_moves: `after_backup` reads the moves of rollouts.
       embedding_size: length of the evaluator's embedding that `on_leaf` reads; 0: none.
-      store: the operators' data on the host; None: nothing.
+      store: the operators' data on the host; None: nothing. A text `fault` of it says why a hook has failed.
       num_bytes: size of the store.
       new_game: called when a search clears its tree for a new game; None: the store stays as it is.
       fork: makes the same extension, with a fresh store, for another tree; None: all trees share this one.
       persistence: saves and loads the store; None: a tree with such a store is not saved.
       threads: the most that it allows: `none`, `root` (a tree for each thread) or `tree` (all on one).
       evaluator: it works with a batch evaluator.
+      chance, rewards: it works in games with nature's moves; and with rewards on the way or a discount.
       keeps: columns whose upkeep it is; their own keeper is then left out.
     """
 
@@ -84,6 +86,8 @@ class Extension:
     persistence: Persistence | None = None
     threads: str = "root"
     evaluator: bool = True
+    chance: bool = False
+    rewards: bool = False
     keeps: tuple[Column, ...] = ()
 
     def __post_init__(self) -> None:
@@ -123,11 +127,12 @@ class Assembly:
 
     Attributes:
       extensions: of the search's first tree.
-      backup: the rule that is called.
+      selection, backup: the rules that are called.
       columns: of each tree.
     """
 
     extensions: tuple[Extension, ...]
+    selection: Operator
     backup: Operator
     columns: tuple[Column, ...]
 
@@ -162,7 +167,9 @@ def assemble(game: Game, preset: Preset) -> Assembly:
             extensions.append(column.keeper(game))
     extensions += [_extension(maker, game) for maker in preset.switched]
     columns = dict.fromkeys(column for part in (*parts, *extensions) for column in part.columns)
-    assembly = Assembly(tuple(extensions), backup, tuple(columns))
+    columns |= dict.fromkeys([REWARD] if game.has("reward") else [])
+    selection = with_nature(selection=preset.selection) if game.has("chance") else preset.selection
+    assembly = Assembly(tuple(extensions), selection, backup, tuple(columns))
     _check(game, preset, assembly)
     return assembly
 
@@ -200,6 +207,37 @@ def _check(game: Game, preset: Preset, assembly: Assembly) -> None:
             raise InvalidParameter(f"{extension.name} does not go with an evaluator")
     if preset.threads > 1:
         _check_threads(game, preset, assembly)
+    if game.beyond:
+        _check_beyond(game, preset, assembly)
+    elif preset.bounds == "learnt":
+        raise InvalidParameter(f"bounds=learnt is for one player, and {game.name} has two: leave it out")
+
+
+def _check_beyond(game: Game, preset: Preset, assembly: Assembly) -> None:
+    """Checks what a game beyond two players and outcomes in [-1, 1] asks of all parts."""
+    rules = [part for rule in (preset.selection, assembly.backup) for part in rule.parts]
+    has_rewards = game.has("reward") or game.discount != 1.0
+    for has, name, words in (
+        (game.has("chance"), "chance", "moves of nature"),
+        (has_rewards, "rewards", "rewards on the way or a discount"),
+    ):
+        faults = [extension.name for extension in assembly.extensions if not getattr(extension, name)]
+        faults += [f"the rule {part.definition.name}" for part in rules if not getattr(part.definition, name)]
+        if has and faults:
+            raise InvalidParameter(f"{faults[0]} does not go with {words}, which {game.name} has; leave it out")
+    if game.has("chance") and preset.expansion.all_children:
+        raise InvalidParameter(f"all_children repeats what nature drew, and {game.name} has chance; leave it out")
+    if preset.bounds != "learnt":
+        if game.bounds is None:
+            raise InvalidParameter(f"{game.name} has unknown bounds: add bounds=learnt, as in uct(bounds=learnt)")
+        return
+    if game.players == 2:
+        raise InvalidParameter(f"bounds=learnt is for one player, and {game.name} has two: leave it out")
+    faults = [extension.name for extension in assembly.extensions]
+    faults += [f"the column {column.name}" for column in assembly.columns if column not in (OWN, REWARD)]
+    faults += ["threads"] if preset.threads > 1 else []
+    if faults:
+        raise InvalidParameter(f"bounds=learnt does not go with {faults[0]}, whose values would not move with them")
 
 
 def _check_threads(game: Game, preset: Preset, assembly: Assembly) -> None:

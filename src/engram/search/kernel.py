@@ -17,11 +17,12 @@ import math
 import numpy as np
 from numba import carray
 
-from engram.games.game import copy_state, random_rollout
+from engram.games.game import NATURE, copy_state, random_return, random_rollout
 from engram.native.intrinsics import atomic_add, call, call_float, pointer_at, record_at
 from engram.native.jit import compiled
 from engram.rng import rng_dtype
 from engram.search.expansion import ask_prior, enter, is_child, make_children, set_priors
+from engram.search.nature import ask_chance
 from engram.search.program import (
     BACKUP,
     COLLISION,
@@ -38,13 +39,16 @@ from engram.search.program import (
     OVER,
     PLAY,
     PRIOR,
+    REWARDS,
     SELECTION,
     TO_PLAY,
     WAITS,
     WAITS_FOR_PRIORS,
+    WEIGHTS,
 )
+from engram.search.returns import keep_reward, leaf_value
 from engram.search.threads import claim, enter_flight, leave_flight, release
-from engram.search.tree import EXPAND, PLAYER_1, PROVEN, TERMINAL, nodes_of, tree_dtype
+from engram.search.tree import CHANCE, EXPAND, PLAYER_1, PROVEN, TERMINAL, nodes_of, tree_dtype
 
 DECISION_PERIOD = 64
 VALUE_BOUND = 1.0 + 1e-6  # of the root's value, with rounding; only a faulty rule exceeds it
@@ -88,10 +92,23 @@ def finish(program, slot, status):
         if hooks < 0:
             return hooks
         value = evaluate(program, slot)
+    value = scaled(program, slot, value)
     if not -1.0 <= value <= 1.0:
         return OUTCOME if status == OVER else EVALUATION
     backed_up = back_up(program, slot, value)
     return status if backed_up >= 0 else backed_up
+
+
+@compiled(inline=True)
+def scaled(program, slot, value):
+    """The value of the slot's leaf as the tree holds values, from the game's units; that of a proven node is one."""
+    tree = tree_of(slot)
+    if tree.beyond == 0:
+        return value
+    flags = nodes_of(tree)[leaf_of(slot)].flags
+    if flags & PROVEN and not flags & TERMINAL:
+        return value
+    return leaf_value(program, tree, path_of(slot), slot.depth, slot.state, value)
 
 
 # --------------------------------------------------------------------------------------- the steps
@@ -149,24 +166,32 @@ def select(program, slot, tree, index):
         return PLAY, child
     # Until the first visit is counted, another thread may not yet see the node's flags.
     if entered or (shared and nodes[child].visit_count == 0):
-        return arrive(program, slot, nodes[child], over, entered), child
+        return arrive(program, slot, tree, child, over, entered), child
     return INNER, child
 
 
 @compiled(inline=True)
-def arrive(program, slot, node, over, entered):
+def arrive(program, slot, tree, index, over, entered):
     """First visit of a node: sets the player to move, or the outcome if the game is over. LEAF, OVER or a failure.
 
     Several threads may arrive before the first visit is counted; the hooks are for the one that entered the node.
     """
+    node = nodes_of(tree)[index]
     if over != 0:
         node.flags |= np.uint8(TERMINAL)
     mover = call(program.game.to_play, (slot.state,))
     if not 0 <= mover <= 1:
-        return TO_PLAY
-    if mover != 0:
+        if mover != NATURE or program.game.chance == 0 or over != 0:
+            return TO_PLAY
+        node.flags |= np.uint8(CHANCE)
+    elif mover != 0:
         node.flags |= np.uint8(PLAYER_1)
-    if over != 0:
+    if tree.beyond != 0:
+        if not keep_reward(program.game, tree, index, slot.state):
+            return REWARDS
+        if over != 0:
+            return OVER
+    elif over != 0:
         node.value = call_float(program.game.outcome, (slot.state,))
         return OUTCOME if math.isnan(node.value) else OVER
     if not entered:
@@ -203,7 +228,9 @@ def expand(program, slot, tree, index):
             status = np.int64(LEAF)
         elif count <= 0:
             status = np.int64(LEGAL_ACTIONS)
-        elif ask_prior(program, slot, tree, index) < 0:
+        elif node.flags & CHANCE and ask_chance(program, slot, tree, index) < 0:
+            status = np.int64(WEIGHTS)
+        elif node.flags & CHANCE == 0 and ask_prior(program, slot, tree, index) < 0:
             status = np.int64(PRIOR)
         else:
             status = np.int64(children_made(program, slot, index))
@@ -246,6 +273,9 @@ def evaluate(program, slot):
         return call_float(program.evaluation, (slot.state, slot.rng, slot.moves))
     if program.evaluation != 0:
         return call_float(program.evaluation, (slot.state, slot.rng))
+    if tree_of(slot).beyond != 0 and slot.moves == 0:
+        rng = record_at(slot.rng, rng_dtype)
+        return random_return(program.game, slot.state, rng, slot.actions, slot.weights)
     return random_rollout(program.game, slot.state, record_at(slot.rng, rng_dtype), slot.actions, slot.moves)
 
 
@@ -421,7 +451,7 @@ def finish_all(program, slots, waiting, values, weights, embeddings):
 
     Args:
       waiting: (B,) numbers of slots.
-      values: (B,) float32 in [-1, 1], for the player to move at the leaf; nan: by the compiled evaluation.
+      values: (B,) float32 within the game's bounds, for the player to move at the leaf; nan: by compiled evaluation.
       weights: (B, num_actions) float32 ≥ 0, the policy by action; (0, 0): none.
       embeddings: (B, D) float32; (0, 0): none.
     """
@@ -441,7 +471,9 @@ def finish_all(program, slots, waiting, values, weights, embeddings):
         if status >= 0 and expandable:
             if tree.num_nodes + program.game.num_actions <= tree.capacity:
                 status = make_children(program, slot, tree, leaf)
-                if status > 0 and len(weights) and slot.priors_left > 0:
+                if status > 0 and nodes[leaf].flags & CHANCE:
+                    status = np.int64(ask_chance(program, slot, tree, leaf))
+                elif status > 0 and len(weights) and slot.priors_left > 0:
                     slot.priors_left -= 1
                     status = set_priors(program, tree, leaf, weights[row])
                 if status < 0:
@@ -454,9 +486,11 @@ def finish_all(program, slots, waiting, values, weights, embeddings):
             value = evaluate(program, slot)
         elif program.rollout_share > 0.0:
             outcome = evaluate(program, slot)
-            if not -1.0 <= outcome <= 1.0:
+            if tree.beyond == 0 and not -1.0 <= outcome <= 1.0:
                 status = np.int64(EVALUATION)
             value += program.rollout_share * (outcome - value)
+        if status >= 0:
+            value = scaled(program, slot, value)
         if status >= 0:
             status = back_up(program, slot, value) if -1.0 <= value <= 1.0 else np.int64(EVALUATION)
         if status < 0:

@@ -17,7 +17,8 @@ An operator is written as a plain function and a decorator that names its parame
 * a column of the tree: a `Column`; `column_of(tree, parameters.amaf, amaf.dtype)` reads it.
 
 `check=` may name a function of all values that rejects inconsistent ones; `threads=False` bars the operator from a tree
-that several threads share.
+that several threads share, `chance=False` from games in which nature moves, and `rewards=False` from those with rewards
+on the way or a discount. Backup rules are barred from both unless they say otherwise.
 """
 
 from __future__ import annotations
@@ -82,18 +83,19 @@ class Definition:
       kind: the phase it belongs to, such as `selection`.
       name: in specifications.
       threads: it may work on a tree that several threads share.
+      chance, rewards: it may work in a game with nature's moves, or with rewards on the way or a discount.
       parameters: name to `Parameter`, `Record`, `Column`, default table, or None for an operator.
     """
 
     def __init__(
         self, kind: str, function: Callable[..., Any], returns: Any, leading: tuple[Any, ...], parameters: Any,
-        check: Check | None = None, threads: bool = True,
+        check: Check | None = None, **bears: bool,
     ):  # fmt: skip
-        if not isinstance(threads, bool) or not (check is None or callable(check)):
+        if not all(isinstance(bear, bool) for bear in bears.values()) or not (check is None or callable(check)):
             raise InvalidParameter(
-                f"{function.__name__}: check and threads are the decorator's own; give the parameter another name"
+                f"{function.__name__}: check, {', '.join(bears)} are the decorator's; give the parameter another name"
             )
-        self.threads = threads
+        self.threads, self.chance, self.rewards = bears["threads"], bears["chance"], bears["rewards"]
         self.check = check
         self.kind = kind
         self.name: str = function.__name__
@@ -264,19 +266,21 @@ OPERATORS: dict[str, Registry[Callable[..., Operator]]] = {
 
 
 def _kind(
-    kind: str, returns: Any, leading: tuple[Any, ...], threads: bool = True
+    kind: str, returns: Any, leading: tuple[Any, ...], threads: bool = True, beyond: bool = True
 ) -> Callable[..., Callable[[Any], Definition]]:
     def with_parameters(
-        check: Check | None = None, threads: bool = threads, **parameters: Any
-    ) -> Callable[[Any], Definition]:
-        return lambda function: Definition(kind, function, returns, leading, parameters, check, threads)
+        check: Check | None = None, threads: bool = threads, chance: bool = beyond, rewards: bool = beyond,
+        **parameters: Any,
+    ) -> Callable[[Any], Definition]:  # fmt: skip
+        bears = {"threads": threads, "chance": chance, "rewards": rewards}
+        return lambda function: Definition(kind, function, returns, leading, parameters, check, **bears)
 
     return with_parameters
 
 
 selection = _kind("selection", int64, (_TREE, int64, _RNG))
 """Decorator of `rule(tree, node, rng, parameters) -> child`: the child of `node` to continue with, or `EXPAND`."""
-backup = _kind("backup", int64, (_TREE, _PATH, int64, float64), threads=False)
+backup = _kind("backup", int64, (_TREE, _PATH, int64, float64), threads=False, beyond=False)
 """Decorator of `rule(tree, path, depth, value, parameters) -> 0`: backs up a leaf's value, `path[depth] … path[0]`."""
 mix = _kind("mix", float64, (_TREE, int64, float64))
 """Decorator of `rule(tree, node, mean, parameters) -> value`: a node's value from its children's and its own mean."""

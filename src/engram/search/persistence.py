@@ -11,14 +11,15 @@ import numpy as np
 
 from engram import storage as durable
 from engram.errors import InvalidFile, InvalidParameter
-from engram.games.game import SLACK, copy_state
+from engram.games.game import NATURE, SLACK, copy_state
 from engram.games.python_game import PythonGame
 from engram.native.intrinsics import call
 from engram.native.jit import compiled
 from engram.search.columns import COUNT, VALUE, bounded
 from engram.search.extension import Persistence
-from engram.search.tree import PLAYER_1, PRIORS, TERMINAL, Tree, node_dtype
-from engram.search.workspace import Workspace
+from engram.search.returns import UNKNOWN
+from engram.search.tree import CHANCE, PLAYER_1, TERMINAL, Tree, node_dtype
+from engram.search.workspace import FLAG_OF_PLAYER, Workspace
 
 KIND = "tree"
 FORMAT = 2
@@ -34,9 +35,10 @@ class SavedTree:
 
     Attributes:
       game, preset: their specifications.
-      nodes: (number of nodes,) records; see `tree.py`; values for player 0.
+      nodes: (number of nodes,) records; see `tree.py`; values for player 0, in [-1, 1].
       action_names: by action.
       diagram: the root's position.
+      bounds: of the game's returns, to which values of -1 and 1 belong.
     """
 
     game: str
@@ -44,6 +46,7 @@ class SavedTree:
     nodes: np.ndarray
     action_names: tuple[str, ...]
     diagram: str
+    bounds: tuple[float, float] = (-1.0, 1.0)
 
     @classmethod
     def read(cls, path: str | Path, *, max_bytes: int = 1 << 36) -> SavedTree:
@@ -53,7 +56,13 @@ class SavedTree:
           InvalidFile: no such file, not a tree of this format, larger than `max_bytes`, or damaged.
         """
         about, arrays = _read(path, max_bytes)
-        return cls(about["game"], about["preset"], arrays[NODES], tuple(about["action_names"]), about["diagram"])
+        names, low_high = tuple(about["action_names"]), tuple(about.get("bounds") or (-1.0, 1.0))
+        return cls(about["game"], about["preset"], arrays[NODES], names, about["diagram"], low_high)
+
+    def in_units(self, value: Any) -> Any:
+        """Values of nodes in the game's units."""
+        low, high = self.bounds
+        return value if self.bounds == (-1.0, 1.0) else 0.5 * (low + high) + 0.5 * (high - low) * value
 
     @property
     def player(self) -> int:
@@ -89,6 +98,7 @@ def save(path: str | Path, work: Workspace) -> None:
         "slot": {name: int(work.slots[0][name]) for name in _SLOT_FIELDS},
         "action_names": [game.action_name(action) for action in range(game.num_actions)],
         "diagram": game.render(game.read(work.root_states[0])),
+        "bounds": None if tree.header["learns"][0] == UNKNOWN else list(tree.bounds),
     }  # fmt: skip
     arrays = {COLUMN + name: rows[: tree.num_nodes] for name, rows in tree.arrays().items()}
     places = {name: getattr(work, name)[0] for name in ("root_states", "paths")}
@@ -121,6 +131,8 @@ def load(path: str | Path, work: Workspace, max_bytes: int) -> None:
         rows[:count] = arrays[COLUMN + name]
     tree.header["num_nodes"] = count
     tree.header["full"] = about["full"]
+    if work.preset.bounds == "learnt":
+        tree.set_bounds(tuple(about["bounds"]) if about.get("bounds") else None)
     tree.rebuild(moved=True)
     work.root_states[0] = arrays["root_states"]
     work.paths[0] = arrays["paths"]
@@ -147,6 +159,9 @@ def _check_fit(path: str | Path, work: Workspace, about: Mapping[str, Any], arra
         raise InvalidFile(f"{path} names {num_names:,} actions, and {game.name} has {game.num_actions}")
     if set(about["stores"]) != {prefix for prefix, _ in _stores(work)}:
         raise InvalidFile(f"{path} holds a tree with other extensions than this search has")
+    bounds = tuple(about.get("bounds") or (-1.0, 1.0))
+    if work.preset.bounds != "learnt" and bounds != tree.bounds:
+        raise InvalidFile(f"{path} holds returns between {bounds[0]:g} and {bounds[1]:g}, unlike those of {game.name}")
     if count > tree.max_nodes:
         raise InvalidFile(f"{path} holds {count:,} nodes, and this search is bounded to {tree.max_nodes:,}")
 
@@ -175,7 +190,7 @@ def _rule_fault(work: Workspace, arrays: Mapping[str, np.ndarray]) -> str | None
     root = game.read(states[0])
     if not game.is_sound(root) or game.is_over(root):
         return f"its root is no position of {game.name}"
-    if game.to_play(root) != int(nodes[0]["flags"] & PLAYER_1):
+    if FLAG_OF_PLAYER.get(game.to_play(root)) != int(nodes[0]["flags"] & (PLAYER_1 | CHANCE)):
         return "its root and its position have different players to move"
     node = _illegal_node(work.program["game"][0], nodes, states, np.zeros(game.num_actions + SLACK, np.int32))
     return None if node < 0 else f"its node {node} breaks the rules of {game.name}"
@@ -197,7 +212,8 @@ def _illegal_node(game, nodes, states, actions):
         if num_passed[depth] == 0:
             legal = call(game.legal_actions, (state, actions.ctypes.data))
             is_over = node.flags & TERMINAL != 0
-            if call(game.to_play, (state,)) != np.int64(node.flags & PLAYER_1) or (legal == 0) != is_over:
+            mover = NATURE if node.flags & CHANCE else np.int64(node.flags & PLAYER_1)
+            if call(game.to_play, (state,)) != mover or (legal == 0) != is_over:
                 return index
             if node.num_children > 0:
                 if legal != np.int64(node.num_children):
@@ -275,6 +291,11 @@ def _fault(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str | 
         or not all(isinstance(one, dict) for one in states)
     ):
         return "its description is incomplete"
+    bounds = about.get("bounds")
+    if bounds is not None:
+        is_pair = isinstance(bounds, list) and [type(bound) for bound in bounds] == [float, float]
+        if not is_pair or not -1e300 < bounds[0] <= bounds[1] < 1e300:
+            return "its bounds are no pair of numbers, the lower first"
     nodes = arrays.get(NODES)
     if nodes is None or nodes.dtype != node_dtype or nodes.ndim != 1 or not len(nodes):
         return "it has no nodes, or nodes of another version of engram"
@@ -291,7 +312,7 @@ def _fault(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str | 
     visited = np.arange(1, len(nodes)) - first[parent] < num_visited[parent]
     if (num_visited > children).any() or not np.array_equal(nodes["visit_count"][1:] > 0, visited):
         return "a node's visits do not fit its children's"
-    if children[1:][~visited].any() or (flags > 2 * PRIORS - 1).any() or not ((prior >= 0) & (prior <= VALUE)).all():
+    if children[1:][~visited].any() or (flags > 2 * CHANCE - 1).any() or not ((prior >= 0) & (prior <= VALUE)).all():
         return "a node has flags, children or a prior that no node has"
     if not ((nodes["action"] >= 0) & (nodes["action"] < len(names))).all():
         return "it has an action outside the game"

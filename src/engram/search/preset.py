@@ -31,6 +31,7 @@ class SearchOptions(TypedDict, total=False):
     decision, rollout, solver, transpositions, num_leaves, threads, parallel, reuse_tree: as in `Preset`.
     expand_after: visits of a node before it gets children, ≥ 0; default 1.
     endings: as in `Preset`.
+    bounds: as in `Preset`.
     widening: C ≥ 0 of `engram.search.selection.widening` around the selection rule; default: no widening.
     """
 
@@ -45,6 +46,7 @@ class SearchOptions(TypedDict, total=False):
     endings: bool
     threads: int
     parallel: str
+    bounds: str
     widening: float | None
 
 
@@ -74,6 +76,8 @@ class Preset:
       threads: 1 to 256. parallel: `tree`, all threads on one, or `root`, a tree each, with their roots added up.
         Several threads on one tree do not repeat.
       reuse_tree: keep the subtree below the moves played.
+      bounds: `game`, the bounds of its returns that the game says; `learnt`, with one player: the least and the
+        greatest return so far, anew in each tree. Results then say them.
     Attributes:
       text: its specification; of a preset made or changed in Python, the names of its two rules and a digest of all
         its fields, the same in every run. An object without fields counts by its class alone.
@@ -97,6 +101,7 @@ class Preset:
     threads: int = 1
     parallel: str = "tree"
     reuse_tree: bool = True
+    bounds: str = "game"
     _text: str | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -112,6 +117,8 @@ class Preset:
                 raise InvalidParameter(f"{kind} must be a {kind} operator with its numbers, not {operator!r}")
         check_whole("num_leaves", self.num_leaves, 1, 1024)
         check_whole("threads", self.threads, 1, 256)
+        if self.bounds not in ("game", "learnt"):
+            raise InvalidParameter(f"bounds is 'game' or 'learnt', not {self.bounds!r}")
         if self.parallel not in ("tree", "root"):
             raise InvalidParameter(f"parallel is 'tree' or 'root', not {self.parallel!r}")
         asks, is_valued = self.evaluator is not None, self.leaf_value == "evaluator"

@@ -42,7 +42,7 @@ slot_dtype = np.dtype(
         ("state", np.int64),  # scratch: the state at the end of the path
         ("path", np.int64),  # address of int32 node indices
         ("actions", np.int64),  # address of int32 legal actions
-        ("weights", np.int64),  # address of float32 weights by action, for `prior`; or 0
+        ("weights", np.int64),  # address of float32 weights by action, for `prior` and `chance`; or 0
         ("moves", np.int64),  # address of int32 moves of the rollout (`games.game.note`); or 0
         ("rng", np.int64),
         # parameters of the operators that belong to the slot's tree
@@ -73,5 +73,5 @@ COLLISION = 3  # another slot waits for the leaf's value; the tree is unchanged
 FINISHED = 4  # the budget is spent, the root is proven, or the choice is decided
 INNER = 5  # the node has children: the walk continues
 # A lower status is a failure; it names the function that failed.
-COPY, PLAY, LEGAL_ACTIONS, TO_PLAY, OUTCOME, SELECTION, EVALUATION, PRIOR, BACKUP = range(-1, -10, -1)
+COPY, PLAY, LEGAL_ACTIONS, TO_PLAY, OUTCOME, SELECTION, EVALUATION, PRIOR, BACKUP, WEIGHTS, REWARDS = range(-1, -12, -1)
 HOOK = -16  # less the place of the kind in HOOKS times MAX_HOOKS, less the place of the hook

@@ -11,6 +11,16 @@ import numpy as np
 PLAYERS = ("the first player", "the second player")
 
 
+def player_name(player: int, players: int) -> str:
+    """A player in sentences."""
+    return PLAYERS[player] if players == 2 else "the player"
+
+
+def shown(value: float, bounds: tuple[float, float]) -> str:
+    """A value between bounds as people read it, with about three decimal places of [-1, 1]."""
+    return f"{value:+.3f}" if max(map(abs, bounds)) < 100.0 else f"{value:+,.1f}"
+
+
 @dataclass(frozen=True)
 class MoveStatistics:
     """One move of the root.
@@ -18,13 +28,13 @@ class MoveStatistics:
     Attributes:
       action: its number. name: its notation.
       visits: simulations that went through it.
-      value: in [-1, 1] for the player to move at the root; 0 without visits.
+      value: for the player to move at the root, within the result's bounds; without visits the middle of them.
       low, high: 95 % interval of the value (Wilson); the value itself where it is proven.
       prior: P in [0, 1].
       principal_variation: the most visited line from here, this move first, as names.
       proven: whether the value is game-theoretic, and not an estimate (presets with solver=True).
-      memory: V̂_M, the memory's value of it, in [-1, 1] for the player to move at the root; of a memory with
-        correct=True, its correction of the value; None without advice.
+      memory: V̂_M, the memory's value of it for the player to move at the root; of a memory with correct=True, its
+        correction of the value; None without advice.
     """
 
     action: int
@@ -46,11 +56,13 @@ class SearchResult:
     Attributes:
       game: its name. player: to move at the root, 0 or 1.
       action: the move to play. name: its notation.
-      value: of the root in [-1, 1] for the player to move.
+      value: of the root for the player to move, within `bounds`: the return from here on, in the game's units.
       simulations: backed up in this search. seconds: its duration, without compiling.
       moves: every legal move, most visited first.
       nodes: in the tree. node_bytes: their size. tree_full: the bound on nodes prevented an expansion.
       stopped: its end by `simulations`, `seconds`, `decided`, `proven` or `interrupted`; `running` before that.
+      players: of the game, 1 or 2.
+      bounds: of the game's returns; those learnt so far where `bounds_learnt`.
     """
 
     game: str
@@ -65,6 +77,9 @@ class SearchResult:
     node_bytes: int
     tree_full: bool
     stopped: str
+    players: int = 2
+    bounds: tuple[float, float] = (-1.0, 1.0)
+    bounds_learnt: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for programs; values are for the player to move."""
@@ -73,12 +88,16 @@ class SearchResult:
 
     def __str__(self) -> str:
         rate = f"{self.simulations / self.seconds:,.0f} a second" if self.seconds > 0 else "at once"
-        mover = PLAYERS[self.player]
+        mover = player_name(self.player, self.players)
         lines = [
-            f"{self.game}: {mover} plays {self.name}, value {self.value:+.3f} for {mover}",
+            f"{self.game}: {mover} plays {self.name}, value {shown(self.value, self.bounds)} for {mover}",
             f"{self.simulations:,} simulations in {self.seconds:.3f} s ({rate}), {self.nodes:,} nodes, "
             f"ended by {self.stopped}",
         ]
+        if self.bounds_learnt:
+            lines.append(
+                "bounds of returns learnt so far: {} to {}".format(*(shown(b, self.bounds) for b in self.bounds))
+            )
         if self.tree_full:
             lines.append("the tree reached its bound on nodes: the search went on without growing it")
         width = max([4, *(len(move.name) for move in self.moves)])
@@ -87,10 +106,11 @@ class SearchResult:
         lines.append(f"{'move':>{width}}  {'visits':>10}  {'value':>7}  {'95 % interval':>17}  {heading}")
         rows = [move for move in self.moves if move.visits > 0] or list(self.moves)
         for move in rows[:20]:
-            bounds = "proven" if move.proven else f"[{move.low:+.3f}, {move.high:+.3f}]"
-            advice = "" if move.memory is None else f"{move.memory:+.3f}"
+            value, low, high = (shown(number, self.bounds) for number in (move.value, move.low, move.high))
+            bounds = "proven" if move.proven else f"[{low}, {high}]"
+            advice = "" if move.memory is None else shown(move.memory, self.bounds)
             lines.append(
-                f"{move.name:>{width}}  {move.visits:>10,}  {move.value:>+7.3f}  {bounds:>17}  {move.prior:>6.3f}  "
+                f"{move.name:>{width}}  {move.visits:>10,}  {value:>7}  {bounds:>17}  {move.prior:>6.3f}  "
                 f"{f'{advice:>6}  ' if has_memory else ''}{' '.join(move.principal_variation[:8])}"
             )
         if len(self.moves) > len(rows[:20]):
@@ -107,7 +127,7 @@ def _renamed(record: MoveStatistics | SearchResult) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class RootMoves:
-    """The moves of a root, (A,) each: action, visits, value in [-1, 1] for the player to move, prior, proven or not.
+    """The moves of a root, (A,) each: action, visits, value for the player to move, prior, proven or not.
 
     `advice` is the first extension's value for the player to move, nan for none, and `advice_count` its N_M; both are
     None without such an extension.

@@ -16,6 +16,7 @@ from engram.native.intrinsics import address_of, call
 from engram.native.jit import compiled
 from engram.rng import random_below, random_float
 from engram.search.operators import OPERATORS, Operator, Parameter, Value, selection
+from engram.search.returns import position_value
 from engram.search.tree import EXPAND, PRIORS, entering, nodes_of, sign_of, statistics
 
 
@@ -71,7 +72,7 @@ def puct(tree, node, rng, parameters):
     parent = nodes[node]
     urgency = parameters.first_play_urgency
     if math.isnan(urgency):
-        urgency = sign_of(parent) * parent.value - parameters.reduction
+        urgency = sign_of(parent) * position_value(tree, node) - parameters.reduction
     return puct_choice(tree, nodes, parent, parameters.exploration, urgency)
 
 

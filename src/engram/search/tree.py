@@ -7,14 +7,16 @@ A column is a record for every node, which an operator declares as a parameter (
 zeroes, grows, compacts, saves and frees all columns alike. The core itself reads two kinds: `OWN`, which the backup
 keeps for a mix, and those from which `statistics` takes a child's value (pooled sums and advice).
 
-Point of view: every value in the tree is for player 0. A rule multiplies it by `sign_of(node)`, +1 where
-player 0 moves and -1 where player 1 does; a player may therefore move twice in a row.
+Point of view: every value in the tree is for player 0, and in [-1, 1]; `returns.py` maps the values of other games. A
+rule multiplies it by `sign_of(node)`, +1 where player 0 moves and -1 where player 1 does; a player may therefore move
+twice in a row.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numba import carray
@@ -34,7 +36,7 @@ node_dtype = np.dtype(
         ("num_children", np.uint16),  # legal actions here, once expanded
         ("num_visited", np.uint16),  # children entered; they come first
         ("in_flight", np.uint16),  # simulations through it that are not backed up yet
-        ("flags", np.uint8),  # PLAYER_1, TERMINAL, PROVEN, PRIORS
+        ("flags", np.uint8),  # PLAYER_1, TERMINAL, PROVEN, PRIORS, CHANCE
         ("claim", np.uint8),  # 1 while one of several threads changes its children
     ]
 )
@@ -70,6 +72,13 @@ tree_dtype = np.dtype(
         ("num_following", np.int64),  # columns that follow a node's action; they come first
         ("columns", np.int64, (MAX_COLUMNS,)),  # addresses
         ("row_bytes", np.int64, (MAX_COLUMNS,)),  # bytes that a new node zeroes
+        # of games beyond two players and outcomes in [-1, 1], see `returns.py`
+        ("beyond", np.int64),  # 1: such a game
+        ("learns", np.int64),  # 1 or 2: the bounds widen with each return beyond them
+        ("rewards", np.int64),  # address of the column `REWARD`, or 0
+        ("low", np.float64),  # bounds of returns, in the game's units
+        ("high", np.float64),
+        ("discount", np.float64),
     ]
 )
 
@@ -78,6 +87,7 @@ PLAYER_1 = 1
 TERMINAL = 2
 PROVEN = 4
 PRIORS = 8  # its children have priors
+CHANCE = 16  # nature moves; its children's priors are their probabilities
 EXPAND = -1
 """Result of a selection rule that enters the next unvisited child."""
 
@@ -218,6 +228,9 @@ class Tree:
       max_nodes: bound on the nodes, ≥ 1 + num_actions.
       columns: of further data.
       advice: for `statistics` to blend in, in this order; its columns are among `columns`.
+      beyond: the game has chance, bounds, rewards or a discount.
+      bounds: of the game's returns; None: learnt, anew in each tree that is cleared.
+      discount: the game's.
 
     Attributes:
       nodes: (capacity,) of `node_dtype`.
@@ -227,7 +240,10 @@ class Tree:
       InvalidParameter: too small a bound, or more than 16 columns.
     """
 
-    def __init__(self, num_actions: int, max_nodes: int, columns: Sequence[Column] = (), advice: Sequence[Advice] = ()):
+    def __init__(
+        self, num_actions: int, max_nodes: int, columns: Sequence[Column] = (), advice: Sequence[Advice] = (), *,
+        beyond: bool = False, bounds: tuple[float, float] | None = (-1.0, 1.0), discount: float = 1.0,
+    ):  # fmt: skip
         if max_nodes < 1 + num_actions:
             raise InvalidParameter(f"a tree of {max_nodes} nodes cannot hold a root and its {num_actions} children")
         if len(columns) > MAX_COLUMNS:
@@ -244,6 +260,8 @@ class Tree:
         self._rows = [np.zeros(capacity, column.dtype) for column in self.columns]
         self.header = np.zeros(1, tree_dtype)
         self.header["max_nodes"] = max_nodes
+        self.header["beyond"], self.header["discount"] = beyond, discount
+        self._bounds = bounds
         self.header["num_columns"] = len(self.columns)
         self.header["num_following"] = sum(column.follows_action for column in self.columns)
         for place, column in enumerate(self.columns):
@@ -275,6 +293,22 @@ class Tree:
         self._publish()
         self.header["num_nodes"] = 1
         self.header["full"] = 0
+        self.set_bounds(self._bounds)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Bounds of returns in the game's units; equal ones before the second return, where they are learnt."""
+        return float(self.header["low"][0]), float(self.header["high"][0])
+
+    def set_bounds(self, bounds: tuple[float, float] | None) -> None:
+        """Sets the bounds; None: to be learnt from the first return on."""
+        self.header["low"], self.header["high"] = bounds or (0.0, 0.0)
+        self.header["learns"] = 0 if self._bounds is not None else 1 if bounds is None else 2
+
+    def in_units(self, value: Any) -> Any:
+        """Values of the tree in the game's units; also those of player 1, whose bounds have 0 as their middle."""
+        low, high = self.bounds
+        return value if (low, high) == (-1.0, 1.0) else 0.5 * (low + high) + 0.5 * (high - low) * value
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All arrays by name, one entry a node each: `nodes`, then the columns; `name.2` is the second of one name."""
@@ -350,8 +384,22 @@ class Tree:
         self.header["num_nodes"] = size
         self.header["full"] = 0
         self._publish()
+        if self.header["beyond"]:
+            self._leave_move()
         self.rebuild(moved=True)
         return True
+
+    def _leave_move(self) -> None:
+        """Turns the value of the move to a new root into that of its position; see `returns.py`."""
+        root, rewards = self.nodes[0], [self.rows(column) for column in self.columns if column.header == "rewards"]
+        reward = float(rewards[0]["value"][0]) if rewards else 0.0
+        factor = 1.0 if root["flags"] & CHANCE else float(self.header["discount"][0])
+        low, high = self.bounds
+        if high > low and (reward != 0.0 or factor != 1.0):
+            x = (self.in_units(float(root["value"])) - reward) / factor
+            root["value"] = min(1.0, max(-1.0, (2.0 * x - low - high) / (high - low)))
+        for rows in rewards:
+            rows["value"][0] = 0.0
 
     def _publish(self) -> None:
         self.header["nodes"] = self.nodes.ctypes.data

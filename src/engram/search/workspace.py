@@ -14,8 +14,8 @@ import numba
 import numpy as np
 from numba import float32, float64, int32, int64, types
 
-from engram.errors import InvalidParameter, OperatorError
-from engram.games.game import SLACK, Game, State
+from engram.errors import InvalidParameter, InvalidState, OperatorError
+from engram.games.game import NATURE, SLACK, Game, State
 from engram.games.python_game import PythonGame
 from engram.native.jit import Callback
 from engram.native.messages import place_of
@@ -28,9 +28,11 @@ from engram.search.operators import HOOKS, Operator
 from engram.search.preset import Preset
 from engram.search.program import FINISHED, GROW, MAX_HOOKS, WAITS, WAITS_FOR_PRIORS, program_dtype, slot_dtype
 from engram.search.result import RootMoves
-from engram.search.tree import PLAYER_1, PROVEN, Tree, bytes_a_node
+from engram.search.tree import CHANCE, PLAYER_1, PROVEN, Tree, bytes_a_node
 
 DEFAULT_BYTES = 1 << 30
+FLAG_OF_PLAYER = {0: 0, 1: PLAYER_1, NATURE: CHANCE}
+"""What a node's flags say of the player to move there."""
 LINE_BYTES = 256
 UNBOUNDED = 2**62
 PORTIONS = 32
@@ -42,11 +44,25 @@ _FAULTS = {
     statuses.PLAY: ("play", "reported a failure"),
     statuses.LEGAL_ACTIONS: ("legal_actions", "gave no action before the end, too many, or one out of range"),
     statuses.TO_PLAY: ("to_play", "gave a number that is not 0 or 1"),
-    statuses.OUTCOME: ("outcome", "gave a number outside [-1, 1]"),
-    statuses.EVALUATION: ("rollout", "gave a number outside [-1, 1]"),
+    statuses.OUTCOME: ("outcome", "gave a number outside {}"),
+    statuses.EVALUATION: ("rollout", "gave a number outside {}"),
+    statuses.WEIGHTS: ("chance", "failed, or gave a weight that is negative or not finite, or none above 0"),
+    statuses.REWARDS: ("reward", "gave a number that is not finite"),
     statuses.PRIOR: ("prior", "failed, or gave a weight that is negative or not finite"),
 }
 """The function of the game that a status names, and its fault."""
+
+
+def check_root(game: Game, state: State) -> None:
+    """Refuses a state in which no player chooses a move.
+
+    Raises:
+      InvalidState: the game is over, or nature moves.
+    """
+    if game.is_over(state):
+        raise InvalidState(f"{game.name}: the game is over, there is nothing to search")
+    if game.has("chance") and game.to_play(state) == NATURE:
+        raise InvalidState(f"{game.name}: nature moves here, so there is no move to choose; play what it drew first")
 
 
 class Workspace:
@@ -77,8 +93,13 @@ class Workspace:
         self.preset = preset
         self.bytes_a_node = per_node
         self.trees = [
-            Tree(game.num_actions, bound, self.assembly.columns, self.assembly.advice) for _ in range(num_trees)
-        ]
+            Tree(
+                game.num_actions, bound, self.assembly.columns, self.assembly.advice,
+                beyond=bool(game.beyond), bounds=None if preset.bounds == "learnt" else game.bounds,
+                discount=game.discount,
+            )
+            for _ in range(num_trees)
+        ]  # fmt: skip
         first = self.assembly.extensions
         self.extensions = [first]
         for _ in range(num_trees - 1):
@@ -108,7 +129,8 @@ class Workspace:
         self._states = np.zeros((num_slots, words + LINE_BYTES // 8), np.uint64)[:, :words]
         self.paths = np.zeros((num_slots, depth + 1), np.int32)
         self._actions = np.zeros((num_slots, game.num_actions + SLACK), np.int32)
-        self._weights = np.zeros((num_slots if preset.prior else 0, game.num_actions), np.float32)
+        has_weights = preset.prior is not None or game.has("chance")
+        self._weights = np.zeros((num_slots if has_weights else 0, game.num_actions), np.float32)
         logs = self.assembly.rollout_moves is not None
         self._moves = np.zeros((num_slots if logs else 0, depth + 1), np.int32)
         self._waiting = np.zeros(num_slots, np.int64)
@@ -131,7 +153,7 @@ class Workspace:
         self._slots_of(number)["replay"] = 0  # its path is of the nodes that go
         tree = self.trees[number]
         tree.clear()
-        tree.nodes[0]["flags"] = PLAYER_1 if self.game.to_play(state) else 0
+        tree.nodes[0]["flags"] = FLAG_OF_PLAYER.get(self.game.to_play(state), 0)
 
     def descend(self, number: int, action: int) -> bool:
         """Makes the child by `action` the root of a tree and keeps the subtree below; False if there is none."""
@@ -152,7 +174,7 @@ class Workspace:
         """
         if budget == self._bound_for:
             return
-        selection, columns = self.preset.selection, self.trees[0].columns
+        selection, columns = self.assembly.selection, self.trees[0].columns
         backups = [backup_of(self.preset, extensions) for extensions in self.extensions]
         hooks = [{kind: _operators(extensions, kind) for kind in HOOKS} for extensions in self.extensions]
         sequences = (sequence for kinds in hooks for sequence in kinds.values())
@@ -327,6 +349,7 @@ class Workspace:
                 answer = checked(
                     self.evaluator.evaluate(states), count, self.game.num_actions,
                     valued=valued, embedding_size=self.assembly.embedding_size,
+                    bounded=not self.game.beyond,
                 )  # fmt: skip
             except BaseException:
                 kernel.withdraw_all(self.slots, waiting)
@@ -386,7 +409,7 @@ class Workspace:
         game, preset = self.game, self.preset
         program = np.zeros(1, program_dtype)
         program["game"] = game.record()
-        program["selection"] = preset.selection.address
+        program["selection"] = self.assembly.selection.address
         program["backup"] = self.assembly.backup.address
         for kind in HOOKS:
             operators = _operators(self.assembly.extensions, kind)
@@ -422,15 +445,20 @@ class Workspace:
         """Which function a failure's status names, and how it failed."""
         if status <= statuses.HOOK:
             kind, place = divmod(statuses.HOOK - status, MAX_HOOKS)
-            hooks = [part for part in self.assembly.extensions if HOOKS[kind] in part.operators]
-            hook = hooks[place].operators[HOOKS[kind]]
-            return f"{self._named(HOOKS[kind], hook)} of {hooks[place].name} reported a failure"
+            for extensions in self.extensions:  # of each tree: its hook, and its store that knows why
+                extension = [part for part in extensions if HOOKS[kind] in part.operators][place]
+                if fault := getattr(extension.store, "fault", ""):
+                    return str(fault)
+            hook = extension.operators[HOOKS[kind]]
+            return f"{self._named(HOOKS[kind], hook)} of {extension.name} reported a failure"
         if status == statuses.SELECTION:
             return f"{self._named('selection rule', self.preset.selection)} answered a child that is not there"
         if status == statuses.BACKUP:
             backup = self._named("backup rule", self.assembly.backup)
             return f"{backup} reported a failure, or took the root's value out of [-1, 1]"
         name, fault = _FAULTS[status]
+        low, high = self.game.bounds or (-np.inf, np.inf)
+        fault = fault.format(f"[{low:g}, {high:g}]")
         if status == statuses.EVALUATION and self.preset.rollout == "heavy":
             name = "heavy_rollout"
         functions = {statuses.EVALUATION: self._evaluation, statuses.PRIOR: self._prior}.get(status)

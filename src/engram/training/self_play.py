@@ -7,7 +7,9 @@ self-play learning in Go", 2019.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ from engram.search.limit import Limit
 from engram.training.replay import Examples
 
 RECENT = 400
+NO_STEP = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class SelfPlayOptions:
     """The settings of self-play games.
 
     Attributes:
-      num_games: simultaneous games, ≥ 1: the network's batch.
+      num_games: simultaneous games, ≥ 1.
       simulations: of a full search, whose visits are learnt; with noise at the root.
       fast_simulations: of the other searches, which only choose moves; without noise.
       full_share: share of rounds with a full search, in (0, 1].
@@ -39,6 +42,8 @@ class SelfPlayOptions:
       temperature_moves: number of first moves drawn in proportion to visits, before moves by most visits; None: a
         quarter of the longest game.
       root_value_share: share of the search's value in the value target, the rest being the result, in [0, 1].
+      at_once: games that are searched together, which is then the network's batch; None: all. Processes share games by
+        such parts, so that games do not depend on the number of processes.
     """
 
     num_games: int = 64
@@ -50,6 +55,7 @@ class SelfPlayOptions:
     noise_concentration: float = 10.83
     temperature_moves: int | None = None
     root_value_share: float = 0.0
+    at_once: int | None = None
 
     def __post_init__(self) -> None:
         if min(self.num_games, self.simulations, self.fast_simulations) < 1:
@@ -58,9 +64,54 @@ class SelfPlayOptions:
             raise InvalidParameter("full_share is in (0, 1], root_value_share in [0, 1]")
         if self.temperature_moves is not None and self.temperature_moves < 0:
             raise InvalidParameter(f"temperature_moves is 0 or more, not {self.temperature_moves}")
+        if self.at_once is not None and not 1 <= self.at_once <= self.num_games:
+            raise InvalidParameter(f"at_once is 1 to the {self.num_games} games, not {self.at_once}")
         if not 0.0 <= self.exploration < math.inf:
             raise InvalidParameter(f"exploration is 0 or more, not {self.exploration}")
         RootNoise(self.noise_share, self.noise_concentration)
+
+    @property
+    def batch(self) -> int:
+        """Games that are searched together."""
+        return self.at_once or self.num_games
+
+
+@dataclass(frozen=True, eq=False)
+class SearchTask:
+    """One search of each game of a part.
+
+    Attributes:
+      part: its number. states, seeds: of its games. simulations: of each search. noise: at the roots, or None.
+      owner: of several `SelfPlay`, the one whose games these are. network, step: the network that searches, as a token
+        of a fleet, and the steps of learning behind it.
+    """
+
+    part: int
+    states: np.ndarray
+    seeds: list[int]
+    simulations: int
+    noise: RootNoise | None
+    owner: int = 0
+    network: Any = None
+    step: int = 0
+
+
+class Searcher:
+    """Searches parts of the games with one evaluator.
+
+    Args:
+      game, evaluator, options: as for `SelfPlay`.
+    """
+
+    def __init__(self, game: Game, evaluator: Evaluator, options: SelfPlayOptions):
+        preset = puct(exploration=options.exploration, evaluator=evaluator, reuse_tree=False)
+        self._search = Lockstep(game, preset, options.batch)
+
+    def search(self, task: SearchTask) -> list[RootStatistics]:
+        """The results of a task, one for each state."""
+        for number in range(len(task.states)):
+            self._search.clear(number)
+        return self._search.run(list(task.states), Limit(simulations=task.simulations), task.seeds, noise=task.noise)
 
 
 class SelfPlay:
@@ -70,6 +121,10 @@ class SelfPlay:
       game: compiled, with `encode`. evaluator: of positions; `use` replaces it between rounds.
       history: of the network in training, as in its configuration.
       options: see there. seed: of every random number.
+
+    Attributes:
+      rounds, finished: moves of each game, and finished games. outcomes: wins of player 1, draws, wins of player 0.
+      ended_steps: of games that ended in the last round, the steps of learning behind their oldest network.
 
     The games depend only on the seed and the evaluators.
     """
@@ -90,24 +145,44 @@ class SelfPlay:
         count = options.num_games
         self._states = np.array([game.initial_state() for _ in range(count)])
         self._moves = np.zeros(count, np.int64)
+        self._oldest = np.full(count, NO_STEP)  # steps of learning behind the oldest network that searched each game
+        self.ended_steps: list[int] = []
         self._pending: list[list[tuple[np.ndarray, np.ndarray, float, int]]] = [[] for _ in range(count)]
+        self._searcher: Searcher | None = None
         self.use(evaluator)
 
     def use(self, evaluator: Evaluator) -> None:
         """Replaces the evaluator."""
-        preset = puct(exploration=self.options.exploration, evaluator=evaluator, reuse_tree=False)
-        self._search = Lockstep(self.game, preset, self.options.num_games)
+        self._evaluator, self._searcher = evaluator, None
 
-    def play_round(self) -> Examples:
-        """Plays one move in every game; returns the positions of games that ended with it."""
-        options, count = self.options, self.options.num_games
+    def play_round(self, step: int = 0) -> Examples:
+        """Plays one move in every game; returns the positions of games that ended with it. Arguments: `end_round`."""
+        self._searcher = self._searcher or Searcher(self.game, self._evaluator, self.options)
+        return self.end_round([self._searcher.search(task) for task in self.tasks()], step)
+
+    def tasks(self) -> list[SearchTask]:
+        """The searches of the next round, by parts of the games."""
+        options, (_, full) = self.options, self._draw()
+        seeds = [derive_seed(self._seed, self.rounds, number) for number in range(options.num_games)]
+        simulations = options.simulations if full else options.fast_simulations
+        starts = range(0, options.num_games, options.batch)
+        return [
+            SearchTask(part, self._states[start : start + options.batch], seeds[start : start + options.batch],
+                       simulations, self._noise if full else None)
+            for part, start in enumerate(starts)
+        ]  # fmt: skip
+
+    def _draw(self) -> tuple[np.random.Generator, bool]:
+        """The round's random numbers after the first, which says whether its searches are full."""
         rng = np.random.default_rng(derive_seed(self._seed, "round", self.rounds))
-        full = rng.random() < options.full_share
-        seeds = [derive_seed(self._seed, self.rounds, number) for number in range(count)]
-        for number in range(count):
-            self._search.clear(number)
-        limit = Limit(simulations=options.simulations if full else options.fast_simulations)
-        results = self._search.run(list(self._states), limit, seeds, noise=self._noise if full else None)
+        return rng, bool(rng.random() < self.options.full_share)
+
+    def end_round(self, parts: Sequence[list[RootStatistics]], step: int = 0) -> Examples:
+        """Plays the moves that the searches of all parts lead to; `step`: behind the network that searched."""
+        results = list(chain.from_iterable(parts))
+        rng, full = self._draw()
+        self._oldest = np.minimum(self._oldest, step)
+        self.ended_steps = []
         if full:
             self._note(results)
         ended = []
@@ -154,6 +229,8 @@ class SelfPlay:
         self.finished += 1
         self._pending[number] = []
         self._moves[number] = 0
+        self.ended_steps.append(int(self._oldest[number]))
+        self._oldest[number] = NO_STEP
         return examples
 
     def _examples(self, ended: list[tuple[np.ndarray, np.ndarray, float]]) -> Examples:
@@ -195,6 +272,7 @@ class SelfPlay:
         return about, {
             "states": self._states,
             "moves": self._moves,
+            "oldest": self._oldest,
             "outcomes": self.outcomes,
             "ends": self._ends,
             "agreement": self._agreement,
@@ -211,6 +289,7 @@ class SelfPlay:
         self._states = arrays["states"].astype(self.game.state_dtype)
         self._moves, self.outcomes = arrays["moves"].copy(), arrays["outcomes"].copy()
         self._ends, self._agreement = arrays["ends"].copy(), arrays["agreement"].copy()
+        self._oldest = arrays.get("oldest", np.zeros_like(self._moves)).copy()  # older checkpoints lack it
         self._pending = [[] for _ in range(self.options.num_games)]
         columns = (arrays[f"pending_{name}"] for name in ("game", "planes", "policy", "value", "mover"))
         for number, planes, policy, value, mover in zip(*columns, strict=True):

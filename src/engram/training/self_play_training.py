@@ -10,16 +10,23 @@ import copy
 import math
 import os
 import shutil
-from dataclasses import asdict, dataclass, field
+from collections import deque
+from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
+import torch
 
 from engram import storage
+from engram.arena.configuration import files_named
 from engram.arena.match import match
 from engram.arena.statistics import Sprt
 from engram.errors import InvalidParameter
+from engram.fleet import AnyFleet, Link, check_workers, fleet, on_cluster
+from engram.games.catalogue import game as game_of
+from engram.games.game import Game
 from engram.networks.backend import FixedBatches
 from engram.networks.evaluation_cache import EvaluationCache
 from engram.networks.evaluator import NetworkEvaluator
@@ -28,9 +35,9 @@ from engram.networks.torch_backend import NetworkModule, TorchBackend
 from engram.presets.rollouts import puct
 from engram.rng import derive_seed
 from engram.training.learner import Learner, Losses
-from engram.training.replay import Replay
+from engram.training.replay import Examples, Replay
 from engram.training.run import NETWORK, Course, TrainingPlan, TrainingProgress, TrainingRun, starting_network
-from engram.training.self_play import SelfPlay, SelfPlayOptions
+from engram.training.self_play import Searcher, SearchTask, SelfPlay, SelfPlayOptions
 
 _CHECKPOINT = "checkpoint-"
 _GAMES = "games"
@@ -48,6 +55,8 @@ class SelfPlayPlan(TrainingPlan):
       refresh: steps between replacements of the playing network.
       gate_pairs: upper bound of the pairs of games in the gate, which refuses weaker networks; 0: no gate.
       gate_simulations: per move of the gate. options: of the games.
+      asynchronous: parts of the games go on without waiting for each other and for the learner, in other processes; the
+        training is then not repeatable.
     """
 
     game: str
@@ -59,6 +68,7 @@ class SelfPlayPlan(TrainingPlan):
     gate_pairs: int = 0
     gate_simulations: int = 64
     options: SelfPlayOptions = field(default_factory=SelfPlayOptions)
+    asynchronous: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -80,6 +90,8 @@ class SelfPlayProgress(TrainingProgress):
       positions: played so far. games: finished. mean_moves: of a game.
       first_wins, draws, second_wins: shares of the games.
       networks: number that have played. refused: number of candidates that the gate refused.
+      mean_age, max_age: of the games that ended since the last checkpoint, steps of learning since the oldest network
+        that searched them.
     """
 
     positions: int
@@ -90,21 +102,52 @@ class SelfPlayProgress(TrainingProgress):
     second_wins: float
     networks: int
     refused: int
+    mean_age: float
+    max_age: int
 
 
-def train_self_play(plan: SelfPlayPlan, folder: str | Path, **course: Unpack[Course]) -> SelfPlayProgress:
+def train_self_play(
+    plan: SelfPlayPlan, folder: str | Path, *, workers: int = 1, **course: Unpack[Course]
+) -> SelfPlayProgress:
     """Trains a network by games against itself, or resumes a stopped training.
 
     The folder is that of `TrainingRun`, but for `checkpoint-N/`: the complete state; the highest N counts.
 
     Args:
+      workers: processes that search, as many as there are parts of the games (`SelfPlayOptions.at_once`); this process
+        learns. With 1, and without a cluster, it searches, too. The training does not depend on them.
       course: as in `TrainingRun.run`.
 
     Raises:
       InvalidFile: the folder holds the training of another plan. InvalidParameter: see `SelfPlayPlan`, `network`.
     """
-    state: SelfPlayProgress = _SelfPlayRun(plan, folder).run(**course)
-    return state
+    check_workers(workers)
+    options = plan.options
+    workers = min(workers, -(-options.num_games // options.batch))
+    run = _SelfPlayRun(plan, folder)
+    if workers == 1 and not on_cluster() and not plan.asynchronous:
+        state: SelfPlayProgress = run.run(**course)
+        return state
+    setting = plan.game, options
+    with fleet(search_parts, *setting, count=workers, files=files_named([plan.game])) as searchers:
+        run.search_by(searchers)
+        state = run.run(**course)
+        return state
+
+
+def search_parts(link: Link, game: str, options: SelfPlayOptions) -> None:
+    """The work of a process of self-play: searches parts of the games with the networks that they name."""
+    torch.set_num_threads(1)
+    played, network, searcher = game_of(game), None, None
+    for task in link.tasks():
+        if searcher is None or task.network != network:
+            network, net = task.network, NetworkModule.of(link.shared(task.network)).eval()
+            searcher = Searcher(played, _evaluator(net, played, options), options)
+        link.send((task.owner, task.part, task.step, searcher.search(task)), ends=task)
+
+
+def _evaluator(net: NetworkModule, game: Game, options: SelfPlayOptions) -> NetworkEvaluator:
+    return NetworkEvaluator(EvaluationCache(FixedBatches(TorchBackend(net), options.batch), CACHE), game)
 
 
 class _SelfPlayRun(TrainingRun):
@@ -116,15 +159,55 @@ class _SelfPlayRun(TrainingRun):
         shape = self.learner.net.configuration
         self._playing = self._snapshot()
         self._replay = Replay(self.game, (shape.planes, shape.height, shape.width), plan.window)
-        self._games = SelfPlay(self.game, self._evaluator(self._playing), shape.history, plan.options, plan.seed)
+        # Games that wait for each other are one round; asynchronous parts are games of their own.
+        parts = -(-plan.options.num_games // plan.options.batch) if plan.asynchronous else 1
+        options = replace(plan.options, num_games=plan.options.batch) if plan.asynchronous else plan.options
+        evaluator = self._evaluator(self._playing)
+        self._games = [
+            SelfPlay(self.game, evaluator, shape.history, options, derive_seed(plan.seed, part) if part else plan.seed)
+            for part in range(parts)
+        ]
+        self._searchers: AnyFleet | None = None
+        self._queue: deque[SearchTask] = deque()
+        self._ages: list[int] = []
+        self._playing_step = 0
         self._counts: dict[str, Any] = {"networks": 1, "refused": 0}
         self._number = 0
         self._restore()
 
+    def search_by(self, searchers: AnyFleet) -> None:
+        """Leaves the searches to the workers of a fleet."""
+        self._searchers, self._token = searchers, searchers.share(self._playing.network)
+        if self.plan.asynchronous:
+            for owner in range(len(self._games)):
+                self._ask(owner)
+            self._answers = searchers.stream(self._queue)
+
+    def _ask(self, owner: int) -> None:
+        """Leaves the next searches of some games to the fleet."""
+        named = {"owner": owner, "network": self._token, "step": self._playing_step}
+        self._queue.extend(replace(task, **named) for task in self._games[owner].tasks())
+
+    def _round(self) -> Examples:
+        """Plays a move in every game; in asynchronous play in the games of the next part that is ready."""
+        owner, step = 0, self._playing_step
+        if self.plan.asynchronous:
+            owner, _, step, results = next(self._answers)
+            examples = self._games[owner].end_round([results], step)
+            self._ask(owner)
+        elif self._searchers is not None:
+            self._ask(owner)
+            parts = {part: results for _, part, _, results in self._searchers.stream(self._queue)}
+            examples = self._games[owner].end_round([parts[part] for part in sorted(parts)], step)
+        else:
+            examples = self._games[owner].play_round(step)
+        self._ages += [self.learner.done - oldest for oldest in self._games[owner].ended_steps]
+        return examples
+
     def advance(self, last: int) -> None:
         """Plays a move in every game, and learns the batches that are due."""
         plan, learner = self.plan, self.learner
-        self._replay.add(self._games.play_round())
+        self._replay.add(self._round())
         if self._replay.added < plan.first:
             return
         due = min(last, int(self._replay.added * plan.reuse / plan.batch))
@@ -150,26 +233,31 @@ class _SelfPlayRun(TrainingRun):
             if result.score < 0.5:
                 self._counts["refused"] += 1
                 return
-        self._playing = candidate
+        self._playing, self._playing_step = candidate, self.learner.done
         self._counts["networks"] += 1
-        self._games.use(self._evaluator(candidate))
+        if self._searchers is not None:
+            self._token = self._searchers.share(candidate.network)
+        else:
+            self._games[0].use(self._evaluator(candidate))
 
     def _snapshot(self) -> NetworkModule:
         return copy.deepcopy(self.learner.net).eval()
 
     def _evaluator(self, net: NetworkModule) -> NetworkEvaluator:
-        batches = FixedBatches(TorchBackend(net), self.plan.options.num_games)
-        return NetworkEvaluator(EvaluationCache(batches, CACHE), self.game)
+        return _evaluator(net, self.game, self.plan.options)
 
     def standing(self) -> SelfPlayProgress:
         """See `TrainingRun`."""
         games = self._games
-        shares = games.outcomes / max(games.finished, 1)
+        finished, lengths = sum(one.finished for one in games), sum(one.lengths for one in games)
+        shares = np.sum([one.outcomes for one in games], axis=0) / max(finished, 1)
         second_wins, draws, first_wins = map(float, shares)
+        warnings = dict.fromkeys(chain.from_iterable(one.why_not_learning() for one in games))
         return SelfPlayProgress(
-            **{**self.course, "warnings": tuple(games.why_not_learning())}, **self._counts,
-            positions=self._replay.added, games=games.finished, mean_moves=games.lengths / max(games.finished, 1),
+            **{**self.course, "warnings": tuple(warnings)}, **self._counts,
+            positions=self._replay.added, games=finished, mean_moves=lengths / max(finished, 1),
             first_wins=first_wins, draws=draws, second_wins=second_wins,
+            mean_age=float(np.mean(self._ages or [0])), max_age=max(self._ages, default=0),
         )  # fmt: skip
 
     def _restore(self) -> None:
@@ -180,37 +268,48 @@ class _SelfPlayRun(TrainingRun):
             return
         checkpoint = self.folder / f"{_CHECKPOINT}{max(numbers)}"
         about, arrays = storage.load(checkpoint / _GAMES, _GAMES)
+        about["plan"] = {"asynchronous": False, **about["plan"]}  # older checkpoints lack what came later
+        about["plan"]["options"] = {"at_once": None, **about["plan"]["options"]}
         self.resume(about)
         self.learner.load(checkpoint / "learner")
         self._playing = NetworkModule.of(load_network(checkpoint / "playing"))
         self._replay.restore({name[7:]: array for name, array in arrays.items() if name.startswith("replay_")},
                              about["added"])  # fmt: skip
-        self._games.use(self._evaluator(self._playing))
-        self._games.restore(about["games"], arrays)
+        self._playing_step = about.get("playing_step", 0)
+        parts = about["games"] if self.plan.asynchronous else [about["games"]]
+        for number, (one, part) in enumerate(zip(self._games, parts, strict=True)):
+            one.use(self._evaluator(self._playing))
+            one.restore(part, {name.removeprefix(f"part{number}_"): array for name, array in arrays.items()})
         self._counts, self._number = about["counts"], max(numbers)
         self.losses = [Losses(**losses) for losses in about["losses"]]
 
     def write(self, state: SelfPlayProgress) -> None:
         """Writes a new checkpoint, then removes the previous one."""
-        games, arrays = self._games.checkpoint()
+        parts, arrays = [], dict[str, np.ndarray]()
+        for number, one in enumerate(self._games):
+            part, more = one.checkpoint()
+            parts.append(part)
+            arrays |= {f"part{number}_{name}" if self.plan.asynchronous else name: more[name] for name in more}
         about = {
-            "plan": asdict(self.plan), "added": self._replay.added, "games": games, "counts": self._counts,
+            "plan": asdict(self.plan), "added": self._replay.added, "counts": self._counts,
+            "games": parts if self.plan.asynchronous else parts[0], "playing_step": self._playing_step,
             "seconds": state.seconds, "losses": [asdict(losses) for losses in self.losses],
         }  # fmt: skip
-        part = self.folder / "checkpoint.part"
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir()
+        place = self.folder / "checkpoint.part"
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
         arrays |= {f"replay_{name}": array for name, array in self._replay.arrays().items()}
-        storage.save(part / _GAMES, _GAMES, about, arrays)
-        self.learner.save(part / "learner", {"plan": asdict(self.plan)})
+        storage.save(place / _GAMES, _GAMES, about, arrays)
+        self.learner.save(place / "learner", {"plan": asdict(self.plan)})
         trained = {"plan": asdict(self.plan), "steps": self.learner.done, "positions": self._replay.added}
-        save_network(part / "playing", self._playing.network, about=trained)
+        save_network(place / "playing", self._playing.network, about=trained)
         self._number += 1
-        os.rename(part, self.folder / f"{_CHECKPOINT}{self._number}")
+        os.rename(place, self.folder / f"{_CHECKPOINT}{self._number}")
         shutil.rmtree(self.folder / f"{_CHECKPOINT}{self._number - 1}", ignore_errors=True)
         save_network(self.folder / NETWORK, self.learner.net.network, about=trained)
-        for name in ("positions", "games", "mean_moves", "first_wins", "draws"):
+        for name in ("positions", "games", "mean_moves", "first_wins", "draws", "mean_age", "max_age"):
             self.board.add_scalar(f"games/{name}", getattr(state, name), state.done)
         if state.losses is not None:
             self.board.add_scalars("loss", {"policy": state.losses.policy, "value": state.losses.value}, state.done)
         self.log(asdict(state))
+        self._ages.clear()

@@ -23,6 +23,8 @@ import optuna
 from optuna.trial import FrozenTrial, Trial, TrialState
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
+from engram.arena.claims import has_ended
+from engram.arena.database import shown
 from engram.arena.report import MatchResult
 from engram.errors import DatabaseError, InvalidParameter
 from engram.fleet import Link
@@ -104,11 +106,14 @@ class Study:
         """The observations of all trials."""
         return bayesian.observations(self.space, self.trials())
 
-    def search(self, progress: Callable[[StudyProgress], None] | None = None) -> None:
+    def search(self, progress: Callable[[StudyProgress], None] | None = None, *, workers: int = 1) -> None:
         """Plays trials until their games are spent, together with all processes that work on the same study.
 
         Every game is recorded as it ends; after an interruption the same call goes on. Several processes may exceed the
         budget by one slice each.
+
+        Args:
+          progress: called after every slice. workers: processes that play a slice; the study does not depend on them.
         """
         with self._database_errors():
             while True:
@@ -119,7 +124,7 @@ class Study:
                         return
                     trial = self.optuna.ask(distributions(self.space))
                 try:
-                    self._play(trial, adopted, progress)
+                    self._play(trial, adopted, progress, workers)
                 except optuna.exceptions.UpdateFinishedTrialError:
                     continue  # another process resumed it at the same moment and was faster; no game counts twice
                 except BaseException:
@@ -165,7 +170,9 @@ class Study:
         text, games = self.space.specification(self.space.values(best.point)), sum(one.games for one in seen)
         return StudyProgress(games, self.search_games, len(self.trials()), text, best.mean, best.deviation)
 
-    def _play(self, trial: Trial, adopted: bool, progress: Callable[[StudyProgress], None] | None) -> None:
+    def _play(
+        self, trial: Trial, adopted: bool, progress: Callable[[StudyProgress], None] | None, workers: int
+    ) -> None:
         """Plays slices of one trial until more of it does not pay."""
         played = trial.user_attrs.get(GAMES, 0)
         _LOG.info("trial %d %s after %d games", trial.number, "is resumed" if adopted else "begins", played)
@@ -177,7 +184,7 @@ class Study:
             if target <= played:
                 target = min(played + min(self._slice, _even(self._games_left())), self._most)
             trial.set_user_attr(TARGET, target)
-            result = self._slice_of(trial, target)
+            result = self._slice_of(trial, target, workers)
             score, variance = score_and_variance(result)
             observe(trial, score, variance, result.games)
             _LOG.info("trial %d: score %.3f after %d games", trial.number, score, result.games)
@@ -193,7 +200,7 @@ class Study:
                 break  # stopped early: its score stays an observation, with a larger variance
         self.optuna.tell(trial, state=TrialState.PRUNED, skip_if_finished=True)
 
-    def _slice_of(self, trial: Trial, target: int) -> MatchResult:
+    def _slice_of(self, trial: Trial, target: int, workers: int) -> MatchResult:
         """Plays a trial up to `target` games, and renews the claim on it meanwhile."""
         renewed = time.monotonic()
         trial.set_user_attr(CLAIM, _claim())
@@ -204,7 +211,7 @@ class Study:
                 renewed = time.monotonic()
                 trial.set_user_attr(CLAIM, _claim())
 
-        return self.objective.play(trial.params, trial.number, target, progress=still_here)
+        return self.objective.play(trial.params, trial.number, target, workers=workers, progress=still_here)
 
     def _games_left(self) -> int:
         """Games that trials may still play; running slices count as played."""
@@ -240,7 +247,7 @@ class Study:
             yield
         except (SQLAlchemyError, optuna.exceptions.StorageInternalError, *more) as error:
             reason = str(error.__cause__ or error).split("\n", maxsplit=1)[0]
-            raise DatabaseError(f"the study cannot be kept in {self.objective.database}: {reason}") from None
+            raise DatabaseError(shown(f"the study cannot be kept in {self.objective.database}: {reason}")) from None
 
 
 def join(_: Link, objective: MatchObjective, budget: dict[str, Any]) -> None:
@@ -262,13 +269,7 @@ def _abandoned(claim: dict[str, Any]) -> bool:
     """Whether the process of a trial has ended, or has not renewed its claim for long."""
     if time.time() - claim["time"] > _LEASE_S or (claim["owner"], claim["process"]) == (_OWNER, os.getpid()):
         return True
-    if claim["host"] != socket.gethostname():
-        return False
-    try:
-        os.kill(claim["process"], 0)
-    except OSError as error:
-        return isinstance(error, ProcessLookupError)
-    return False
+    return claim["host"] == socket.gethostname() and has_ended(claim["process"])
 
 
 def _storage(database: str) -> optuna.storages.BaseStorage:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from engram.arena.configuration import files_named
 from engram.arena.opponents import line_parameters
 from engram.drivers.search import Search
 from engram.errors import InvalidParameter, InvalidSpecification
@@ -244,6 +245,7 @@ def in_chunks(
     """Each search and budget, and results of `function(game, search, budget, chunk, *more)` for chunks of positions."""
     chunks = [positions[start : start + size] for start in range(0, len(positions), size)]
     tasks = [(game, text, budget, chunk, *more) for text, budget in searches for chunk in chunks]
-    results = spread(function, tasks, workers, progress)
+    files = files_named([game, *(text for text, _ in searches)]) if isinstance(game, str) else []
+    results = spread(function, tasks, workers, progress, files)
     for key in searches:
         yield key, list(islice(results, len(chunks)))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any, Optional
 
 from engram.cli import options
-from engram.cli.options import real, whole
+from engram.cli.options import option, real, whole
 from engram.cli.train.training import run_training, train_app
 
 
@@ -20,6 +21,12 @@ def selfplay(
     fast_simulations: Annotated[int, whole("Simulations of the other searches.")] = 32,
     full_share: Annotated[float, real("Share of searches that are learnt from.", above=True)] = 0.25,
     num_games: Annotated[int, whole("Games side by side.", "--games")] = 64,
+    at_once: Annotated[
+        Optional[int], whole("Games searched together, the part of a process and the network's batch; default all.")
+    ] = None,
+    asynchronous: Annotated[
+        bool, option("Processes play on without waiting for the learner; not repeatable.", "--asynchronous")
+    ] = False,
     exploration: Annotated[float, real("c of PUCT.", high=1e6)] = 1.5,
     noise: Annotated[float, real("Share of noise in the root's priors.")] = 0.25,
     temperature_moves: Annotated[Optional[int], whole("Moves of a game drawn by visits.", low=0)] = None,
@@ -32,26 +39,32 @@ def selfplay(
     checkpoint_s: options.CheckpointS = 120.0,
     stop_at: options.StopAt = None,
     seed: options.Seed = 0,
+    workers: options.Workers = None,
+    cluster: options.Cluster = None,
+    gpu_share: options.GpuShare = 0.0,
     as_json: options.Json = False,
 ) -> None:
     """Learn a game from games against itself alone; the same command again continues."""
     from engram.training import require
 
     require("training")
+    from engram.fleet import default_workers
     from engram.training.self_play import SelfPlayOptions
     from engram.training.self_play_training import SelfPlayPlan, train_self_play
 
     how = SelfPlayOptions(
         num_games=num_games, simulations=simulations, fast_simulations=fast_simulations, full_share=full_share,
         exploration=exploration, noise_share=noise, temperature_moves=temperature_moves, root_value_share=root_value,
+        at_once=at_once,
     )  # fmt: skip
     plan = SelfPlayPlan(
         game=game, network=network, steps=steps, batch=batch, reuse=reuse, window=window, refresh=refresh,
         gate_pairs=gate, learning_rate=learning_rate, seed=seed, options=how,
+        asynchronous=asynchronous,
     )  # fmt: skip
-    run_training(
-        train_self_play, plan, output, _progress_line, checkpoint_s=checkpoint_s, stop_at=stop_at, as_json=as_json
-    )
+    with options.place(cluster, gpu_share):
+        train = partial(train_self_play, workers=workers or default_workers())
+        run_training(train, plan, output, _progress_line, checkpoint_s=checkpoint_s, stop_at=stop_at, as_json=as_json)
 
 
 def _progress_line(progress: Any, plan: Any) -> str:

@@ -46,6 +46,7 @@ def td(
     rollout: Annotated[str, option("uniform or heavy.")] = "uniform",
     curve: Annotated[Optional[Path], option("Draw curves here: a .png or a .html.")] = None,
     workers: options.Workers = None,
+    cluster: options.Cluster = None,
     database: options.Database = "engram.sqlite",
     as_json: options.Json = False,
 ) -> None:
@@ -65,7 +66,7 @@ def td(
         symmetric=symmetric, capacity=capacity or DEFAULT_CAPACITY, rollout=rollout,
     )  # fmt: skip
     opponents = parse_opponents(evaluate, configuration.made_game)
-    with Live("episodes", seeds * episodes, quiet=as_json) as live:
+    with options.place(cluster), Live("episodes", seeds * episodes, quiet=as_json) as live:
         points = train(
             configuration, output, episodes=episodes, seeds=range(seed, seed + seeds),
             plan=EvaluationPlan(opponents, every=every, games=games, opening_moves=evaluation_openings),

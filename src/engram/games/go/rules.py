@@ -48,6 +48,7 @@ from engram.games.go.history import copy_boards, encode_history, flip_stone, kee
 from engram.games.go.local_pattern import local_pattern
 from engram.games.go.prior import prior
 from engram.games.go.rollout import rollout, rollout_moves, value_of
+from engram.games.scene import Scene, cell_places
 from engram.games.symmetry import HIGHEST, board_symmetries, cell_word, image, num_images
 from engram.native.jit import compiled
 
@@ -287,6 +288,15 @@ def go(size: int, komi: float = 7.5, move_limit: int | None = None) -> Game:
         symmetries=board_symmetries(size, size, size * size + 1),
         action_names=[*names, "pass"],
         render=render,
+        scene=Scene(
+            "points",
+            size,
+            size,
+            _marks,
+            cell_places(size * size, 1),
+            LETTERS[:size],
+            [str(size - row) for row in range(size)],
+        ),
         parse_state=lambda diagram: parse(diagram, initial),
         sound=lambda state: is_sound(state, initial),
     )
@@ -344,6 +354,10 @@ def turn_to(state: State, player: int) -> State:
     position = state.copy()
     position["colour"], position["passes"], position["ko"] = player, 0, 0
     return position
+
+
+def _marks(state: State) -> str:
+    return "".join(_MARKS[stone] for stone in stones(state).ravel())
 
 
 def render(state: State) -> str:

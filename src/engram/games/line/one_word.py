@@ -16,7 +16,7 @@ import numpy as np
 from engram.errors import InvalidSpecification
 from engram.games.game import Game, note, nowhere
 from engram.games.line import many_words
-from engram.games.line.text import action_names, parser, renderer
+from engram.games.line.text import action_names, parser, renderer, scene
 from engram.games.line.threats import winning_cells
 from engram.games.symmetry import HIGHEST, board_symmetries, cell_word, image, mirror_symmetries, num_images
 from engram.native.intrinsics import pick_bit, popcount
@@ -326,6 +326,7 @@ def line(rows: int, columns: int, run: int, gravity: bool = False, name: str | N
         action_names=names,
         aliases=aliases,
         render=renderer(rows, columns, gravity, stones_of),
+        scene=scene(rows, columns, gravity, stones_of),
         parse_state=parser(rows, columns, gravity, state, with_stones),
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from engram.errors import InvalidState
+from engram.games.scene import EMPTY, FIRST, SECOND, Scene, cell_places
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 Stones = Callable[[np.ndarray], tuple[int, int]]
@@ -20,15 +21,36 @@ def action_names(rows: int, columns: int, gravity: bool) -> tuple[list[str], dic
     return names, {}
 
 
+def marker(rows: int, columns: int, stones_of: Stones) -> Callable[[np.ndarray], str]:
+    """A function from a state to its marks, row 0 on top: X moves first, O second."""
+    bits = [rows - 1 - row + column * (rows + 1) for row in range(rows) for column in range(columns)]
+
+    def marks(state: np.ndarray) -> str:
+        first, second = stones_of(state)
+        return "".join(FIRST if first >> bit & 1 else SECOND if second >> bit & 1 else EMPTY for bit in bits)
+
+    return marks
+
+
+def scene(rows: int, columns: int, gravity: bool, stones_of: Stones) -> Scene:
+    """The board of a line game as a picture."""
+    marks = marker(rows, columns, stones_of)
+    if gravity:
+        names = [str(column + 1) for column in range(columns)]
+        return Scene("columns", rows, columns, marks, cell_places(columns), names, (), "discs", ("Red", "Yellow"))
+    shape = "squares" if rows * columns < 64 else "points"
+    names = [str(rows - row) for row in range(rows)]
+    return Scene(shape, rows, columns, marks, cell_places(rows * columns), LETTERS[:columns], names)
+
+
 def renderer(rows: int, columns: int, gravity: bool, stones_of: Stones) -> Callable[[np.ndarray], str]:
     """A function from a state to its diagram: X moves first, O second."""
+    marks_of = marker(rows, columns, stones_of)
 
     def render(state: np.ndarray) -> str:
-        first, second = stones_of(state)
-        lines = []
+        marks, lines = marks_of(state), []
         for row in range(rows):
-            bits = [rows - 1 - row + column * (rows + 1) for column in range(columns)]
-            cells = ["X" if first >> bit & 1 else "O" if second >> bit & 1 else "." for bit in bits]
+            cells = marks[row * columns : (row + 1) * columns]
             lines.append(f"{'' if gravity else f'{rows - row:2d} '}{' '.join(cells)}")
         letters = [str((column + 1) % 10) if gravity else LETTERS[column] for column in range(columns)]
         return "\n".join([*lines, ("" if gravity else "   ") + " ".join(letters)])

@@ -13,13 +13,13 @@ presets. Its record begins with `common_fields`, and `functions_of` makes its `f
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import numba
 import numpy as np
 from numba import int64
 
-from engram.errors import check_options
+from engram.errors import InvalidSpecification, check_options
 from engram.native.jit import Callback
 from engram.registry import Registry, types_of
 
@@ -86,7 +86,7 @@ def make_index(name: str, capacity: int, dimension: int, seed: int, options: Map
     """An empty index.
 
     Raises:
-      InvalidSpecification: an unknown name or option.
+      InvalidSpecification: an unknown name or option, or a class that is no index.
     """
     parameters, open_ended = types_of(INDICES[name])
     if not open_ended:
@@ -95,4 +95,15 @@ def make_index(name: str, capacity: int, dimension: int, seed: int, options: Map
             options,
             [option for option in parameters if option not in ("capacity", "dimension", "seed")],
         )
-    return INDICES[name](capacity, dimension, seed=seed, **options)
+    index: Any = INDICES[name](capacity, dimension, seed=seed, **options)
+    header = getattr(index, "header", np.zeros(0))
+    if header.shape != (1,) or header.dtype.descr[: len(common_fields)] != np.dtype(common_fields).descr:
+        raise InvalidSpecification(
+            f"the neighbour search {name} has no record that begins with common_fields: its __init__ calls "
+            "super().__init__(dtype, capacity, dimension)"
+        )
+    if set(getattr(index, "functions", ())) != {"insert", "remove", "candidates"}:
+        raise InvalidSpecification(
+            f"the neighbour search {name} has no functions: functions_of(dtype, insert, remove, candidates) makes them"
+        )
+    return cast(NeighbourIndex, index)

@@ -183,7 +183,7 @@ ENTROPY = Column(np.dtype([("value", np.float64)]), "entropy", fault=bounded(val
 """Entropy of the policies below a node: player 0's own less player 1's, in nats."""
 
 
-@mix(entropy=ENTROPY, temperature=TEMPERATURE, weight=Parameter(0.1, low=0.0, high=1e3))
+@mix(chance=False, entropy=ENTROPY, temperature=TEMPERATURE, weight=Parameter(0.1, low=0.0, high=1e3))
 def best_child_with_entropy(tree, node, mean, parameters):
     """Value of a node as that of its best visited child; the entropy of its policy goes into the column `ENTROPY`.
 

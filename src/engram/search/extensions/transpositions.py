@@ -91,4 +91,5 @@ def transpositions(game: Game) -> Extension:
         on_entered=pool(game=game.record()),
         before_backup=detach(),
         after_backup=reattach(),
+        chance=True,
     )

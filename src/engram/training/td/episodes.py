@@ -6,6 +6,7 @@ paths of the search, or, as Tesauro's program did, those on the board alone (`le
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import random
 from collections import deque
@@ -59,6 +60,7 @@ class TdLearner:
         self.configuration = configuration
         self.seed = seed
         self.game = configuration.made_game
+        self.game.require_plain("training by temporal differences")
         self.episodes = np.zeros(0, episode_dtype)
         self._records: list[np.ndarray] = []
         self._set_table(Table(configuration.capacity))
@@ -252,6 +254,13 @@ class TdLearner:
 def snapshot_file(path: str | Path, episode: int) -> Path:
     """The path of an earlier state, beside the table in training: `c4.seed0.episode100.table`."""
     return Path(path).with_name(f"{Path(path).stem}.episode{episode}{Path(path).suffix}")
+
+
+def files_of_seed(path: str | Path) -> list[Path]:
+    """The files of a seed's training, those that there are: its earlier states, and its table, which needs them."""
+    path = Path(path)
+    snapshots = path.parent.glob(f"{glob.escape(path.stem)}.episode*{glob.escape(path.suffix)}")
+    return [*sorted(snapshots), *([path] if path.exists() else [])]
 
 
 def _sorted(keys: set[int]) -> np.ndarray:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Column, Integer, MetaData, String, Table, Text, TypeDecorator, UniqueConstraint, insert, select
-from sqlalchemy.exc import IntegrityError
+import sqlalchemy as sql
+from sqlalchemy import BigInteger, Column, Integer, MetaData, String, Table, Text, TypeDecorator
 
-from engram.arena.results import DEFAULT_DATABASE, Results
+from engram.arena.results import Results
 
 
 @dataclass(frozen=True)
@@ -57,22 +56,32 @@ class _Json(TypeDecorator[Any]):
         return tuple(data) if isinstance(data, list) else data
 
 
-_KINDS: dict[Any, Any] = {"int": Integer, "str": String, "dict[str, float]": _Json, "tuple[str, ...]": _Json}
+_KINDS: dict[Any, Any] = {"int": BigInteger, "str": String, "dict[str, float]": _Json, "tuple[str, ...]": _Json}
 _POINT = [Column(part.name, _KINDS[part.type], nullable=False) for part in fields(Point)]
 _POINTS = Table(
     "training_point", MetaData(), Column("id", Integer, primary_key=True), Column("training", String, nullable=False),
     Column("configuration", Text, nullable=False), Column("created", String, nullable=False), *_POINT,
-    UniqueConstraint("training", "seed", "episode", "opponent"),
+    sql.UniqueConstraint("training", "seed", "episode", "opponent"),
 )  # fmt: skip
+
+
+def recorded_points(results: Results) -> dict[str, list[Point]]:
+    """The points of all trainings by the name of the training; the database may be read-only and hold none.
+
+    Raises:
+      DatabaseError: it cannot be read.
+    """
+    trainings: dict[str, list[Point]] = {}
+    query = sql.select(_POINTS.c.training, *_POINT).order_by(_POINTS.c.id)
+    with results.reading() as connection:
+        if sql.inspect(connection).has_table(_POINTS.name):
+            for training, *row in connection.execute(query):
+                trainings.setdefault(training, []).append(Point(*row))
+    return trainings
 
 
 class TrainingResults(Results):
     """The results database with its table of training points."""
-
-    def __init__(self, database: str | Path = DEFAULT_DATABASE):
-        super().__init__(database)
-        with self._errors("opened"):
-            _POINTS.metadata.create_all(self.engine)
 
     def __enter__(self) -> TrainingResults:
         return self
@@ -80,20 +89,15 @@ class TrainingResults(Results):
     def add_point(self, training: str, configuration: dict[str, Any], point: Point) -> None:
         """Records a point in one transaction; an existing point stays."""
         row = {"training": training, "configuration": json.dumps(configuration, sort_keys=True), **vars(point)}
-        with self._errors("written"):
-            try:
-                with self.engine.begin() as connection:
-                    now = datetime.now(UTC).isoformat(timespec="seconds")
-                    connection.execute(insert(_POINTS).values(created=now, **row))
-            except IntegrityError:
-                if not any((other.seed, other.episode, other.opponent) == (point.seed, point.episode, point.opponent)
-                           for other in self.points(training)):  # fmt: skip
-                    raise
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        add = self.insert(_POINTS).on_conflict_do_nothing(index_elements=["training", "seed", "episode", "opponent"])
+        with self.writing() as connection:
+            connection.execute(add, {"created": now, **row})
 
     def points(self, training: str) -> list[Point]:
         """All points of a training, by episode, seed and opponent."""
         columns = _POINTS.c
-        query = select(*_POINT).where(columns.training == training)
-        with self._errors("read"), self.engine.connect() as connection:
+        query = sql.select(*_POINT).where(columns.training == training)
+        with self.reading() as connection:
             rows = connection.execute(query.order_by(columns.episode, columns.seed, columns.opponent))
             return [Point(*row) for row in rows]

@@ -7,16 +7,19 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from engram.arena.configuration import files_named
 from engram.arena.match import match
 from engram.arena.results import MEMORY
 from engram.errors import InvalidParameter
-from engram.fleet import Fleet, Link
+from engram.fleet import Link, fleet, on_cluster
 from engram.memory.values import table_files
 from engram.rng import derive_seed
+from engram.storage import whole
 from engram.training.td.diagnosis import diagnose
-from engram.training.td.episodes import TdLearner
+from engram.training.td.episodes import TdLearner, files_of_seed
 from engram.training.td.history import Point, TrainingResults
 from engram.training.td.settings import EvaluationPlan, TdConfiguration
 
@@ -73,16 +76,18 @@ def train(
         raise InvalidParameter("a training has 0 episodes or more, at least one seed and at least one worker")
     plan = plan or EvaluationPlan()
     tell = progress or (lambda now: None)
-    if workers > 1 and len(seeds) > 1 and str(database) == MEMORY and plan.opponents:
+    if workers > 1 and len(seeds) > 1 and str(database) == MEMORY and plan.opponents and not on_cluster():
         raise InvalidParameter("workers need a database that outlives them: give a file, or one worker")
     with TrainingResults(database) as results:
-        if workers == 1 or len(seeds) == 1:
+        if on_cluster():
+            _train_afar(configuration, Path(output), episodes, seeds, plan, results, tell, workers)
+        elif workers == 1 or len(seeds) == 1:
             for seed in seeds:
                 train_seed(configuration, output, episodes, seed, plan, results, tell)
         else:
             setting = configuration, output, episodes, plan, database
-            with Fleet(_train_seeds, *setting, count=min(workers, len(seeds)), grace_s=_GRACE_S) as fleet:
-                for now in fleet.run(seeds):
+            with fleet(_train_seeds, *setting, count=min(workers, len(seeds)), grace_s=_GRACE_S) as learners:
+                for now in learners.run(seeds):
                     tell(now)
         tables = [table_files.load(seed_file(output, seed))[0] for seed in seeds]
         merged = table_files.merge(tables, configuration.capacity)
@@ -95,8 +100,9 @@ def train(
 def train_seed(
     configuration: TdConfiguration, output: str | Path, episodes: int, seed: int, plan: EvaluationPlan,
     results: TrainingResults, tell: Callable[[TdProgress], None], stopped: Callable[[], bool] = lambda: False,
+    saved: Callable[[Path], None] = lambda path: None,
 ) -> None:  # fmt: skip
-    """Trains one seed from its last save; calls `stopped` before every episode."""
+    """Trains one seed from its last save; calls `stopped` before every episode, and `saved` after every save."""
     path = seed_file(output, seed)
     learner = TdLearner(configuration, seed)
     if path.exists():
@@ -109,24 +115,25 @@ def train_seed(
         if number <= episodes and (number % plan.every == 0 or number == episodes):
             # Saved first, so that a resumed training measures the same table.
             if saved_at != number:
-                saved_at, due = number, _save(learner, path)
+                saved_at, due = number, _save(learner, path, saved)
             for point in _evaluate(learner, plan, results):
                 tell(TdProgress(seed, number, point))
         if number >= episodes or stopped():
             break
         if time.monotonic() > due:
-            saved_at, due = number, _save(learner, path)
+            saved_at, due = number, _save(learner, path, saved)
         learner.episode()
         tell(TdProgress(seed, learner.num_episodes))
     if saved_at != learner.num_episodes:
-        learner.save(path)
+        _save(learner, path, saved)
     _LOG.info("%s: training ends at episode %d", path, learner.num_episodes)
 
 
-def _save(learner: TdLearner, path: Path) -> float:
+def _save(learner: TdLearner, path: Path, saved: Callable[[Path], None]) -> float:
     """Saves, and returns the time of the next save."""
     start = time.monotonic()
     learner.save(path)
+    saved(path)
     return time.monotonic() + max(SAVE_EVERY_S, (time.monotonic() - start) / _SAVING_SHARE)
 
 
@@ -169,3 +176,67 @@ def _train_seeds(
     with TrainingResults(database) as results:
         for seed in link.tasks():
             train_seed(configuration, output, episodes, seed, plan, results, link.send, lambda: link.closing)
+            link.send(TdProgress(seed, episodes), ends=seed)
+
+
+@dataclass
+class _Seed:
+    """One seed's training between the head and a machine of a cluster.
+
+    Attributes:
+      seed: the seed. files: contents of its files by name. points: those in the database.
+    """
+
+    seed: int
+    files: dict[str, bytes]
+    points: list[Point]
+
+
+def _train_afar(
+    configuration: TdConfiguration, output: Path, episodes: int, seeds: Sequence[int], plan: EvaluationPlan,
+    results: TrainingResults, tell: Callable[[TdProgress], None], workers: int,
+) -> None:  # fmt: skip
+    """Trains seeds on a cluster: files and points come back as they are saved, and this process alone writes them.
+
+    The state of a seed follows what comes back, so that a worker in place of one that died begins at the last save.
+    """
+    points = results.points(plan.key(configuration))
+    states = {seed: _Seed(seed, {}, [point for point in points if point.seed == seed]) for seed in seeds}
+    for seed, state in states.items():
+        state.files = {path.name: path.read_bytes() for path in files_of_seed(seed_file(output, seed))}
+    texts = [configuration.game, configuration.opponent, *(opponent.text for opponent in plan.opponents)]
+    files = files_named([text for text in texts if text is not None])
+    setting = configuration, output.name, episodes, plan
+    with fleet(_train_sent, *setting, count=min(workers, len(seeds)), files=files) as learners:
+        for now in learners.run(states.values()):
+            if isinstance(now, TdProgress):
+                if now.point is not None:
+                    results.add_point(plan.key(configuration), configuration.identity, now.point)
+                    states[now.seed].points.append(now.point)
+                tell(now)
+                continue
+            seed, changed = now
+            states[seed].files |= changed
+            for name, contents in changed.items():
+                with whole(output.with_name(name)) as part:
+                    part.write_bytes(contents)
+
+
+def _train_sent(link: Link, configuration: TdConfiguration, name: str, episodes: int, plan: EvaluationPlan) -> None:
+    """The work of a machine of a cluster: one seed after another, as the head sends them."""
+    for task in link.tasks():
+        with TemporaryDirectory(prefix="engram-") as folder, TrainingResults(MEMORY) as results:
+            output, sent = Path(folder, name), set(task.files)
+            for file, contents in task.files.items():
+                output.with_name(file).write_bytes(contents)
+            for point in task.points:
+                results.add_point(plan.key(configuration), configuration.identity, point)
+
+            def send(path: Path, seed: int = task.seed, sent: set[str] = sent) -> None:
+                """Sends a seed's table, and its snapshots that are new; the table last, because it names them."""
+                files = [file for file in files_of_seed(path) if file == path or file.name not in sent]
+                sent.update(file.name for file in files)
+                link.send((seed, {file.name: file.read_bytes() for file in files}))
+
+            train_seed(configuration, output, episodes, task.seed, plan, results, link.send, lambda: link.closing, send)
+            link.send(TdProgress(task.seed, episodes), ends=task)

@@ -1,4 +1,4 @@
-"""Work in several processes of this machine: workers ask for tasks whenever they have room, and send results.
+"""A fleet of processes of this machine: workers ask for tasks whenever they have room, and send results.
 
 A worker is a fresh interpreter that runs one function of a module. It needs nothing of the caller's script, so that
 script needs no `if __name__ == "__main__"`. A worker lives as long as its standard input: if the parent ends in any
@@ -15,54 +15,27 @@ import queue
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from itertools import islice, starmap
-from typing import IO, Any, cast
+from pathlib import Path
+from typing import IO, Any, Self, cast
 
-from engram.errors import EngramError, InvalidParameter, check_whole
+from engram.errors import EngramError, InvalidParameter
+from engram.fleet.interface import NOTHING, Link, WorkerError, portable
+from engram.fleet.log import LEVELS, log_to_stderr
+from engram.fleet.place import check_workers
 
-_START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from engram.fleet import serve; serve()"
+_START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from engram.fleet.processes import serve; serve()"
 _READY = b"engram worker ready\n"
 _OF_SCRIPT = b"\x8c\x08__main__"  # how pickle names the module of the caller's script
-_LOG = logging.getLogger(__name__)
-_LEVELS = ("debug", "info", "warning", "error")
-_ASKS, _RESULT, _DONE, _FAILED, _DIED = range(5)  # kinds of messages from a worker
-
-
-class WorkerError(EngramError, RuntimeError):
-    """A worker process ended before its work was done."""
-
-
-def default_workers() -> int:
-    """Number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def check_workers(count: int) -> None:
-    """Refuses more processes than a machine has a use for: 4 a core, and on a small machine 64.
-
-    Raises:
-      InvalidParameter: the count is not a whole number from 1 to that bound.
-    """
-    check_whole("workers", count, 1, max(64, 4 * default_workers()))
-
-
-def log_to_stderr(level: str) -> None:
-    """Writes what engram logs to standard error, in this process and in the workers that it starts.
-
-    Raises:
-      InvalidParameter: the level is none of debug, info, warning and error.
-    """
-    if level.lower() not in _LEVELS:
-        raise InvalidParameter(f"a level of the log is {', '.join(_LEVELS[:-1])} or {_LEVELS[-1]}, not {level!r}")
-    handler, logger = logging.StreamHandler(), logging.getLogger("engram")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(process)d %(name)s %(levelname)s: %(message)s"))
-    logger.handlers[1:] = [handler]  # after the one of `import engram`, which is silent
-    logger.setLevel(level.upper())
-    os.environ["ENGRAM_LOG"] = level
+_LOG = logging.getLogger("engram.fleet")
+_ASKS, _RESULT, _LAST, _DONE, _FAILED, _DIED = range(6)  # kinds of messages from a worker; a task ends with its last
+_SHARED = 8  # newest objects kept for workers
 
 
 class Fleet:
@@ -83,11 +56,14 @@ class Fleet:
     def __init__(self, work: Callable[..., None], *setting: Any, count: int, grace_s: float = 0.0):
         if count:
             check_workers(count)
-        order = _pickled((work, setting, grace_s))
+        order = pickled((work, setting, grace_s))
         self._grace_s = grace_s
         self._messages: queue.SimpleQueue[tuple[int, int, Any]] = queue.SimpleQueue()  # worker, kind, content
         self._processes: list[subprocess.Popen[bytes]] = []
         self._running = count
+        self._idle: deque[int] = deque()  # workers that have asked in vain
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._shared: deque[Path] = deque()
         apart: dict[str, Any] = {"process_group": 0} if os.name == "posix" else {}
         try:
             for worker in range(count):
@@ -103,36 +79,58 @@ class Fleet:
             self.close()
             raise
 
-    def __enter__(self) -> Fleet:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def run(self, tasks: Iterable[Any] = ()) -> Iterator[Any]:
-        """Gives each worker that asks the next task, and yields results as they come, until all workers have ended.
-
-        Raises:
-          WorkerError: a worker died. EngramError: a worker's function raised it.
-        """
+        """See `AnyFleet`; `WorkerError`: a worker died."""
         remaining = iter(tasks)
         while self._running:
             worker, kind, content = self._receive()
             if kind == _ASKS:
-                self._send(worker, pickle.dumps(list(islice(remaining, 1))))
-            elif kind == _RESULT:
+                self._give(worker, next(remaining, NOTHING))
+            elif kind in (_RESULT, _LAST):
                 yield content
 
+    def stream(self, tasks: deque[Any]) -> Iterator[Any]:
+        """See `AnyFleet`."""
+        given = 0
+        while True:
+            while tasks and self._idle:
+                self._give(self._idle.popleft(), tasks.popleft())
+                given += 1
+            if not tasks and not given:
+                return
+            worker, kind, content = self._receive()
+            if kind == _ASKS:
+                self._idle.append(worker)
+            elif kind in (_RESULT, _LAST):
+                given -= kind == _LAST
+                yield content
+
+    def share(self, thing: Any) -> Any:
+        """See `AnyFleet`."""
+        self._folder = self._folder or tempfile.TemporaryDirectory(prefix="engram-")
+        file = Path(self._folder.name, uuid.uuid4().hex)
+        file.write_bytes(pickle.dumps(thing))
+        self._shared.append(file)
+        if len(self._shared) > _SHARED:
+            self._shared.popleft().unlink()
+        return str(file)
+
     def finished(self) -> Iterator[Any]:
-        """Results that have come but are not read yet; does not wait, and passes over failures."""
+        """See `AnyFleet`."""
         with suppress(queue.Empty):
             while True:
                 _, kind, content = self._messages.get_nowait()
-                if kind == _RESULT:
+                if kind in (_RESULT, _LAST):
                     yield content
 
     def join(self) -> list[EngramError]:
-        """Waits until all workers have ended; returns the errors of those that failed."""
+        """See `AnyFleet`."""
         errors = []
         while self._running:
             try:
@@ -156,6 +154,11 @@ class Fleet:
                 process.kill()
             for process in self._processes:
                 process.wait()
+            if self._folder is not None:
+                self._folder.cleanup()
+
+    def _give(self, worker: int, task: Any) -> None:
+        self._send(worker, pickle.dumps([] if task is NOTHING else [task]))
 
     def _send(self, worker: int, message: bytes) -> None:
         stdin = cast(IO[bytes], self._processes[worker].stdin)
@@ -192,7 +195,7 @@ class Fleet:
             while (line := answers.readline()) and not line.endswith(_READY):
                 pass
             kind = _ASKS
-            while kind in (_ASKS, _RESULT):
+            while kind in (_ASKS, _RESULT, _LAST):
                 try:
                     kind, content = pickle.load(answers)
                 except (EOFError, pickle.UnpicklingError):
@@ -202,45 +205,12 @@ class Fleet:
                 self._messages.put((worker, kind, content))
 
 
-def spread(
-    function: Callable[..., Any],
-    tasks: Sequence[tuple[Any, ...]],
-    workers: int,
-    progress: Callable[[int, int], None] | None = None,
-) -> Iterator[Any]:
-    """Results of `function(*task)`, in the order of the tasks.
-
-    Args:
-      function: of a module. workers: processes, as many as `check_workers` allows; with 1 this process does the work.
-      progress: called with the numbers of finished and of all tasks after each result.
+def pickled(order: Any) -> bytes:
+    """An order for workers.
 
     Raises:
-      EngramError: as `function` and `Fleet.run`.
+      InvalidParameter: another process cannot receive it.
     """
-    check_workers(workers)
-    report = progress or (lambda done, total: None)
-    if workers == 1:
-        for done, result in enumerate(starmap(function, tasks), 1):
-            report(done, len(tasks))
-            yield result
-        return
-    with Fleet(_apply, function, count=min(workers, len(tasks))) as fleet:
-        early: dict[int, Any] = {}
-        due = 0
-        for done, (number, result) in enumerate(fleet.run(enumerate(tasks)), 1):
-            report(done, len(tasks))
-            early[number] = result
-            while due in early:
-                yield early.pop(due)
-                due += 1
-
-
-def _apply(link: Link, function: Callable[..., Any]) -> None:
-    for number, task in link.tasks():
-        link.send((number, function(*task)))
-
-
-def _pickled(order: Any) -> bytes:
     try:
         message = pickle.dumps(order)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -253,20 +223,16 @@ def _pickled(order: Any) -> bytes:
 # ------------------------------------------------------------------------------------ in the worker
 
 
-class Link:
-    """A worker's connection to the process that started it.
-
-    Attributes:
-      closing: whether the worker is to end; it is killed `grace_s` seconds later.
-    """
+class _PipeLink(Link):
+    """A link over pipes; once `closing` is set, the process is killed `grace_s` seconds later."""
 
     def __init__(self, orders: IO[bytes], answers: IO[bytes]):
-        self.closing = False
         self._orders, self._answers = orders, answers
         self._tasks: queue.SimpleQueue[list[Any]] = queue.SimpleQueue()
+        self._newest: tuple[Any, Any] = (None, None)
 
     def tasks(self) -> Iterator[Any]:
-        """The worker's tasks; each is asked for when it is wanted."""
+        """See `Link`."""
         while True:
             self._write(_ASKS)
             task = self._tasks.get()
@@ -274,9 +240,15 @@ class Link:
                 return
             yield task[0]
 
-    def send(self, result: Any) -> None:
-        """Sends a result."""
-        self._write(_RESULT, result)
+    def send(self, result: Any, *, ends: Any = NOTHING) -> None:
+        """See `Link`."""
+        self._write(_RESULT if ends is NOTHING else _LAST, result)
+
+    def shared(self, token: Any) -> Any:
+        """See `Link`; the file is the parent's."""
+        if self._newest[0] != token:
+            self._newest = token, pickle.loads(Path(token).read_bytes())
+        return self._newest[1]
 
     def work(self) -> None:
         """Runs the function that the parent names."""
@@ -286,9 +258,7 @@ class Link:
             function(self, *setting)
             self._write(_DONE)
         except EngramError as error:
-            # The parent may lack the module of a class from a user's file.
-            kind = next(kind for kind in type(error).__mro__ if kind.__module__.partition(".")[0] == "engram")
-            self._write(_FAILED, kind(str(error)))
+            self._write(_FAILED, portable(error))
 
     def _write(self, kind: int, content: Any = None) -> None:
         with suppress(OSError):  # without a parent this process ends soon
@@ -307,7 +277,7 @@ class Link:
 
 def serve() -> None:
     """Runs the work that standard input names; the entry point of a worker process."""
-    if (level := os.environ.get("ENGRAM_LOG", "")).lower() in _LEVELS:
+    if (level := os.environ.get("ENGRAM_LOG", "")).lower() in LEVELS:
         log_to_stderr(level)
     orders, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     # What the work reads or prints must not come between messages.
@@ -315,4 +285,4 @@ def serve() -> None:
     os.dup2(2, 1)
     answers.write(_READY)
     answers.flush()
-    Link(orders, answers).work()
+    _PipeLink(orders, answers).work()

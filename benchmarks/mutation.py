@@ -1,0 +1,184 @@
+"""Mutants of search/, memory/ and arena/statistics.py, each with the tests of its file: which ones survive?
+
+    python -m benchmarks.mutation [FILE ...] [--minutes 10] [--most 15] [--seed 0] [--rows mutation.json]
+
+A mutant is a copy of the sources with one change at a random place (the operators are those of cosmic-ray). It is
+killed if a test fails, or does not end. The same command again goes on; with `--again` the survivors alone are tried
+once more, after better tests. Mutants that change annotations alone are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import difflib
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from itertools import product
+from pathlib import Path
+
+import parso
+from cosmic_ray.ast import ast_nodes
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.plugins import get_operator, operator_names
+
+from engram import storage
+
+ROOT = Path(__file__).parents[1]
+SOURCES = ROOT / "src" / "engram"
+SLOWEST_S = 400
+TESTS = {
+    "arena/statistics.py": "arena/test_statistics.py",
+    "memory/theory.py": "memory/test_features_theory.py",
+    "memory/features.py": "memory/test_features_theory.py memory/test_neighbours.py",
+    "memory/arithmetic.py": "memory/test_arithmetic.py memory/test_store.py",
+    "memory/layout.py": "memory/test_store.py memory/test_files.py",
+    "memory/store.py": "memory/test_store.py memory/test_neighbours.py",
+    "memory/files.py": "memory/test_files.py tests/test_user_files.py",
+    "memory/similar_positions.py": "memory/test_memory_search.py memory/test_memory_saved.py",
+    "memory/neighbours/": "memory/test_neighbours.py memory/test_store.py",
+    "memory/values/": "memory/test_table.py memory/test_td_table.py",
+    "search/selection.py": "search/test_selection.py search/test_reference.py search/test_widening.py",
+    "search/backup.py": "search/test_backup.py search/test_reference.py",
+    "search/mixes.py": "search/test_backup.py search/test_reference.py",
+    "search/entropy/": "search/test_rivals.py search/test_reference.py",
+    "search/decision.py": "search/test_search.py",
+    "search/limit.py": "search/test_search.py",
+    "search/result.py": "search/test_search.py search/test_explain.py",
+    "search/comparison.py": "cli/test_tree.py search/test_tree_file.py",
+    "search/persistence.py": "search/test_tree_file.py test_crafted_files.py",
+    "search/threads.py": "search/test_parallel.py",
+    "search/evaluation.py": "search/test_endings.py networks/test_evaluator.py search/test_search.py",
+    "search/extensions/rave.py": "search/test_rave.py",
+    "search/extensions/proofs.py": "search/test_proof.py",
+    "search/extensions/transpositions.py": "search/test_transpositions.py",
+    "search/extensions/pools.py": "search/test_transpositions.py search/test_bias_correction.py",
+    "search/extensions/bias_correction.py": "search/test_bias_correction.py",
+    "search/extensions/implicit_minimax.py": "search/test_rivals.py",
+    "search/extensions/move_history.py": "search/test_rivals.py memory/test_moves.py",
+    "search/extension.py": "search/test_extensions.py",
+    "search/columns.py": "search/test_extensions.py search/test_rules.py",
+    "search/operators.py": "search/test_rules.py search/test_extensions.py",
+    "search/preset.py": "search/test_rules.py search/test_extensions.py search/test_search.py",
+    "search/schedules.py": "search/test_rules.py search/test_backup.py search/test_reference.py",
+    "search/": "search/test_search.py search/test_reference.py search/test_priors.py",
+}
+"""The fast tests that hold a file, or all files of a folder; the first entry that fits counts."""
+
+
+class _Plain(ast.NodeTransformer):
+    """Without annotations, which do nothing at run time."""
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        node.annotation = None
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns = None
+        return self.generic_visit(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        node.annotation = ast.Constant(0)
+        return self.generic_visit(node)
+
+
+def meaning(code: str) -> str:
+    return ast.dump(_Plain().visit(ast.parse(code)))
+
+
+def mutants(code: str, chosen: random.Random, most: int) -> list[tuple[str, str]]:
+    """(what it changes, mutated code) at random places that an operator can change."""
+    tree, places = parso.parse(code), dict[tuple[object, object], list[tuple[str, int]]]()
+    for name in sorted(name for name in operator_names() if "Variable" not in name):  # these need names
+        operator, occurrence = get_operator(name)(), 0
+        for node in ast_nodes(tree):
+            for place in operator.mutation_positions(node):
+                places.setdefault(place, []).append((name, occurrence))
+                occurrence += 1
+    order = sorted(places)
+    chosen.shuffle(order)
+    found = []
+    for place in order:
+        if len(found) == most:
+            break
+        name, occurrence = chosen.choice(places[place])
+        mutated = mutate_code(code, get_operator(name)(), occurrence)
+        try:
+            if mutated is not None and meaning(mutated) != meaning(code):
+                line = f"{place[0][0]}: {name.removeprefix('core/')}"
+                found.append((line, mutated))
+        except SyntaxError:
+            continue
+    return found
+
+
+def survives(file: str, mutated: str, copy: Path) -> bool:
+    """Whether the tests of a file pass with its mutant."""
+    place = copy / "engram" / file
+    whole = place.read_text()
+    place.write_text(mutated)
+    tests = next(tests for start, tests in TESTS.items() if file.startswith(start)).split()
+    words = ["-n0", "-q", "-x", "-p", "no:cacheprovider", *(f"tests/{test.removeprefix('tests/')}" for test in tests)]
+    environment = {**os.environ, "PYTHONPATH": str(copy), "ENGRAM_QUIET": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        return subprocess.run(
+            [sys.executable, "-m", "pytest", *words], cwd=ROOT, env=environment, capture_output=True, check=False,
+            timeout=SLOWEST_S,
+        ).returncode == 0  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return False
+    finally:
+        place.write_text(whole)
+
+
+def changed(before: str, after: str) -> str:
+    """The lines that a mutant changes."""
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0)
+    return "\n".join(line for line in lines if line[0] in "+-" and line[:3] not in ("+++", "---"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", help="below src/engram; default all of search/, memory/ and statistics.py")
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--most", type=int, default=15, help="mutants of a file")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rows", type=Path, default=Path("mutation.json"))
+    parser.add_argument("--again", action="store_true", help="try the survivors of the rows once more")
+    options = parser.parse_args()
+    every = [*(SOURCES / "search").rglob("*.py"), *(SOURCES / "memory").rglob("*.py"), SOURCES / "arena/statistics.py"]
+    names = options.files or sorted(str(path.relative_to(SOURCES)) for path in every if path.stat().st_size > 500)
+    rows: dict[str, dict[str, str]] = json.loads(options.rows.read_text()) if options.rows.exists() else {}
+    made = {
+        name: mutants((SOURCES / name).read_text(), random.Random(f"{options.seed} {name}"), options.most)
+        for name in names
+    }
+    ends = time.monotonic() + 60 * options.minutes
+    copy = options.rows.resolve().with_suffix("") / "src"  # the same place each time: compiled code is kept by place
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
+    for number, name in product(range(options.most), names):
+        if number >= len(made[name]) or time.monotonic() > ends:
+            continue
+        line, mutated = made[name][number]
+        old = rows.get(name, {}).get(line, "")
+        if old == "killed" or (old and not options.again):
+            continue
+        lives = survives(name, mutated, copy)
+        what = changed((SOURCES / name).read_text(), mutated) if lives else "killed"
+        rows.setdefault(name, {})[line] = what
+        print(f"{name}:{line}: {what}", flush=True)
+        with storage.whole(options.rows) as part:
+            part.write_text(json.dumps(rows, indent=1))
+    for name, results in rows.items():
+        killed = sum(result == "killed" for result in results.values())
+        print(f"{name}: {killed} of {len(results)} killed")
+
+
+if __name__ == "__main__":
+    main()

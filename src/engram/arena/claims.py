@@ -1,0 +1,175 @@
+"""Who plays which games: processes that play the same match claim numbers in the database, and record what ends.
+
+A claim is a lease. Its owner renews it as long as it lives; the claim of a killed owner runs out, and others play its
+games. Each process reads the others' games, so that all of them end with the same result. A match of one process goes
+the same way.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+
+import numpy as np
+from sqlalchemy.engine import Connection
+
+from engram.arena.game_record import GameRecord
+from engram.arena.results import Results
+from engram.arena.tally import Tally
+
+LEASE_S = 30.0
+_BATCH_S = 0.5  # a batch of claims should last so long
+_COMMIT_S = 0.05  # games that end in so short a time after a transaction share the next one
+_MOST = 1024  # of games in a batch, and of records in a transaction
+
+
+class Claims:
+    """The part of a match that this process plays; use it in a `with` block, which ends once everything is recorded.
+
+    Args:
+      results: the database. match_id: of the match there. tally: its games; `read` adds those that are recorded since.
+
+    A thread records games, many in a transaction where they end faster than the database writes, and renews the leases.
+
+    Raises:
+      DatabaseError: by each method, and at the end of the block, if the database fails.
+    """
+
+    def __init__(self, results: Results, match_id: int, tally: Tally):
+        self._results, self._match_id, self._tally = results, match_id, tally
+        self._owner = f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex}"
+        self._changed = threading.Condition()
+        self._waiting: list[GameRecord] = []
+        self._writing = self._urgent = self._closing = False
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._keep, daemon=True)
+
+    def __enter__(self) -> Claims:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        self._thread.join()
+        if kind is None:
+            self._check()
+
+    def numbers(self) -> Iterator[int]:
+        """Numbers of games to play now, in order, each claimed as it is due; ends where others have claimed the rest.
+
+        Then games may come free again, if their owner dies.
+        """
+        with self._results.reading() as connection:
+            batch = self._free(connection, 1)
+        count = 1
+        while batch and (batch := self._claim(count)):
+            begun = time.monotonic()
+            yield from batch
+            lasted = time.monotonic() - begun
+            if lasted < _BATCH_S / 2:
+                count = min(2 * count, _MOST)
+            elif lasted > _BATCH_S:
+                count = max(1, count // 2)
+
+    def add(self, record: GameRecord) -> None:
+        """Records a game that has ended, at once or within 50 ms."""
+        with self._changed:
+            self._waiting.append(record)
+            if len(self._waiting) in (1, _MOST):
+                self._changed.notify_all()
+        self._check()
+
+    def read(self) -> bool:
+        """Counts the games that any process has recorded since, own ones included; returns whether there are any."""
+        with self._changed:
+            self._urgent = True
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._error or not (self._waiting or self._writing))
+            self._urgent = False
+        self._check()
+        with self._results.reading() as connection:
+            return self._read(connection)
+
+    def _read(self, connection: Connection) -> bool:
+        rows = self._results.counted_in(connection, self._match_id, self._tally.newest)
+        self._tally.add(rows)
+        return len(rows) > 0
+
+    def _claim(self, count: int) -> list[int]:
+        """Claims at most `count` games."""
+        with self._results.changing(self._match_id) as connection:
+            self._read(connection)
+            numbers = self._free(connection, count)
+            if numbers:
+                self._results.claim(connection, self._match_id, numbers, self._owner, LEASE_S)
+        return numbers
+
+    def _free(self, connection: Connection, count: int) -> list[int]:
+        """The first games that are neither recorded nor under way, as long as the match goes on.
+
+        There are at most `count`, and near the end fewer, so that no process holds what others could begin.
+        """
+        claims, missing = self._results.claims(connection, self._match_id), self._tally.missing
+        ended = {owner: _has_ended(owner) for owner in {claim.owner for claim in claims}}
+        held = [claim.number for claim in claims if claim.live and not ended[claim.owner]]
+        count = min(count, max(1, (len(missing) - len(held)) // 8))
+        free = np.setdiff1d(missing[: count + len(held)], held)[:count]
+        return [] if self._tally.ended else free.tolist()
+
+    def _check(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def _keep(self) -> None:
+        """The work of the thread."""
+        try:
+            committed = -math.inf
+            renewal = time.monotonic() + LEASE_S / 3
+            while not self._closing or self._waiting:
+                with self._changed:
+                    self._changed.wait_for(lambda: self._waiting or self._closing, renewal - time.monotonic())
+                    if self._waiting:
+                        self._changed.wait_for(self._hurries, committed + _COMMIT_S - time.monotonic())
+                    records, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
+                    self._writing = bool(records)
+                if records:
+                    self._results.add_games(self._match_id, records)
+                    committed = time.monotonic()
+                if time.monotonic() >= renewal:
+                    self._results.renew_claims(self._match_id, self._owner, LEASE_S)
+                    renewal = time.monotonic() + LEASE_S / 3
+                with self._changed:
+                    self._writing = False
+                    self._changed.notify_all()
+            self._results.drop_claims(self._match_id, self._owner)
+        except BaseException as error:
+            with self._changed:
+                self._error = error
+                self._changed.notify_all()
+
+    def _hurries(self) -> bool:
+        return self._urgent or self._closing or len(self._waiting) >= _MOST
+
+
+def _has_ended(owner: str) -> bool:
+    """Whether an owner was a process of this machine that is no more; others may take its games at once."""
+    host, _, process = owner.rpartition("/")[0].rpartition("/")
+    return host == socket.gethostname() and process.isdecimal() and has_ended(int(process))
+
+
+def has_ended(process: int) -> bool:
+    """Whether there is no process of this number on this machine; False where that cannot be asked."""
+    if os.name != "posix":
+        return False  # there, signal 0 would end the process
+    try:
+        os.kill(process, 0)
+    except (OSError, OverflowError) as error:
+        return isinstance(error, ProcessLookupError)
+    return False

@@ -1,0 +1,222 @@
+"""A database of results in SQLite or PostgreSQL: how it opens, how it is read and written, and what an error says."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import sqlalchemy as sql
+from sqlalchemy import exc
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import URL, Connection, Engine, make_url
+from sqlalchemy.pool import StaticPool
+
+from engram.arena import schema
+from engram.errors import DatabaseError
+
+DEFAULT_DATABASE = "engram.sqlite"
+MEMORY = ":memory:"
+"""A database that ends with the process."""
+MOUNTS = Path("/proc/self/mounts")
+"""Where Linux says which file systems there are."""
+_BUSY_S = 30.0
+_NETWORK = re.compile(
+    r"(fuse\.)?(nfs|cifs|smb|sshfs|davfs|lustre|gpfs|beegfs|ceph|gluster|afs|coda|orangefs|panfs|ncpfs).*"
+)
+"""Kinds of file systems on which SQLite cannot lock a file, or share memory, with other machines."""
+
+_INSERT = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+_NOW: dict[str, sql.ColumnElement[float]] = {
+    "sqlite": (sql.func.julianday("now") - 2440587.5) * 86400.0,
+    "postgresql": sql.cast(sql.extract("epoch", sql.func.clock_timestamp()), sql.Float),
+}
+
+
+class Database:
+    """An open database with the tables of `schema`; close it, or use it in a `with` block.
+
+    Args:
+      database: a file, a SQLAlchemy URL (it holds `://`) of SQLite or PostgreSQL, or `:memory:`.
+      must_exist: open for reading only, and never make a new file. A file that cannot be written is opened so, too.
+
+    Attributes:
+      where: the file or the URL, without its password.
+
+    An older schema is migrated, once, by the first process that opens it for writing. Threads take turns. Every method
+    raises `DatabaseError` with one sentence if the database cannot be opened, read or written, or if a row is damaged;
+    earlier records stay.
+    """
+
+    def __init__(self, database: str | Path = DEFAULT_DATABASE, *, must_exist: bool = False):
+        self.where = shown(database)
+        url = _url(str(database))
+        self._is_sqlite, options = url.get_backend_name() == "sqlite", dict[str, Any]()
+        file = Path(url.database).resolve() if self._is_sqlite and url.database not in (None, "", MEMORY) else None
+        if must_exist and file is not None and not file.is_file():
+            raise DatabaseError(f"there is no results database {self.where}")
+        if file is not None and file.is_file() and not os.access(file.parent, os.W_OK):
+            # A folder that cannot be written has no other writer either; so SQLite needs no lock file in it.
+            url = URL.create("sqlite", database=f"file:{quote(str(file))}?immutable=1", query={"uri": "true"})
+            must_exist = True
+        self._read_only = must_exist or (file is not None and file.is_file() and not os.access(file, os.W_OK))
+        if file is not None and not self._read_only and (kind := network_file_system(file.parent, MOUNTS)):
+            raise DatabaseError(
+                f"the results database {self.where} is on a network file system ({kind}), where SQLite loses data: "
+                "name a file on a disk of this machine, or a PostgreSQL database that all machines share"
+            )
+        if self._is_sqlite:
+            options["connect_args"] = {"timeout": _BUSY_S, "check_same_thread": False}
+            if file is None:
+                options["poolclass"] = StaticPool  # each connection would have an empty database of its own
+        elif "options" not in url.query:
+            # A machine that loses its network in the middle of a transaction must not hold others up for hours.
+            options["connect_args"] = {"options": f"-c idle_in_transaction_session_timeout={_BUSY_S:.0f}s"}
+        self._lock = threading.RLock()
+        with self._errors("opened"):
+            self._engine = sql.create_engine(url, **options)
+            if self._is_sqlite:
+                sql.event.listen(self._engine, "connect", _configure_reader if self._read_only else _configure_writer)
+            try:
+                self._check_schema()
+            except BaseException:
+                self._engine.dispose()
+                raise
+
+    def _check_schema(self) -> None:
+        with self._engine.connect() as connection:
+            version = schema.version_of(connection)
+        if version is not None and version not in schema.VERSIONS:
+            raise DatabaseError(f"a newer version of engram made the results database {self.where}: update engram")
+        if version != schema.VERSIONS[-1] and not self._read_only:
+            with self.writing() as connection:
+                schema.migrate(connection)
+
+    @property
+    def engine(self) -> Engine:
+        """The SQLAlchemy engine, for other queries."""
+        return self._engine
+
+    def close(self) -> None:
+        """Closes all connections."""
+        self._engine.dispose()
+
+    @property
+    def now(self) -> sql.ColumnElement[float]:
+        """Seconds by the database's clock, so that machines need not agree on the time."""
+        return _NOW[self._engine.dialect.name]
+
+    def insert(self, table: sql.Table) -> Any:
+        """An `INSERT` that can say what happens to a row that is there already."""
+        return _INSERT[self._engine.dialect.name](table)
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection for queries."""
+        with self._errors("read"), self._lock, self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction, which in SQLite is the only one that writes; it is committed unless the block raises."""
+        if self._read_only:
+            raise DatabaseError(f"the results database {self.where} cannot be written: it is read-only")
+        with self._errors("written"), self._lock, self._engine.begin() as connection:
+            if self._is_sqlite:
+                # A transaction that begins by reading cannot wait for another's writing; it fails.
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            yield connection
+
+    @contextmanager
+    def _errors(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (
+            exc.SQLAlchemyError,
+            OSError,
+            ImportError,
+            ValueError,
+            TypeError,
+            AttributeError,
+            OverflowError,
+        ) as error:
+            cause = error.orig if isinstance(error, exc.DBAPIError) and error.orig is not None else error
+            damaged = what == "read" and not isinstance(error, (exc.SQLAlchemyError, OSError, ImportError))
+            reason = "a row of it is damaged" if damaged else _reason(cause)
+            raise DatabaseError(f"the results database {self.where} cannot be {what}: {reason}") from error
+
+
+def shown(database: str | Path) -> str:
+    """A database as sentences and results may name it: without its password."""
+    hidden = re.sub(r"(://[^:/@]*:).*@", r"\1***@", str(database))
+    return re.sub(r"([?&][a-z]*password=)[^&]*", r"\1***", hidden, flags=re.IGNORECASE)
+
+
+def network_file_system(folder: Path, mounts: Path) -> str | None:
+    """Kind of the network file system that holds a folder; None on a disk of this machine, or where it is not known."""
+    try:
+        lines = [line.split(" ") for line in mounts.read_text(errors="surrogateescape").splitlines()]
+    except OSError:
+        return None
+    # A later mount hides an earlier one at the same place.
+    places = {re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), line[1]): line[2] for line in lines}
+    holders = [place for place in places if folder.is_relative_to(place)]
+    kind = places[max(holders, key=len)] if holders else ""
+    return kind if _NETWORK.fullmatch(kind) else None
+
+
+def _url(where: str) -> URL:
+    if not where:
+        raise DatabaseError("a results database needs a file name or a URL")
+    if "://" not in where:
+        return URL.create("sqlite", database=where)
+    try:
+        url = make_url(where)
+        kind = url.get_backend_name()
+        if kind not in _NOW:
+            raise DatabaseError(f"results are kept in SQLite or PostgreSQL, not in {kind}")
+        if "@" in (url.host or ""):
+            raise DatabaseError(f"a password with @ writes %40 for it in a URL such as {shown(where)}")
+        url.get_dialect().import_dbapi()
+    except (exc.ArgumentError, exc.NoSuchModuleError, ValueError) as error:
+        raise DatabaseError(f"{shown(where)!r} is not the URL of a database: {shown(str(error))}") from None
+    except ImportError:
+        advice = "pip install 'engram[cluster]', and write postgresql+psycopg://user@host/name"
+        raise DatabaseError(f"the driver of {shown(where)} is not installed: {advice}") from None
+    return url
+
+
+def _configure_reader(connection: Any, _: Any) -> None:
+    connection.execute("PRAGMA query_only=ON")
+
+
+def _configure_writer(connection: Any, _: Any) -> None:
+    connection.isolation_level = None  # the driver's own transactions would begin without the right to write
+    # With a write-ahead log readers do not block the writer, and a killed process leaves nothing half written.
+    for setting in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {setting}").close()
+
+
+_REASONS: tuple[tuple[str, str], ...] = (
+    ("file is not a database", "the file is not an SQLite database"),
+    ("malformed", "the file is damaged"),
+    ("disk is full", "the disk is full"),
+    ("disk i/o error", "the disk failed or is full"),
+    ("unable to open database file", "the file cannot be opened (does its folder exist, and is it writable?)"),
+    ("readonly database", "it is read-only"),
+    ("database is locked", f"another program has locked it for more than {_BUSY_S:.0f} seconds"),
+    ("no such table", "it holds no matches"),
+    ("no such column", "it was made by another version of engram; choose another file"),
+    ("has no column", "it was made by another version of engram; choose another file"),
+)
+
+
+def _reason(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    reasons = (reason for part, reason in _REASONS if part in text.lower())
+    return next(reasons, shown(text[:300]) or type(error).__name__)

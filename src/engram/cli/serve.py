@@ -1,0 +1,87 @@
+"""`engram serve`: a page to play, watch, compare and remember."""
+
+from __future__ import annotations
+
+import socket
+from typing import Annotated, Optional
+
+import typer
+
+from engram.cli import options
+from engram.cli.console import app, say
+from engram.cli.options import option, whole
+
+PORT = 8642
+
+
+@app.command()
+def serve(
+    game: options.Game = "connect_four",
+    search: options.Search = "uct",
+    port: Annotated[Optional[int], whole("Port; default 8642, or a free one.", "--port", high=65535)] = None,
+    host: Annotated[str, option("Address to listen on; others than this machine's own let the network in.")] = (
+        "127.0.0.1"
+    ),
+    no_open: Annotated[bool, option("Do not open a browser.", "--no-open")] = False,
+    database: options.Database = "engram.sqlite",
+    max_searches: Annotated[int, whole("Searches that may run at once.", "--max-searches", high=64)] = 4,
+    allow_files: Annotated[bool, option("Let the page name games, players and files of this machine.")] = False,
+) -> None:
+    """Open a page to play any game and to look into its search; nothing leaves this machine."""
+    from engram.errors import MissingPackage
+
+    try:
+        import uvicorn
+
+        from engram.web.app import Settings, application
+    except ImportError as error:
+        if error.name not in ("uvicorn", "starlette", "anyio"):
+            raise
+        raise MissingPackage("engram serve needs Starlette and uvicorn: pip install 'engram[web]'") from None
+    from engram.games.catalogue import game as game_of
+    from engram.native.cache import cache_root
+    from engram.presets.catalogue import preset
+    from engram.web.security import LOOPBACK, token_in
+
+    game_of(game).initial_state()
+    preset(search)
+    token = token_in(cache_root())
+    listener = _listener(host, port)
+    settings = Settings(
+        token=token, game=game, search=search, database=database, max_searches=max_searches, allow_files=allow_files,
+        hosts=LOOPBACK if host in LOOPBACK else (*LOOPBACK, host),
+    )  # fmt: skip
+    shown = f"[{host}]" if ":" in host else host
+    address = f"http://{shown}:{listener.getsockname()[1]}/#token={token}"
+    if host not in LOOPBACK:
+        say(f"warning: who can reach {host} and learns the address can use this machine's searches")
+    typer.echo(address)
+    config = uvicorn.Config(
+        application(settings), log_level="warning", access_log=False, timeout_graceful_shutdown=1, server_header=False,
+        lifespan="on", ws="none", timeout_keep_alive=30,
+    )  # fmt: skip
+    if not no_open:
+        import webbrowser
+
+        webbrowser.open(address)
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def _listener(host: str, port: int | None) -> socket.socket:
+    """A socket that listens; without a port of choice the usual one, or else a free one.
+
+    Raises:
+      InvalidParameter: the address or the port cannot be had.
+    """
+    from engram.errors import InvalidParameter
+
+    if host in ("", "0.0.0.0", "::"):
+        raise InvalidParameter("--host takes one address of this machine, under which its page is asked for")
+    reason = ""
+    for number in (PORT, 0) if port is None else (port,):
+        try:
+            family = socket.getaddrinfo(host, number, type=socket.SOCK_STREAM)[0][0]
+            return socket.create_server((host, number), family=family, backlog=256)
+        except (OSError, UnicodeError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+    raise InvalidParameter(f"nothing can listen on {host}, port {port or PORT}: {reason}")

@@ -1,0 +1,1 @@
+"""Fleets on a cluster of machines, by Ray (an optional package)."""

@@ -1,0 +1,63 @@
+"""Where work is done: in processes of this machine, or on the cluster of the enclosing `working_on`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, Protocol
+
+from engram.errors import check_whole
+from engram.fleet.interface import AnyFleet
+
+
+class Cluster(Protocol):
+    """Many machines.
+
+    Attributes:
+      num_workers: how many it has room for.
+    """
+
+    num_workers: int
+
+    def fleet(
+        self, work: Callable[..., None], *setting: Any, count: int, files: Sequence[Path], clocked: bool
+    ) -> AnyFleet:
+        """See `engram.fleet.choice.fleet`."""
+        ...
+
+
+cluster: ContextVar[Cluster | None] = ContextVar("cluster", default=None)
+
+
+@contextmanager
+def working_on(other: Cluster) -> Iterator[None]:
+    """A block whose fleets work on a cluster."""
+    token = cluster.set(other)
+    try:
+        yield
+    finally:
+        cluster.reset(token)
+
+
+def on_cluster() -> bool:
+    """Whether fleets work on a cluster now."""
+    return cluster.get() is not None
+
+
+def default_workers() -> int:
+    """Number of cores that this process may use, or of workers that the cluster has room for."""
+    if (other := cluster.get()) is not None:
+        return other.num_workers
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def check_workers(count: int) -> None:
+    """Refuses more processes than there is a use for: 4 a core, and with few cores 64.
+
+    Raises:
+      InvalidParameter: the count is not a whole number from 1 to that bound.
+    """
+    check_whole("workers", count, 1, max(64, 4 * default_workers()))

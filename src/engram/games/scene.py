@@ -1,0 +1,61 @@
+"""A scene: a position as a picture, in data that any page, notebook or report can draw.
+
+The board is fixed for a game: its cells, their names, and the cells of each action. A position adds one mark a cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+SHAPES = ("points", "squares", "hexagons", "columns", "lattice")
+EMPTY, FIRST, SECOND, DRAWN = ".", "X", "O", "#"
+"""Marks of a cell: nothing, a piece of player 0, one of player 1, and what belongs to neither player."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The board of a game, and how a position marks it.
+
+    Attributes:
+      shape: `points` where lines cross; `squares`; `hexagons`, each row half a cell further to the right; `columns`, in
+        which pieces fall; `lattice`, dots at even rows and columns with edges between them and boxes inside.
+      rows, columns: of cells.
+      marks: from a state to one mark a cell, row 0 on top: EMPTY, FIRST, SECOND or DRAWN.
+      places: by action, its cells row·columns + column: one where a piece is put, two where it moves from the first to
+        the second; none for an action without a place, such as a pass. In `columns` the place is the top of a column.
+      column_names, row_names: along the edges of the board; empty: none.
+      pieces: `stones`, `discs`, `pawns` or `edges`.
+      players: the names of player 0 and player 1 by their colours.
+      note: from a state to a line under the board; empty: none.
+    """
+
+    shape: str
+    rows: int
+    columns: int
+    marks: Callable[[Any], str]
+    places: Sequence[Sequence[int]]
+    column_names: Sequence[str] = ()
+    row_names: Sequence[str] = ()
+    pieces: str = "stones"
+    players: tuple[str, str] = ("Black", "White")
+    note: Callable[[Any], str] | None = None
+
+    def board(self) -> dict[str, Any]:
+        """All that no move changes, as plain data."""
+        return {
+            "shape": self.shape, "rows": self.rows, "columns": self.columns,
+            "places": [list(cells) for cells in self.places], "column_names": list(self.column_names),
+            "row_names": list(self.row_names), "pieces": self.pieces, "players": list(self.players),
+        }  # fmt: skip
+
+
+def cell_places(cells: int, others: int = 0) -> list[list[int]]:
+    """Places of actions that are the numbers of cells, followed by actions without a place."""
+    return [*([cell] for cell in range(cells)), *([] for _ in range(others))]
+
+
+def bit_marks(first: int, second: int, cells: int) -> str:
+    """Marks of two words of bits, bit k for cell k."""
+    return "".join(FIRST if first >> k & 1 else SECOND if second >> k & 1 else EMPTY for k in range(cells))

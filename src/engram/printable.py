@@ -1,0 +1,19 @@
+"""Texts as a terminal may show them: a stored one could command the terminal, or forge a line of a table."""
+
+from __future__ import annotations
+
+# Of Unicode's marks, those that end a line or turn the direction of writing.
+_MARKS = (*range(32), *range(127, 160), 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
+_ON_ONE_LINE = {code: f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" for code in _MARKS}
+_ON_ONE_LINE |= {ord("\t"): "\\t", ord("\n"): "\\n"}
+_PRINTABLE = {code: text for code, text in _ON_ONE_LINE.items() if chr(code) not in "\t\n"}
+
+
+def printable(text: object) -> str:
+    """A text with its control characters spelt out, but for the ends of its lines."""
+    return str(text).translate(_PRINTABLE)
+
+
+def on_one_line(text: object) -> str:
+    """A text with all its control characters spelt out, ends of lines among them."""
+    return str(text).translate(_ON_ONE_LINE)

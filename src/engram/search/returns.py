@@ -1,0 +1,133 @@
+"""Returns in the tree: a game's bounds, its rewards on the way and its discount, for games beyond outcomes in [-1, 1].
+
+A return x between the bounds low and high stands in the tree as (2x - low - high)/(high - low), so that every value
+there is in [-1, 1]; results map it back. The value of a node but the root is that of the move that leads to it,
+
+    E(s) = reward(s) + γ_s·V(s),   γ_s = 1 where nature moves at s, else the game's discount,
+
+in the game's units. So selection, mixes, decisions and tables compare moves, and know nothing of rewards.
+
+Without known bounds the tree learns them: the least and the greatest return so far, as in MuZero. A return beyond them
+widens them and moves all values of the tree, which cost a pass over its nodes.
+
+Source of learnt bounds: Schrittwieser et al., "Mastering Atari, Go, chess and shogi by planning with a learned model",
+2020 (min-max normalisation of Q in the tree). Deviation: the returns of simulations count, not means of them.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import carray
+
+from engram.native.intrinsics import call_float, pointer_at
+from engram.native.jit import compiled
+from engram.search.tree import CHANCE, TERMINAL, nodes_of, own_of
+
+ROUNDING = 1e-6  # a return may exceed its bounds by this share of them
+UNKNOWN, KNOWN = 1, 2  # `tree.learns`: before the first return, and after it
+
+
+@compiled(inline=True)
+def in_units(tree, value):
+    """A value of the tree as a return in the game's units."""
+    return 0.5 * (tree.low + tree.high) + 0.5 * (tree.high - tree.low) * value
+
+
+@compiled(inline=True)
+def in_tree(tree, x):
+    """A return in the game's units as a value of the tree, at most its bounds; bounds without a span give 0."""
+    span = tree.high - tree.low
+    return min(1.0, max(-1.0, (2.0 * x - tree.low - tree.high) / span)) if span > 0.0 else 0.0
+
+
+@compiled(inline=True)
+def discounted(tree, value, factor):
+    """A value of the tree whose return is multiplied by a factor."""
+    return in_tree(tree, factor * in_units(tree, value)) if factor != 1.0 else value
+
+
+@compiled(inline=True)
+def _step(tree, node):
+    """(reward of the move that leads to a node, factor of the return from there)."""
+    factor = 1.0 if nodes_of(tree)[node].flags & CHANCE else tree.discount
+    if tree.rewards == 0:
+        return 0.0, factor
+    return carray(pointer_at(tree.rewards, np.float64), (tree.capacity,))[node], factor
+
+
+@compiled(inline=True)
+def arriving(tree, node, value):
+    """E(s): value of the move that leads to a node, from the value of its position; see the module."""
+    reward, factor = _step(tree, node)
+    return in_tree(tree, reward + factor * in_units(tree, value)) if reward != 0.0 or factor != 1.0 else value
+
+
+@compiled(inline=True)
+def position_value(tree, node):
+    """Value of a node's position, V(s), for player 0: without the reward and the discount of the move to it."""
+    value = nodes_of(tree)[node].value
+    if tree.beyond == 0 or node == 0:
+        return value
+    reward, factor = _step(tree, node)
+    return in_tree(tree, (in_units(tree, value) - reward) / factor) if reward != 0.0 or factor != 1.0 else value
+
+
+@compiled(inline=True)
+def keep_reward(game, tree, node, state):
+    """Keeps the reward of the move that has just led to a node; False if it is not finite."""
+    if tree.rewards == 0:
+        return True
+    reward = call_float(game.reward, (state,))
+    carray(pointer_at(tree.rewards, np.float64), (tree.capacity,))[node] = reward
+    return math.isfinite(reward)
+
+
+@compiled
+def leaf_value(program, tree, path, depth, state, value):
+    """A leaf's value in the tree, from its evaluation in the game's units; at the end of a game from its outcome.
+
+    Returns nan for a return beyond the bounds. Learnt bounds widen until all returns of the path lie within.
+    """
+    leaf = np.int64(path[depth])
+    if nodes_of(tree)[leaf].flags & TERMINAL:
+        value = call_float(program.game.outcome, (state,))
+    if not math.isfinite(value):
+        return math.nan
+    if tree.learns != 0:
+        _learn(tree, path, depth, value)
+    elif not tree.low - ROUNDING * abs(tree.low) <= value <= tree.high + ROUNDING * abs(tree.high):
+        return math.nan
+    return in_tree(tree, value)
+
+
+@compiled
+def _learn(tree, path, depth, x):
+    """Widens the bounds of a tree by the returns that a simulation has at the nodes of its path; x is the leaf's."""
+    low = high = x
+    for at in range(depth, 0, -1):
+        reward, factor = _step(tree, np.int64(path[at]))
+        x = reward + factor * x
+        low = min(low, x)
+        high = max(high, x)
+    if tree.learns == UNKNOWN:
+        tree.learns = KNOWN
+        tree.low = low
+        tree.high = high
+        return
+    low = min(low, tree.low)
+    high = max(high, tree.high)
+    if low == tree.low and high == tree.high:
+        return
+    half = 0.5 * (tree.high - tree.low)
+    middle = 0.5 * (tree.high + tree.low)
+    nodes = nodes_of(tree)
+    for node in range(tree.num_nodes):
+        nodes[node].value = (2.0 * (middle + half * nodes[node].value) - low - high) / (high - low)
+        if tree.own != 0:
+            own = own_of(tree)[node]
+            own.mean = (2.0 * (middle + half * own.mean) - low - high) / (high - low)
+            own.first = (2.0 * (middle + half * own.first) - low - high) / (high - low)
+    tree.low = low
+    tree.high = high

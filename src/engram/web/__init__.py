@@ -1,0 +1,1 @@
+"""The page of `engram serve`: its server, and in `static/` the page itself."""

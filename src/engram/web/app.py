@@ -1,0 +1,261 @@
+"""The application: routes from addresses to functions that take a request's fields and give plain data."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+import engram
+from engram.arena.results import DEFAULT_DATABASE
+from engram.errors import EngramError, InvalidSpecification
+from engram.user_files import failure
+from engram.web import memories, players, positions, trees
+from engram.web.events import Channel
+from engram.web.fields import Fields
+from engram.web.positions import Line
+from engram.web.records import Records
+from engram.web.runs import Runs
+from engram.web.security import LOOPBACK, Guard
+from engram.web.sessions import Busy, Missing, Sessions
+
+STATIC = Path(__file__).parent / "static"
+MOST_BYTES = 1 << 20
+"""Of a request."""
+_LOG = logging.getLogger(__name__)
+
+Answer = Callable[[Fields, dict[str, Any]], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What the command line decides.
+
+    Attributes:
+      token: every request to `/api/` must carry it. hosts: names of this server.
+      game, search: what the page begins with.
+      database: of results. max_searches: that may run at once.
+      allow_files: whether texts of the page may name files of the machine.
+    """
+
+    token: str
+    hosts: tuple[str, ...] = LOOPBACK
+    game: str = "connect_four"
+    search: str = "uct"
+    database: str = DEFAULT_DATABASE
+    max_searches: int = 4
+    allow_files: bool = False
+
+
+class Server:
+    """The functions behind the routes; they run in threads, so that none delays another."""
+
+    def __init__(self, settings: Settings):
+        self.settings = settings
+        self.sessions = Sessions(settings.max_searches)
+        self.records = Records(settings.database, allow_files=settings.allow_files)
+        self.runs = Runs(settings.database, allow_files=settings.allow_files)
+
+    def routes(self) -> list[Route]:
+        """The routes of `/api/`."""
+        return [
+            _route("/api/alive", lambda fields, names: {}, "GET"),
+            _route("/api/setup", self.setup, "GET"),
+            _route("/api/position", self.position),
+            _route("/api/searches", self.search),
+            _route("/api/searches/{id}/stop", self.stop),
+            _stream("/api/searches/{id}/events", lambda names: self.sessions.get(names["id"]).channel),
+            _route("/api/searches/{id}/tree", self.tree),
+            _route("/api/searches/{id}/node", self.node),
+            _route("/api/searches/{id}/memory", self.memory),
+            _route("/api/searches/{id}/map", self.map),
+            _route("/api/compare", self.compare),
+            _route("/api/matches", self.matches, "GET"),
+            _route("/api/matches/{id:int}", self.match, "GET"),
+            _route("/api/matches/{id:int}/games", self.games),
+            _route("/api/ratings", self.ratings, "GET"),
+            _route("/api/runs", self.run),
+            _route("/api/runs/{id}/stop", self.stop_run),
+            _route("/api/sgf/read", self.read_sgf),
+            _route("/api/sgf/write", self.write_sgf),
+        ]
+
+    def setup(self, fields: Fields, names: dict[str, Any]) -> Any:
+        """All that the page asks once."""
+        return {
+            "version": engram.__version__, "game": self.settings.game, "search": self.settings.search,
+            "games": positions.catalogue(), "searches": players.SEARCHES, "levels": players.LEVELS,
+            "max_searches": self.settings.max_searches, "allow_files": self.settings.allow_files,
+        }  # fmt: skip
+
+    def position(self, fields: Fields, names: dict[str, Any]) -> Any:
+        """A game after its moves."""
+        return positions.opened(self._line(fields))
+
+    def search(self, fields: Fields, names: dict[str, Any]) -> Any:
+        """Starts a search of a position."""
+        line = self._line(fields)
+        session = self.sessions.start(
+            lambda: players.session(fields, line.game, line.state, allow_files=self._allows(fields.text("search")))
+        )
+        return {"id": session.id, "search": session.search.preset.text}
+
+    def stop(self, fields: Fields, names: dict[str, Any]) -> Any:
+        """Ends a search."""
+        self.sessions.get(names["id"]).stop()
+        return {}
+
+    def tree(self, fields: Fields, names: dict[str, Any]) -> Any:
+        """The part of a search's tree that can be seen."""
+        session, path = self.sessions.get(names["id"]), fields.wholes("path")
+        width, depth = fields.whole("width", 50, 10_000), fields.whole("depth", 1, trees.MOST_DEPTH)
+        return session.ask(lambda: trees.visible(session.search, path, width, depth))
+
+    def node(self, fields: Fields, names: dict[str, Any]) -> Any:
+        """One node of a search's tree."""
+        session, path = self.sessions.get(names["id"]), fields.wholes("path")
+        return session.ask(lambda: trees.node(session.search, session.state, path))
+
+    def memory(self, fields: Fields, names: dict[str, Any]) -> Any:
+        """A memory's answer about a position below the root, or one entry of it."""
+        session, path = self.sessions.get(names["id"]), fields.wholes("path")
+        row = fields.maybe_whole("row", 0, 2**31 - 1)
+        if row is not None:
+            return session.ask(lambda: memories.entry(session.search, row))
+        return session.ask(lambda: memories.answer(session.search, session.state, path))
+
+    def map(self, fields: Fields, names: dict[str, Any]) -> Any:
+        """The entries of a memory as a map."""
+        session = self.sessions.get(names["id"])
+        return session.ask(lambda: memories.map_of(session.search))()
+
+    def compare(self, fields: Fields, names: dict[str, Any]) -> Any:
+        """Where two ended searches of one position differ, along the main line of the second."""
+        one, other = (self.sessions.get(fields.text(name)) for name in ("a", "b"))
+        return {"levels": trees.differences(one.saved(), other.saved())}
+
+    def matches(self, fields: Fields, names: dict[str, Any]) -> Any:
+        """The matches of the database, and those that this server runs."""
+        return {"matches": self.records.matches(), "runs": self.runs.to_json(), "database": self.settings.database}
+
+    def match(self, fields: Fields, names: dict[str, Any]) -> Any:
+        """One match over its games."""
+        return self.records.match(names["id"])
+
+    def games(self, fields: Fields, names: dict[str, Any]) -> Any:
+        """Some games of a match, or one of them with its moves."""
+        number = fields.maybe_whole("number", 0, 2**31 - 1)
+        if number is not None:
+            return self.records.game(names["id"], number)
+        return {"games": self.records.games(names["id"], fields.whole("first", 0, 2**31 - 1, 0))}
+
+    def ratings(self, fields: Fields, names: dict[str, Any]) -> Any:
+        """Ratings, trainings and studies in the database."""
+        records = self.records
+        return {"leagues": records.leagues(), "trainings": records.trainings(), "studies": records.studies()}
+
+    def run(self, fields: Fields, names: dict[str, Any]) -> Any:
+        """Starts a match, or continues it."""
+        return self.runs.start(fields).to_json()
+
+    def stop_run(self, fields: Fields, names: dict[str, Any]) -> Any:
+        """Interrupts a match."""
+        self.runs.stop(names["id"])
+        return {}
+
+    def read_sgf(self, fields: Fields, names: dict[str, Any]) -> Any:
+        """The game in the text of an SGF file."""
+        return positions.from_sgf(fields.text("sgf", most=positions.MOST_SGF))
+
+    def write_sgf(self, fields: Fields, names: dict[str, Any]) -> Any:
+        """A game of Go as the text of an SGF file."""
+        return {"sgf": positions.to_sgf(self._line(fields))}
+
+    def _line(self, fields: Fields) -> Line:
+        return Line.read(fields, allow_files=self._allows(fields.text("game")))
+
+    def _allows(self, text: str) -> bool:
+        """Whether a text may name files: all may where files are allowed, and else what the command line named."""
+        return self.settings.allow_files or text in (self.settings.game, self.settings.search)
+
+
+def application(settings: Settings) -> Starlette:
+    """The whole application; its searches end with it."""
+    server = Server(settings)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        yield
+        await run_in_threadpool(server.sessions.close)
+
+    app = Starlette(
+        routes=[
+            Route("/", lambda request: FileResponse(STATIC / "index.html")),
+            *server.routes(),
+            Mount("/static", StaticFiles(directory=STATIC)),
+        ],
+        middleware=[Middleware(Guard, token=settings.token, hosts=settings.hosts)],
+        exception_handlers={HTTPException: _on_http_error, Exception: _on_error},
+        lifespan=lifespan,
+        max_body_size=MOST_BYTES,
+    )
+    app.state.server = server
+    return app
+
+
+def _route(path: str, answer: Answer, method: str = "POST") -> Route:
+    async def endpoint(request: Request) -> Response:
+        try:
+            fields = Fields(await request.body())
+            data = await run_in_threadpool(answer, fields, dict(request.path_params))
+            return JSONResponse(data)
+        except ClientDisconnect:
+            return Response(status_code=400)
+        except EngramError as error:
+            return _sentence(error)
+        except Exception as error:
+            if isinstance(error, HTTPException):
+                raise
+            sentence = failure(error, users_only=True)
+            if not sentence:
+                raise
+            return _sentence(InvalidSpecification(sentence))
+
+    return Route(path, endpoint, methods=[method])
+
+
+def _stream(path: str, channel: Callable[[dict[str, str]], Channel]) -> Route:
+    async def endpoint(request: Request) -> Response:
+        try:
+            source = channel(dict(request.path_params))
+        except EngramError as error:
+            return _sentence(error)
+        return StreamingResponse(source.stream(), media_type="text/event-stream")
+
+    return Route(path, endpoint)
+
+
+def _sentence(error: EngramError) -> JSONResponse:
+    status = 429 if isinstance(error, Busy) else 404 if isinstance(error, Missing) else 400
+    return JSONResponse({"error": str(error)}, status)
+
+
+async def _on_http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return JSONResponse({"error": f"there is nothing here: {error.detail}"}, error.status_code)
+
+
+async def _on_error(request: Request, error: Exception) -> Response:
+    return JSONResponse({"error": "the server failed; its log says where"}, 500)

@@ -1,0 +1,89 @@
+"""The fields of a request, each checked as it is read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from engram.errors import InvalidParameter
+
+MOST_TEXT = 2_000
+MOST_MOVES = 4_000
+
+
+class Fields:
+    """The JSON object of a request.
+
+    Raises:
+      InvalidParameter: the request is no JSON object; and, in every method, a field that is missing or out of range.
+    """
+
+    def __init__(self, body: bytes):
+        try:
+            data = json.loads(body or b"{}")
+        except (ValueError, RecursionError):
+            raise InvalidParameter("the request is not JSON") from None
+        if not isinstance(data, dict):
+            raise InvalidParameter("the request is not a JSON object")
+        self._data: dict[str, Any] = data
+
+    def text(self, name: str, default: str | None = None, *, most: int = MOST_TEXT) -> str:
+        """A text of at most `most` characters."""
+        value = self._data.get(name, default)
+        if not isinstance(value, str) or len(value) > most or not _is_plain(value):
+            raise InvalidParameter(f"{name} must be a text of at most {most:,} characters")
+        return value
+
+    def texts(self, name: str, *, most: int = MOST_MOVES) -> list[str]:
+        """A list of short texts; empty where it is left out."""
+        values = self._data.get(name, [])
+        if not isinstance(values, list) or len(values) > most:
+            raise InvalidParameter(f"{name} must be a list of at most {most:,} texts")
+        if any(not isinstance(value, str) or len(value) > 100 or not _is_plain(value) for value in values):
+            raise InvalidParameter(f"{name} must be a list of texts of at most 100 characters")
+        return values
+
+    def whole(self, name: str, low: int, high: int, default: int | None = None) -> int:
+        """A whole number from `low` to `high`."""
+        value = self.maybe_whole(name, low, high)
+        value = default if value is None else value
+        if value is None:
+            raise InvalidParameter(f"{name} must be a whole number, {low:,} to {high:,}")
+        return value
+
+    def maybe_whole(self, name: str, low: int, high: int) -> int | None:
+        """A whole number from `low` to `high`, or None where it is left out."""
+        value = self._data.get(name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high):
+            raise InvalidParameter(f"{name} must be a whole number, {low:,} to {high:,}")
+        return value
+
+    def maybe_real(self, name: str, low: float, high: float) -> float | None:
+        """A number above `low` and at most `high`, or None where it is left out."""
+        value = self._data.get(name)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not low < value <= high:
+            raise InvalidParameter(f"{name} must be a number above {low:g} and at most {high:g}")
+        return float(value)
+
+    def wholes(self, name: str, *, most: int = MOST_MOVES) -> list[int]:
+        """A list of whole numbers ≥ 0; empty where it is left out."""
+        values = self._data.get(name, [])
+        if not isinstance(values, list) or len(values) > most:
+            raise InvalidParameter(f"{name} must be a list of at most {most:,} whole numbers")
+        if any(isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31 for value in values):
+            raise InvalidParameter(f"{name} must be a list of whole numbers from 0")
+        return values
+
+    def flag(self, name: str) -> bool:
+        """True or false; false where it is left out."""
+        value = self._data.get(name, False)
+        if not isinstance(value, bool):
+            raise InvalidParameter(f"{name} must be true or false")
+        return value
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text has no control characters and no half characters, which no file could hold."""
+    return not any((mark < " " and mark not in "\n\t") or "\ud800" <= mark <= "\udfff" for mark in text)

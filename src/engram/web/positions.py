@@ -1,0 +1,131 @@
+"""Games and positions as data for the page: the board once, and for each position its marks and legal moves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from engram.errors import IllegalAction, InvalidParameter
+from engram.games.catalogue import GAMES
+from engram.games.catalogue import game as game_of
+from engram.games.game import Game, State
+from engram.games.go.sgf import Move, is_go, read_sgf, result_text, write_sgf
+from engram.registry import about, defaults_of
+from engram.web.fields import Fields
+from engram.web.trust import typed
+
+MOST_SGF = 500_000
+
+
+@dataclass(frozen=True)
+class Line:
+    """A game so far.
+
+    Attributes:
+      text: that names the game. game: its rules. start: the diagram of the first position; empty: the game's own start.
+      first: the state before the moves. actions: the moves. state: the position after them.
+    """
+
+    text: str
+    game: Game
+    start: str
+    first: State
+    actions: tuple[int, ...]
+    state: State
+
+    @classmethod
+    def read(cls, fields: Fields, *, allow_files: bool) -> Line:
+        """The game and the moves that a request names.
+
+        Raises:
+          EngramError: there is no such game, position or move.
+        """
+        name, start = fields.text("game"), fields.text("start", "")
+        with typed(name, allow_files=allow_files):
+            game = game_of(name)
+        first = game.parse_state(start) if start else game.initial_state()
+        state, actions = first, []
+        for number, word in enumerate(fields.texts("moves"), 1):
+            try:
+                action = game.parse_action(word, state)
+                state = game.play(state, action)
+            except IllegalAction as error:
+                raise IllegalAction(f"{error} (move {number})") from None
+            actions.append(action)
+        return cls(name, game, start, first, tuple(actions), state)
+
+
+def position(game: Game, state: State) -> dict[str, Any]:
+    """A position: what changes from move to move.
+
+    `marks` is None without a scene, and the diagram stands for it; `outcome` is for player 0.
+    """
+    legal, scene = game.legal_actions(state), game.scene
+    return {
+        "marks": scene.marks(state) if scene else None,
+        "note": scene.note(state) if scene and scene.note else "",
+        "diagram": game.render(state),
+        "legal": [[action, game.action_name(action, state)] for action in legal],
+        "to_play": game.to_play(state),
+        "outcome": None if legal else game.outcome(state),
+        "result": result_text(state) if is_go(game) and not legal else "",
+    }
+
+
+def opened(line: Line) -> dict[str, Any]:
+    """A game with its board, and the position after its moves."""
+    game = line.game
+    return {
+        "game": line.text, "name": game.name, "start": line.start, "moves": game.move_names(line.actions, line.first),
+        "actions": list(line.actions), "board": game.scene.board() if game.scene else None,
+        "action_names": [game.action_name(action) for action in range(game.num_actions)] if game.scene else [],
+        "is_go": is_go(game), "first_player": game.to_play(line.first),
+        "position": position(game, line.state),
+    }  # fmt: skip
+
+
+def catalogue() -> list[dict[str, Any]]:
+    """The games that have a name, with their options and defaults."""
+    return [
+        {"name": name, "about": about(entry), "options": {key: value for key, value in defaults_of(entry).items()
+                                                          if isinstance(value, bool | int | float)}}
+        for name, entry in GAMES.items() if name != "openspiel"
+    ]  # fmt: skip
+
+
+def from_sgf(text: str) -> dict[str, Any]:
+    """The game of an SGF file: `game`, `start` and `moves` as the page keeps them.
+
+    A player who moves twice in a row has a pass of the other between. Moves before a file's last set-up are left out.
+
+    Raises:
+      InvalidFile: as `read_sgf`.
+    """
+    file = read_sgf(text.encode())
+    first, played = file.since_setup()
+    game, state, moves = file.game, first, list[str]()
+    for player, action in played:
+        if game.to_play(state) != player and not game.is_over(state):
+            state = game.play(state, "pass")
+            moves.append("pass")
+        if game.is_over(state):
+            raise InvalidParameter(f"the SGF goes on after the end of its game, at move {len(moves) + 1}")
+        state = game.play(state, action)
+        moves.append(game.action_name(action))
+    start = "" if game.same(first, game.initial_state()) else game.render(first)
+    return {"game": game.name, "start": start, "moves": moves}
+
+
+def to_sgf(line: Line) -> str:
+    """A game of Go as an SGF file.
+
+    Raises:
+      InvalidParameter: another game.
+    """
+    game, state, moves = line.game, line.first, list[Move]()
+    if not is_go(game):
+        raise InvalidParameter(f"SGF files hold games of Go, not of {game.name}")
+    for action in line.actions:
+        moves.append((game.to_play(state), action))
+        state = game.play(state, action)
+    return write_sgf(game, line.first, moves, result=result_text(state) if game.is_over(state) else None).decode()

@@ -1,0 +1,214 @@
+"""Matches, ratings, trainings and studies in the results database, as data for the page, whoever records them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import threading
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sql
+
+from engram.arena.configuration import MatchConfiguration
+from engram.arena.league import LeagueResult
+from engram.arena.ratings import rate
+from engram.arena.report import MatchResult, report
+from engram.arena.results import MatchRecord, Results
+from engram.arena.tally import Tally
+from engram.errors import DatabaseError, EngramError
+from engram.games.catalogue import game as game_of
+from engram.training.td.history import recorded_points
+
+PAGE = 40
+"""Games in one answer."""
+_POINTS = 80
+
+
+class Records:
+    """Readers of one results database; results are counted again only when games have come.
+
+    Args:
+      database: a file or a URL; it need not exist yet. allow_files: its records may name the user's files.
+    """
+
+    def __init__(self, database: str, *, allow_files: bool):
+        self.database = database
+        self._allow_files = allow_files
+        self._lock = threading.Lock()
+        self._counted: dict[int, tuple[tuple[int, int], MatchResult]] = {}
+
+    def matches(self) -> list[dict[str, Any]]:
+        """All matches, newest first; one that another version recorded has an `error` instead of figures."""
+        if not self._exists():
+            return []
+        with self._open() as results, self._lock:
+            return [self._row(results, record) for record in reversed(results.matches())]
+
+    def match(self, number: int) -> dict[str, Any]:
+        """One match, with its score and its test over the games."""
+        with self._open() as results, self._lock:
+            record = results.match(number)
+            row = self._row(results, record)
+            if "error" in row:
+                raise DatabaseError(row["error"])
+            games = results.counted_games(number)
+        configuration = _configuration(record)
+        games = games[np.argsort(games["number"])]
+        tally, curve, begin = Tally(configuration), [], 0
+        for end in sorted({2 * round(part / 2) for part in np.linspace(2, len(games), _POINTS)} - {0}):
+            tally.add(games[begin:end])
+            begin = end
+            now = report(tally)
+            curve.append([now.games, *map(_finite, (now.score, now.score_low, now.score_high, now.elo, now.elo_low,
+                          now.elo_high, now.sprt.llr if now.sprt else math.nan))])  # fmt: skip
+        return row | {"curve": curve, "text": str(self._counted[number][1])}
+
+    def games(self, number: int, first: int) -> list[dict[str, Any]]:
+        """`PAGE` games of a match from a number on."""
+        with self._open() as results:
+            names = ("number", "pair", "first", "opening", "outcome", "reason")
+            records = results.games(number, first=first, last=first + PAGE - 1)
+        return [{name: getattr(one, name) for name in names} | {"moves": len(one.moves)} for one in records]
+
+    def game(self, number: int, game: int) -> dict[str, Any]:
+        """One game of a match, with the names of its moves.
+
+        Raises:
+          InvalidSpecification: the record names a file, and files are not allowed.
+        """
+        with self._open() as results:
+            configuration = _configuration(results.match(number))
+            records = results.games(number, first=game, last=game)
+        if not records:
+            raise DatabaseError(f"match {number} has no game {game}")
+        with configuration.stored(f"match {number} of {self.database}", allow_files=self._allow_files):
+            rules = game_of(configuration.game)
+        (one,) = records
+        return {"game": configuration.game, "moves": rules.move_names(one.moves), "first": one.first,
+                "outcome": one.outcome, "opening": one.opening}  # fmt: skip
+
+    def leagues(self) -> list[dict[str, Any]]:
+        """Ratings of all players that met in matches of the same game and budget, where there are three or more."""
+        if not self._exists():
+            return []
+        self.matches()
+        groups: dict[Any, list[MatchResult]] = defaultdict(list)
+        for _, result in self._counted.values():
+            setup = result.configuration
+            if setup.a_simulations == setup.b_simulations and setup.a_seconds == setup.b_seconds and result.games:
+                groups[setup.game, setup.limits["A"].text].append(result)
+        leagues = []
+        for (game, budget), matches in groups.items():
+            players = sorted({text for one in matches for text in (one.configuration.a, one.configuration.b)})
+            meetings: dict[tuple[int, int], Any] = {}
+            for one in sorted(matches, key=lambda one: one.games):  # of several matches of a pair the longest counts
+                a, b = (players.index(text) for text in (one.configuration.a, one.configuration.b))
+                if a != b:
+                    meetings[min(a, b), max(a, b)] = one if a < b else one.standing.reversed
+            if len(players) < 3:
+                continue
+            league = LeagueResult(game, tuple(players), meetings, rate(len(players), meetings), True)
+            leagues.append({"game": game, "budget": budget, "rows": league.rows()})
+        return leagues
+
+    def trainings(self) -> list[dict[str, Any]]:
+        """Curves of temporal-difference trainings: score by episode against each opponent, mean and range of seeds."""
+        if not self._exists():
+            return []
+        with self._open() as results:
+            trainings = recorded_points(results)
+        rows = []
+        for name, points in trainings.items():
+            curves = []
+            played = [point for point in points if point.games]
+            for opponent in sorted({point.opponent for point in played}):
+                by_episode = defaultdict(list)
+                for point in played:
+                    if point.opponent == opponent:
+                        by_episode[point.episode].append(point.score)
+                curve = [[episode, min(scores), sum(scores) / len(scores), max(scores)]
+                         for episode, scores in sorted(by_episode.items())]  # fmt: skip
+                curves.append({"opponent": opponent, "points": curve})
+            findings = list(dict.fromkeys(itertools.chain.from_iterable(point.findings for point in points)))
+            rows.append({"name": name, "seeds": len({point.seed for point in points}), "curves": curves,
+                         "states": max((point.searched_states for point in points), default=0),
+                         "findings": findings})  # fmt: skip
+        return rows
+
+    def studies(self) -> list[dict[str, Any]]:
+        """Studies of `engram tune`: each trial with its numbers, its score, deviation and games."""
+        if not self._exists():
+            return []
+        with self._open() as results, results.reading() as connection:
+            if not sql.inspect(connection).has_table("trial_user_attributes"):
+                return []
+            rows = connection.execute(sql.text(_TRIALS)).all()
+            params = connection.execute(sql.text(_PARAMS)).all()
+        studies: dict[str, dict[int, dict[str, Any]]] = defaultdict(dict)
+        for study, number, key, value in rows:
+            trial = studies[study].setdefault(number, {"number": number, "values": {}})
+            trial[key.removeprefix("engram:")] = json.loads(value)
+        for study, number, name, value in params:
+            if number in studies[study]:
+                studies[study][number]["values"][name] = value
+        return [
+            {"name": name, "trials": [
+                {"number": one["number"], "values": one["values"], "score": one["score"], "games": one.get("games", 0),
+                 "deviation": math.sqrt(max(0.0, one.get("variance", 0.0)))}
+                for _, one in sorted(trials.items()) if "score" in one
+            ]}
+            for name, trials in studies.items()
+        ]  # fmt: skip
+
+    def _row(self, results: Results, record: MatchRecord) -> dict[str, Any]:
+        row = {"id": record.id, "created": record.created, "games": record.recorded, "asked": record.games}
+        known = self._counted.get(record.id)
+        state = record.recorded, record.games
+        try:
+            if known is None or known[0] != state:
+                tally = Tally(_configuration(record))
+                tally.add(results.counted_games(record.id))
+                self._counted[record.id] = known = state, report(tally, record.id)
+        except EngramError as error:
+            return row | {"error": str(error)}
+        plain = known[1].to_json()
+        test = known[1].configuration.sprt
+        return row | {
+            **{key: plain[key] for key in ("score", "score_low", "score_high", "elo", "elo_low", "elo_high", "wins",
+                                           "draws", "losses", "verdict", "complete", "sprt", "a", "b", "pentanomial")},
+            "game": known[1].configuration.game, "elo0": test and test.elo0, "elo1": test and test.elo1,
+            "budget": " / ".join(dict.fromkeys(limit.text for limit in known[1].configuration.limits.values())),
+        }  # fmt: skip
+
+    def _exists(self) -> bool:
+        """Whether there is a database, and its tables are made."""
+        if "://" not in self.database and not Path(self.database).is_file():
+            return False
+        with self._open() as results, results.reading() as connection:
+            return sql.inspect(connection).has_table("game")
+
+    def _open(self) -> Results:
+        return Results(self.database, must_exist=True)
+
+
+_TRIALS = """
+    SELECT s.study_name, t.number, a.key, a.value_json FROM studies s JOIN trials t ON t.study_id = s.study_id
+    JOIN trial_user_attributes a ON a.trial_id = t.trial_id
+    WHERE a.key IN ('engram:score', 'engram:variance', 'engram:games') ORDER BY s.study_name, t.number
+"""
+_PARAMS = """
+    SELECT s.study_name, t.number, p.param_name, p.param_value FROM studies s JOIN trials t ON t.study_id = s.study_id
+    JOIN trial_params p ON p.trial_id = t.trial_id ORDER BY s.study_name, t.number, p.param_id
+"""
+
+
+def _configuration(record: MatchRecord) -> MatchConfiguration:
+    return MatchConfiguration.from_json({**record.configuration, "games": record.games})
+
+
+def _finite(number: float) -> float | None:
+    return round(float(number), 5) if math.isfinite(number) else None

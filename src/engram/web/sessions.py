@@ -1,0 +1,232 @@
+"""Searches of the page: each on a thread of its own, bounded in number, memory and time.
+
+Only the search's own thread reads its tree: it publishes a snapshot a few times a second while a page watches, and
+between two slices of the search it answers the questions of pages. So nothing is locked, and nothing is copied twice.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
+
+from engram.drivers.explanation import Explanation, explain
+from engram.drivers.search import Search
+from engram.errors import EngramError
+from engram.games.game import State
+from engram.search.limit import Limit
+from engram.search.persistence import SavedTree
+from engram.search.result import SearchResult
+from engram.user_files import failure
+from engram.web.events import Channel
+from engram.web.snapshots import snapshot
+
+TREE_BYTES = 1 << 28
+"""Bound of one search's tree."""
+LONGEST_S = 3600.0
+KEPT = 6
+"""Finished searches that pages may still ask about."""
+_INTERVAL_S = 0.25
+_COST = 100.0
+"""A snapshot that took t seconds of the processor is followed by none for this many t: watching costs at most 1 %."""
+_ALONE_S = 30.0
+"""A search that no page watches for so long ends."""
+_LINES = 12
+_LOG = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class Busy(EngramError):
+    """As many searches run as the server allows."""
+
+
+class Missing(EngramError):
+    """There is no such search, match or run: it was dropped, or the server has been started again."""
+
+
+class Session:
+    """One search of one position.
+
+    Args:
+      search: its own. state: the position. limit, seed: of the run.
+      explained: keep looks at the two best moves, and explain the choice at the end.
+
+    Attributes:
+      id: a random word. channel: its snapshots. result: at the end; None before, and after a failure.
+    """
+
+    def __init__(self, search: Search, state: State, limit: Limit, seed: int, *, explained: bool = False):
+        self.id = secrets.token_urlsafe(9)
+        self.channel = Channel()
+        self.search, self.state = search, state
+        self.result: SearchResult | None = None
+        self._limit, self._seed, self._explained = limit, seed, explained
+        self._questions: SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = SimpleQueue()
+        self._stopped, self._ended = threading.Event(), threading.Event()
+        self._after_end = threading.Lock()
+        self._next_snapshot, self._last_watched = 0.0, time.monotonic()
+        self._thread = threading.Thread(target=self._run, name=f"search {self.id}", daemon=True)
+
+    def start(self) -> None:
+        """Starts the thread."""
+        self._thread.start()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the search goes on; it has ended before the page hears of that."""
+        return self.result is None and not self._ended.is_set()
+
+    def stop(self) -> None:
+        """Asks the search to end; it does within some 10 ms."""
+        self._stopped.set()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Waits for the end; returns whether it came."""
+        return self._ended.wait(timeout_s)
+
+    def ask(self, question: Callable[[], T]) -> T:
+        """The answer to a question that reads the search; not from the event loop's thread."""
+        answer: Future[T] = Future()
+        self._questions.put((question, answer))
+        while not answer.done():
+            if self._ended.wait(0.0):
+                with self._after_end:
+                    self._answer()
+            with suppress(TimeoutError):
+                return answer.result(timeout=0.05)
+        return answer.result()
+
+    def saved(self) -> SavedTree:
+        """The tree of an ended search, for `compare`; not a copy.
+
+        Raises:
+          Busy: the search goes on, or has failed.
+        """
+        if self.result is None:  # it is there before the page hears of the end
+            raise Busy("the search goes on: it can be compared once it has ended")
+        search, game = self.search, self.search.game
+        names = tuple(game.action_name(action) for action in range(game.num_actions))
+        nodes = search.tree.nodes[: search.tree.num_nodes]
+        return SavedTree(game.name, search.preset.text, nodes, names, game.render(self.state))
+
+    def _answer(self) -> None:
+        with suppress(Empty):
+            while True:
+                question, answer = self._questions.get_nowait()
+                try:
+                    answer.set_result(question())
+                except BaseException as error:
+                    answer.set_exception(error)
+
+    def _between_slices(self) -> bool:
+        self._answer()
+        now = time.monotonic()
+        if self.channel.num_watchers:
+            self._last_watched = now
+            if now >= self._next_snapshot:
+                begin = time.thread_time()
+                self._publish(self.search.so_far(_LINES))
+                took = time.thread_time() - begin
+                self._next_snapshot = now + max(_INTERVAL_S, _COST * took)
+        return self._stopped.is_set() or now - self._last_watched > _ALONE_S
+
+    def _publish(self, result: SearchResult, **more: Any) -> None:
+        message = {"id": self.id, **snapshot(self.search, result), **more}
+        self.channel.publish(message, last=result.stopped != "running")
+
+    def _run(self) -> None:
+        more: dict[str, Any] = {}
+        error = "the search ended without a result"
+        try:
+            if self._explained:
+                explanation = explain(self.search, self.state, self._limit, seed=self._seed, stop=self._between_slices)
+                result, more = explanation.result, {"explanation": _plain(explanation)}
+            else:
+                result = self.search.run(self.state, self._limit, seed=self._seed, stop=self._between_slices)
+            self.result = result
+            self._publish(result, **more)
+        except EngramError as failed:
+            error = str(failed)
+        except MemoryError:
+            error = "this search needs more memory than the machine has"
+        except Exception as failed:
+            _LOG.exception("search %s", self.id)
+            error = f"the search failed: {failure(failed)}"
+        finally:
+            if self.result is None:
+                self.channel.publish({"id": self.id, "error": error, "stopped": "failed"}, last=True)
+            self._ended.set()
+
+
+class Sessions:
+    """The searches of a server.
+
+    Args:
+      most: searches that may run at once, ≥ 1.
+    """
+
+    def __init__(self, most: int):
+        self.most = most
+        self._lock = threading.Lock()
+        self._sessions: dict[str, Session] = {}
+        self._reserved = 0
+
+    @property
+    def num_running(self) -> int:
+        """Searches that run, and those about to start."""
+        return self._reserved + sum(session.is_running for session in self._sessions.values())
+
+    def start(self, make: Callable[[], Session]) -> Session:
+        """Makes and starts a search.
+
+        Raises:
+          Busy: too many run already. EngramError: what `make` raises.
+        """
+        with self._lock:
+            if self.num_running >= self.most:
+                raise Busy(
+                    f"{self.most} searches run already, as many as this server allows: stop one, or wait for its end"
+                )
+            self._reserved += 1
+        try:
+            session = make()
+            with self._lock:
+                ended = [key for key, old in self._sessions.items() if not old.is_running]
+                for key in ended[: max(0, len(ended) - KEPT + 1)]:
+                    del self._sessions[key]
+                self._sessions[session.id] = session
+                session.start()
+        finally:
+            with self._lock:
+                self._reserved -= 1
+        return session
+
+    def get(self, name: str) -> Session:
+        """A search by its id.
+
+        Raises:
+          Missing: there is no such search.
+        """
+        session = self._sessions.get(name)
+        if session is None:
+            raise Missing("this search is no longer there: the server has dropped it, or was started again")
+        return session
+
+    def close(self) -> None:
+        """Ends all searches."""
+        for session in list(self._sessions.values()):
+            session.stop()
+        for session in list(self._sessions.values()):
+            session.wait(5.0)
+
+
+def _plain(explanation: Explanation) -> dict[str, Any]:
+    plain: dict[str, Any] = explanation.to_json()["explanation"]
+    return plain

@@ -1,0 +1,50 @@
+"""The state of a search as data for the page: small, and with every number that a board shows as heat."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from engram.drivers.search import Search
+from engram.search.extensions.rave import AMAF
+from engram.search.result import SearchResult
+from engram.search.tree import PLAYER_1
+
+COLUMNS = ("action", "visits", "value", "low", "high", "prior", "memory", "amaf", "proven", "line")
+"""The columns of a move in a snapshot; values are for the player to move, memory and AMAF None without data."""
+
+
+def snapshot(search: Search, result: SearchResult) -> dict[str, Any]:
+    """A result as data; only on the search's own thread, or after its end."""
+    amaf = _amaf(search)
+    moves = [
+        [
+            move.action, move.visits, _short(move.value), _short(move.low), _short(move.high), _short(move.prior),
+            None if move.memory is None else _short(move.memory), amaf.get(move.action), move.proven,
+            list(move.principal_variation),
+        ]
+        for move in result.moves
+    ]  # fmt: skip
+    return {
+        "stopped": result.stopped, "simulations": result.simulations, "seconds": round(result.seconds, 3),
+        "nodes": result.nodes, "node_bytes": result.node_bytes, "full": result.tree_full,
+        "value": _short(result.value), "player": result.player, "action": result.action, "name": result.name,
+        "search": search.preset.text, "moves": moves,
+    }  # fmt: skip
+
+
+def _amaf(search: Search) -> dict[int, float]:
+    """The AMAF value of each move of the root that has one, for the player to move."""
+    tree = search.tree
+    if AMAF not in tree.columns:
+        return {}
+    root = tree.nodes[0]
+    sign = -1.0 if root["flags"] & PLAYER_1 else 1.0
+    first, count = int(root["first_child"]), int(root["num_children"])
+    rows, actions = tree.rows(AMAF)[first : first + count], tree.nodes["action"][first : first + count]
+    return {int(actions[k]): _short(sign * rows["mean"][k]) for k in np.flatnonzero(rows["count"])}
+
+
+def _short(number: float) -> float:
+    return round(float(number), 5)

@@ -1,0 +1,110 @@
+// Requests to the server: each carries the token; what it refuses comes back as one sentence.
+
+const KEY = "engram.token";
+const ALIVE_MS = 2000;
+
+/** The fields after `#` in the address; a token is kept and taken out of the address. */
+export function addressFields() {
+  const fields = new URLSearchParams(location.hash.slice(1));
+  if (fields.has("token")) {
+    localStorage.setItem(KEY, fields.get("token"));
+    fields.delete("token");
+    history.replaceState(null, "", location.pathname + (fields.size ? "#" + fields : ""));
+  }
+  return fields;
+}
+
+/** The server's refusal; `status` 404: what was asked for is gone. */
+export class Refusal extends Error {
+  constructor(sentence, status) {
+    super(sentence);
+    this.status = status;
+  }
+}
+
+export const server = new EventTarget();
+server.answers = true;
+
+function tell(answers) {
+  if (answers === server.answers) return;
+  server.answers = answers;
+  server.dispatchEvent(new Event("change"));
+}
+
+async function request(path, options = {}) {
+  let response;
+  try {
+    const authorization = `Bearer ${localStorage.getItem(KEY) ?? ""}`;
+    response = await fetch(`/api/${path}`, { ...options, headers: { ...options.headers, authorization } });
+  } catch (error) {
+    if (error.name !== "AbortError") tell(false);
+    throw error;
+  }
+  tell(true);
+  if (response.ok) return response;
+  const data = await response.json().catch(() => ({}));
+  throw new Refusal(data.error ?? `the server answered ${response.status}`, response.status);
+}
+
+/** Waits until the server answers. */
+export function back() {
+  if (server.answers) return Promise.resolve();
+  return new Promise((resolve) => server.addEventListener("change", resolve, { once: true }));
+}
+
+/** Asks until the server answers; a refusal is an answer. */
+async function persistently(path, options) {
+  for (;;) {
+    try {
+      return await request(path, options);
+    } catch (error) {
+      if (error instanceof Refusal || error.name === "AbortError") throw error;
+      await back();
+    }
+  }
+}
+
+export const get = async (path) => (await persistently(path)).json();
+
+export async function post(path, fields = {}, signal = undefined) {
+  const options = { method: "POST", body: JSON.stringify(fields), headers: { "content-type": "application/json" }, signal };
+  return (await persistently(path, options)).json();
+}
+
+/** Hands each message of a stream on, until the last one, which it returns; a broken stream is opened again. */
+export async function watch(path, take, signal) {
+  for (;;) {
+    const response = await persistently(path, { signal });
+    try {
+      for await (const message of messages(response)) {
+        take(message);
+        if (message.stopped && message.stopped !== "running") return message;
+      }
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+    }
+    await request("alive", { signal }).catch((error) => {
+      if (error.name === "AbortError") throw error;
+    });
+  }
+}
+
+async function* messages(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    text += value;
+    for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
+      for (const line of text.slice(0, end).split("\n")) {
+        if (line.startsWith("data: ")) yield JSON.parse(line.slice(6));
+      }
+      text = text.slice(end + 2);
+    }
+  }
+}
+
+setInterval(() => {
+  if (!document.hidden || !server.answers) request("alive").catch(() => {});
+}, ALIVE_MS);

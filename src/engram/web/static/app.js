@@ -1,0 +1,67 @@
+// The page: its views, the game that they share, and the word about the server.
+
+import { addressFields, get, server } from "./api.js";
+import "./board.js";
+import "./charts.js";
+import "./moves.js";
+import { Compare } from "./compare.js";
+import { GameTree } from "./game.js";
+import { element, safe, say } from "./html.js";
+import { Matches } from "./matches.js";
+import { Memory } from "./memory.js";
+import { Play } from "./play.js";
+import { TreeView } from "./tree.js";
+
+const VIEWS = [["play", "Play", Play], ["tree", "Tree", TreeView], ["compare", "Compare", Compare], ["memory", "Memory", Memory], ["matches", "Matches", Matches]];
+
+const game = new GameTree();
+const views = new Map();
+let setup = null, present = null;
+
+function show(name) {
+  const [key, title, View] = VIEWS.find((one) => one[0] === name) ?? VIEWS[0];
+  if (present?.key === key) return;
+  present?.view.hidden?.();
+  if (!views.has(key)) views.set(key, new View(game, setup));
+  present = { key, view: views.get(key) };
+  document.getElementById("main").replaceChildren(present.view.element);
+  document.title = `${title} · engram`;
+  for (const button of document.querySelectorAll("nav button")) {
+    if (button.dataset.view === key) button.setAttribute("aria-current", "page");
+    else button.removeAttribute("aria-current");
+  }
+  sessionStorage.setItem("engram.view", key);
+  present.view.shown?.();
+}
+
+server.addEventListener("change", () => {
+  document.body.classList.toggle("alone", !server.answers);
+  if (server.answers) say("The server is back: the game goes on.");
+  else say("The server does not answer. Your game is kept here; the page waits for it to come back.", { stays: true, bad: true });
+});
+
+async function begin() {
+  const fields = addressFields();
+  try {
+    setup = await get("setup");
+    document.body.append(element(`<datalist id="searches">${setup.searches.map((one) => `<option value="${safe(one.text)}">${safe(one.about)}</option>`).join("")}</datalist>`));
+    await game.begin(fields, setup.game);
+  } catch (error) {
+    document.getElementById("main").innerHTML = `<p class="empty">${safe(error.message)}</p>`;
+    return;
+  }
+  document.querySelector("nav").append(...VIEWS.map(([key, title]) => {
+    const button = element(`<button type="button" data-view="${key}">${title}</button>`);
+    button.addEventListener("click", () => show(key));
+    return button;
+  }));
+  show(sessionStorage.getItem("engram.view") ?? "play");
+  document.body.classList.add("ready");
+}
+
+addEventListener("hashchange", async () => {
+  const fields = addressFields();
+  if (fields.has("game")) await game.begin(fields, setup.game).catch((error) => say(error.message, { bad: true }));
+});
+
+begin();

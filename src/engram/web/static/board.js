@@ -1,0 +1,372 @@
+// <engram-board>: a position as SVG, with a button over each cell, so that mouse, touch and keyboard are one thing.
+
+import { element, safe, signed, valueColour } from "./html.js";
+
+const STARS = { 9: [2, 4, 6], 13: [3, 6, 9], 19: [3, 9, 15] };
+const round = (number) => +number.toFixed(3);
+
+/** Where a shape puts its cells: centres, the picture's box, and the size of a button. */
+function geometry(board) {
+  const { shape, rows, columns } = board;
+  const cell = (number) => [number % columns, Math.floor(number / columns)];
+  const labelled = board.column_names.length > 0;
+  const margin = labelled ? 0.62 : 0.1;
+  if (shape === "hexagons") {
+    return {
+      centre: (number) => { const [x, y] = cell(number); return [x + y / 2, y * 0.866]; },
+      box: [-1.25, -1.15, columns + (rows - 1) / 2 + 1.4, (rows - 1) * 0.866 + 2.0], button: [0.92, 0.92],
+    };
+  }
+  if (shape === "lattice") {
+    return {
+      centre: (number) => cell(number).map((part) => part / 2),
+      box: [-0.3, -0.3, (columns - 1) / 2 + 0.6, (rows - 1) / 2 + 0.6], button: [0.5, 0.5],
+    };
+  }
+  if (shape === "columns") {
+    return {
+      centre: cell, box: [-0.6, -0.6, columns + 0.2, rows + 0.2 + (labelled ? 0.45 : 0)], button: [1, rows],
+    };
+  }
+  const left = board.row_names.length ? margin : 0.1;
+  return { centre: cell, box: [-0.5 - left, -0.5 - 0.1, columns + left + 0.1, rows + margin + 0.1], button: [1, 1] };
+}
+
+class Board extends HTMLElement {
+  #board = null;
+  #position = null;
+  #legal = new Map();
+  #heat = null;
+  #line = [];
+  #last = null;
+  #from = null;
+  #playable = true;
+
+  connectedCallback() {
+    this.addEventListener("keydown", (event) => this.#onKey(event));
+  }
+
+  /** The board of a game, or null for one that is its diagram. */
+  set board(board) {
+    this.#board = board;
+    this.#from = null;
+    this.replaceChildren();
+    if (!board) return;
+    this.geometry = geometry(board);
+    const [x, y, width, height] = this.geometry.box;
+    this.style.setProperty("--ratio", width / height);
+    this.svg = element(`<svg viewBox="${this.geometry.box.map(round).join(" ")}" aria-hidden="true"></svg>`);
+    this.cells = element(`<div class="cells"></div>`);
+    this.className = `${board.shape} ${board.pieces}`;
+    const [buttonWidth, buttonHeight] = this.geometry.button;
+    for (const number of this.#buttonCells()) {
+      let [cx, cy] = this.geometry.centre(number);
+      if (board.shape === "columns") cy = (board.rows - 1) / 2;
+      const button = element(`<button type="button" tabindex="-1" data-cell="${number}"></button>`);
+      Object.assign(button.style, {
+        left: `${(100 * (cx - buttonWidth / 2 - x)) / width}%`, top: `${(100 * (cy - buttonHeight / 2 - y)) / height}%`,
+        width: `${(100 * buttonWidth) / width}%`, height: `${(100 * buttonHeight) / height}%`,
+      });
+      button.addEventListener("click", () => this.#press(number));
+      this.cells.append(button);
+    }
+    this.cells.firstElementChild?.setAttribute("tabindex", "0");
+    this.append(this.svg, this.cells);
+  }
+
+  get board() { return this.#board; }
+
+  /** Draws a position: from the server, with `last` the action that led to it. */
+  show(position, { last = null, playable = true } = {}) {
+    this.#position = position;
+    this.#legal = new Map(position.legal);
+    this.#last = last;
+    this.#from = null;
+    this.#playable = playable;
+    this.#draw();
+    this.#label();
+  }
+
+  /** Heat by action: `{ strength, text, value }`, or null for none. */
+  set heat(heat) { this.#heat = heat; this.#draw(); }
+
+  /** Moves to draw ahead, as actions. */
+  set line(actions) { this.#line = actions; this.#draw(); }
+
+  focusCell() { this.querySelector("[tabindex='0']")?.focus(); }
+
+  // ---------------------------------------------------------------- buttons
+
+  #buttonCells() {
+    const cells = new Set(this.#board.places.flat());
+    return [...cells].sort((a, b) => a - b);
+  }
+
+  #colour(player) { return this.#board.players[player].toLowerCase(); }
+
+  #cellName(number) {
+    const { columns, column_names, row_names, shape } = this.#board;
+    if (shape === "columns") return `Column ${column_names[number]}`;
+    if (shape === "lattice") {
+      const dot = (x, y) => `${String.fromCharCode(97 + x)}${y + 1}`;
+      const x = number % columns, y = Math.floor(number / columns);
+      return `Edge ${dot(x >> 1, y >> 1)} to ${dot((x + 1) >> 1, (y + 1) >> 1)}`;
+    }
+    return `${column_names[number % columns] ?? ""}${row_names[Math.floor(number / columns)] ?? ""}` || `Cell ${number + 1}`;
+  }
+
+  #actionsAt(number) {
+    const { places } = this.#board;
+    return [...this.#legal.keys()].filter((action) => {
+      const cells = places[action];
+      if (cells.length === 2) return this.#from === null ? cells[0] === number : cells[0] === this.#from && cells[1] === number;
+      return cells[0] === number;
+    });
+  }
+
+  #label() {
+    const { players, pieces, shape } = this.#board;
+    const piece = { stones: "stone", discs: "disc", pawns: "pawn" }[pieces];
+    for (const button of this.cells.children) {
+      const number = +button.dataset.cell, mark = this.#position.marks[number];
+      const content = shape === "columns" ? "" : mark === "." ? ", empty" : mark === "#" ? ", drawn"
+        : `, ${players["XO".indexOf(mark)]} ${piece}`;
+      const legal = this.#playable && this.#actionsAt(number).length > 0;
+      button.setAttribute("aria-label", `${this.#cellName(number)}${content}${this.#from === number ? ", chosen" : ""}`);
+      button.setAttribute("aria-disabled", String(!legal));
+    }
+  }
+
+  #press(number) {
+    this.#rove(number);
+    if (!this.#playable) return;
+    const actions = this.#actionsAt(number);
+    const moves = this.#board.places[actions[0]]?.length === 2;
+    if (moves && this.#from === null) {
+      this.#from = number;
+    } else if (actions.length === 1) {
+      this.#from = null;
+      this.dispatchEvent(new CustomEvent("move", { detail: { action: actions[0], name: this.#legal.get(actions[0]) } }));
+      return;
+    } else if (this.#from !== null) {
+      const again = this.#from === number;
+      this.#from = null;
+      if (!again && this.#actionsAt(number).length) this.#from = number;
+    }
+    this.#draw();
+    this.#label();
+  }
+
+  #rove(number) {
+    for (const button of this.cells.children) button.tabIndex = +button.dataset.cell === number ? 0 : -1;
+  }
+
+  #onKey(event) {
+    const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+    const at = event.target.closest?.("[data-cell]");
+    if (event.key === "Escape" && this.#from !== null) { this.#from = null; this.#draw(); this.#label(); }
+    if (!step || !at || event.altKey || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    const [x, y] = this.geometry.centre(+at.dataset.cell);
+    let best = null, least = Infinity;
+    for (const button of this.cells.children) {
+      const [bx, by] = this.geometry.centre(+button.dataset.cell);
+      const along = (bx - x) * step[0] + (by - y) * step[1], aside = Math.abs((bx - x) * step[1]) + Math.abs((by - y) * step[0]);
+      if (along > 0.2 && aside <= along + 1e-9 && along + 2 * aside < least) [best, least] = [button, along + 2 * aside];
+    }
+    if (best) { this.#rove(+best.dataset.cell); best.focus(); }
+  }
+
+  // ---------------------------------------------------------------- picture
+
+  #draw() {
+    if (!this.#board || !this.#position) return;
+    const { shape } = this.#board;
+    const ground = { points: () => this.#points(), squares: () => this.#squares(), hexagons: () => this.#hexagons(),
+      columns: () => this.#columns(), lattice: () => this.#lattice() }[shape]();
+    this.svg.innerHTML = [ground, shape === "lattice" ? "" : this.#pieces(), this.#drawHeat(), this.#drawLast(), this.#drawLine(), this.#chosen()].join("");
+  }
+
+  #each(draw) {
+    return Array.from({ length: this.#board.rows * this.#board.columns }, (_, number) => draw(number, ...this.geometry.centre(number).map(round))).join("");
+  }
+
+  #names() {
+    const { rows, columns, column_names, row_names } = this.#board;
+    const across = column_names.map((name, x) => `<text class="name" x="${x}" y="${rows - 0.14}">${safe(name)}</text>`);
+    const down = row_names.map((name, y) => `<text class="name" x="-0.8" y="${y}">${safe(name)}</text>`);
+    return [...across, ...down].join("");
+  }
+
+  #points() {
+    const { rows, columns } = this.#board;
+    let lines = `<rect class="wood" x="-0.5" y="-0.5" width="${columns}" height="${rows}" rx="0.1"/><path class="grid" d="`;
+    for (let y = 0; y < rows; y++) lines += `M0 ${y}H${columns - 1}`;
+    for (let x = 0; x < columns; x++) lines += `M${x} 0V${rows - 1}`;
+    const stars = rows === columns ? STARS[rows] ?? [] : [];
+    const dots = stars.flatMap((x) => stars.map((y) => `<circle class="star" cx="${x}" cy="${y}" r="0.1"/>`));
+    return `${lines}"/>${dots.join("")}${this.#names()}`;
+  }
+
+  #squares() {
+    const { columns } = this.#board;
+    return this.#each((number, x, y) => `<rect class="square ${(x + y) % 2 ? "odd" : ""}" x="${x - 0.5}" y="${y - 0.5}" width="1" height="1"/>`) + this.#names();
+  }
+
+  #hexagons() {
+    const { rows, columns, column_names, row_names } = this.#board;
+    const r = 0.577, hexagon = (x, y, size, kind) => `<path class="${kind}" d="M${[0, 1, 2, 3, 4, 5].map((k) => `${round(x + size * Math.sin((k * Math.PI) / 3))} ${round(y - size * Math.cos((k * Math.PI) / 3))}`).join("L")}z"/>`;
+    const corner = (x, y) => this.geometry.centre(y * columns + x);
+    const edge = (cells, dy, dx, player) => `<polyline class="edge ${this.#colour(player)}" points="${cells.map(([x, y]) => { const [cx, cy] = corner(x, y); return `${round(cx + dx)},${round(cy + dy)}`; }).join(" ")}"/>`;
+    const row = (y) => [[0, y], [columns - 1, y]], side = (x) => [[x, 0], [x, rows - 1]];
+    const edges = edge(row(0), -0.62, 0.0, 0) + edge(row(rows - 1), 0.62, 0.0, 0) + edge(side(0), 0.0, -0.62, 1) + edge(side(columns - 1), 0.0, 0.62, 1);
+    const across = column_names.map((name, x) => { const [cx, cy] = corner(x, 0); return `<text class="name" x="${round(cx - 0.1)}" y="${round(cy - 0.88)}">${safe(name)}</text>`; });
+    const down = row_names.map((name, y) => { const [cx, cy] = corner(0, y); return `<text class="name" x="${round(cx - 0.98)}" y="${round(cy + 0.1)}">${safe(name)}</text>`; });
+    return edges + this.#each((number, x, y) => hexagon(x, y, r, "hexagon")) + across.join("") + down.join("");
+  }
+
+  #columns() {
+    const { rows, columns } = this.#board;
+    const frame = `<rect class="frame" x="-0.55" y="-0.55" width="${columns + 0.1}" height="${rows + 0.1}" rx="0.25"/>`;
+    const names = this.#board.column_names.map((name, x) => `<text class="name" x="${x}" y="${rows - 0.17}">${safe(name)}</text>`);
+    return frame + this.#each((number, x, y) => `<circle class="hole" cx="${x}" cy="${y}" r="0.41"/>`) + names.join("");
+  }
+
+  #lattice() {
+    const { columns } = this.#board, last = this.#last === null ? -1 : this.#board.places[this.#last][0];
+    const boxes = [], edges = [], dots = [];
+    this.#each((number, x, y) => {
+      const odd = [number % columns % 2, Math.floor(number / columns) % 2], drawn = this.#position.marks[number] === "#";
+      if (odd[0] && odd[1]) { if (drawn) boxes.push(`<rect class="box" x="${x - 0.4}" y="${y - 0.4}" width="0.8" height="0.8" rx="0.08"/>`); }
+      else if (!odd[0] && !odd[1]) dots.push(`<circle class="dot" cx="${x}" cy="${y}" r="0.09"/>`);
+      else {
+        const [dx, dy] = odd[0] ? [0.5, 0] : [0, 0.5];
+        edges.push(`<path class="line ${drawn ? "drawn" : ""} ${number === last ? "last" : ""}" d="M${x - dx} ${y - dy}L${x + dx} ${y + dy}"/>`);
+      }
+      return "";
+    });
+    return boxes.join("") + edges.join("") + dots.join("");
+  }
+
+  #piece(x, y, player, extra = "") {
+    const colour = this.#colour(player), kind = this.#board.pieces;
+    if (kind === "pawns") {
+      return `<g class="piece ${colour} ${extra}" transform="translate(${x} ${y})"><path d="M-.27 .34H.27L.2 .2C.1 .12 .1 .02 .1 -.06A.17 .17 0 1 0 -.1 -.06C-.1 .02 -.1 .12 -.2 .2z"/></g>`;
+    }
+    const radius = { points: 0.465, squares: 0.38, hexagons: 0.36, columns: 0.41 }[this.#board.shape];
+    return `<circle class="piece ${colour} ${extra}" cx="${x}" cy="${y}" r="${radius}"/>`;
+  }
+
+  #pieces() {
+    return this.#each((number, x, y) => {
+      const player = "XO".indexOf(this.#position.marks[number]);
+      return player < 0 ? "" : this.#piece(x, y, player);
+    });
+  }
+
+  /** The cell where an action's piece comes to rest; `taken` holds pieces that are drawn ahead. */
+  target(action, taken = new Set()) {
+    const cells = this.#board.places[action];
+    if (!cells?.length) return null;
+    let cell = cells[cells.length - 1];
+    if (this.#board.shape !== "columns") return cell;
+    const { columns } = this.#board, free = (number) => this.#position.marks[number] === "." && !taken.has(number);
+    if (!free(cell)) return null;
+    while (cell + columns < this.#position.marks.length && free(cell + columns)) cell += columns;
+    return cell;
+  }
+
+  #drawLast() {
+    if (this.#last === null || this.#board.shape === "lattice") return "";
+    const cells = this.#board.places[this.#last];
+    if (!cells?.length) return "";
+    let cell = cells[cells.length - 1];
+    if (this.#board.shape === "columns") while (this.#position.marks[cell] === ".") cell += this.#board.columns;
+    const [x, y] = this.geometry.centre(cell).map(round);
+    return `<circle class="last" cx="${x}" cy="${y}" r="0.16"/>`;
+  }
+
+  #chosen() {
+    if (this.#from === null) return "";
+    const targets = [...this.#legal.keys()].map((action) => this.#board.places[action]).filter((cells) => cells[0] === this.#from);
+    const ring = (cell, kind) => { const [x, y] = this.geometry.centre(cell); return `<rect class="${kind}" x="${x - 0.46}" y="${y - 0.46}" width="0.92" height="0.92" rx="0.1"/>`; };
+    return ring(this.#from, "chosen") + targets.map(([, to]) => ring(to, "reach")).join("");
+  }
+
+  #drawHeat() {
+    if (!this.#heat || this.#line.length) return "";
+    const small = this.#board.rows > 13, arrows = [];
+    const spots = [...this.#heat].map(([action, { strength, text, value }]) => {
+      const cells = this.#board.places[action];
+      if (!cells?.length) return "";
+      const colour = value === undefined ? "var(--heat)" : valueColour(value);
+      if (cells.length === 2) {
+        const [[x, y], [u, v]] = cells.map((cell) => this.geometry.centre(cell));
+        if (strength > 0.02) arrows.push(`<line class="arrow" x1="${x}" y1="${y}" x2="${round(x + 0.8 * (u - x))}" y2="${round(y + 0.8 * (v - y))}" style="--c:${colour};--s:${round(0.25 + 0.75 * strength)}"/>${strength > 0.3 ? `<text class="heat-text" x="${round(x + 0.62 * (u - x))}" y="${round(y + 0.62 * (v - y))}">${text}</text>` : ""}`);
+        return "";
+      }
+      const cell = this.target(action);
+      if (cell === null) return "";
+      const [x, y] = this.geometry.centre(cell).map(round);
+      if (this.#board.shape === "lattice") {
+        const [dx, dy] = cell % this.#board.columns % 2 ? [0.36, 0] : [0, 0.36];
+        return `<path class="heat-line" d="M${x - dx} ${y - dy}L${x + dx} ${y + dy}" style="--c:${colour};--s:${round(0.15 + 0.85 * strength)}"/>${strength > 0.5 ? `<text class="heat-text" x="${x}" y="${y}">${text}</text>` : ""}`;
+      }
+      const label = strength > (small ? 0.35 : 0.12) ? `<text class="heat-text" x="${x}" y="${y}">${text}</text>` : "";
+      return `<circle class="heat" cx="${x}" cy="${y}" r="0.4" style="--c:${colour};--s:${round(0.12 + 0.8 * strength)}"/>${label}`;
+    });
+    return spots.join("") + arrows.join("");
+  }
+
+  #drawLine() {
+    const taken = new Set();
+    let player = this.#position.to_play;
+    return this.#line.map((action, number) => {
+      const cells = this.#board.places[action] ?? [];
+      const cell = this.target(action, taken);
+      const mover = player;
+      player = 1 - player;
+      if (cell === null) return "";
+      if (cells.length < 2) taken.add(cell);
+      const [x, y] = this.geometry.centre(cell).map(round);
+      if (cells.length === 2) {
+        const [u, v] = this.geometry.centre(cells[0]);
+        return `<line class="arrow ahead" x1="${u}" y1="${v}" x2="${round(u + 0.8 * (x - u))}" y2="${round(v + 0.8 * (y - v))}"/><text class="ahead-text plain" x="${round((x + u) / 2)}" y="${round((y + v) / 2)}">${number + 1}</text>`;
+      }
+      if (this.#board.shape === "lattice") {
+        const [dx, dy] = cell % this.#board.columns % 2 ? [0.5, 0] : [0, 0.5];
+        return `<path class="line ahead" d="M${x - dx} ${y - dy}L${x + dx} ${y + dy}"/><text class="ahead-text plain" x="${x}" y="${y}">${number + 1}</text>`;
+      }
+      return `${this.#piece(x, y, mover, "ghost")}<text class="ahead-text ${this.#colour(mover)}" x="${x}" y="${y}">${number + 1}</text>`;
+    }).join("");
+  }
+}
+
+customElements.define("engram-board", Board);
+
+/** The heat of a kind for the moves of a snapshot. */
+export function heatOf(snapshot, kind) {
+  if (!snapshot || kind === "none") return null;
+  const total = snapshot.moves.reduce((sum, move) => sum + move[1], 0) || 1;
+  const most = Math.max(...snapshot.moves.map((move) => move[1]), 1);
+  const highest = Math.max(...snapshot.moves.map((move) => move[5]), 1e-9);
+  const place = { value: 2, memory: 6, amaf: 7 }[kind];
+  const heat = new Map();
+  for (const move of snapshot.moves) {
+    const [action, visits] = move;
+    if (kind === "visits") {
+      if (visits) heat.set(action, { strength: visits / most, text: String(Math.round((100 * visits) / total)) });
+    } else if (kind === "prior") heat.set(action, { strength: move[5] / highest, text: String(Math.round(100 * move[5])) });
+    else if (move[place] !== null && (kind !== "value" || visits)) {
+      const strength = kind === "value" ? 0.35 + 0.65 * Math.sqrt(visits / most) : 0.9;
+      heat.set(action, { strength, value: move[place], text: signed(move[place], 2).replace(/0(?=\.)/, "") });
+    }
+  }
+  return heat;
+}
+
+export const HEATS = [
+  ["visits", "Visits", "share of the simulations, in percent"], ["value", "Value", "for the player to move, −1 to +1"],
+  ["prior", "Prior", "before any search, in percent"], ["memory", "Memory", "what similar positions say, −1 to +1"],
+  ["amaf", "AMAF", "value when played at any later time, −1 to +1"], ["none", "Nothing", ""],
+];

@@ -1,0 +1,57 @@
+// Small pieces that every view uses: elements, numbers, colours.
+
+/** Text that is safe inside HTML. */
+export const safe = (text) =>
+  String(text).replace(/[&<>"']/g, (mark) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" })[mark]);
+
+/** An element of some HTML; the page's own elements in it work at once. */
+export function element(html) {
+  const template = document.createElement("template");
+  template.innerHTML = html.trim();
+  return document.importNode(template.content, true).firstElementChild;
+}
+
+const whole = new Intl.NumberFormat("en");
+export const count = (number) => whole.format(number);
+export const short = (number) =>
+  number >= 1e6 ? `${(number / 1e6).toFixed(1)} M` : number >= 1e4 ? `${(number / 1e3).toFixed(0)} k` : count(Math.round(number));
+export const signed = (value, digits = 2) => {
+  const text = Math.abs(value).toFixed(digits);
+  return (+text === 0 ? "" : value < 0 ? "−" : "+") + text;
+};
+/** A value on an axis. */
+export const tick = (value) => (value ? signed(value, 1) : "0");
+export const percent = (share) => `${(100 * share).toFixed(share > 0 && share < 0.0995 ? 1 : 0)} %`;
+
+/** A colour from bad (−1) to good (+1) for a value; the same in dark and light. */
+export function valueColour(value) {
+  const strength = Math.min(1, Math.abs(value)) ** 0.65;
+  const [hue, chroma] = value < 0 ? [32, 0.15] : [245, 0.13];
+  return `oklch(${(0.8 - 0.28 * strength).toFixed(3)} ${(0.02 + chroma * strength).toFixed(3)} ${hue})`;
+}
+
+/** The value of a CSS variable. */
+export const ink = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+let newsTimer = 0;
+/** Says something to the person, for some seconds or until it is replaced. */
+export function say(text, { stays = false, bad = false } = {}) {
+  const news = document.getElementById("news");
+  clearTimeout(newsTimer);
+  news.textContent = text;
+  news.hidden = !text;
+  news.classList.toggle("bad", bad);
+  if (!stays) newsTimer = setTimeout(() => (news.hidden = true), 6000);
+}
+
+/** Runs a task; what the server refuses is said. */
+export async function trying(task) {
+  try {
+    return await task();
+  } catch (error) {
+    if (error.name === "AbortError") return undefined;
+    say(error.message, { bad: true });
+    if (error.status === undefined) console.error(error);
+    return undefined;
+  }
+}

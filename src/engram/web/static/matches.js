@@ -1,0 +1,209 @@
+// The view of the results database: matches, ratings, trainings and studies, live, whoever records them.
+
+import { get, post } from "./api.js";
+import { count, element, percent, safe, say, signed, tick, trying } from "./html.js";
+
+const EVERY_MS = 2000, WIDTH = 120;
+const elo = (number) => (number === null ? "∞" : signed(number, 0));
+
+/** A point with its interval on a scale from `low` to `high`. */
+function whisker(value, from, to, low, high, middle) {
+  const x = (number) => ((Math.min(Math.max(number, low), high) - low) / (high - low) * (WIDTH - 8) + 4).toFixed(1);
+  return `<svg class="whisker" viewBox="0 0 ${WIDTH} 16" width="${WIDTH}" height="16" aria-hidden="true"><path class="zero" d="M${x(middle)} 1V15"/><path d="M${x(from)} 8H${x(to)}M${x(from)} 4V12M${x(to)} 4V12"/><circle cx="${x(value)}" cy="8" r="3.5"/></svg>`;
+}
+
+export class Matches {
+  #timer = 0;
+  #open = null; // the number of the match that is shown
+  #shown = null; // what its curves were drawn from
+  #ratings = "";
+
+  constructor(game, setup) {
+    this.game = game;
+    const field = (name, label, value, more = "") => `<label>${label} <input name="${name}" value="${safe(value)}" ${more}></label>`;
+    this.element = element(`<div class="matches">
+      <section class="panel" aria-labelledby="matches-title"><h2 id="matches-title">Matches</h2>
+        <p class="hint where"></p>
+        <details class="start"><summary>Start a match</summary><form>
+          <div class="fields">${field("game", "Game", setup.game, "required")}${field("a", "Player A", setup.search, `list="searches" required`)}${field("b", "Player B", "uct(exploration=0.5)", `list="searches" required`)}</div>
+          <div class="fields">${field("games", "Games, an even number", 100, `type="number" min="2" step="2"`)}${field("simulations", "Simulations a move", 500, `type="number" min="1"`)}${field("seed", "Seed", 0, `type="number" min="0"`)}${field("workers", "Processes", 1, `type="number" min="1"`)}${field("sprt", "Test, optional", "", `placeholder="elo0=0,elo1=30"`)}</div>
+          <div class="row"><button class="primary">Start the match</button><span class="hint">The same fields again continue a match. It goes on when this page is closed.</span></div>
+        </form></details>
+        <div class="runs"></div>
+        <div class="scroll" tabindex="0" role="region" aria-label="Matches of the database"><table class="all"></table></div>
+      </section>
+      <section class="panel one" aria-labelledby="one-title" hidden><h2 id="one-title"></h2>
+        <p class="verdict" role="status"></p>
+        <div class="halves"><div><h3>Elo of A over the games</h3><engram-curve class="elo"></engram-curve></div>
+          <div class="test"><h3>Log-likelihood ratio of the test</h3><engram-curve class="llr"></engram-curve></div></div>
+        <h3>Games</h3>
+        <div class="halves"><div><div class="scroll tall" tabindex="0" role="region" aria-label="Games of the match"><table class="games"></table></div>
+            <button type="button" class="more quiet">More games</button></div>
+          <div class="viewer" hidden><p class="turn" role="status"></p>
+            <engram-board role="group" aria-label="A game of the match"></engram-board><pre tabindex="0" aria-label="Position" hidden></pre>
+            <div class="row" role="group" aria-label="Moves back and forth">${[["-9999", "To the start", "«"], ["-1", "One move back", "‹"], ["1", "One move on", "›"], ["9999", "To the end", "»"]].map(([by, label, sign]) => `<button type="button" data-step="${by}" aria-label="${label}">${sign}</button>`).join("")}
+            <button type="button" class="take">Take to Play</button></div><p class="hint line"></p></div></div>
+      </section>
+      <div class="ratings"></div></div>`);
+    this.find = (selector) => this.element.querySelector(selector);
+    this.find("form").addEventListener("submit", (event) => { event.preventDefault(); trying(() => this.#start(event.target)); });
+    this.find(".runs").addEventListener("click", (event) => {
+      const id = event.target.closest("[data-run]")?.dataset.run;
+      if (id) trying(async () => { await post(`runs/${id}/stop`); await this.#look(); });
+    });
+    this.find(".all").addEventListener("click", (event) => {
+      const number = event.target.closest("[data-match]")?.dataset.match;
+      if (number) this.#show(+number);
+    });
+    this.find(".games").addEventListener("click", (event) => {
+      const number = event.target.closest("[data-game]")?.dataset.game;
+      if (number) trying(() => this.#view(+number));
+    });
+    this.find(".more").addEventListener("click", () => trying(() => this.#more()));
+    this.find(".viewer .row").addEventListener("click", (event) => {
+      const by = event.target.closest("[data-step]")?.dataset.step;
+      if (by) trying(() => this.#step(+by));
+    });
+    this.find(".take").addEventListener("click", () => trying(async () => {
+      await this.game.load({ game: this.viewed.game, start: "", moves: this.viewed.moves.slice(0, this.at) });
+      document.querySelector("[data-view=play]").click();
+    }));
+  }
+
+  shown() { this.#look(); }
+  hidden() { clearTimeout(this.#timer); }
+
+  async #look() {
+    clearTimeout(this.#timer);
+    const now = await trying(() => get("matches"));
+    if (now) {
+      this.now = now;
+      this.#draw();
+      // The other figures follow from the games that are recorded.
+      const key = now.matches.map((match) => `${match.id}:${match.games}`).join();
+      if (key !== this.#ratings || !now.matches.length) { this.#ratings = key; await trying(() => this.#drawRatings()); }
+    }
+    if (this.element.isConnected) this.#timer = setTimeout(() => this.#look(), EVERY_MS);
+  }
+
+  #draw() {
+    const { matches, runs, database } = this.now;
+    this.find(".where").textContent = matches.length ? `From ${database}, whoever plays them; new games show by themselves.` : `${database} holds no matches yet: start one here, or with engram match.`;
+    this.find(".runs").innerHTML = runs.slice(0, 6).map((run) => `<div class="run ${run.failed ? "bad" : ""}"><div class="row"><b>${run.running ? "playing" : run.failed ? "failed" : "ended"}</b><code>${safe(run.command)}</code><span class="grow"></span>${run.running ? `<button type="button" data-run="${safe(run.id)}">Stop</button>` : ""}</div>${run.failed ? `<p>${safe(run.lines.at(-1) ?? "")}</p>` : ""}</div>`).join("");
+    const head = `<thead><tr><th scope="col">Match</th><th scope="col">Game</th><th scope="col">A against B</th><th scope="col" class="number">Games</th><th scope="col">Score of A, 95 %</th><th scope="col">Elo</th><th scope="col">Test</th></tr></thead>`;
+    const rows = matches.map((match) => {
+      const button = `<button type="button" data-match="${match.id}" aria-label="Show match ${match.id}" ${match.id === this.#open ? `aria-current="true"` : ""}>${match.id}</button>`;
+      if (match.error) return `<tr><th scope="row">${match.id}</th><td colspan="6">${safe(match.error)}</td></tr>`;
+      const test = match.sprt ? `${whisker(match.sprt.llr, Math.min(0, match.sprt.llr), Math.max(0, match.sprt.llr), match.sprt.lower, match.sprt.upper, 0)}<small>${match.sprt.decision ? `accepts ${match.sprt.decision === "elo1" ? match.elo1 : match.elo0}` : `LLR ${signed(match.sprt.llr, 2)}`}</small>` : `<span class="hint">none</span>`;
+      return `<tr class="${match.id === this.#open ? "open" : ""}"><th scope="row">${button}</th><td>${safe(match.game)}<br><small>${safe(match.budget)} a move</small></td><td class="names">${safe(match.a.player)}<br>${safe(match.b.player)}</td><td class="number">${count(match.games)}<br><small>of ${count(match.asked)}</small></td><td class="value">${whisker(match.score, match.score_low, match.score_high, 0, 1, 0.5)} ${percent(match.score)}</td><td class="value">${elo(match.elo)} <small>[${elo(match.elo_low).replace("∞", "−∞")}, ${elo(match.elo_high)}]</small></td><td class="value">${test}</td></tr>`;
+    });
+    this.find(".all").innerHTML = matches.length ? head + `<tbody>${rows.join("")}</tbody>` : "";
+    const open = matches.find((match) => match.id === this.#open);
+    const state = open && `${open.id}:${open.games}`;
+    if (open && state !== this.#shown) { this.#shown = state; trying(() => this.#curves(open)); }
+  }
+
+  async #start(form) {
+    const fields = Object.fromEntries(new FormData(form));
+    for (const name of ["games", "simulations", "seed", "workers"]) fields[name] = fields[name] === "" ? undefined : Math.round(+fields[name]);
+    const run = await post("runs", fields);
+    say(`Started: ${run.command}`);
+    await this.#look();
+  }
+
+  #show(number) {
+    const { find } = this;
+    this.#open = number;
+    this.#shown = null;
+    find(".one").hidden = false;
+    find(".viewer").hidden = true;
+    find(".games").innerHTML = "";
+    this.nextGame = 0;
+    this.#draw();
+    trying(() => this.#more());
+    find(".one").scrollIntoView({ block: "nearest" });
+  }
+
+  async #curves(open) {
+    const match = await get(`matches/${open.id}`);
+    if (match.id !== this.#open) return;
+    this.find("#one-title").textContent = `Match ${match.id}: ${match.a.player} against ${match.b.player}`;
+    this.find(".verdict").textContent = `${match.verdict}. A: ${count(match.wins)} won, ${count(match.draws)} drawn, ${count(match.losses)} lost.`;
+    const columns = match.curve.length ? match.curve[0].map((_, place) => match.curve.map((row) => row[place])) : [[], [], [], [], [], [], [], []];
+    const bound = (number, low) => (number === null ? (low ? -800 : 800) : Math.max(-800, Math.min(800, number)));
+    this.find(".elo").show("Elo of A with its 95 % interval over the games", [columns[0], columns[6].map((x) => bound(x)), columns[5].map((x) => bound(x, true)), columns[4].map((x, k) => (x === null ? (columns[1][k] > 0.5 ? 800 : -800) : x))],
+      [{ label: "95 % high", colour: "--band", width: 1, band: [1, 2], points: false }, { label: "95 % low", colour: "--band", width: 1, points: false }, { label: "Elo", colour: "--accent" }],
+      { x: "games", y: "Elo of A", lines: [0], format: (value) => signed(value, 0) });
+    this.find(".test").hidden = !match.sprt;
+    if (match.sprt) this.find(".llr").show("Log-likelihood ratio between its bounds", [columns[0], columns[7]], [{ label: "LLR", colour: "--accent" }],
+      { x: "games", y: "LLR", low: Math.min(match.sprt.lower * 1.1, match.sprt.llr), high: Math.max(match.sprt.upper * 1.1, match.sprt.llr), lines: [match.sprt.lower, match.sprt.upper], format: tick });
+  }
+
+  async #more() {
+    const number = this.#open, { games } = await post(`matches/${number}/games`, { first: this.nextGame });
+    if (number !== this.#open) return;
+    if (!this.nextGame) this.find(".games").innerHTML = `<thead><tr><th scope="col">Game</th><th scope="col">First</th><th scope="col">Result</th><th scope="col" class="number">Moves</th></tr></thead><tbody></tbody>`;
+    const result = (outcome) => (outcome > 0 ? "A wins" : outcome < 0 ? "B wins" : "draw");
+    this.find(".games tbody").insertAdjacentHTML("beforeend", games.map((one) => `<tr><th scope="row"><button type="button" data-game="${one.number}" aria-label="Show game ${one.number}">${one.number}</button></th><td>${one.first}</td><td>${result(one.outcome)}${one.reason === "end" ? "" : `<br><small>${safe(one.reason)}</small>`}</td><td class="number">${one.moves}</td></tr>`).join(""));
+    this.nextGame = games.length ? games.at(-1).number + 1 : this.nextGame;
+    this.find(".more").hidden = games.length < 40;
+  }
+
+  async #view(number) {
+    this.viewed = await post(`matches/${this.#open}/games`, { number });
+    this.viewed.number = number;
+    this.find(".viewer").hidden = false;
+    this.at = this.viewed.moves.length;
+    await this.#step(0);
+  }
+
+  async #step(by) {
+    const { viewed, find } = this;
+    this.at = Math.max(0, Math.min(viewed.moves.length, this.at + by));
+    const at = this.at, opened = await post("position", { game: viewed.game, moves: viewed.moves.slice(0, at) });
+    if (at !== this.at || viewed !== this.viewed) return;
+    const board = find(".viewer engram-board"), text = find(".viewer pre");
+    board.hidden = !opened.board;
+    text.hidden = !!opened.board;
+    text.textContent = opened.position.diagram;
+    if (opened.board) {
+      if (board.kept !== JSON.stringify(opened.board)) { board.board = opened.board; board.kept = JSON.stringify(opened.board); }
+      board.show(opened.position, { last: opened.actions.at(-1) ?? null, playable: false });
+    }
+    const result = viewed.outcome > 0 ? "A wins" : viewed.outcome < 0 ? "B wins" : "a draw";
+    find(".viewer .turn").textContent = `Game ${viewed.number}: ${viewed.first} moves first, ${result}. After ${at} of ${viewed.moves.length} moves${at > 0 && at <= viewed.opening ? ", in the random opening" : ""}.`;
+    find(".viewer .line").textContent = viewed.moves.slice(0, at).join(" ");
+  }
+
+  async #drawRatings() {
+    const { leagues, trainings, studies } = await get("ratings");
+    const place = this.find(".ratings");
+    place.replaceChildren();
+    for (const league of leagues) {
+      const ends = league.rows.flatMap((row) => [row.elo_low, row.elo_high, row.elo]).filter((number) => number !== null);
+      const low = Math.min(...ends, 0), high = Math.max(...ends, 1);
+      place.append(element(`<section class="panel" aria-label="Ratings of ${safe(league.game)}"><h2>Ratings in ${safe(league.game)}, ${safe(league.budget)} a move</h2><div class="scroll" tabindex="0" role="region" aria-label="Ratings"><table><thead><tr><th scope="col" class="number">Rank</th><th scope="col">Player</th><th scope="col">Elo, 95 %</th><th scope="col" class="number">Games</th><th scope="col" class="number">Points</th></tr></thead><tbody>${league.rows.map((row) => `<tr><td class="number">${row.rank}</td><th scope="row">${safe(row.player)}</th><td class="value">${row.elo === null ? "–" : whisker(row.elo, row.elo_low ?? low, row.elo_high ?? high, low, high, 0)} ${row.elo === null ? "" : elo(row.elo)}</td><td class="number">${count(row.games)}</td><td class="number">${row.points}</td></tr>`).join("")}</tbody></table></div></section>`));
+    }
+    for (const training of trainings) {
+      const panel = element(`<section class="panel" aria-label="Training"><h2>Training ${safe(training.name)}</h2><p class="hint">${training.seeds} seeds, ${count(training.states)} states in the table. ${safe(training.findings.join(" "))}</p><div class="halves"></div></section>`);
+      place.append(panel);
+      for (const { opponent, points } of training.curves) {
+        const box = element(`<div><h3>Score against ${safe(opponent)}</h3><engram-curve class="score"></engram-curve></div>`);
+        panel.querySelector(".halves").append(box);
+        const column = (k) => points.map((point) => point[k]);
+        box.querySelector("engram-curve").show(`Score against ${opponent} by episodes`, [column(0), column(3), column(1), column(2)],
+          [{ label: "best seed", colour: "--band", width: 1, band: [1, 2], points: false }, { label: "worst seed", colour: "--band", width: 1, points: false }, { label: "mean", colour: "--accent" }],
+          { x: "episodes", y: "score", low: 0, high: 1, lines: [0.5], format: (value) => percent(value) });
+      }
+    }
+    for (const study of studies) {
+      const top = [...study.trials].sort((a, b) => b.score - a.score).slice(0, 8), names = Object.keys(top[0]?.values ?? {});
+      const panel = element(`<section class="panel" aria-label="Tuning"><h2>Tuning ${safe(study.name)}</h2><h3>Score of the trials, with two deviations</h3><engram-curve class="score"></engram-curve><div class="scroll" tabindex="0" role="region" aria-label="Best trials"><table><caption>Trials of the highest scores</caption><thead><tr><th scope="col">Trial</th><th scope="col" class="number">Score</th><th scope="col" class="number">Games</th>${names.map((name) => `<th scope="col" class="number">${safe(name)}</th>`).join("")}</tr></thead><tbody>${top.map((one) => `<tr><th scope="row">${one.number}</th><td class="number">${percent(one.score)} ± ${percent(2 * one.deviation)}</td><td class="number">${count(one.games)}</td>${names.map((name) => `<td class="number">${(one.values[name] ?? 0).toPrecision(3)}</td>`).join("")}</tr>`).join("")}</tbody></table></div></section>`);
+      place.append(panel);
+      const trials = study.trials, column = (from) => trials.map(from);
+      panel.querySelector("engram-curve").show("Scores of the trials", [column((one) => one.number), column((one) => one.score + 2 * one.deviation), column((one) => one.score - 2 * one.deviation), column((one) => one.score)],
+        [{ label: "high", colour: "--band", width: 1, band: [1, 2], points: false }, { label: "low", colour: "--band", width: 1, points: false }, { label: "score", colour: "--accent" }],
+        { x: "trials", y: "score", lines: [0.5], format: (value) => percent(value) });
+    }
+  }
+}

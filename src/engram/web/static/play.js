@@ -1,0 +1,385 @@
+// The view to play and to analyse.
+
+import { post, watch } from "./api.js";
+import { HEATS, heatOf } from "./board.js";
+import { element, safe, say, tick, trying } from "./html.js";
+import { progressOf } from "./moves.js";
+
+const KEY = "engram.play";
+
+export class Play {
+  #thinking = null; // the abort controller of the search under way
+  #snapshot = null;
+
+  constructor(game, setup) {
+    this.game = game;
+    this.setup = setup;
+    this.choice = { human: "both", level: 2, search: setup.search, heat: "visits", ...JSON.parse(localStorage.getItem(KEY) ?? "{}") };
+    this.element = element(`<div class="play">
+      <section class="table" aria-label="Board">
+        <p class="turn" role="status" aria-live="polite"></p>
+        <engram-board role="group" aria-label="Board: arrow keys move, Enter plays"></engram-board>
+        <div class="plain" hidden><pre tabindex="0" aria-label="Position"></pre></div>
+        <div class="others row"></div>
+        <div class="row steps" role="group" aria-label="Moves back and forth">
+          <button type="button" data-step="-9999" aria-label="To the start" title="To the start">«</button>
+          <button type="button" data-step="-1" aria-label="One move back" title="One move back (Page Up)">‹</button>
+          <button type="button" data-step="1" aria-label="One move on" title="One move on (Page Down)">›</button>
+          <button type="button" data-step="9999" aria-label="To the end" title="To the end">»</button>
+          <span class="grow"></span>
+          <button type="button" class="undo">Undo</button>
+        </div>
+        <p class="history" aria-label="Moves of the game"></p>
+      </section>
+      <section class="panel" aria-labelledby="play-title">
+        <h2 id="play-title">Game</h2>
+        <div class="fields">
+          <label>You play <select class="human"></select></label>
+          <label>Level <select class="level">${setup.levels.map((level, k) => `<option value="${k}">${level.name}</option>`).join("")}</select></label>
+        </div>
+        <div class="row">
+          <button type="button" class="new primary">New game …</button>
+          <button type="button" class="link">Copy link</button>
+          <button type="button" class="save" hidden>Save SGF</button>
+          <label class="button load" hidden>Open SGF<input type="file" accept=".sgf" class="unseen"></label>
+        </div>
+      </section>
+      <section class="panel analysis" aria-labelledby="analysis-title">
+        <h2 id="analysis-title">Analysis</h2>
+        <div class="fields">
+          <label class="wide">Search <input class="search" list="searches" spellcheck="false" autocomplete="off"></label>
+          <label>Show on the board <select class="heat">${HEATS.map(([value, name]) => `<option value="${value}">${name}</option>`).join("")}</select></label>
+          <button type="button" class="think primary">Analyse</button>
+        </div>
+        <p class="legend"></p>
+        <p class="progress" role="status" aria-live="off"></p>
+        <engram-moves></engram-moves>
+        <p class="hint">Point at a move to see its line on the board.</p>
+      </section>
+      <section class="panel" aria-labelledby="value-title">
+        <h2 id="value-title">Value over the game</h2>
+        <engram-curve class="values"></engram-curve>
+      </section>
+      <dialog class="new-game" aria-labelledby="new-title"><form method="dialog">
+        <h2 id="new-title">New game</h2>
+        <label>Game <select name="game">${setup.games.map((one) => `<option value="${one.name}">${safe(one.name.replaceAll("_", " "))}</option>`).join("")}<option value="">another, by its text …</option></select></label>
+        <p class="about"></p>
+        <div class="options fields"></div>
+        <div class="row end"><button value="cancel" formnovalidate>Cancel</button><button value="start" class="primary">Start</button></div>
+      </form></dialog>
+    </div>`);
+    const find = (selector) => this.element.querySelector(selector);
+    this.find = find;
+    this.board = find("engram-board");
+    this.moves = find("engram-moves");
+    this.board.addEventListener("move", (event) => this.#play(event.detail));
+    this.moves.addEventListener("play", (event) => this.#play(event.detail));
+    this.moves.addEventListener("point", (event) => this.#point(event.detail));
+    find(".steps").addEventListener("click", (event) => {
+      const by = event.target.closest("[data-step]")?.dataset.step;
+      if (by) this.#leave(() => game.step(+by));
+    });
+    find(".undo").addEventListener("click", () => this.undo());
+    find(".history").addEventListener("click", (event) => {
+      const node = event.target.closest("[data-node]")?.dataset.node;
+      if (node) this.#leave(() => game.goTo(+node));
+    });
+    for (const name of ["human", "level", "heat", "search"]) {
+      const field = find(`.${name}`);
+      field.value = this.choice[name];
+      field.addEventListener("change", () => {
+        this.choice[name] = field.value;
+        localStorage.setItem(KEY, JSON.stringify(this.choice));
+        this.#draw();
+        if (name === "human") this.#answer();
+      });
+    }
+    find(".think").addEventListener("click", () => (this.#thinking ? this.#finish() : this.analyse()));
+    find(".new").addEventListener("click", () => this.#choose());
+    find(".new-game select").addEventListener("change", () => this.#options());
+    find(".new-game").addEventListener("close", () => this.#begin());
+    find(".link").addEventListener("click", () => this.#link());
+    find(".save").addEventListener("click", () => trying(() => this.#save()));
+    find(".load input").addEventListener("change", (event) => trying(() => this.#load(event.target)));
+    game.addEventListener("change", (event) => this.#changed(event.detail));
+    document.addEventListener("keydown", (event) => {
+      if (!this.element.isConnected || event.target.closest("input, select, textarea, dialog")) return;
+      const by = { PageUp: -1, PageDown: 1 }[event.key];
+      if (by) { event.preventDefault(); this.#leave(() => game.step(by)); }
+      if (event.key === "u" && !event.ctrlKey && !event.metaKey) this.undo();
+    });
+  }
+
+  get players() { return this.game.opened.board?.players ?? ["the first player", "the second player"]; }
+
+  shown() { this.#changed("open"); }
+  hidden() { this.stop(); }
+
+  // ------------------------------------------------------------- the game
+
+  #changed(why) {
+    if (!this.element.isConnected) return;
+    const { opened } = this.game;
+    if (why !== "value") this.#snapshot = null;
+    if (this.shownBoard !== JSON.stringify(opened.board)) {
+      this.shownBoard = JSON.stringify(opened.board);
+      this.board.board = opened.board;
+    }
+    this.#draw();
+    if (why === "new" || why === "move" || why === "open") this.#answer();
+  }
+
+  #isEngine(player) {
+    return this.choice.human !== "both" && String(player) !== this.choice.human;
+  }
+
+  #draw() {
+    const { game, find } = this, { opened, position } = game;
+    const players = this.players, over = position.outcome !== null, waits = !over && this.#isEngine(position.to_play);
+    const winner = position.outcome > 0 ? 0 : 1;
+    find(".turn").innerHTML = over
+      ? `<b>${position.outcome === 0 ? "A draw" : `${safe(players[winner])} wins`}</b>${position.result ? ` (${safe(position.result)})` : ""}`
+      : `<b>${safe(players[position.to_play])}</b> to move${waits ? ", the engine thinks" : ""}`;
+    if (position.note) find(".turn").append(` · ${position.note}`);
+    find(".plain").hidden = !!opened.board;
+    this.board.hidden = !opened.board;
+    if (opened.board) {
+      this.board.show(position, { last: game.action, playable: !over && !waits });
+      this.board.heat = heatOf(this.#snapshot, this.choice.heat);
+      this.board.line = [];
+    } else {
+      find("pre").textContent = position.diagram;
+    }
+    const elsewhere = position.legal.filter(([action]) => !opened.board?.places[action]?.length);
+    find(".others").replaceChildren(...elsewhere.map(([action, name]) => {
+      const button = element(`<button type="button">${safe(name)}</button>`);
+      button.disabled = waits;
+      button.addEventListener("click", () => this.#play({ action, name }));
+      return button;
+    }));
+    const names = find(".human");
+    names.innerHTML = `<option value="both">both sides</option>${players.map((name, k) => `<option value="${k}">${safe(name)}</option>`).join("")}`;
+    names.value = this.choice.human;
+    find(".save").hidden = find(".load").hidden = !opened.is_go;
+    find(".undo").disabled = game.at === 0;
+    find(".think").disabled = over || waits;
+    find(".think").textContent = this.#thinking && !waits ? "Stop" : "Analyse";
+    find(".legend").textContent = HEATS.find(([value]) => value === this.choice.heat)?.[2] ?? "";
+    find(".progress").textContent = progressOf(this.#snapshot, players);
+    this.moves.show(waits ? null : this.#snapshot, (action, line) => line[0]);
+    find(".hint").hidden = !this.#snapshot || waits;
+    this.#drawHistory();
+    this.#drawValues();
+  }
+
+  #drawHistory() {
+    const { game } = this, line = game.line();
+    const parts = line.slice(1).map((node, number) => {
+      const one = game.nodes[node], others = game.nodes[one.parent].kids.filter((kid) => kid !== node);
+      const button = (kid, kind) => `<button type="button" class="${kind} ${kid === game.at ? "present" : ""}" ${kid === game.at ? `aria-current="step"` : ""} data-node="${kid}">${safe(game.nodes[kid].move)}</button>`;
+      const branch = others.length ? `<span class="branch" title="other moves that were tried">(${others.map((kid) => button(kid, "variation")).join("")})</span>` : "";
+      return `<span class="move">${number % 2 ? "" : `<small>${number / 2 + 1}.</small>`}${button(node, "main")}${branch}</span>`;
+    });
+    this.find(".history").innerHTML = parts.join(" ") || `<span class="hint">No moves yet.</span>`;
+    const box = this.find(".history"), present = box.querySelector(".present");
+    if (present) box.scrollTop = Math.max(0, present.offsetTop - box.offsetTop - box.clientHeight / 2);
+  }
+
+  #drawValues() {
+    const { game } = this, line = game.line(), known = line.map((node) => game.nodes[node].value);
+    const has = known.some((value) => value !== null);
+    this.find(".values").show(`Value for ${this.players[0]} over the moves of the game`,
+      has ? [line.map((_, number) => number), known] : [[], []],
+      [{ label: `value for ${this.players[0]}`, colour: "--accent", points: true }],
+      { x: "moves", y: `for ${this.players[0]}`, low: -1, high: 1, lines: [0], range: [0, Math.max(4, line.length - 1)], format: tick,
+        values: (_, splits) => splits.map((split) => (Number.isInteger(split) ? split : "")),
+        empty: "Analyse, or play against the engine: each search adds its value.",
+        click: (number) => number !== null && this.#leave(() => game.goTo(line[number])) });
+  }
+
+  #play(move) {
+    return this.#leave(() => this.game.play(move.name, move.action));
+  }
+
+  /** Ends what goes on, and then changes the position. */
+  #leave(change) {
+    const resumes = this.#thinking?.analyses;
+    this.stop();
+    return trying(async () => {
+      await change();
+      if (resumes && this.game.position.outcome === null && !this.#isEngine(this.game.position.to_play)) this.analyse();
+    });
+  }
+
+  undo() {
+    const { game } = this;
+    let node = game.nodes[game.at].parent, back = game.path().length - 2;
+    if (node < 0) return;
+    // Against the engine, back to the person's own move.
+    if (this.choice.human !== "both" && game.position.outcome === null && !this.#isEngine(game.position.to_play) && back > 0) node = game.nodes[node].parent;
+    else if (this.choice.human !== "both" && game.position.outcome !== null && back > 0 && game.nodes[game.at].byEngine) node = game.nodes[node].parent;
+    this.#leave(() => game.goTo(node));
+  }
+
+  // ------------------------------------------------------------- searches
+
+  async #search(fields, analyses) {
+    const thinking = new AbortController();
+    thinking.analyses = analyses;
+    this.#thinking = thinking;
+    const { signal } = thinking;
+    try {
+      for (;;) {
+        const { id } = await post("searches", { ...this.game.fields, ...fields }, signal);
+        thinking.id = id;
+        if (signal.aborted) return null;
+        try {
+          return await watch(`searches/${id}/events`, (snapshot) => !signal.aborted && this.#take(snapshot), signal);
+        } catch (error) {
+          if (error.status !== 404) throw error;
+          say("The search was lost with the server; it starts again.");
+        }
+      }
+    } finally {
+      if (this.#thinking === thinking) this.#thinking = null;
+    }
+  }
+
+  #take(snapshot) {
+    this.#snapshot = snapshot.error ? null : snapshot;
+    if (snapshot.error) return say(snapshot.error, { bad: true });
+    this.game.value(snapshot.player === 0 ? snapshot.value : -snapshot.value);
+    const { find } = this;
+    find(".progress").textContent = progressOf(snapshot, this.players);
+    if (this.#thinking?.analyses) {
+      if (this.game.opened.board) this.board.heat = heatOf(snapshot, this.choice.heat);
+      this.moves.show(snapshot, (action, line) => line[0]);
+      find(".hint").hidden = false;
+    }
+    this.#drawValues();
+  }
+
+  analyse() {
+    return trying(async () => {
+      const ended = this.#search({ search: this.choice.search, seed: 0 }, true);
+      this.find(".think").textContent = "Stop";
+      try {
+        await ended;
+      } finally {
+        if (!this.#thinking) this.find(".think").textContent = "Analyse";
+      }
+    });
+  }
+
+  /** The engine moves, if it is its turn. */
+  #answer() {
+    const { position } = this.game;
+    if (this.#thinking || position.outcome !== null || !this.#isEngine(position.to_play)) { this.#draw(); return; }
+    trying(async () => {
+      const { simulations } = this.setup.levels[this.choice.level];
+      const at = this.game.at, seed = crypto.getRandomValues(new Uint32Array(1))[0];
+      const searching = this.#search({ search: this.choice.search, simulations, seed }, false);
+      this.#draw();
+      const last = await searching;
+      if (!last || last.error || this.game.at !== at) return;
+      const keyboard = this.board.contains(document.activeElement);
+      await this.game.play(last.name, last.action);
+      this.game.nodes[this.game.at].byEngine = true;
+      if (keyboard) this.board.focusCell();
+    });
+  }
+
+  /** Ends the search, whose last word still comes. */
+  #finish() {
+    if (this.#thinking?.id) trying(() => post(`searches/${this.#thinking.id}/stop`));
+    else this.stop();
+  }
+
+  /** Ends the search and hears no more of it. */
+  stop() {
+    const thinking = this.#thinking;
+    this.#thinking = null;
+    if (!thinking) return;
+    if (thinking.id) post(`searches/${thinking.id}/stop`).catch(() => {});
+    thinking.abort();
+    this.find(".think").textContent = "Analyse";
+    if (this.#snapshot?.stopped === "running") {
+      this.#snapshot.stopped = "interrupted";
+      this.find(".progress").textContent = progressOf(this.#snapshot, this.players);
+    }
+  }
+
+  #point(move) {
+    if (!this.game.opened.board) return;
+    const names = new Map(this.names());
+    this.board.line = move ? move[9].map((name) => names.get(name)).filter((action) => action !== undefined) : [];
+  }
+
+  names() {
+    return this.game.opened.action_names.map((name, action) => [name, action]);
+  }
+
+  // ------------------------------------------------------------- new game, files, link
+
+  #choose() {
+    const dialog = this.find(".new-game");
+    dialog.querySelector("select").value = this.setup.games.find((one) => one.name === this.game.game.split(":")[0])?.name ?? "";
+    dialog.returnValue = "";
+    this.#options();
+    dialog.showModal();
+  }
+
+  #options() {
+    const dialog = this.find(".new-game"), name = dialog.querySelector("select").value;
+    const one = this.setup.games.find((entry) => entry.name === name);
+    dialog.querySelector(".about").textContent = one?.about ?? "A game by its text, such as openspiel:breakthrough or line:rows=5,columns=5,run=4.";
+    const given = Object.fromEntries((this.game.game.split(":")[1] ?? "").split(",").map((part) => part.split("=")));
+    const value = (key, usual) => (this.game.game.split(":")[0] === name && given[key] !== undefined ? given[key] : usual);
+    dialog.querySelector(".options").innerHTML = one
+      ? Object.entries(one.options).map(([key, usual]) => typeof usual === "boolean"
+        ? `<label class="check"><input type="checkbox" name="${key}" ${String(value(key, usual)) === "true" ? "checked" : ""}> ${key.replaceAll("_", " ")}</label>`
+        : `<label>${key.replaceAll("_", " ")} <input type="number" step="any" name="${key}" value="${safe(value(key, usual))}"></label>`).join("")
+      : `<label class="wide">Text <input name="text" value="${safe(this.game.game)}" spellcheck="false" required></label>`;
+  }
+
+  #begin() {
+    const dialog = this.find(".new-game");
+    if (dialog.returnValue !== "start") return;
+    const name = dialog.querySelector("select").value;
+    const options = [...dialog.querySelectorAll(".options input")].filter((input) => input.name !== "text")
+      .map((input) => `${input.name}=${input.type === "checkbox" ? input.checked : input.value}`);
+    const text = name ? name + (options.length ? `:${options.join(",")}` : "") : dialog.querySelector("[name=text]").value;
+    this.#leave(() => this.game.load({ game: text, start: "", moves: [] }));
+  }
+
+  async #link() {
+    const link = this.game.link();
+    history.replaceState(null, "", link.slice(location.origin.length));
+    try {
+      await navigator.clipboard.writeText(link);
+      say("The link to this position is in the clipboard.");
+    } catch {
+      say("The link to this position is in the address bar.");
+    }
+  }
+
+  async #save() {
+    const { sgf } = await post("sgf/write", this.game.fields);
+    const link = element(`<a download="game.sgf"></a>`);
+    link.href = URL.createObjectURL(new Blob([sgf], { type: "application/x-go-sgf" }));
+    document.body.append(link);
+    link.click();
+    link.remove();
+    setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+  }
+
+  async #load(input) {
+    const [file] = input.files;
+    input.value = "";
+    if (!file) return;
+    if (file.size > 500_000) return say("An SGF file has at most 500,000 bytes here.", { bad: true });
+    const line = await post("sgf/read", { sgf: await file.text() });
+    await this.#leave(() => this.game.load(line));
+    say(`${file.name}: ${line.moves.length} moves`);
+  }
+}

@@ -1,0 +1,76 @@
+// A search of the present position with its fields, for the views that look into one.
+
+import { post, watch } from "./api.js";
+import { element, safe, say, trying } from "./html.js";
+import { progressOf } from "./moves.js";
+
+export class Runner extends EventTarget {
+  #thinking = null;
+
+  /**
+   * @param options  `search`, `simulations`: to begin with; `name` of the group; `explain`
+   */
+  constructor(game, { search, simulations, name, start = "Search", explain = false }) {
+    super();
+    this.game = game;
+    this.explain = explain;
+    this.start_ = start;
+    this.id = null;
+    this.snapshot = null;
+    this.element = element(`<div class="runner" role="group" aria-label="${safe(name)}">
+      <div class="fields">
+        <label class="wide">${safe(name)} <input class="search" list="searches" spellcheck="false" autocomplete="off" value="${safe(search)}"></label>
+        <label>Simulations <input class="simulations" type="number" min="1" max="100000000" value="${simulations}"></label>
+        <button type="button" class="go primary">${safe(start)}</button>
+      </div><p class="progress" role="status" aria-live="off"></p></div>`);
+    this.element.querySelector(".go").addEventListener("click", () => (this.#thinking ? this.stop() : this.run()));
+  }
+
+  get players() { return this.game.opened.board?.players ?? ["the first player", "the second player"]; }
+  get isRunning() { return this.#thinking !== null; }
+
+  /** Forgets the search, because the position has changed. */
+  clear() {
+    this.stop();
+    this.id = this.snapshot = null;
+    this.#say();
+    this.dispatchEvent(new Event("snapshot"));
+  }
+
+  run() {
+    return trying(async () => {
+      this.stop();
+      const thinking = (this.#thinking = new AbortController());
+      this.#say();
+      try {
+        const { id } = await post("searches", {
+          ...this.game.fields, search: this.element.querySelector(".search").value, explain: this.explain,
+          simulations: Math.round(+this.element.querySelector(".simulations").value),
+        }, thinking.signal);
+        this.id = id;
+        this.snapshot = null;
+        await watch(`searches/${id}/events`, (snapshot) => {
+          if (thinking.signal.aborted) return;
+          if (snapshot.error) { say(snapshot.error, { bad: true }); return; }
+          this.snapshot = snapshot;
+          this.#say();
+          this.dispatchEvent(new Event("snapshot"));
+        }, thinking.signal);
+      } finally {
+        if (this.#thinking === thinking) this.#thinking = null;
+        this.#say();
+        this.dispatchEvent(new Event("end"));
+      }
+    });
+  }
+
+  /** Ends the search; what it has found stays. */
+  stop() {
+    if (this.#thinking && this.id) post(`searches/${this.id}/stop`).catch(() => {});
+  }
+
+  #say() {
+    this.element.querySelector(".go").textContent = this.#thinking ? "Stop" : this.start_;
+    this.element.querySelector(".progress").textContent = progressOf(this.snapshot, this.players);
+  }
+}

@@ -1,0 +1,50 @@
+"""Texts typed on the page: without `--allow-files` they name no file, no program and no code of a user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import engram
+from engram.arena import roster  # noqa: F401 - registers the players
+from engram.errors import InvalidSpecification
+from engram.player import PLAYERS
+from engram.presets.catalogue import PRESETS
+from engram.registry import files_of
+from engram.search.operators import OPERATORS
+from engram.specification import parse
+from engram.user_files import is_in_file, stored
+
+_PACKAGE = Path(engram.__file__).resolve().parent
+_PROGRAMS = ("gtp",)
+
+
+@contextmanager
+def typed(*texts: str, allow_files: bool) -> Iterator[None]:
+    """A block in which texts from the page become games and players.
+
+    Raises:
+      InvalidSpecification: a text names a file or a program, and files are not allowed.
+    """
+    if allow_files:
+        yield
+        return
+    for text in texts:
+        if is_in_file(text) or _names_files(text):
+            raise InvalidSpecification(
+                f"{text} names a file or a program of this machine: start `engram serve` with --allow-files to use it"
+            )
+    with stored("the page"):
+        yield
+
+
+def _names_files(text: str) -> bool:
+    specification = parse(text)
+    if specification.name in _PROGRAMS:
+        return True
+    for names in (PRESETS, PLAYERS):
+        if specification.name in names:
+            files = files_of(names[specification.name], specification, OPERATORS)
+            return any(not file.resolve().is_relative_to(_PACKAGE) for file in files)
+    return False

@@ -1,0 +1,165 @@
+"""Matches of one player, and of games with nature and rewards."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import engram
+from engram.arena.configuration import configure
+from engram.arena.ongoing_game import OngoingGame
+from engram.arena.report import recorded_result
+from engram.arena.results import Results
+from engram.arena.runner import MatchRunner
+from engram.arena.statistics import better, means
+from engram.errors import InvalidParameter
+from engram.games.game import NATURE
+from tests.games_for_tests import walk
+
+MEMORY = ":memory:"
+FILE = """
+from tests.games_for_tests import walk
+def one(turns=4):
+    return walk(turns=turns, bounds=(-14.0, 14.0))
+def two():
+    return walk(players=2, turns=4, bounds=(-14.0, 14.0))
+def alone():
+    return walk(chance=False, turns=5, bounds=(-14.0, 14.0))
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "walks.py"
+    path.write_text(FILE)
+    return path
+
+
+def test_means_are_those_of_pairs():
+    """By hand: differences 2, 4, 0 of three pairs have mean 2, deviation 2 and t = 4.3027 with 2 degrees."""
+    pairs = [[3.0, 1.0], [5.0, 1.0], [1.0, 1.0], [9.0, math.nan]]
+    figures = means(pairs, np.arange(4))
+    assert (figures.a, figures.b, figures.difference) == pytest.approx((3.0, 1.0, 2.0))
+    assert figures.high - figures.difference == pytest.approx(4.30265 * 2 / math.sqrt(3), rel=1e-5)
+    assert not figures.decided
+    assert means(pairs[-1:], np.arange(1)) is None
+    assert math.isinf(means(pairs[:1], np.arange(1)).high)
+    again = means(pairs[:3] * 5, np.tile(np.arange(3), 5))
+    assert (again.low, again.high) == pytest.approx((figures.low, figures.high))
+    rows = better(pairs)
+    assert rows[:3].tolist() == [[1.0, 1.0], [1.0, 1.0], [0.0, 0.0]]
+    assert np.isnan(rows[3]).all()
+
+
+def test_a_match_of_one_player_compares_outcomes_on_the_same_draws(file, tmp_path):
+    database = tmp_path / "results.sqlite"
+    text = f"{file}:one"
+    result = engram.match(text, "uct", "random", games=400, simulations=100, database=database, workers=1)
+    assert result.means.difference == pytest.approx(result.means.a - result.means.b)
+    assert result.means.low > 0.0
+    assert result.verdict == "A reaches more (95 % interval)"
+    assert result.games == 400 and result.wins % 2 == 0
+    shown = str(result)
+    assert "mean outcome" in shown and "first movers" not in shown and "Elo" not in shown
+    assert result.to_json()["means"]["a"] == result.means.a
+    assert result.configuration.players == 1
+
+    game = engram.game(text)
+    with Results(database) as results:
+        records = results.games(result.match_id)
+        again = recorded_result(results, result.match_id)
+    assert again.means == result.means
+    outcomes = {"A": [], "B": []}
+    for record in records:
+        state, total = game.initial_state(), 0.0
+        for action in record.moves:
+            state = game.play(state, action)
+            total += game.reward(state)
+        assert record.outcome == pytest.approx(total + game.outcome(state))
+        assert record.first == ("B" if record.number % 2 else "A")
+        assert f"{record.first} plays, outcome" in record.text(game)
+        outcomes[record.first].append(record.outcome)
+    assert (np.mean(outcomes["A"]), np.mean(outcomes["B"])) == pytest.approx((result.means.a, result.means.b))
+
+
+def test_equal_players_show_no_difference(file):
+    """The same player twice plays the same game on the same draws where its moves need no luck."""
+    result = engram.match(f"{file}:one", "greedy", "greedy", games=20, simulations=2000, database=MEMORY, workers=1)
+    assert "50 %" not in str(result)
+    assert result.verdict == "no difference seen: the 95 % interval contains 0"
+    assert result.means.low <= 0.0 <= result.means.high
+
+
+def test_nature_draws_by_the_same_numbers_in_both_games_of_a_pair():
+    setup = configure(walk(turns=4), "random", "random", games=8, seed=5)
+    numbers = []
+    for number in range(4):
+        game = OngoingGame(setup.configuration, setup.game, number)
+        drawn = []
+        while not game.ended:
+            if game.is_natures:
+                drawn.append(game.draw())
+            else:
+                game.play(engram.player.Choice(0))
+        numbers.append(tuple(drawn))
+    assert numbers[0] == numbers[1] and numbers[2] == numbers[3]
+    assert numbers[0] != numbers[2]
+
+
+def test_two_players_with_nature_and_rewards():
+    game = walk(players=2, turns=4, bounds=(-14.0, 14.0))
+    setup = configure(game, "uct", "random", games=20, simulations=50)
+    for record in MatchRunner(setup).play_all(iter(range(20))):
+        state, total = game.initial_state(), 0.0
+        for action in record.moves:
+            state = game.play(state, action)
+            total += game.reward(state)
+        total += game.outcome(state)
+        assert record.outcome == pytest.approx(total if record.first == "A" else -total)
+        assert (record.a_moves, record.b_moves) == (2, 2)
+
+
+def test_openings_and_discount_count_in_the_outcome():
+    game = walk(turns=5, chance=False, discount=0.5)
+    setup = configure(game, "random", "random", games=4, opening_moves=3, seed=2)
+    for record in MatchRunner(setup).play_all(iter(range(4))):
+        assert record.opening == 3
+        state, total, factor = game.initial_state(), 0.0, 1.0
+        for action in record.moves:
+            state = game.play(state, action)
+            total += factor * game.reward(state)
+            factor *= 0.5
+        assert record.outcome == pytest.approx(total + factor * game.outcome(state))
+
+
+def test_a_sequential_test_counts_pairs_of_one_player(file):
+    result = engram.match(
+        f"{file}:alone", "uct", "random", games=200, simulations=200, database=MEMORY, workers=1, sprt="elo0=0,elo1=100"
+    )
+    assert result.sprt.decision == "elo1"
+    assert result.games < 200
+
+
+def test_what_one_player_cannot_have_is_refused_in_a_sentence():
+    with pytest.raises(InvalidParameter, match="resign is for two players"):
+        configure(walk(), "random", "random", games=2, resign=0.9)
+    for player in ("minimax(depth=2)", "alpha_beta(depth=2)"):
+        with pytest.raises(InvalidParameter, match="search by depth needs a game of two players"):
+            configure(walk(), player, "random", games=2)
+    with pytest.raises(engram.errors.InvalidSpecification):
+        configure(walk(), "solver", "random", games=2)
+
+
+def test_a_player_is_asked_only_where_it_moves():
+    class Asked:
+        def choose(self, state, limit, seed):
+            assert game.to_play(state) != NATURE
+            return 1
+
+    game = walk(turns=4)
+    setup = configure(game, Asked(), "random", games=4)
+    records = list(MatchRunner(setup).play_all(iter(range(4))))
+    assert [record.a_moves for record in records] == [4, 0, 4, 0]
+    assert [record.b_moves for record in records] == [0, 4, 0, 4]

@@ -1,0 +1,291 @@
+"""A cluster plays the games of one machine: a real one of three nodes here, by Ray, some of which die."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+ray = pytest.importorskip("ray", reason="a cluster needs Ray: pip install 'engram[cluster]'")
+
+from ray.cluster_utils import Cluster  # noqa: E402
+
+from engram import storage  # noqa: E402
+from engram.arena.configuration import digest_of, files_named  # noqa: E402
+from engram.arena.league import league  # noqa: E402
+from engram.arena.match import MatchInterrupted, match  # noqa: E402
+from engram.arena.results import Results  # noqa: E402
+from engram.arena.truth.backup_truth import truth  # noqa: E402
+from engram.cluster import ray_fleet  # noqa: E402
+from engram.cluster.files import Luggage  # noqa: E402
+from engram.cluster.ray_cluster import ClusterError, RayCluster  # noqa: E402
+from engram.errors import InvalidParameter, TooLarge  # noqa: E402
+from engram.fleet import WorkerError, default_workers, fleet, spread, working_on  # noqa: E402
+from engram.memory.values import table_files  # noqa: E402
+from engram.training.td.settings import EvaluationPlan, TdConfiguration, parse_opponents  # noqa: E402
+from engram.training.td.training import train  # noqa: E402
+
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+NODE = {"num_cpus": 1, "object_store_memory": 80 << 20, "include_dashboard": False}
+QUICK = {
+    "health_check_initial_delay_ms": 0, "health_check_period_ms": 500, "health_check_timeout_ms": 5000,
+    "health_check_failure_threshold": 3,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def machines():
+    """A cluster of a head without workers, and three nodes of a core each."""
+    cluster = Cluster(initialize_head=True, head_node_args={**NODE, "num_cpus": 0, "_system_config": QUICK})
+    for _ in range(3):
+        cluster.add_node(**NODE)
+    yield cluster
+    cluster.shutdown()
+
+
+told = []
+
+
+@pytest.fixture(scope="module")
+def cluster(machines):
+    with RayCluster(machines.address, tell=told.append) as cluster:
+        yield cluster
+
+
+MATCH = ("tic_tac_toe", "uct", "uct(exploration=0.3)")
+
+
+def played(*texts, database, **options):
+    """The games of a match, without the time that they took."""
+    result = match(*(texts or MATCH), database=database, **{"games": 60, "simulations": 20, **options})
+    with Results(database) as results:
+        records = results.games(result.match_id)
+    return [{name: value for name, value in vars(record).items() if "seconds" not in name} for record in records]
+
+
+def test_a_match_is_the_same_alone_in_two_processes_and_on_three_machines(tmp_path, cluster, caplog):
+    alone, two = (played(database=tmp_path / f"{workers}.sqlite", workers=workers) for workers in (1, 2))
+    with caplog.at_level(logging.DEBUG, "engram"), working_on(cluster):
+        assert default_workers() == 3
+        afar = played(database=tmp_path / "afar.sqlite")
+        assert league("tic_tac_toe", ["random", "uct", "minimax(depth=1)"], games=4, simulations=10,
+                      database=tmp_path / "afar.sqlite").games == 12  # fmt: skip
+    assert len(alone) == 60 and alone == two == afar
+    assert told[0] == "cluster: room for 3 workers on 3 machines"
+    ends = [record for record in caplog.records if "game 0 ends" in record.getMessage()]
+    assert ends and all(record.process != os.getpid() and record.name == "engram.arena.runner" for record in ends)
+
+
+def test_a_match_goes_on_when_a_machine_dies_and_no_game_counts_twice(tmp_path, machines, cluster):
+    settings = {"games": 60, "simulations": 400, "seed": 3}
+    game = ("connect_four", "uct", "uct(exploration=0.3)")
+    victim, counts = machines.list_all_nodes()[-1], []
+
+    def kill(result):
+        counts.append(result.games)
+        if len(counts) == 1:
+            os.kill(victim.all_processes["raylet"][0].process.pid, signal.SIGKILL)
+
+    try:
+        with working_on(cluster):
+            afar = played(*game, database=tmp_path / "afar.sqlite", progress=kill, **settings)
+    finally:
+        machines.remove_node(victim, allow_graceful=False)
+        machines.add_node(**NODE)
+    assert counts[0] < 60, "the machine died in the middle"
+    assert counts == sorted(counts) and counts[-1] == 60
+    assert afar == played(*game, database=tmp_path / "here.sqlite", workers=2, **settings)
+
+
+RULES = """
+import engram
+from rules import WIN
+from engram.presets.rollouts import uct
+
+def mine(width=1.0):
+    return uct(exploration=width * WIN)
+"""
+
+
+def test_a_users_files_travel_and_make_the_same_match(tmp_path, cluster, monkeypatch):
+    (tmp_path / "here" / "deep").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here")
+    (tmp_path / "rules.py").write_text("WIN = 0.5\n")
+    (tmp_path / "here" / "deep" / "mine.py").write_text(f"import sys\nsys.path.append({str(tmp_path)!r})\n{RULES}")
+    (tmp_path / "mine.py").write_text(RULES)
+    for name in ("../mine.py", str(tmp_path / "mine.py")):
+        texts = "tic_tac_toe", f"{name}:mine(width=0.8)", "random"
+        with working_on(cluster):
+            afar = played(*texts, database=tmp_path / "one.sqlite", games=8)
+        here = played(*texts, database=tmp_path / "one.sqlite", games=10, workers=1)
+        assert here[:8] == afar, "the local run found the match, and went on"
+    code = (
+        "import pickle, sys\n"
+        "from engram.arena.configuration import digest_of; from engram.presets.catalogue import preset\n"
+        "luggage, text = pickle.loads(sys.stdin.buffer.read()); luggage.unpack()\n"
+        "print(digest_of([text]), preset(text).text)"
+    )
+    text = f"{tmp_path / 'mine.py'}:mine"
+    luggage, digest = Luggage.of(files_named([text])), digest_of([text])
+    (tmp_path / "mine.py").unlink()
+    (tmp_path / "rules.py").unlink()
+    done = subprocess.run([sys.executable, "-c", code], input=pickle.dumps((luggage, text)), capture_output=True)
+    assert done.stdout.decode().split() == [digest, text], done.stderr.decode()
+
+
+def test_truth_and_temporal_differences_are_those_of_one_machine(tmp_path, cluster):
+    rows = truth("tic_tac_toe", ["uct", "uct(backup=softmax)"], [10, 20], positions=60)
+    configuration = TdConfiguration("tic_tac_toe", simulations=10, earlier=0.3, snapshot_every=6, capacity=4096)
+    plan = EvaluationPlan(parse_opponents("random", configuration.made_game), every=10, games=2)
+
+    def trained(folder, episodes):
+        folder.mkdir(exist_ok=True)
+        where = {"plan": plan, "workers": 3, "database": folder / "points.sqlite"}
+        points = train(configuration, folder / "all.table", episodes=episodes, seeds=range(3), **where)
+        return points, {file.name: storage.load(file, table_files.KIND) for file in folder.glob("*.table")}
+
+    (points, tables) = trained(tmp_path / "here", 20)
+    with working_on(cluster):
+        assert truth("tic_tac_toe", ["uct", "uct(backup=softmax)"], [10, 20], positions=60) == rows
+        trained(tmp_path / "afar", 10)
+        points_afar, tables_afar = trained(tmp_path / "afar", 20)
+    assert points == points_afar and len(points) == 9
+    assert sorted(tables) == sorted(tables_afar) and len(tables) > 6
+    for name, (about, arrays) in tables.items():
+        about_afar, arrays_afar = tables_afar[name]
+        assert about == about_afar and all(np.array_equal(arrays[key], arrays_afar[key]) for key in arrays)
+
+
+def test_a_study_is_that_of_one_process(tmp_path, cluster):
+    pytest.importorskip("botorch")
+    from engram.tuning.objective import MatchObjective
+    from engram.tuning.space import space
+    from engram.tuning.study import Study
+
+    def studied(name, workers):
+        objective = MatchObjective(
+            game="tic_tac_toe", space=space("uct", tune=["exploration=0.1:2"]), against="uct", simulations=10,
+            seconds=None, opening_moves=None, resign=None, seed=1, database=str(tmp_path / name),
+        )  # fmt: skip
+        study = Study(objective, max_games=26, confirm_games=6, trial_games=20)
+        study.search(workers=workers)
+        confirmation = study.confirm(workers=workers)
+        return [(one.number, one.params, one.values) for one in study.trials()], confirmation.score, study.best()
+
+    here = studied("here.sqlite", 1)
+    with working_on(cluster):
+        assert studied("afar.sqlite", 3) == here
+
+
+def test_self_play_is_that_of_one_process(tmp_path, cluster):
+    pytest.importorskip("torch")
+    from engram.networks.network import load_network
+    from engram.training.self_play import SelfPlayOptions
+    from engram.training.self_play_training import NETWORK, SelfPlayPlan, train_self_play
+
+    plan = SelfPlayPlan(
+        game="tic_tac_toe", network="residual(blocks=1,filters=4,hidden=4)", steps=10, batch=16, first=40, refresh=4,
+        window=200, options=SelfPlayOptions(num_games=6, simulations=8, fast_simulations=4, at_once=2),
+    )  # fmt: skip
+    here = train_self_play(plan, tmp_path / "here")
+    with working_on(cluster):
+        afar = train_self_play(plan, tmp_path / "afar", workers=3)
+        behind = train_self_play(replace(plan, asynchronous=True), tmp_path / "behind", workers=3)
+    assert (here.positions, here.games, here.max_age) == (afar.positions, afar.games, afar.max_age)
+    weights, weights_afar = (load_network(tmp_path / name / NETWORK).weights for name in ("here", "afar"))
+    assert all(np.array_equal(weights[name], weights_afar[name]) for name in weights)
+    assert behind.done == 10 and 0 <= behind.mean_age <= behind.max_age
+
+
+def square(number):
+    if number == 7:
+        raise TooLarge("7 is too large")
+    if number == 8:
+        raise ZeroDivisionError("a mistake")
+    if number == 9:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number * number
+
+
+def double(link):
+    for task in link.tasks():
+        link.send(2 * link.shared(task), ends=task)
+
+
+def test_errors_of_the_work_and_deaths_of_workers_have_their_sentences(cluster, monkeypatch):
+    monkeypatch.setattr(ray_fleet, "_MOST_DEATHS", 1)
+    with working_on(cluster):
+        assert list(spread(square, [(number,) for number in range(7)], 3)) == [0, 1, 4, 9, 16, 25, 36]
+        with pytest.raises(TooLarge, match="7 is too large"):
+            list(spread(square, [(7,)], 2))
+        with pytest.raises(WorkerError, match=r"a worker failed: ZeroDivisionError: a mistake \(test_ray_cluster.py:"):
+            list(spread(square, [(8,)], 2))
+        with pytest.raises(WorkerError, match="more than 1 workers in turn died with the same task"):
+            list(spread(square, [(9,)], 2))
+        with pytest.raises(InvalidParameter, match="cannot receive"):
+            fleet(lambda link: None, count=1)
+        with fleet(double, count=2) as workers:
+            tasks = deque([workers.share(3)])
+            assert list(workers.stream(tasks)) == [6]
+            tasks.append(workers.share(np.arange(3)))
+            assert [answer.tolist() for answer in workers.stream(tasks)] == [[0, 2, 4]]
+
+
+def test_machines_that_would_play_other_games_are_refused(machines, cluster, tmp_path):
+    with working_on(cluster):
+        node = next(iter(cluster._nodes.values()))
+        for change, sentence in (
+            ({"version": "0.0.1"}, "has engram 0.0.1, and the head"),
+            ({"sources": "0"}, "has other source files of engram"),
+            ({"numba": "0.1"}, "has numba 0.1, and the head"),
+        ):
+            with pytest.raises(ClusterError, match=sentence):
+                cluster.check(replace(node, **change))
+        cluster.check(replace(node, name="slow", processor="of last year"))
+        assert len(played(database=tmp_path / "n.sqlite", games=2, simulations=1)) == 2
+        with pytest.raises(ClusterError, match=r"different searches on .* give simulations, or allow it"):
+            played(database=tmp_path / "s.sqlite", games=2, simulations=None, seconds=0.001)
+        with pytest.raises(ClusterError, match="different searches"):
+            cluster.check(replace(node, name="slow", processor="of last year"))
+        cluster._allow_unequal = True
+        assert len(played(database=tmp_path / "s.sqlite", games=2, simulations=None, seconds=0.001)) == 2
+    with pytest.raises(ClusterError, match=r"has no room for a worker of one core and 0\.5 of a GPU"):
+        RayCluster(machines.address, gpu_share=0.5)
+    with pytest.raises(InvalidParameter, match="the share of a GPU is 0 to 1"):
+        RayCluster(machines.address, gpu_share=2.0)
+
+
+def test_ctrl_c_frees_the_cores_and_the_match_goes_on_later(tmp_path, cluster):
+    def stop(result):
+        raise KeyboardInterrupt
+
+    settings = {"games": 40, "simulations": 400}
+    with working_on(cluster), pytest.raises(MatchInterrupted) as interrupt:
+        played(database=tmp_path / "r.sqlite", progress=stop, **settings)
+    assert 0 < interrupt.value.result.games < 40
+    deadline = time.monotonic() + 120
+    while (free := ray.available_resources().get("CPU", 0.0) + len(cluster._idle)) < 3 and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert free == 3
+    assert len(played(database=tmp_path / "r.sqlite", workers=1, **settings)) == 40
+
+
+def test_without_ray_and_without_a_cluster_a_sentence_says_so():
+    start = "import sys; from engram.cli.app import main; sys.argv[1:] = {}; {}; main()"
+    words = ["match", "-g", "tic_tac_toe", "--games", "2", "-d", ":memory:", "--cluster"]
+    for address, before, sentence in (
+        ("auto", "sys.modules['ray'] = None", 'engram: a cluster needs Ray: pip install "engram[cluster]"\n'),
+        ("nowhere", "", "engram: the cluster 'nowhere' cannot be joined: "),
+    ):
+        code = start.format([*words, address], before or "pass")
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert done.returncode == 2 and done.stderr.startswith(sentence) and done.stderr.count("\n") == 1, done.stderr

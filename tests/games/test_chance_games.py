@@ -1,0 +1,176 @@
+"""Games with chance against their literature: Pig and 2048."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import pytest
+
+import engram
+from engram.errors import InvalidSpecification
+from engram.games.game import NATURE
+
+
+@numba.njit
+def pig_values(goal, sides=6):
+    """P[i, j, k]: the mover wins with i points and k in this turn against j points; by value iteration."""
+    win = np.zeros((goal, goal, goal))
+    change = 1.0
+    while change > 1e-10:
+        change = 0.0
+        for i in range(goal):
+            for j in range(goal):
+                for k in range(goal - i):
+                    rolled = 1.0 - win[j, i, 0]  # a 1 loses the turn
+                    for face in range(2, sides + 1):
+                        rolled += 1.0 if i + k + face >= goal else win[i, j, k + face]
+                    value = rolled / sides
+                    if k > 0:
+                        value = max(value, 1.0 - win[j, i + k, 0])
+                    change = max(change, abs(value - win[i, j, k]))
+                    win[i, j, k] = value
+    return win
+
+
+def test_the_oracle_solves_piglet():
+    """Piglet, a coin to 2 points, is solved by hand in Neller and Presser 2004; here a head counts 2, the goal is 4."""
+    win = pig_values(4, 2)
+    by_hand = {
+        (0, 0, 0): 4 / 7,
+        (0, 0, 2): 5 / 7,
+        (0, 2, 0): 2 / 5,
+        (0, 2, 2): 3 / 5,
+        (2, 0, 0): 4 / 5,
+        (2, 2, 0): 2 / 3,
+    }
+    for place, probability in by_hand.items():
+        assert win[place] == pytest.approx(probability, abs=1e-9)
+
+
+def test_the_oracle_solves_pig():
+    """Neller and Presser 2004: the first of two perfect players wins with probability 0.5306."""
+    win = pig_values(100)
+    assert win[0, 0, 0] == pytest.approx(0.5306, abs=5e-5)
+
+
+@pytest.mark.parametrize("text", ["pig", "pig:goal=4,sides=2", "pig:goal=20"])
+def test_pig_keeps_the_contract(text):
+    report = engram.check_game(engram.game(text), games=3)
+    assert report.beyond == ("chance",)
+    assert report.draws == 0
+
+
+def test_a_turn_of_pig():
+    game = engram.game("pig")
+    state = game.initial_state()
+    assert [game.action_name(action) for action in game.legal_actions(state)] == ["roll"]
+    state = game.play(state, "roll")
+    assert game.to_play(state) == NATURE
+    assert game.probabilities(state) == pytest.approx([1 / 6] * 6)
+    state = game.play_moves("6 roll 4 hold", state)
+    assert game.to_play(state) == 1 and state["scores"].tolist() == [10, 0]
+    state = game.play_moves("roll 5 roll 1", state)
+    assert game.to_play(state) == 0 and state["scores"].tolist() == [10, 0] and state["turn"] == 0
+    state = game.play_moves("roll 6 " * 15, state)
+    assert game.is_over(state) and game.outcome(state) == 1.0
+    with pytest.raises(InvalidSpecification, match="goal is 2 to 1,000"):
+        engram.game("pig:goal=1")
+
+
+@pytest.mark.parametrize("text", ["pig:goal=4,sides=2", "pig:goal=10"])
+def test_a_search_of_pig_finds_the_probability_to_win(text):
+    game = engram.game(text)
+    goal, sides = int(game.initial_state()["goal"]), int(game.initial_state()["sides"])
+    win = pig_values(goal, sides)
+    result = engram.Search(game, "uct(exploration=0.4,rollout=heavy)").run(
+        game.initial_state(), engram.Limit(simulations=60_000)
+    )
+    assert (1.0 + result.value) / 2.0 == pytest.approx(win[0, 0, 0], abs=0.02)
+
+
+@pytest.mark.parametrize("scores", [(0, 0), (4, 0), (0, 6), (7, 7)])
+def test_a_search_of_pig_holds_where_it_should(scores):
+    game, goal = engram.game("pig:goal=10"), 10
+    win = pig_values(goal)
+    search = engram.Search(game, "uct(rollout=heavy)")
+    for turn in range(1, goal - scores[0]):
+        state = game.initial_state()
+        state["scores"], state["turn"] = scores, turn
+        held = 1.0 - win[scores[1], scores[0] + turn, 0]
+        wins = [
+            win[scores[0], scores[1], turn + face] if scores[0] + turn + face < goal else 1.0 for face in range(2, 7)
+        ]
+        rolled = (1.0 - win[scores[1], scores[0], 0] + sum(wins)) / 6.0
+        if abs(held - rolled) > 0.03:
+            result = search.run(state, engram.Limit(simulations=5000))
+            assert result.name == ("hold" if held > rolled else "roll"), turn
+
+
+# ------------------------------------------------------------------------------------------------- 2048
+
+
+def slid(rows: list[list[int]]) -> tuple[list[list[int]], int]:
+    """A board after a slide to the left, and its score, in plain Python."""
+    after, score = [], 0
+    for row in rows:
+        tiles, merged = [tile for tile in row if tile], []
+        while tiles:
+            tile = tiles.pop(0)
+            if tiles and tiles[0] == tile:
+                tile += tiles.pop(0)
+                score += tile
+            merged.append(tile)
+        after.append(merged + [0] * (4 - len(merged)))
+    return after, score
+
+
+TURNS = {"left": 0, "down": -1, "right": 2, "up": 1}
+"""Quarter turns against the clock that make a slide one to the left."""
+
+
+def test_2048_slides_as_the_oracle_does():
+    game, rng = engram.game("2048"), np.random.default_rng(1)
+    for _ in range(300):
+        tiles = np.where(rng.random((4, 4)) < 0.75, 2 ** rng.integers(1, 5, (4, 4)), 0)
+        tiles[0, :2] = 2, 2
+        text = "\n".join(" ".join(str(tile) if tile else "." for tile in row) for row in tiles.tolist())
+        state = game.parse_state(text)
+        legal = [game.action_name(action) for action in game.legal_actions(state)]
+        for name, turns in TURNS.items():
+            rows, score = slid(np.rot90(tiles, turns).tolist())
+            board = np.rot90(np.array(rows), -turns)
+            assert (name in legal) == (not np.array_equal(board, tiles))
+            if name in legal:
+                after = game.play(state, name)
+                assert np.array_equal(np.where(after["cells"] > 0, 2 ** after["cells"].astype(int), 0), board.ravel())
+                assert game.reward(after) == score
+                assert after["free"] == (board == 0).sum()
+                assert game.to_play(after) == NATURE
+
+
+def test_2048_begins_with_two_tiles():
+    """480 boards of two tiles; a tile is 2 with probability 0.9."""
+    game = engram.game("2048")
+    state, boards = game.initial_state(), {}
+    for first, share in zip(game.legal_actions(state), game.probabilities(state), strict=True):
+        after = game.play(state, first)
+        for second, other in zip(game.legal_actions(after), game.probabilities(after), strict=True):
+            board = game.play(after, second)
+            key = tuple(board["cells"].tolist())
+            boards[key] = boards.get(key, 0.0) + share * other
+            assert game.to_play(board) == 0
+    assert len(boards) == 480
+    assert sum(boards.values()) == pytest.approx(1.0)
+    assert sum(share for key, share in boards.items() if sum(key) == 2) == pytest.approx(0.81)
+
+
+def test_2048_keeps_the_contract_and_is_searched():
+    game = engram.game("2048")
+    report = engram.check_game(game, games=1)
+    assert report.players == 1 and report.beyond[:3] == ("one player", "chance", "rewards on the way")
+    state = game.play_moves("2@a1 2@b1")
+    result = engram.Search(game, "uct(bounds=learnt)").run(state, engram.Limit(simulations=300))
+    low, high = result.bounds
+    assert 0.0 <= low < result.value < high < 20_000.0
+    stuck = game.parse_state("2 4 2 4\n4 2 4 2\n2 4 2 4\n4 2 4 2")
+    assert game.is_over(stuck) and game.outcome(stuck) == 0.0

@@ -1,0 +1,69 @@
+"""Scenes: the same stones as the diagrams, and a place on the board for each move."""
+
+import json
+
+import numpy as np
+import pytest
+
+import engram
+from engram.games.scene import DRAWN, EMPTY, FIRST, SECOND, SHAPES
+
+GAMES = [
+    "connect_four", "tic_tac_toe", "gomoku:9", "line:rows=9,columns=10,run=5,gravity=true", "go:5", "hex:5",
+    "othello:6", "breakthrough:5", "dots_and_boxes:rows=2,columns=3",
+]  # fmt: skip
+
+
+def played(game, seed):
+    """Positions of a random game."""
+    rng, state = np.random.default_rng(seed), game.initial_state()
+    while True:
+        yield state
+        legal = game.legal_actions(state)
+        if not legal:
+            return
+        state = game.play(state, int(rng.choice(legal)))
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_marks_and_places_follow_the_game(name):
+    game = engram.game(name)
+    scene = game.scene
+    board = json.loads(json.dumps(scene.board()))
+    cells = scene.rows * scene.columns
+    assert board["shape"] in SHAPES and len(board["places"]) == game.num_actions
+    assert len(scene.column_names) in (0, scene.columns) and len(scene.row_names) in (0, scene.rows)
+    for state in played(game, 3):
+        marks = scene.marks(state)
+        assert len(marks) == cells and set(marks) <= {EMPTY, FIRST, SECOND, DRAWN}
+        for action in game.legal_actions(state):
+            places = scene.places[action]
+            assert all(0 <= place < cells for place in places)
+            if len(places) == 2:
+                assert marks[places[0]] == (FIRST, SECOND)[game.to_play(state)] and marks[places[0]] != marks[places[1]]
+            else:
+                assert all(marks[place] == EMPTY for place in places)
+
+
+@pytest.mark.parametrize("name", GAMES[:7])
+def test_marks_are_those_of_the_diagram(name):
+    game = engram.game(name)
+    for state in played(game, 4):
+        rows = [line.split()[-game.scene.columns :] for line in game.render(state).splitlines()]
+        if name == "go:5":
+            rows = [line.split()[1:-1] for line in game.render(state).splitlines()]
+        drawn = "".join("".join(row) for row in rows if len(row) == game.scene.columns and set(row) <= set(".XO"))
+        assert drawn == game.scene.marks(state)
+
+
+def test_a_box_is_marked_with_its_four_edges():
+    game = engram.game("dots_and_boxes:rows=1,columns=2")
+    before = game.play_moves("a1b1 a1a2 a2b2")
+    after = game.play(before, "b1b2")
+    place = game.scene.columns + 1
+    assert game.scene.marks(before)[place] == EMPTY and game.scene.marks(after)[place] == DRAWN
+    assert game.scene.note(before) == "Boxes are even" and game.scene.note(after) == "Red leads by 1"
+
+
+def test_a_game_without_a_scene_has_none():
+    assert engram.game("p_game").scene is None

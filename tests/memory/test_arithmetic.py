@@ -1,0 +1,53 @@
+"""The memory's arithmetic against Python's own sorting and NumPy's sums."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engram.errors import TooLarge
+from engram.memory.arithmetic import check_room, inner_product, keep_best, normalise, sort_best
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.integers(-20, 20), max_size=60), st.integers(0, 40))
+def test_the_best_of_a_stream_are_kept_and_sorted(numbers, limit):
+    scores, rows, count = np.full(limit + 1, 99, np.float32), np.full(limit + 1, -1, np.int32), 0
+    for row, number in enumerate(numbers):
+        count = keep_best(scores, rows, count, limit, np.float32(number), np.int32(row))
+        assert count == min(row + 1, limit) and scores[0] == (min(scores[:count]) if count else 99)
+    sort_best(scores, rows, count)
+    assert scores[:count].tolist() == sorted(numbers, reverse=True)[:limit]
+    assert [numbers[row] for row in rows[:count]] == scores[:count].tolist() and len(set(rows[:count])) == count
+    assert (scores[limit], rows[limit]) == (99, -1)  # nothing behind the room
+    lowest = min(scores[:count], default=0)
+    of_lowest = [row for row, number in enumerate(numbers) if number == lowest]
+    kept = [row for row in rows[:count] if numbers[row] == lowest]
+    assert len(kept) == count - sum(scores[:count] > lowest) and set(kept) <= set(of_lowest)
+
+
+def test_of_equal_scores_the_first_offered_stays():
+    scores, rows = np.zeros(2, np.float32), np.zeros(2, np.int32)
+    for row, score in enumerate((5, 5, 5, 5)):
+        keep_best(scores, rows, min(row, 2), 2, np.float32(score), np.int32(row))
+    assert sorted(rows.tolist()) == [0, 1]
+
+
+def test_products_and_lengths_are_numpys():
+    rng = np.random.default_rng(1)
+    for size in (1, 2, 7, 64, 1001):
+        left, right = rng.normal(size=(2, size)).astype(np.float32)
+        assert inner_product(left, right) == pytest.approx(float(left.astype(np.float64) @ right), abs=1e-3)
+        length, unit = np.linalg.norm(left), left.copy()
+        assert normalise(unit) == pytest.approx(length, rel=1e-5)
+        assert unit == pytest.approx(left / length, rel=1e-5)
+    nothing = np.zeros(5, np.float32)
+    assert normalise(nothing) == 0.0 and not nothing.any()
+
+
+def test_more_room_than_the_machine_has_is_refused():
+    check_room("a small memory", 1 << 20)
+    with pytest.raises(TooLarge, match="a huge memory takes 1,048,576 GiB"):
+        check_room("a huge memory", 1 << 50)

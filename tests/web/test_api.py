@@ -1,0 +1,523 @@
+# ruff: noqa: E402 - without Starlette nothing can be imported
+"""The server behind the page: positions, searches that stream, and who may ask."""
+
+import json
+import random
+import socket
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+starlette = pytest.importorskip("starlette")
+warnings.filterwarnings("ignore", message="Using `httpx`")
+testclient = pytest.importorskip("starlette.testclient", exc_type=(ImportError, RuntimeError))
+
+import engram
+from engram.arena.report import recorded_result
+from engram.arena.results import Results
+from engram.drivers.recollection import explain
+from engram.errors import InvalidFile
+from engram.presets.catalogue import preset
+from engram.training.td.history import Point, TrainingResults
+from engram.web import sessions as web_sessions
+from engram.web.app import MOST_BYTES, Settings, application
+from engram.web.events import Channel
+from engram.web.players import SEARCHES
+from engram.web.security import token_in
+
+TOKEN = "a-token-of-the-tests"
+BASE = "http://127.0.0.1:8642"
+
+
+def client_of(**settings):
+    client = testclient.TestClient(application(Settings(token=TOKEN, **settings)), base_url=BASE)
+    client.headers["authorization"] = f"Bearer {TOKEN}"
+    return client
+
+
+@pytest.fixture
+def client():
+    with client_of() as client:
+        yield client
+
+
+def sent(client, path, /, **fields):
+    """The answer to a request that succeeds."""
+    answer = client.post(f"/api/{path}", json=fields)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def refused(client, path, status=400, /, **fields):
+    """The one sentence of a request that fails."""
+    answer = client.post(f"/api/{path}", json=fields)
+    assert answer.status_code == status, answer.text
+    (sentence,) = answer.json().values()
+    assert sentence and "\n" not in sentence and "Traceback" not in sentence
+    return sentence
+
+
+def messages(client, search):
+    """The snapshots of a search, until its last."""
+    with client.stream("GET", f"/api/searches/{search}/events") as stream:
+        for line in stream.iter_lines():
+            if line.startswith("data: "):
+                yield json.loads(line.removeprefix("data: "))
+
+
+# ------------------------------------------------------------------------------ positions
+
+
+def test_a_position_has_its_board_marks_and_moves(client):
+    opened = sent(client, "position", game="connect_four", moves=["4", "4", "3"])
+    assert opened["game"] == "connect_four" and opened["actions"] == [3, 3, 2] and opened["board"]["shape"] == "columns"
+    position = opened["position"]
+    assert position["to_play"] == 1 and position["outcome"] is None and len(position["legal"]) == 7
+    assert position["marks"][-7:] == "..XX..." and position["marks"][-14:-7] == "...O..."
+
+
+def test_an_end_has_an_outcome_and_no_moves(client):
+    opened = sent(client, "position", game="connect_four", moves=list("1212121"))
+    assert opened["position"]["outcome"] == 1.0 and opened["position"]["legal"] == []
+
+
+def test_a_game_without_a_scene_is_its_diagram(client):
+    opened = sent(client, "position", game="p_game", moves=[])
+    assert opened["board"] is None and "value" in opened["position"]["diagram"]
+
+
+def test_wrong_games_and_moves_are_refused_in_a_sentence(client):
+    assert "chess" in refused(client, "position", game="chess", moves=[])
+    assert "(move 2)" in refused(client, "position", game="connect_four", moves=["4", "9"])
+    assert "moves" in refused(client, "position", game="connect_four", moves="44")
+    assert "game" in refused(client, "position")
+    assert "JSON" in client.post("/api/position", content=b"{").json()["error"]
+    assert client.post("/api/position", content=b"[" * 50_000).status_code == 400
+    assert client.post("/api/position", content=b" " * (MOST_BYTES + 1)).status_code == 413
+
+
+def test_every_game_of_the_catalogue_opens(client):
+    setup = client.get("/api/setup").json()
+    assert {"connect_four", "go", "hex", "othello"} <= {game["name"] for game in setup["games"]}
+    for game in setup["games"]:
+        options = ",".join(f"{name}={str(value).lower()}" for name, value in game["options"].items())
+        opened = sent(client, "position", game=f"{game['name']}:{options}" if options else game["name"])
+        assert opened["position"]["legal"]
+
+
+def test_sgf_goes_in_and_out(client):
+    moves = ["D4", "F6", "pass", "C3"]
+    text = sent(client, "sgf/write", game="go:9,komi=5.5", moves=moves)["sgf"]
+    back = sent(client, "sgf/read", sgf=text)
+    assert back == {"game": "go:9,komi=5.5", "start": "", "moves": moves}
+    handicap = sent(client, "sgf/read", sgf="(;GM[1]SZ[9]KM[0.5]HA[2]AB[cc][gg];W[ee];B[cg])")
+    assert "O to play" in handicap["start"] and handicap["moves"] == ["E5", "C3"]
+    opened = sent(client, "position", **handicap)
+    assert opened["position"]["marks"].count("X") == 3 and opened["position"]["to_play"] == 1
+    twice = sent(client, "sgf/read", sgf="(;GM[1]SZ[9];B[cc];B[gg])")
+    assert twice["moves"] == ["C7", "pass", "G3"]
+    refused(client, "sgf/read", sgf="no file")
+    refused(client, "sgf/write", game="hex:5", moves=[])
+
+
+# ------------------------------------------------------------------------------- searches
+
+
+def test_a_search_streams_and_agrees_with_the_library(client):
+    asked = {"game": "connect_four", "moves": ["4"], "search": "uct", "simulations": 3000, "seed": 5}
+    last = list(messages(client, sent(client, "searches", **asked)["id"]))[-1]
+    game = engram.game("connect_four")
+    result = engram.Search(game, "uct").run(game.play_moves("4"), engram.Limit(simulations=3000), seed=5)
+    assert last["stopped"] == "simulations" and last["action"] == result.action and last["player"] == 1
+    assert [row[1] for row in last["moves"]] == [move.visits for move in result.moves]
+    assert last["moves"][0][9] == list(result.moves[0].principal_variation)
+
+
+def test_an_endless_search_streams_while_it_thinks_and_is_stopped(client):
+    search = sent(client, "searches", game="go:5", search="rave")["id"]
+    seen = []
+    for message in messages(client, search):
+        seen.append(message)
+        if len(seen) == 2:
+            sent(client, f"searches/{search}/stop")
+    assert seen[0]["stopped"] == "running" and seen[-1]["stopped"] == "interrupted"
+    assert seen[0]["simulations"] < seen[1]["simulations"] <= seen[-1]["simulations"]
+    assert any(row[7] is not None for row in seen[-1]["moves"])  # AMAF
+
+
+def test_memory_is_in_the_snapshot(client):
+    asked = {"game": "connect_four", "search": "memory_uct(keep_states=true)", "simulations": 4000}
+    last = list(messages(client, sent(client, "searches", **asked)["id"]))[-1]
+    assert any(row[6] is not None for row in last["moves"])
+
+
+def test_watchers_share_a_search_and_late_ones_get_its_end(client):
+    search = sent(client, "searches", game="tic_tac_toe", search="uct", simulations=500)["id"]
+    assert list(messages(client, search))[-1] == list(messages(client, search))[-1]
+
+
+def test_searches_are_bounded_in_number():
+    with client_of(max_searches=1) as client:
+        first = sent(client, "searches", game="connect_four", search="uct")["id"]
+        assert "1 searches run already" in refused(client, "searches", 429, game="connect_four", search="uct")
+        sent(client, f"searches/{first}/stop")
+        assert list(messages(client, first))[-1]["stopped"] == "interrupted"
+        sent(client, "searches", game="connect_four", search="uct", simulations=10)
+
+
+def test_ended_searches_are_dropped_after_a_while(client):
+    ids = []
+    for _ in range(web_sessions.KEPT + 3):
+        ids.append(sent(client, "searches", game="tic_tac_toe", search="uct", simulations=10)["id"])
+        list(messages(client, ids[-1]))
+    assert refused(client, f"searches/{ids[0]}/stop", 404)
+    sent(client, f"searches/{ids[-1]}/stop")
+
+
+def test_a_failing_search_says_why(client, tmp_path):
+    for fields in (
+        {"search": "uct", "simulations": 0}, {"search": "uct", "seconds": -1}, {"search": "uct", "simulations": True},
+        {"search": "nothing"}, {"search": "uct(exploration=-1)"}, {"search": "uct", "seed": "x"}, {},
+    ):  # fmt: skip
+        refused(client, "searches", game="connect_four", **fields)
+    refused(client, "searches", game="connect_four", moves=list("1212121"), search="uct")
+
+
+def test_the_searches_on_offer_exist():
+    for offer in SEARCHES:
+        assert preset(offer["text"])
+
+
+def test_a_slow_watcher_gets_the_newest_message_only():
+    import asyncio
+
+    channel = Channel()
+
+    async def watch():
+        stream = channel.stream()
+        await anext(stream)
+        for number in range(5):
+            channel.publish({"number": number}, last=number == 4)
+        return [chunk async for chunk in stream]
+
+    (chunk,) = asyncio.run(watch())
+    assert b'"number":4' in chunk and channel.num_watchers == 0
+
+
+# ---------------------------------------------------------------------------------- trees
+
+
+def test_the_part_of_a_tree_that_is_seen(client):
+    """Visits add up, narrow nodes are left out, and 100,000 nodes are a small answer."""
+    asked = {"game": "connect_four", "search": "uct", "simulations": 100_000}
+    search = sent(client, "searches", **asked)["id"]
+    last = list(messages(client, search))[-1]
+    assert last["nodes"] > 100_000
+    answer = client.post(f"/api/searches/{search}/tree", json={"path": [], "width": 1200, "depth": 20})
+    assert len(answer.content) < 200_000
+    part = answer.json()
+    parent, visits = part["parent"], part["visits"]
+    assert parent[0] == -1 and visits[0] == 100_000 and part["nodes"] == last["nodes"]
+    assert min(visits) >= 2 * 100_000 / 1200
+    children = [sum(v for p, v in zip(parent, visits, strict=True) if p == k) for k in range(len(parent))]
+    assert all(below <= own for below, own in zip(children, visits, strict=True))
+    top = {part["action"][k]: visits[k] for k in range(len(parent)) if parent[k] == 0}
+    assert top == {row[0]: row[1] for row in last["moves"] if row[1] >= 2 * 100_000 / 1200}
+    for place in range(1, 40):
+        path, at = [], place
+        while at:
+            path.insert(0, part["action"][at])
+            at = parent[at]
+        node = sent(client, f"searches/{search}/node", path=path)
+        assert node["record"]["visits"] == visits[place] and len(node["moves"]) == len(path)
+        assert node["position"]["marks"].count("X") + node["position"]["marks"].count("O") == len(path)
+    refused(client, f"searches/{search}/node", path=[3] * 20)
+    refused(client, f"searches/{search}/tree", path=[], width=1, depth=3)
+
+
+def test_a_growing_tree_answers_while_it_grows(client):
+    search = sent(client, "searches", game="go:5", search="rave")["id"]
+    sizes = []
+    for _ in messages(client, search):
+        sizes.append(sent(client, f"searches/{search}/tree", path=[], width=500, depth=5)["visits"][0])
+        if len(sizes) == 3:
+            sent(client, f"searches/{search}/stop")
+    assert sizes == sorted(sizes) and sizes[0] < sizes[2]
+    node = sent(client, f"searches/{search}/node", path=[])
+    assert "amaf" in node["columns"] and node["children"][0][2] >= node["children"][-1][2]
+
+
+def test_two_searches_of_one_position_are_compared(client):
+    ids = []
+    for text in ("uct", "uct(backup=softmax(temperature=4))"):
+        asked = {"game": "connect_four", "search": text, "simulations": 4000, "explain": True, "moves": ["4"]}
+        ids.append(sent(client, "searches", **asked)["id"])
+        last = list(messages(client, ids[-1]))[-1]
+        explanation = last["explanation"]
+        assert last["name"] in explanation["reasons"][0] and explanation["looks"][-1]["simulations"] == 4000
+    levels = sent(client, "compare", a=ids[0], b=ids[1])["levels"]
+    assert sum(change["visits_after"] for change in levels[0]) == 4000 - 1
+    assert abs(sum(change["share_change"] for change in levels[0])) < 1e-9
+    assert levels[1][0]["line"][0] == levels[0][0]["line"][0]
+    other = sent(client, "searches", game="connect_four", search="uct")["id"]
+    assert "goes on" in refused(client, "compare", 429, a=ids[0], b=other)
+    sent(client, f"searches/{other}/stop")
+    list(messages(client, other))
+    assert "different positions" in refused(client, "compare", a=ids[0], b=other)
+
+
+def test_a_memory_tells_its_witnesses_and_its_map(client):
+    text = "memory_uct(capacity=300,keep_states=true,neighbours=exact)"
+    asked = {"game": "connect_four", "search": text, "simulations": 3000, "moves": ["4"]}
+    search = sent(client, "searches", **asked)["id"]
+    list(messages(client, search))
+    told = sent(client, f"searches/{search}/memory", path=[3])
+    assert told["moves"] == ["4"] and told["to_play"] == 0 and told["entries"] == told["capacity"] == 300
+    weights = [one["weight"] for one in told["witnesses"]]
+    assert weights == sorted(weights, reverse=True) and 0 < sum(weights) <= 1.001
+    # The same by hand: an exact index answers alike in the library.
+    game = engram.game("connect_four")
+    library = engram.Search(game, text)
+    library.run(game.play_moves("4"), engram.Limit(simulations=3000), seed=0)
+    expected = explain(library, game.play_moves("44"), most=12)
+    assert told["value"] == round(expected.value, 4)
+    assert [one["cosine"] for one in told["witnesses"]] == [round(w.neighbour.cosine, 4) for w in expected.witnesses]
+    assert [one["position"]["diagram"] for one in told["witnesses"]] == [w.board for w in expected.witnesses]
+    chart = sent(client, f"searches/{search}/map")
+    points = chart["points"]
+    assert (
+        0 < chart["share"] <= 1 and len(points) == (library.extensions[0].store.entries["visit_count"][:300] > 0).sum()
+    )
+    # Principal components: centred, uncorrelated, the first the wider one.
+    places = np.array([point[1:3] for point in points])
+    assert np.allclose(places.mean(axis=0), 0, atol=1e-3) and places[:, 0].std() >= places[:, 1].std()
+    assert abs((places[:, 0] * places[:, 1]).mean()) < 1e-3
+    row = points[0][0]
+    assert sent(client, f"searches/{search}/memory", row=row)["position"]["marks"].count("X") >= 1
+    refused(client, f"searches/{search}/memory", row=300)
+    plain = sent(client, "searches", game="connect_four", search="uct", simulations=10)["id"]
+    assert "memory_uct" in refused(client, f"searches/{plain}/memory", path=[])
+    assert "memory_uct" in refused(client, f"searches/{plain}/map")
+
+
+# -------------------------------------------------------------------------------- matches
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """A database with three small matches, a training and a study's tables left out."""
+    database = str(tmp_path / "results.sqlite")
+    options = {"games": 8, "simulations": 20, "workers": 1, "database": database}
+    engram.match("tic_tac_toe", "uct", "random", sprt="elo0=0,elo1=400", **options)
+    engram.match("tic_tac_toe", "rave", "uct", **options)
+    engram.match("tic_tac_toe", "random", "rave", **options)
+    with TrainingResults(database) as results:
+        for episode in (0, 10):
+            for seed in (0, 1):
+                results.add_point("td", {}, Point(seed, episode, "random", 10, 5 + seed, 0, 5 - seed, 10, 4, 40))
+    return database
+
+
+def test_matches_are_read_as_they_are_recorded(recorded):
+    with client_of(database=recorded) as client:
+        rows = client.get("/api/matches").json()["matches"]
+        assert [row["id"] for row in rows] == [3, 2, 1] and rows[2]["a"]["player"] == "uct"
+        with Results(recorded) as results:
+            expected = recorded_result(results, 1)
+            games = results.games(1)
+        match = client.get("/api/matches/1").json()
+        assert match["curve"][-1][:2] == [expected.games, round(expected.score, 5)]
+        assert match["curve"][-1][7] == round(expected.sprt.llr, 5) and match["sprt"]["lower"] < 0 < match["elo1"]
+        listed = sent(client, "matches/1/games", first=2)["games"]
+        assert [one["number"] for one in listed] == list(range(2, len(games)))
+        game = sent(client, "matches/1/games", number=3)
+        tic_tac_toe = engram.game("tic_tac_toe")
+        assert game["moves"] == tic_tac_toe.move_names(games[3].moves)
+        assert sent(client, "position", game=game["game"], moves=game["moves"])["position"]["legal"] == []
+        ratings = client.get("/api/ratings").json()
+        (league,) = ratings["leagues"]
+        assert [row["rank"] for row in league["rows"]] == [1, 2, 3] and league["rows"][-1]["player"] == "random"
+        (training,) = ratings["trainings"]
+        assert training["curves"][0]["points"] == [[0, 0.5, 0.55, 0.6], [10, 0.5, 0.55, 0.6]]
+        assert ratings["studies"] == []
+        refused(client, "matches/1/games", number=99)
+        assert client.get("/api/matches/99").status_code == 400
+        # Another process plays on.
+        engram.match("tic_tac_toe", "rave", "uct", games=10, simulations=20, workers=1, database=recorded)
+        assert client.get("/api/matches").json()["matches"][1]["games"] == 10
+
+
+def test_without_a_database_there_are_no_matches(tmp_path):
+    with client_of(database=str(tmp_path / "none.sqlite")) as client:
+        assert client.get("/api/matches").json()["matches"] == []
+        assert client.get("/api/ratings").json() == {"leagues": [], "trainings": [], "studies": []}
+        assert "none.sqlite" in client.get("/api/matches/1").json()["error"]
+    assert not (tmp_path / "none.sqlite").exists()
+
+
+def test_a_match_of_a_file_is_not_run(recorded, tmp_path):
+    ran, file = tmp_path / "ran", tmp_path / "mine.py"
+    file.write_text("import engram\nmine = engram.game('tic_tac_toe')\n")
+    engram.match(f"{file}:mine", "random", "random", games=2, workers=1, database=recorded)
+    file.write_text(f"open({str(ran)!r}, 'w')\nimport engram\nmine = engram.game('tic_tac_toe')\n")
+    with client_of(database=recorded) as client:
+        assert client.get("/api/matches").json()["matches"][0]["games"] == 2
+        assert "not run" in refused(client, "matches/4/games", number=0)
+        assert "--allow-files" in refused(client, "runs", game=f"{file}:mine", a="random", b="random")
+        assert "--allow-files" in refused(client, "runs", game="go:5", a='gtp("touch x")', b="random")
+    assert not ran.exists()
+
+
+def test_a_match_is_started_stopped_and_continued(tmp_path):
+    database = str(tmp_path / "results.sqlite")
+    fields = {"game": "connect_four", "a": "uct", "b": "random", "games": 4000, "simulations": 30, "workers": 1}
+
+    def until(client, reached):
+        while True:  # each answer is news, or the state of a process that ends in time
+            answer = client.get("/api/matches").json()
+            if reached(answer):
+                return answer
+
+    with client_of(database=database) as client:
+        run = sent(client, "runs", **fields)
+        assert run["command"].startswith("engram match --game=connect_four --a=uct")
+        until(client, lambda now: now["matches"] and now["matches"][0]["games"] >= 2)
+        sent(client, f"runs/{run['id']}/stop")
+        ended = until(client, lambda now: not now["runs"][0]["running"])
+        games = ended["matches"][0]["games"]
+        assert 2 <= games < 4000 and not ended["runs"][0]["failed"] and not ended["matches"][0]["complete"]
+        again = sent(client, "runs", **fields)
+        until(client, lambda now: now["matches"][0]["games"] > games)
+        sent(client, f"runs/{again['id']}/stop")
+        until(client, lambda now: not any(run["running"] for run in now["runs"]))
+        for wrong in ({"games": 3}, {"a": "nothing"}, {"sprt": "elo0=x"}, {"game": ""}, {"workers": 0}):
+            refused(client, "runs", **(fields | wrong))
+        refused(client, "runs/none/stop", 404)
+
+
+# ------------------------------------------------------------------------------- security
+
+
+def test_random_requests_get_a_sentence_and_leave_nothing_behind(client):
+    """Each random body is answered or refused, no failure of the server comes out, and no search stays."""
+    rng = random.Random(7)
+    search = sent(client, "searches", game="tic_tac_toe", search="uct", simulations=50)["id"]
+    list(messages(client, search))
+    paths = [
+        "position", "searches", "sgf/read", "sgf/write", "compare", "runs", "runs/x/stop", "matches/1/games",
+        *(f"searches/{search}/{what}" for what in ("tree", "node", "memory", "map", "stop")),
+    ]  # fmt: skip
+    scalars = [
+        None,
+        True,
+        -1,
+        0,
+        3,
+        2**70,
+        1.5,
+        float("1e400"),
+        "",
+        "uct",
+        "go:5",
+        "tic_tac_toe",
+        "a1",
+        "\ud800",
+        "\0",
+        {},
+    ]
+    names = ["game", "start", "moves", "search", "simulations", "seconds", "seed", "explain", "path", "width", "depth",
+             "row", "sgf", "a", "b", "games", "number", "first", "x"]  # fmt: skip
+
+    def value():
+        return rng.choice(scalars) if rng.random() < 0.8 else [rng.choice(scalars) for _ in range(rng.randrange(4))]
+
+    for _ in range(1500):
+        body = {name: value() for name in rng.sample(names, rng.randrange(8))}
+        if body.get("search") and body.get("game"):
+            body["simulations"] = 5
+        path = rng.choice(paths)
+        if path == "runs":
+            body["game"] = "no_such_game"
+        text = json.dumps(body)
+        if rng.random() < 0.1:
+            text = text[: rng.randrange(len(text) + 1)]
+        answer = client.post(f"/api/{path}", content=text)
+        assert answer.status_code in (200, 400, 404, 429), (path, text, answer.text)
+        assert "Traceback" not in answer.text
+    server = client.app.state.server
+    assert len(server.sessions._sessions) <= server.sessions.most + web_sessions.KEPT
+    sent(client, "position", game="tic_tac_toe")
+
+
+@pytest.mark.parametrize(
+    "headers, status",
+    [
+        ({"authorization": ""}, 401),
+        ({"authorization": "Bearer wrong"}, 401),
+        ({"authorization": f"Bearer {TOKEN}é".encode("latin-1")}, 401),
+        ({"host": "evil.example"}, 403),
+        ({"host": "evil.example:8642"}, 403),
+        ({"host": "127.0.0.1.evil.example"}, 403),
+        ({"host": "[::1"}, 403),
+        ({"origin": "http://evil.example"}, 403),
+        ({"origin": "http://127.0.0.1:9999"}, 403),
+        ({"origin": "null"}, 403),
+        ({"sec-fetch-site": "cross-site"}, 403),
+        ({"host": "localhost:8642"}, 200),
+        ({"origin": BASE}, 200),
+    ],
+)
+def test_only_this_page_with_the_token_is_answered(client, headers, status):
+    answer = client.get("/api/setup", headers=headers)
+    assert answer.status_code == status
+    assert TOKEN not in answer.text and "default-src 'self'" in answer.headers["content-security-policy"]
+
+
+def test_the_page_itself_needs_no_token_and_holds_none(client):
+    client.headers.pop("authorization")
+    page = client.get("/")
+    assert page.status_code == 200 and TOKEN not in page.text
+    for path in ("/static/../app.py", "/static/%2e%2e/app.py", "/etc/passwd", "/static/%2Fetc/passwd"):
+        assert client.get(path).status_code == 404
+    assert client.post("/api/position").status_code == 401
+
+
+def test_files_and_programs_need_permission(client, tmp_path):
+    ran = tmp_path / "ran"
+    file = tmp_path / "mine.py"
+    file.write_text(f"open({str(ran)!r}, 'w')\nimport engram\nmine = engram.game('tic_tac_toe')\n")
+    weights = tmp_path / "weights.safetensors"
+    weights.write_bytes(b"")
+    assert "--allow-files" in refused(client, "position", game=f"{file}:mine")
+    assert "--allow-files" in refused(client, "searches", game="tic_tac_toe", search=f"{file}:mine")
+    assert "--allow-files" in refused(client, "searches", game="tic_tac_toe", search=f"puct(network='{weights}')")
+    assert not ran.exists()
+    with client_of(allow_files=True) as trusting:
+        assert sent(trusting, "position", game=f"{file}:mine")["game"] == f"{file}:mine"
+    with client_of(game=f"{file}:mine") as own:
+        assert sent(own, "position", game=f"{file}:mine", moves=["a1"])["position"]["to_play"] == 1
+
+
+def test_the_command_refuses_what_it_cannot_serve(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        for options, word in (
+            (["--port", port], "port"), (["--host", "0.0.0.0"], "one address"), (["-g", "chess"], "chess"),
+            (["-s", "nothing"], "nothing"), (["--max-searches", "0"], "whole number"),
+        ):  # fmt: skip
+            command = [sys.executable, "-c", "from engram.cli.app import main; main()", "serve", "--no-open", *options]
+            done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+            assert done.returncode == 2 and word in done.stderr and "Traceback" not in done.stderr
+
+
+def test_the_token_is_random_private_and_kept(tmp_path):
+    token = token_in(tmp_path / "one")
+    assert token == token_in(tmp_path / "one") != token_in(tmp_path / "two") and len(token) >= 32
+    file = tmp_path / "one" / "serve_token"
+    assert file.stat().st_mode & 0o777 == 0o600
+    file.chmod(0o644)
+    with pytest.raises(InvalidFile, match="others may read"):
+        token_in(tmp_path / "one")

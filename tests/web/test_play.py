@@ -1,0 +1,250 @@
+"""The page in a real browser: games by click and by keyboard, analysis, files, and a server that goes and comes."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import engram
+from tests.web.browser import Served
+
+expect = pytest.importorskip("playwright.sync_api").expect
+expect.set_options(timeout=120_000)
+
+ENDED = re.compile("wins|draw")
+STATIC = Path(engram.__file__).parent / "web" / "static"
+AXE = Path(__file__).parent / "axe.min.js"
+
+
+def serious(page):
+    """Findings of axe-core that keep people out."""
+    page.evaluate(AXE.read_text())
+    found = page.evaluate("() => axe.run().then((found) => found.violations)")
+    return [
+        (one["id"], [node["html"][:120] for node in one["nodes"]][:3])
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]
+
+
+def new_game(page, name, **options):
+    page.get_by_role("button", name="New game").click()
+    dialog = page.get_by_role("dialog")
+    dialog.locator("select").select_option(name)
+    for option, value in options.items():
+        dialog.get_by_label(option).fill(value)
+    dialog.get_by_role("button", name="Start").click()
+
+
+def test_a_whole_game_against_the_engine_by_clicks(visit):
+    page = visit().page
+    page.get_by_label("You play").select_option(label="Red")
+    page.get_by_label("Level").select_option(label="Beginner")
+    turn = page.locator(".turn")
+    moves = 0
+    while True:
+        expect(turn).not_to_contain_text("thinks")
+        if ENDED.search(turn.inner_text()):
+            break
+        expect(turn).to_contain_text("Red to move")
+        page.locator("engram-board button[aria-disabled=false]").nth(moves % 3).click()
+        moves += 1
+        expect(page.locator(".history button.main")).not_to_have_count(2 * moves - 2)
+    assert 4 <= moves <= 21
+    assert page.locator("engram-board button[aria-disabled=false]").count() == 0
+    page.get_by_role("button", name="Undo").click()
+    expect(turn).to_contain_text("to move")
+
+
+def test_a_whole_game_by_keyboard_alone(visit):
+    page = visit().page
+    press = page.keyboard.press
+    for _ in range(20):
+        if page.evaluate("() => document.activeElement.matches('engram-board button')"):
+            break
+        press("Tab")
+    for key in ["Enter", "ArrowRight", "Enter", "ArrowLeft"] * 3 + ["Enter"]:
+        before = page.locator(".history button.main").count()
+        press(key)
+        if key == "Enter":
+            expect(page.locator(".history button.main")).to_have_count(before + 1)
+    expect(page.locator(".turn")).to_have_text("Red wins")
+    press("PageUp")
+    expect(page.locator(".turn")).to_have_text("Red to move")
+    press("u")
+    expect(page.locator(".turn")).to_have_text("Yellow to move")
+
+
+def test_a_pawn_moves_in_two_steps(visit, served):
+    page = visit(f"{served.address}&game=breakthrough:5").page
+    page.get_by_role("button", name="b2, White pawn").click()
+    page.get_by_role("button", name="c3, empty").click()
+    expect(page.locator(".history")).to_contain_text("b2c3")
+    expect(page.get_by_role("button", name="c3, White pawn")).to_be_visible()
+
+
+def test_analysis_streams_stops_and_shows_its_line(visit):
+    page = visit().page
+    page.get_by_label("Search", exact=True).fill("rave")
+    page.get_by_role("button", name="Analyse").click()
+    progress = page.locator(".analysis .progress")
+    expect(progress).to_contain_text("thinking")
+    first = progress.inner_text()
+    expect(progress).not_to_have_text(first)
+    expect(page.locator("engram-board .heat")).not_to_have_count(0)
+    page.get_by_role("button", name="Stop").click()
+    expect(progress).to_contain_text("stopped")
+    expect(page.get_by_role("columnheader", name="AMAF")).to_be_visible()
+    page.locator("engram-moves tbody tr").first.hover()
+    expect(page.locator("engram-board .ghost")).not_to_have_count(0)
+    for heat in ("Value", "AMAF", "Prior"):
+        page.get_by_label("Show on the board").select_option(label=heat)
+        expect(page.locator("engram-board .heat")).not_to_have_count(0)
+    page.get_by_label("Show on the board").select_option(label="Nothing")
+    expect(page.locator("engram-board .heat")).to_have_count(0)
+    page.locator("engram-moves tbody button").first.click()
+    expect(page.locator(".history button.main")).to_have_count(1)
+
+
+def test_variations_and_the_link_to_a_position(visit):
+    one = visit()
+    page = one.page
+    for column in (4, 3):
+        page.get_by_role("button", name=f"Column {column}").click()
+        expect(page.locator(".history")).to_contain_text(str(column))
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_role("button", name="Column 5").click()
+    expect(page.locator(".history .variation")).to_have_text("3")
+    page.locator(".history .variation").click()
+    expect(page.locator(".history .present")).to_have_text("3")
+    page.get_by_role("button", name="Copy link").click()
+    expect(page.locator("#news")).to_contain_text("link")
+    address = page.evaluate("() => location.href")
+    other = one.context.new_page()
+    other.goto(address)
+    expect(other.locator(".history button.main")).to_have_text(["4", "3"])
+    other.close()
+
+
+def test_go_on_19_lines_with_sgf(visit, tmp_path):
+    page = visit(strict=False).page  # the browser reports the answer 400 to a wrong file
+    new_game(page, "go", size="19")
+    expect(page.locator("engram-board .cells button")).to_have_count(361)
+    page.get_by_role("button", name="Q16, empty").click()
+    expect(page.get_by_role("button", name="Q16, Black stone")).to_be_visible()
+    page.get_by_role("button", name="pass", exact=True).click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save SGF").click()
+    text = Path(download.value.path()).read_text()
+    assert "SZ[19]" in text and "B[pd]" in text
+    file = tmp_path / "other.sgf"
+    file.write_text("(;GM[1]SZ[13]KM[6.5];B[dd];W[jj];B[jd])")
+    page.locator("input[type=file]").set_input_files(file)
+    expect(page.locator("engram-board .cells button")).to_have_count(169)
+    expect(page.locator(".history button.main")).to_have_text(["D10", "K4", "K10"])
+    file.write_text("no game")
+    page.locator("input[type=file]").set_input_files(file)
+    expect(page.locator("#news")).to_contain_text("SGF")
+
+
+def test_a_game_without_a_picture_is_played_by_its_text(visit, served):
+    page = visit(f"{served.address}&game=p_game:branching=2,depth=4").page
+    expect(page.locator("pre")).to_contain_text("move 0 of 4")
+    page.locator(".others button").first.click()
+    expect(page.locator("pre")).to_contain_text("move 1 of 4")
+
+
+def test_the_server_is_killed_and_comes_back(visit, browser, tmp_path):
+    server = Served(tmp_path)
+    try:
+        page = visit(server.address, strict=False).page
+        page.get_by_role("button", name="Column 4").click()
+        expect(page.locator(".history")).to_contain_text("4")
+        page.get_by_role("button", name="Analyse").click()
+        expect(page.locator(".analysis .progress")).to_contain_text("thinking")
+        server.kill()
+        expect(page.locator("#news")).to_contain_text("does not answer")
+        server.start()
+        expect(page.locator("body.alone")).to_have_count(0)
+        expect(page.locator("#news")).to_contain_text(re.compile("is back|starts again"))
+        expect(page.locator(".analysis .progress")).to_contain_text("thinking")
+        page.get_by_role("button", name="Column 3").click()
+        expect(page.locator(".history button.main")).to_have_text(["4", "3"])
+        page.reload()
+        expect(page.locator(".history button.main")).to_have_text(["4", "3"])
+    finally:
+        server.close()
+
+
+def test_two_pages_on_one_server(visit):
+    pages = [visit().page for _ in range(2)]
+    for page, column in zip(pages, (1, 7), strict=True):
+        page.get_by_role("button", name=f"Column {column}").click()
+        page.get_by_role("button", name="Analyse").click()
+    for page, column in zip(pages, ("1", "7"), strict=True):
+        expect(page.locator(".analysis .progress")).to_contain_text("thinking")
+        expect(page.locator(".history button.main")).to_have_text([column])
+        page.get_by_role("button", name="Stop").click()
+
+
+def test_without_the_token_the_page_says_so(browser, served):
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(served.address.split("#")[0])
+    expect(page.locator("main")).to_contain_text("the token is missing or wrong")
+    context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [375, 1280])
+def test_nothing_is_cut_off_and_all_can_use_it(visit, served, scheme, width):
+    page = visit(f"{served.address}&game=go:9&moves=D4,F6", width=width, scheme=scheme).page
+    page.get_by_role("button", name="Analyse").click()
+    expect(page.locator("engram-moves tbody tr")).not_to_have_count(0)
+    page.get_by_role("button", name="Stop").click()
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+    background = page.evaluate("() => getComputedStyle(document.documentElement).backgroundColor")
+    assert (int(re.search(r"\d+", background)[0]) < 128) == (scheme == "dark")
+    assert serious(page) == []
+
+
+def test_the_tree_is_walked_by_click_and_by_keyboard(visit):
+    page = visit().page
+    page.get_by_role("button", name="Tree").click()
+    page.get_by_label("Simulations").fill("20000")
+    page.get_by_role("button", name="Grow a tree").click()
+    node = page.locator("#tree-node")
+    expect(page.locator(".tree-view .runner .progress")).to_contain_text("done")
+    expect(node).to_contain_text("wide enough to be seen")
+    page.locator(".icicle").click(position={"x": 30, "y": 40})
+    expect(page.locator("#node-title")).to_have_text(re.compile(r"^After \d$"))
+    expect(page.get_by_label("Figures of the node")).to_contain_text("visited children")
+    page.locator(".icicle").focus()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("#node-title")).to_have_text(re.compile(r"^After \d \d$"))
+    page.keyboard.press("Enter")
+    expect(page.locator(".crumbs button")).to_have_count(3)
+    page.keyboard.press("Escape")
+    expect(page.locator(".crumbs button")).to_have_count(2)
+    assert serious(page) == []
+    page.set_viewport_size({"width": 375, "height": 800})
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 375
+
+
+def test_two_searches_side_by_side(visit):
+    page = visit().page
+    page.get_by_role("button", name="Compare").click()
+    for box in page.get_by_label("Simulations").all():
+        box.fill("5000")
+    page.get_by_role("button", name="Run both").click()
+    expect(page.locator(".verdict")).to_have_text(re.compile("A (values|plays).*B"))
+    expect(page.locator(".why h3")).to_have_count(4)
+    expect(page.locator(".levels table")).not_to_have_count(0)
+    expect(page.locator(".compare .heat").first).to_be_attached()
+    assert serious(page) == []
+    page.set_viewport_size({"width": 375, "height": 800})
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 375
+
+
+def test_the_assets_are_small():
+    assert sum(file.stat().st_size for file in STATIC.rglob("*") if file.is_file()) <= 300_000
