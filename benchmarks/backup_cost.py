@@ -3,6 +3,7 @@
     python benchmarks/backup_cost.py [--simulations 20000] [--rounds 15]
     python benchmarks/backup_cost.py --network connect_four --simulations 400
     python benchmarks/backup_cost.py --searches uct ments rents "uct(selection=grave)"      # ratios to the first
+    python benchmarks/backup_cost.py --rivals      # selection rules and extensions, those of PUCT relative to puct
 
 A ratio is the median over rounds of a rule's time to that of average in the same round, from fresh trees over a few
 positions. A rule that searches better or worse sees other trees: deeper paths and shorter rollouts are part of it.
@@ -36,6 +37,24 @@ RULES = (
     "power_mean(power=3.5)",
     "bias_correction",
 )
+RIVALS = (
+    "uct",
+    "sarsa_uct(trace_decay=1)",
+    "sarsa_uct",
+    "uct(selection=kvda)",
+    "uct(transpositions=true)",
+    "uct(transpositions=true, backup=exact_parents)",
+    "uct(selection=implicit_minimax)",
+    "uct(selection=grave)",
+    "rave",
+    "bts",
+    "ments",
+    "dents",
+    "puct",
+    "puct(selection=weighted_puct, backup=uncertainty)",
+    "puct(selection=variance_puct)",
+    "puct(selection=gumbel)",
+)
 OPENINGS = ("", "4 4", "4 3 4", "2 6 3 4")
 
 
@@ -45,9 +64,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--network", help="PUCT with this network, instead of plain UCT")
     parser.add_argument("--searches", nargs="+", help="these specifications, instead of UCT with every backup rule")
+    parser.add_argument("--rivals", action="store_true", help="selection rules and extensions, instead")
     given = parser.parse_args()
     pattern = f"puct(network='{given.network}', backup=%s)" if given.network else "uct(backup=%s)"
     names = given.searches or [pattern % rule for rule in RULES]
+    names = list(RIVALS) if given.rivals else names
     game = engram.game("connect_four")
     states = [game.play_moves(moves) for moves in OPENINGS]
     limit = engram.Limit(simulations=given.simulations)
@@ -70,8 +91,10 @@ def main() -> None:
             times[name].append(seconds(name, round_number))
     count = given.simulations * len(states)
     print(f"connect_four, {given.simulations:,} simulations, medians of {given.rounds} rounds in turns")
+    base = names[0]
     for name in names:
-        ratio = float(np.median(np.divide(times[name], times[names[0]])))
+        base = name if given.rivals and name == "puct" else base
+        ratio = float(np.median(np.divide(times[name], times[base])))
         print(f"{name:54} {1e9 * float(np.median(times[name])) / count:7.0f} ns   {ratio:5.2f}")
 
 

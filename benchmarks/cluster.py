@@ -1,6 +1,6 @@
 """A cluster of three nodes on this machine: what it costs, and whether deaths cost games.
 
-python benchmarks/cluster.py deaths    # ten machines are killed one after the other, and the head
+python benchmarks/cluster.py deaths    # ten machines are killed, and the head; --work match, tune or td
 python benchmarks/cluster.py speed     # games a second beside the pool of processes, in turns
 python benchmarks/cluster.py answers   # results a second that the head takes from workers that answer at once
 """
@@ -19,10 +19,12 @@ from pathlib import Path
 
 from ray.cluster_utils import Cluster
 
+from engram import storage
 from engram.arena.match import match
 from engram.arena.results import MEMORY, Results
 from engram.cluster.ray_cluster import RayCluster
 from engram.fleet import spread, working_on
+from engram.memory.values import table_files
 
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 NODE = {"num_cpus": 1, "object_store_memory": 80 << 20, "include_dashboard": False}
@@ -30,45 +32,62 @@ QUICK = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 500, "hea
 MATCH = ("connect_four", "uct", "uct(exploration=0.5)")
 
 
-def recorded(database: Path) -> list[dict[str, object]]:
-    """The games of the only match of a database, without the time that they took."""
-    with Results(database, must_exist=True) as results:
-        return [
-            {name: value for name, value in vars(record).items() if "seconds" not in name}
-            for record in results.games(1)
-        ]  # fmt: skip
+WORK = {
+    "match": ["match", "-g", "connect_four", "--b", "uct(exploration=0.5)", "--games", "2000", "-n", "100"],
+    "tune": ["tune", "-g", "connect_four", "-s", "uct", "--tune", "exploration=0.2:3:log", "--max-games", "2000",
+             "-n", "100"],
+    "td": ["train", "td", "-g", "connect_four", "--seeds", "3", "--episodes", "400", "--every", "100", "--games", "40",
+           "--evaluate", "uct(simulations=100)", "-n", "100", "-o", "all.table"],
+}  # fmt: skip
+"""Commands whose results must not depend on the machines that die."""
+
+
+def outcome(folder: Path) -> dict[str, object]:
+    """All that a command has left behind, without the time that it took: games, trials and tables."""
+    left: dict[str, object] = {}
+    with Results(folder / "r.sqlite", must_exist=True) as results:
+        for row in results.matches():
+            games = [
+                {name: value for name, value in vars(record).items() if "seconds" not in name}
+                for record in results.games(row.id)
+            ]  # fmt: skip
+            left[f"match {row.configuration['a']}, {row.games} games"] = games
+    for table in sorted(folder.glob("*.table")):
+        about, arrays = storage.load(table, table_files.KIND)
+        left[table.name] = about, {name: array.tobytes() for name, array in arrays.items()}
+    return left
 
 
 def deaths(cluster: Cluster, arguments: argparse.Namespace) -> None:
-    """Plays a match while machines die, kills the head in the middle, and compares with a local match."""
-    game, a, b = MATCH
-    with tempfile.TemporaryDirectory() as folder:
-        here, afar = Path(folder, "here.sqlite"), Path(folder, "afar.sqlite")
-        command = [
-            sys.executable, "-m", "engram", "match", "-g", game, "--a", a, "--b", b, "-n", str(arguments.simulations),
-            "--games", str(arguments.games), "--cluster", cluster.address, "-d", str(afar),
-        ]  # fmt: skip
-        head, kills = subprocess.Popen(command), 0
+    """Runs a command while machines die, kills the head in the middle, and compares with a local run."""
+    with tempfile.TemporaryDirectory() as name:
+        folders = Path(name, "here"), Path(name, "afar")
+        for folder in folders:
+            folder.mkdir()
+        command = [sys.executable, "-m", "engram", *WORK[arguments.work]]
+        command += ["--storage" if arguments.work == "tune" else "--database", "r.sqlite"]
+        afar = [*command, "--cluster", cluster.address]
+        head, kills = subprocess.Popen(afar, cwd=folders[1]), 0
         while head.poll() is None:
-            time.sleep(0.5)
-            due = (kills + 1) * arguments.games // (arguments.kills + 1)
-            if kills < arguments.kills and afar.exists() and len(recorded(afar)) >= due:
-                victim = cluster.list_all_nodes()[-1]
-                os.kill(victim.all_processes["raylet"][0].process.pid, signal.SIGKILL)
-                cluster.remove_node(victim, allow_graceful=False)
-                kills += 1
-                print(f"machine {kills} killed after {len(recorded(afar))} games", flush=True)
-                cluster.add_node(**NODE)
-                if kills == arguments.kills // 2:
-                    head.kill()
-                    head.wait()
-                    print(f"head killed after {len(recorded(afar))} games", flush=True)
-                    head = subprocess.Popen(command)
-        games = recorded(afar)
-        lost = arguments.games - len({one["number"] for one in games})
-        print(f"{kills} machines and 1 head killed; {lost} games lost, {len(games) - arguments.games + lost} doubled")
-        match(*MATCH, games=arguments.games, simulations=arguments.simulations, workers=2, database=here)
-        print("the games of the local match" if games == recorded(here) else "OTHER GAMES than the local match")
+            time.sleep(arguments.every)
+            if kills == arguments.kills:
+                continue
+            victim = cluster.list_all_nodes()[-1]
+            os.kill(victim.all_processes["raylet"][0].process.pid, signal.SIGKILL)
+            cluster.remove_node(victim, allow_graceful=False)
+            kills += 1
+            print(f"machine {kills} killed", flush=True)
+            cluster.add_node(**NODE)
+            if kills == arguments.kills // 2:
+                head.kill()
+                head.wait()
+                print("head killed", flush=True)
+                head = subprocess.Popen(afar, cwd=folders[1])
+        subprocess.run(command, cwd=folders[0], check=True)
+        here, there = map(outcome, folders)
+        for part in here.keys() | there.keys():
+            print(f"{part}: {'the same' if here.get(part) == there.get(part) else 'DIFFERENT'}")
+        print(f"{arguments.work}: {kills} machines killed, the head {int(kills >= arguments.kills // 2)} times")
 
 
 def speed(cluster: Cluster, arguments: argparse.Namespace) -> None:
@@ -113,9 +132,10 @@ def main() -> None:
     """Runs one of the three."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["deaths", "speed", "answers"])
-    parser.add_argument("--games", type=int)
-    parser.add_argument("--simulations", type=int, default=100)
+    parser.add_argument("--work", choices=WORK, default="match")
+    parser.add_argument("--every", type=float, default=5.0, help="seconds between kills")
     parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--games", type=int)
     parser.add_argument("--turns", type=int, default=5)
     arguments = parser.parse_args()
     arguments.games = arguments.games or (100 if arguments.what == "speed" else 2000)

@@ -1,8 +1,15 @@
-"""A search of OpenSpiel's games through engram's adapter against OpenSpiel's own Python MCTS, and its C++ one.
+"""Searches of engram against OpenSpiel's own Python MCTS, and its C++ one, on the same games.
 
 python benchmarks/openspiel.py [game ...]            (needs open_spiel)
+    OpenSpiel's games through engram's adapter
+python benchmarks/openspiel.py --built-in [game ...]
+    engram's own games, where OpenSpiel has the same one
+python benchmarks/openspiel.py --score GAMES [SIMULATIONS]
+    2048 played to the end by engram and by OpenSpiel's Python MCTS: scores and speed. Their game takes an hour at 1,000
+    simulations a move
 
-One process, in turns; UCT with one random rollout a simulation from the initial position on all sides.
+One process, in turns; UCT with one random rollout a simulation on all sides, from the first position where a player
+moves. The exploration of OpenSpiel's search is 1, and 1,000 points in 2048, about that of engram.
 """
 
 from __future__ import annotations
@@ -10,51 +17,169 @@ from __future__ import annotations
 import statistics
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pyspiel
 from open_spiel.python.algorithms import mcts
 
 import engram
+from engram.games.game import NATURE
 
-GAMES = ["breakthrough", "hex(board_size=7)", "clobber", "tic_tac_toe", "othello"]
+GAMES = ["breakthrough", "hex(board_size=7)", "clobber", "tic_tac_toe", "othello", "pig", "backgammon"]
+TWINS = {
+    "tic_tac_toe": "tic_tac_toe", "connect_four": "connect_four", "othello:8": "othello", "hex:11": "hex",
+    "breakthrough:8": "breakthrough", "dots_and_boxes:rows=2,columns=2": "dots_and_boxes",
+    "dots_and_boxes:rows=4,columns=4": "dots_and_boxes(num_rows=4,num_cols=4)", "pig": "pig",
+    "go:9": "go(board_size=9)", "2048": "2048",
+}  # fmt: skip
 SIMULATIONS = 1000
 ROUNDS = 9
+EXPLORATION_2048 = 1000.0
 
 
-def ours(game: engram.Game) -> float:
-    search = engram.Search(game, "uct")
-    result = search.run(game.initial_state(), engram.Limit(simulations=SIMULATIONS), seed=1)
-    return result.simulations / result.seconds
+def to_a_player(game: engram.Game):
+    """The first position of engram's game where a player moves."""
+    state, draws = game.initial_state(), np.random.default_rng(1)
+    while game.has("chance") and game.to_play(state) == NATURE:
+        state = game.play(state, game.drawn(state, draws.random()))
+    return state
+
+
+def to_their_player(state, draws):
+    """Draws nature's moves of OpenSpiel's state until a player moves."""
+    while state.is_chance_node():
+        actions, weights = zip(*state.chance_outcomes(), strict=True)
+        state.apply_action(int(draws.choice(actions, p=weights)))
+    return state
+
+
+def preset_of(game: engram.Game) -> str:
+    """UCT; with learnt bounds where those of the game are unknown, or far wider than its returns."""
+    return "uct(bounds=learnt)" if game.bounds is None or game.name == "2048" else "uct"
+
+
+def ours(game: engram.Game, repeats: int = 1) -> float:
+    search, state = engram.Search(game, preset_of(game)), to_a_player(game)
+    seconds = 0.0
+    for repeat in range(repeats):
+        search.clear()
+        seconds += search.run(state, engram.Limit(simulations=SIMULATIONS), seed=repeat).seconds
+    return repeats * SIMULATIONS / seconds
+
+
+class Terminal:
+    """A game that declares no rewards on the way.
+
+    OpenSpiel's Python search then takes 2048, and needs no more: it reads the returns of whole games alone.
+    """
+
+    def __init__(self, game):
+        self._game = game
+
+    def get_type(self):
+        return SimpleNamespace(
+            reward_model=pyspiel.GameType.RewardModel.TERMINAL, dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL
+        )
+
+    def max_utility(self) -> float:
+        return self._game.max_utility()
+
+
+def python_bot(game, seed: int, simulations: int = SIMULATIONS):
+    rng = np.random.RandomState(seed)
+    exploration = EXPLORATION_2048 if game.get_type().short_name == "2048" else 1.0
+    evaluator = mcts.RandomRolloutEvaluator(1, rng)
+    return mcts.MCTSBot(Terminal(game), exploration, simulations, evaluator, solve=False, random_state=rng)
 
 
 def in_python(game) -> float:
-    rng = np.random.RandomState(1)
-    bot = mcts.MCTSBot(game, 1.0, SIMULATIONS, mcts.RandomRolloutEvaluator(1, rng), solve=False, random_state=rng)
-    return timed(bot, game)
+    return timed(python_bot(game, 1), game)
 
 
 def in_cpp(game) -> float:
+    """nan where its C++ search refuses the game, which it does with rewards on the way."""
+    if game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS:
+        return np.nan
     evaluator = pyspiel.RandomRolloutEvaluator(1, 1)
     return timed(pyspiel.MCTSBot(game, evaluator, 1.0, SIMULATIONS, 1000, False, 1, False), game)
 
 
 def timed(bot, game) -> float:
-    state = game.new_initial_state()
+    state = to_their_player(game.new_initial_state(), np.random.default_rng(1))
     begun = time.perf_counter()
     bot.mcts_search(state)
     return SIMULATIONS / (time.perf_counter() - begun)
 
 
-def main() -> None:
-    print(f"{'simulations/s':24} {'engram':>10} {'Python MCTS':>12} {'ratio':>6} {'C++ MCTS':>10} {'ratio':>6}")
-    for name in sys.argv[1:] or GAMES:
-        game = engram.game(f"openspiel:{name}")
+def speeds(pairs: dict[str, str]) -> None:
+    print(f"{'simulations/s':32} {'engram':>10} {'Python MCTS':>12} {'ratio':>7} {'C++ MCTS':>10} {'ratio':>7}")
+    for name, twin in pairs.items():
+        game, spiel = engram.game(name), pyspiel.load_game(twin)
         ours(game)  # compiles
-        rounds = np.array([(ours(game), in_python(game.spiel), in_cpp(game.spiel)) for _ in range(ROUNDS)])
+        repeats = max(1, round(0.2 * ours(game) / SIMULATIONS))
+        rounds = np.array([(ours(game, repeats), in_python(spiel), in_cpp(spiel)) for _ in range(ROUNDS)])
         a, b, c = (statistics.median(column) for column in rounds.T)
         python, cpp = np.median(rounds[:, :1] / rounds[:, 1:], axis=0)
-        print(f"{name:24} {a:>10,.0f} {b:>12,.0f} {python:>6.1f} {c:>10,.0f} {cpp:>6.2f}", flush=True)
+        print(f"{name:32} {a:>10,.0f} {b:>12,.0f} {python:>7.1f} {c:>10,.0f} {cpp:>7.2f}", flush=True)
+
+
+def our_game(number: int, simulations: int) -> tuple[float, float, int]:
+    """A game of 2048 by engram: score, seconds of search, and moves."""
+    game = engram.game("2048")
+    search, draws, state = engram.Search(game, preset_of(game)), np.random.default_rng(number), game.initial_state()
+    score, seconds, moves = 0.0, 0.0, 0
+    while not game.is_over(state):
+        if game.to_play(state) == NATURE:
+            action = game.drawn(state, draws.random())
+        else:
+            result = search.run(state, engram.Limit(simulations=simulations), seed=moves)
+            action, seconds, moves = result.action, seconds + result.seconds, moves + 1
+        state = game.play(state, action)
+        search.clear()  # OpenSpiel's search keeps no tree either
+        score += game.reward(state)
+    return score, seconds, moves
+
+
+def their_game(number: int, simulations: int) -> tuple[float, float, int]:
+    """A game of 2048 by OpenSpiel's Python MCTS, which goes on after a tile of 2048."""
+    game, draws = pyspiel.load_game("2048(max_tile=131072)"), np.random.default_rng(number)
+    bot, state = python_bot(game, number, simulations), to_their_player(game.new_initial_state(), draws)
+    seconds, moves = 0.0, 0
+    while not state.is_terminal():
+        begun = time.perf_counter()
+        action = bot.step(state)
+        seconds, moves = seconds + time.perf_counter() - begun, moves + 1
+        state.apply_action(action)
+        if not state.is_terminal():
+            to_their_player(state, draws)
+    return state.returns()[0], seconds, moves
+
+
+def scores(games: int, simulations: int) -> None:
+    sides: dict[str, list[tuple[float, float, int]]] = {"engram": [], "Python MCTS": []}
+    for number in range(games):
+        for side, play in zip(sides, (our_game, their_game), strict=True):
+            sides[side].append(play(number, simulations))
+            score, seconds, moves = sides[side][-1]
+            print(f"{number} {side}: {score:.0f} in {moves} moves, {1000 * seconds / moves:.1f} ms each", flush=True)
+    paces = []
+    for side, played in sides.items():
+        totals, seconds, moves = (np.array(column, float) for column in zip(*played, strict=True))
+        error = totals.std(ddof=1) / len(totals) ** 0.5
+        paces.append(np.median(seconds / moves))
+        print(f"{side}: mean score {totals.mean():.0f} ± {1.96 * error:.0f} (95 %), {1000 * paces[-1]:.1f} ms a move")
+    print(f"engram takes 1/{paces[1] / paces[0]:.0f} of the time")
+
+
+def main() -> None:
+    words = sys.argv[1:]
+    if words[:1] == ["--score"]:
+        scores(int(words[1]), int(words[2]) if len(words) > 2 else SIMULATIONS)
+    elif words[:1] == ["--built-in"]:
+        speeds({name: TWINS[name] for name in words[1:] or TWINS})
+    else:
+        speeds({f"openspiel:{name}": name for name in words or GAMES})
 
 
 if __name__ == "__main__":

@@ -20,17 +20,18 @@ import time
 from http.client import HTTPConnection
 from pathlib import Path
 from statistics import median
+from typing import IO
 from urllib.parse import urlsplit
 
 
 class Server:
     """A server of the page in a process of its own."""
 
-    def __init__(self, game: str):
+    def __init__(self, game: str, errors: IO[str] | None = None):
         command = "from engram.cli.app import main; main()"
         self.process = subprocess.Popen(
             [sys.executable, "-c", command, "serve", "--no-open", "--port", "8750", "-g", game],
-            stdout=subprocess.PIPE, text=True,
+            stdout=subprocess.PIPE, stderr=errors, text=True,
         )  # fmt: skip
         assert self.process.stdout is not None
         address = urlsplit(self.process.stdout.readline().strip())

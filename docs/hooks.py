@@ -23,7 +23,7 @@ OUTSIDE = (
     "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md", "experiments/*/RESULTS.md",
     "src/engram/networks/weights/*.md",
 )  # fmt: skip
-SHOWN_AS_THEY_ARE = {".json", ".png"}
+SHOWN_AS_THEY_ARE = {".ipynb", ".json", ".png"}
 PICTURE = re.compile(r"^!\[[^\]]*\]\(([^)]+)\)$", re.MULTILINE)
 LINK = re.compile(r"(?<=\]\()([^)#:\s]+)(?=[#)])")
 

@@ -383,6 +383,7 @@ class Backup:
     min_step: float = 0.0
     mix: Callable[[Node], float] | None = None
     units: Units | None = None  # of a game beyond two players and outcomes in [-1, 1]
+    initial: float | None = None  # of a node before its first visit, for player 0; None: the return itself
 
     def step(self, visits: int) -> float:
         alpha = 1.0 / visits if self.steps is None else self.steps[min(visits, len(self.steps)) - 1]
@@ -392,6 +393,8 @@ class Backup:
         """What the node could expect before this simulation, for player 0; the return itself if nothing."""
         known = [taken] if self.bootstrap == "taken" or node.player == 2 else node.visited
         values = [node.sign * child.value for child in known if child.visit_count > 0]
+        if self.initial is not None and taken.visit_count == 0:
+            values.append(node.sign * self.initial)
         return node.sign * max(values, default=node.sign * target)
 
     def targets(self, path: list[Node], value: float) -> list[float]:

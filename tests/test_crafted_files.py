@@ -43,7 +43,7 @@ TREES = [
     ("connect_four", "uct(transpositions=true, backup=bias_correction)", "1 2"),
     ("line:rows=9,columns=9,run=5", "history_uct(solver=true)", "e5 e6"),
 ]
-KINDS = [*(f"tree {number}" for number in range(len(TREES))), "memory", "table", "network", "database"]
+KINDS = [*(f"tree {number}" for number in range(len(TREES))), "leaves", "memory", "table", "network", "database"]
 GAME_FIELDS = ["pair", "opening", *NEEDED]
 CELLS = [None, "", "x", "A", "1 2", "4 99999", -1, 0, 3, 2**62, 0.5, 1e308, float("inf"), b"\xff\x00", "{}", "9" * 5000]
 NUMBERS = [0, 1, -1, 2, 255, 65535, -(2**31), 2**31 - 1, 2**62, -(2**63), 2**64 - 1, 0.5, 1e300, np.nan, np.inf]
@@ -159,6 +159,32 @@ def tree(number, folder):
     return "tree", folder / "whole", use
 
 
+def leaves(folder):
+    """A search with leaves in flight."""
+    game = engram.game("connect_four")
+
+    def on(search, rounds):
+        for _ in range(rounds):
+            for leaf in search.ask(5, state=game.play_moves("4")):
+                search.tell(leaf, 0.01 * len(leaf.moves), {leaf.legal[-1]: 1.0})
+
+    def use(path):
+        other = engram.Search(game, "puct", leaves=8)
+        other.load(path)
+        waiting = other.leaves
+        for leaf in waiting[::2]:
+            other.tell(leaf, 0.5)
+        for leaf in waiting[1::2]:
+            other.forget(leaf)
+        on(other, 10)
+
+    search = engram.Search(game, "puct", leaves=8)
+    on(search, 20)
+    search.ask(8)
+    search.save(folder / "whole")
+    return "tree", folder / "whole", use
+
+
 def memory(folder):
     game = engram.game("connect_four")
     search = engram.Search(game, "memory_uct(capacity=400, dimension=16, keep_states=true, neighbours=simhash)")
@@ -221,7 +247,7 @@ def database(folder):
     return "database", folder / "whole", use
 
 
-MAKERS = {"memory": memory, "table": table, "network": network, "database": database}
+MAKERS = {"leaves": leaves, "memory": memory, "table": table, "network": network, "database": database}
 
 
 def fuzz(kind, folder, count, seed, damaged=False):
@@ -255,7 +281,18 @@ def test_crafted_contents_crash_and_hang_nothing(kind, how, tmp_path):
 
 
 # ----------------------------------------------------------------------------- positions by the rules
-@pytest.mark.parametrize("name", ["connect_four", "tic_tac_toe", "line:rows=9,columns=9,run=5", "go:5", "go:9"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "connect_four",
+        "tic_tac_toe",
+        "line:rows=9,columns=9,run=5",
+        "go:5",
+        "go:9",
+        "same_game:seed=1,rows=20,columns=20,colours=3",
+        "backgammon",
+    ],
+)
 def test_every_position_of_a_game_is_sound_and_none_is_with_a_field_changed(name):
     game, rng = engram.game(name), np.random.default_rng(5)
     refused = checked = 0

@@ -196,7 +196,7 @@ def test_the_map_names_every_file_once_and_no_other():
 def test_the_front_door_has_the_names_it_promises():
     assert set(engram.__all__) == {
         "EngramError", "Evaluation", "Extension", "Game", "Limit", "Lockstep", "PythonGame", "Search", "Sprt",
-        "check_game", "game", "match", "presets",
+        "check_game", "game", "match", "presets", "widget",
     }  # fmt: skip
     for name in engram.__all__:
         assert getattr(engram, name).__doc__

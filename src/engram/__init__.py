@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from engram.search.evaluation import Evaluation as Evaluation
     from engram.search.extension import Extension as Extension
     from engram.search.limit import Limit as Limit
+    from engram.web.widget import widget as widget
 
 __version__ = "0.2.0"
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent until someone listens
@@ -46,6 +47,7 @@ _HOMES = {
     "check_game": "engram.conformance.game_contract",
     "game": "engram.games.catalogue",
     "match": "engram.arena.match",
+    "widget": "engram.web.widget",
 }
 __all__ = [*sorted(_HOMES), "presets"]  # noqa: PLE0604
 

@@ -5,6 +5,7 @@
     puct(backup=average)                     a bare word: a part without options
     monotone_uct(knots=[-10, -4, -4])        a list of numbers, kept as a tuple
     go:19,komi=7.5    line:rows=6,columns=7,gravity=true      the way games are written
+    gymnasium:FrozenLake-v1   gymnasium:ALE/Pong-v5           a word may be several, joined by - and /
 
 Nothing is ever evaluated. The text is parsed as Python syntax, of which calls, words, numbers, strings, lists,
 `true`, `false` and `none` are accepted. Any other text raises `InvalidSpecification`.
@@ -39,7 +40,7 @@ class Specification:
     """A name with arguments; the order of the options does not matter.
 
     Args:
-      name: an identifier.
+      name: an identifier, several of them joined by - and /, or a whole number.
       positional: arguments given without a key, in order.
       options: values by key; kept in alphabetic order of the keys.
     """
@@ -299,6 +300,8 @@ def _tree(source: str, text: str) -> ast.expr:
 def _from_node(node: ast.expr, text: str) -> Value:
     if isinstance(node, ast.Name):
         return _WORDS[node.id.lower()] if node.id.lower() in _WORDS else Specification(node.id)
+    if isinstance(node, ast.BinOp) and (word := _joined(node)) is not None:
+        return Specification(word)
     if isinstance(node, ast.Constant):
         return _constant(node.value, text)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
@@ -308,7 +311,7 @@ def _from_node(node: ast.expr, text: str) -> Value:
             return -number if isinstance(node.op, ast.USub) else number
     if isinstance(node, (ast.List, ast.Tuple)):
         return tuple(_from_node(element, text) for element in node.elts)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.lower() not in _WORDS:
+    if isinstance(node, ast.Call) and (name := _name(node.func)) is not None:
         options: dict[str, Value] = {}
         for keyword in node.keywords:
             if keyword.arg is None:
@@ -317,10 +320,29 @@ def _from_node(node: ast.expr, text: str) -> Value:
                 raise InvalidSpecification(f"{_shown(text)}: {keyword.arg} is given twice")
             options[keyword.arg] = _from_node(keyword.value, text)
         positional = tuple(_from_node(argument, text) for argument in node.args)
-        return Specification(node.func.id, positional, options)
+        return Specification(name, positional, options)
     raise InvalidSpecification(
         f"{_shown(text)}: only names, options, numbers, strings and lists have a place in a specification"
     )
+
+
+def _name(node: ast.expr) -> str | None:
+    """The name before a bracket, or None."""
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return str(node.value)  # OpenSpiel's game 2048
+    return node.id if isinstance(node, ast.Name) and node.id.lower() not in _WORDS else None
+
+
+def _joined(node: ast.expr) -> str | None:
+    """Words joined by - and /, or None."""
+    tail = ""
+    while isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Sub, ast.Div)):
+        right = _joined(node.right)
+        if right is None:
+            return None
+        tail = ("-" if isinstance(node.op, ast.Sub) else "/") + right + tail
+        node = node.left
+    return node.id + tail if isinstance(node, ast.Name) else None
 
 
 def _constant(value: Any, text: str) -> Value:

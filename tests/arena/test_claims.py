@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from pathlib import Path
 
@@ -91,26 +93,41 @@ def noted(tmp_path):
     return player
 
 
-def games(database, match_id=1):
-    """The recorded games, without the clock."""
+def games(database, match_id=None):
+    """The recorded games, without the clock; of the only match, unless one is named.
+
+    Its number may be above 1: of processes that open it together, those that come late use up numbers in PostgreSQL.
+    """
     with Results(database, must_exist=True) as results:
+        if match_id is None:
+            (match_id,) = (record.id for record in results.matches())
         return [replace(one, a_seconds=0.0, b_seconds=0.0) for one in results.games(match_id)]
 
 
-def start(database, options, workers=1):
+def start(database, options, workers=1, within=()):
     paths = [str(Path(engram.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
     return subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, database, str(workers), json.dumps(options)],
+        [*within, sys.executable, "-c", SCRIPT, database, str(workers), json.dumps(options)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
     )  # fmt: skip
 
 
 def finish(processes):
-    """What all of them print; they succeed."""
-    said = [process.communicate(timeout=500) for process in processes]
-    assert [process.returncode for process in processes] == [0] * len(processes), said
-    return [out for out, _ in said]
+    """What all of them print; they succeed. One that fails ends the others, which may wait for it."""
+    try:
+        with ThreadPoolExecutor(len(processes)) as threads:
+            waits = [threads.submit(process.communicate, timeout=500) for process in processes]
+            for wait in as_completed(waits):
+                said, process = wait.result(), processes[waits.index(wait)]
+                if process.returncode:
+                    for other in processes:
+                        other.kill()
+                    raise AssertionError(said)
+    finally:
+        for process in processes:
+            process.kill()
+    return [wait.result()[0] for wait in waits]
 
 
 # --------------------------------------------------------------------------------- a match of many processes
@@ -146,6 +163,21 @@ def test_a_killed_owner_costs_no_game_and_no_wait_on_its_machine(tmp_path, datab
     assert match(**options, workers=1, database=database).games == 40
     begun = noted.begun("held")
     assert len(set(begun)) == 40 and len(begun) == 42
+
+
+def test_a_container_that_shares_the_host_name_sees_no_death(tmp_path, noted):
+    container = ["unshare", "--pid", "--fork", "--kill-child"]
+    if shutil.which("unshare") is None or subprocess.run([*container, "true"], capture_output=True).returncode:
+        pytest.skip("this user may not make a container")
+    database = str(tmp_path / "r.sqlite")
+    options = {"game": "tic_tac_toe", "b": "random", "games": 20, "a": noted("held", "Held")}
+    processes = [start(database, options)]
+    until(lambda: len(noted.begun("held")) == 1)
+    processes.append(start(database, options, within=container))
+    until(lambda: len(noted.begun("held")) == 2)
+    noted.go("held")
+    assert len(set(finish(processes))) == 1
+    assert len(noted.begun("held")) == len(set(noted.begun("held"))) == 20
 
 
 def test_games_of_an_owner_elsewhere_are_waited_for_until_its_lease_runs_out(tmp_path, database, noted):

@@ -197,6 +197,29 @@ def test_a_league_is_a_set_of_ordinary_matches(tmp_path):
     assert more.games == 36 and len(after) == 6 and all(after[at] == games for at, games in before.items())
 
 
+def test_results_rate_all_players_that_met(tmp_path):
+    database = tmp_path / "l.sqlite"
+    settings = {"simulations": 20, "workers": 1, "database": database}
+    result = league("tic_tac_toe", ["random", "uct", "minimax(depth=2)"], games=6, **settings)
+    match("tic_tac_toe", "uct", "random", games=4, **settings)  # of fewer games
+    match("tic_tac_toe", "uct", "random", games=4, **{**settings, "simulations": 10})  # of two players alone
+    words = ["results", "--ratings", "-d", str(database)]
+    (shown,) = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
+    assert (shown["game"], shown["budget"], shown["games"]) == ("tic_tac_toe", "20 simulations", 18)
+    assert shown["players"] == json.loads(json.dumps(result.rows())) and shown["scores"] == result.scores()
+    assert "20 simulations a move" in CliRunner().invoke(app, words).stdout
+    alone = CliRunner().invoke(app, ["results", "4", "5", "--ratings", "-d", str(database)])
+    assert alone.exit_code == 0 and "no three players of this database have met" in alone.output
+
+
+def test_a_plot_that_cannot_be_written_is_refused_before_any_game(tmp_path):
+    pytest.importorskip("matplotlib")
+    words = ["league", "-g", "tic_tac_toe", "--player", "uct", "--player", "random", "--games", "2", "-n", "10"]
+    words += ["-d", str(tmp_path / "l.sqlite"), "--plot", str(tmp_path / "none" / "l.png")]
+    assert "l.png cannot be written" in CliRunner().invoke(app, words).output.replace("\n", " ")
+    assert not (tmp_path / "l.sqlite").exists()
+
+
 def test_swiss_rounds_pair_equals_and_every_player_pauses_once(tmp_path, skilled):
     def swiss(rounds, count=5):
         return league("tic_tac_toe", skilled(count), games=4, swiss=rounds, workers=1, database=tmp_path / "l.sqlite")
@@ -310,7 +333,7 @@ def test_wrong_arguments_are_refused_in_one_sentence(tmp_path, players, options,
 
 def test_the_command_reads_a_file_of_players_and_shows_tables_json_and_a_picture(tmp_path):
     file, database, picture = tmp_path / "players.txt", tmp_path / "l.sqlite", tmp_path / "l.png"
-    file.write_text("# of this test\nuct  # the usual\n\nrandom\n")
+    file.write_text("# of this test\nuct  # the usual\n\nrandom\n", "utf-8-sig")  # as editors of Windows do
     common = ("--players", file, "--player", "minimax(depth=1)", "--games", 4, "-n", 50, "--workers", 1, "-d", database)
     shown = engram_league(*common, "--plot", picture)
     assert shown.exit_code == 0, shown.output

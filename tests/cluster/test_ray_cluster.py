@@ -6,6 +6,7 @@ import logging
 import os
 import pickle
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -34,7 +35,7 @@ from engram.memory.values import table_files  # noqa: E402
 from engram.training.td.settings import EvaluationPlan, TdConfiguration, parse_opponents  # noqa: E402
 from engram.training.td.training import train  # noqa: E402
 
-os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
 NODE = {"num_cpus": 1, "object_store_memory": 80 << 20, "include_dashboard": False}
 QUICK = {
     "health_check_initial_delay_ms": 0, "health_check_period_ms": 500, "health_check_timeout_ms": 5000,
@@ -104,6 +105,51 @@ def test_a_match_goes_on_when_a_machine_dies_and_no_game_counts_twice(tmp_path, 
     assert counts[0] < 60, "the machine died in the middle"
     assert counts == sorted(counts) and counts[-1] == 60
     assert afar == played(*game, database=tmp_path / "here.sqlite", workers=2, **settings)
+
+
+def test_a_match_from_outside_the_cluster_is_the_same(tmp_path, machines, cluster):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    door = subprocess.Popen(
+        [sys.executable, "-m", "ray.util.client.server", "--address", machines.address, "--host", "127.0.0.1",
+         "--port", str(port)],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 120
+        while subprocess.run([sys.executable, "-c", f"import socket; socket.create_connection(('127.0.0.1', {port}))"],
+                             stderr=subprocess.DEVNULL).returncode and time.monotonic() < deadline:  # fmt: skip
+            time.sleep(0.2)
+        words = ["match", "-g", "tic_tac_toe", "--a", MATCH[1], "--b", MATCH[2], "--games", "60", "-n", "20"]
+        words += ["--cluster", f"ray://127.0.0.1:{port}", "-d", str(tmp_path / "afar.sqlite")]
+        while cluster._idle:  # the test before may have killed their machine
+            cluster.free(cluster.take())
+        holders = [cluster.take() for _ in range(3)]
+        ray.get([holder.node.remote() for holder in holders])  # now they hold all cores
+        outside = subprocess.Popen(
+            [sys.executable, "-m", "engram", *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        assert any("no core is free yet; other work holds them" in line for line in outside.stderr)
+        for holder in holders:
+            cluster.free(holder)
+        assert outside.wait() == 0
+    finally:
+        door.terminate()
+        door.wait()
+    afar = played(database=tmp_path / "afar.sqlite", workers=1)
+    with Results(tmp_path / "afar.sqlite") as results:
+        assert len(results.matches()) == 1, "the local run found the match"
+    assert afar == played(database=tmp_path / "here.sqlite", workers=1)
+
+
+def test_workers_share_a_gpu(machines):
+    node = machines.add_node(**{**NODE, "num_cpus": 3, "num_gpus": 1})
+    try:
+        with RayCluster(machines.address, gpu_share=0.5) as cluster, working_on(cluster):
+            assert cluster.num_workers == 2
+            assert set(spread(os.getenv, [("CUDA_VISIBLE_DEVICES",)] * 8, 2)) == {"0"}
+    finally:
+        machines.remove_node(node)
 
 
 RULES = """
@@ -216,6 +262,27 @@ def square(number):
     return number * number
 
 
+def test_tasks_are_taken_when_workers_ask(cluster):
+    taken = []
+
+    def tasks():
+        for number in range(100_000):
+            taken.append(number)
+            yield number
+
+    with working_on(cluster), fleet(negative, count=2) as workers:
+        results = workers.run(tasks())
+        first = [next(results) for _ in range(3)]
+        assert {0, -1, -2} >= {first[0]} and len(taken) < 100_000, "other processes may claim the rest"
+    with working_on(cluster), fleet(negative, count=2) as workers:
+        assert sorted(workers.run(iter(range(2000)))) == list(range(-1999, 1))
+
+
+def negative(link):
+    for task in link.tasks():
+        link.send(-task, ends=task)
+
+
 def double(link):
     for task in link.tasks():
         link.send(2 * link.shared(task), ends=task)
@@ -285,7 +352,33 @@ def test_without_ray_and_without_a_cluster_a_sentence_says_so():
     for address, before, sentence in (
         ("auto", "sys.modules['ray'] = None", 'engram: a cluster needs Ray: pip install "engram[cluster]"\n'),
         ("nowhere", "", "engram: the cluster 'nowhere' cannot be joined: "),
+        ("127.0.0.1:1", "", "engram: the cluster '127.0.0.1:1' cannot be joined: nothing answers at 127.0.0.1:1 ("),
+        ("ray://[::1]:1", "", "engram: the cluster 'ray://[::1]:1' cannot be joined: nothing answers at [::1]:1 ("),
     ):
         code = start.format([*words, address], before or "pass")
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         assert done.returncode == 2 and done.stderr.startswith(sentence) and done.stderr.count("\n") == 1, done.stderr
+
+
+def test_a_cluster_that_asks_for_a_token_is_joined_with_it_and_else_refused_in_a_sentence(tmp_path):
+    home = {name: value for name, value in os.environ.items() if name != "RAY_AUTH_MODE"} | {"HOME": str(tmp_path)}
+    (tmp_path / ".ray").mkdir()
+    (tmp_path / ".ray/auth_token").write_text("of this test")
+    head = "import sys, time; from ray.cluster_utils import Cluster as C; c = C(True, head_node_args={}); {}"
+    head = head.format(NODE, "print(c.address, flush=True); sys.stdin.read(); c.shutdown()")
+    server = subprocess.Popen(
+        [sys.executable, "-c", head], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        text=True, env={**home, "RAY_AUTH_MODE": "token"},
+    )  # fmt: skip
+    try:
+        words = ["match", "-g", "tic_tac_toe", "--games", "2", "-n", "5", "-d", ":memory:", "--cluster"]
+        words = [sys.executable, "-m", "engram", *words, server.stdout.readline().strip()]
+        joined = subprocess.run(words, capture_output=True, text=True, env=home)
+        assert joined.returncode == 0, joined.stderr
+        (tmp_path / ".ray/auth_token").unlink()
+        refused = subprocess.run(words, capture_output=True, text=True, env={**home, "RAY_AUTH_MODE": "token"})
+        assert refused.returncode == 2 and "no authentication token was found" in refused.stderr
+        assert refused.stderr.startswith("engram: the cluster ") and refused.stderr.count("\n") == 1
+    finally:
+        server.stdin.close()
+        server.wait()

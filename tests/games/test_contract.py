@@ -12,7 +12,7 @@ from engram.errors import IllegalAction, InvalidGame, InvalidSpecification, Inva
 from engram.games.catalogue import GAMES
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-BOARD_GAMES = {"othello", "hex", "breakthrough", "dots_and_boxes", "p_game", "pig", "2048"}
+BOARD_GAMES = {"othello", "hex", "breakthrough", "dots_and_boxes", "p_game", "pig", "2048", "same_game", "backgammon"}
 TEXTS = [
     "tic_tac_toe",
     "connect_four",
@@ -236,7 +236,7 @@ def test_names_and_their_typos():
         engram.game("nowhere.py:game")
     with pytest.raises(InvalidSpecification, match="hex"):
         engram.game(f"{EXAMPLES}/hex.py:hax")
-    assert set(GAMES) == {"tic_tac_toe", "connect_four", "gomoku", "line", "go", "openspiel", *BOARD_GAMES}
+    assert set(GAMES) == {"tic_tac_toe", "connect_four", "gomoku", "line", "go", "openspiel", "gymnasium", *BOARD_GAMES}
 
 
 class Broken:

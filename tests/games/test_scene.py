@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import engram
-from engram.games.scene import DRAWN, EMPTY, FIRST, SECOND, SHAPES
+from engram.games.scene import COLOURS, DRAWN, EMPTY, FIRST, SECOND, SHAPES
 
 GAMES = [
     "connect_four", "tic_tac_toe", "gomoku:9", "line:rows=9,columns=10,run=5,gravity=true", "go:5", "hex:5",
     "othello:6", "breakthrough:5", "dots_and_boxes:rows=2,columns=3",
+    "same_game:seed=1,rows=5,columns=7,colours=4", "backgammon",
 ]  # fmt: skip
 
 
@@ -35,12 +36,16 @@ def test_marks_and_places_follow_the_game(name):
     assert len(scene.column_names) in (0, scene.columns) and len(scene.row_names) in (0, scene.rows)
     for state in played(game, 3):
         marks = scene.marks(state)
-        assert len(marks) == cells and set(marks) <= {EMPTY, FIRST, SECOND, DRAWN}
+        assert len(marks) == cells and set(marks) <= {EMPTY, FIRST, SECOND, DRAWN, *COLOURS}
         for action in game.legal_actions(state):
             places = scene.places[action]
             assert all(0 <= place < cells for place in places)
-            if len(places) == 2:
+            if len(places) == 2 and scene.counts is None:
                 assert marks[places[0]] == (FIRST, SECOND)[game.to_play(state)] and marks[places[0]] != marks[places[1]]
+            elif len(places) == 2:  # checkers stand on one another
+                assert marks[places[0]] == (FIRST, SECOND)[game.to_play(state)] and places[0] != places[1]
+            elif scene.pieces == "tiles":
+                assert all(marks[place] in COLOURS for place in places)
             else:
                 assert all(marks[place] == EMPTY for place in places)
 
@@ -63,6 +68,22 @@ def test_a_box_is_marked_with_its_four_edges():
     place = game.scene.columns + 1
     assert game.scene.marks(before)[place] == EMPTY and game.scene.marks(after)[place] == DRAWN
     assert game.scene.note(before) == "Boxes are even" and game.scene.note(after) == "Red leads by 1"
+
+
+def test_checkers_are_counted_and_land_where_a_move_points():
+    game = engram.game("backgammon")
+    scene, state = game.scene, game.play_moves("6-5")
+    assert scene.cell_names[0] == "13" and scene.cell_names[27] == "off" and len(set(scene.cell_names)) == 26
+    for action in game.legal_actions(state):
+        before, after = scene.counts(state), scene.counts(game.play(state, action))
+        source, target = scene.places[action]
+        assert after[source] == before[source] - 1 and after[target] == before[target] + 1
+        assert game.action_name(action) == f"{scene.cell_names[source]}/{scene.cell_names[target]}"
+    for state in played(game, 1):
+        marks, counts = scene.marks(state), scene.counts(state)
+        assert sum(counts) == 30 and all(
+            (mark == EMPTY) == (count == 0) for mark, count in zip(marks, counts, strict=True)
+        )
 
 
 def test_a_game_without_a_scene_has_none():

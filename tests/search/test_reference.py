@@ -87,6 +87,14 @@ BACKUPS = {
         backups.td(trace_decay=0.5, discount=0.95, min_step=0.05, bootstrap="best"),
         Backup(trace_decay=0.5, discount=0.95, min_step=0.05, bootstrap="best"),
     ),
+    "initial value": (
+        backups.trace_step_mix(trace_decay=0.6, initial=-0.25),
+        Backup(trace_decay=0.6, initial=-0.25),
+    ),
+    "initial value best": (
+        backups.trace_step_mix(trace_decay=0.6, discount=0.9, bootstrap=1, initial=0.1),
+        Backup(trace_decay=0.6, discount=0.9, bootstrap="best", initial=0.1),
+    ),
     "sarsa": (
         backups.trace_step_mix(trace_decay=0.0, steps=np.array([1.0, 0.3])),
         Backup(trace_decay=0.0, steps=[1.0, 0.3]),

@@ -17,6 +17,7 @@ from engram.search.columns import OWN
 from engram.search.entropy import policies, values
 from engram.search.extensions.implicit_minimax import IMPLICIT, implicit_minimax
 from engram.search.extensions.rave import AMAF, REFERENCE, grave
+from engram.search.extensions.uncertainty import WEIGHTS, uncertainty
 from engram.search.extensions.variance import SQUARES, variance_puct
 from engram.search.tree import Tree, entering
 from tests import reference
@@ -515,3 +516,69 @@ def test_without_scale_it_is_puct():
         search.run(game.initial_state(), engram.Limit(simulations=1000), seed=3)
         trees.append(search.tree.nodes[: search.tree.num_nodes].tobytes())
     assert trees[0] == trees[1]
+
+
+# ------------------------------------------------------------------------------ uncertainty weights
+class WeightedReference(Backup):
+    """The oracle's weighted means, from all returns and weights of a node."""
+
+    def __init__(self, error: float, coefficient: float, bound: float):
+        super().__init__()
+        self.error, self.coefficient, self.bound = error, coefficient, bound
+
+    def __call__(self, path: list[Node], value: float) -> None:
+        spread = self.error * math.sqrt(1.0 - value * value)
+        weight = self.coefficient / (spread + self.coefficient / self.bound)
+        for node in path:
+            node.visit_count += 1
+            node.weight += weight
+            node.value = node.here = node.value + weight / node.weight * (value - node.value)
+            node.own_returns.append((weight, value))
+            mean = sum(w * v for w, v in node.own_returns) / sum(w for w, _ in node.own_returns)
+            assert node.value == pytest.approx(mean, abs=1e-12)
+
+
+def weighted_puct_reference(exploration: float):
+    def select(node: Node, rng, q) -> int:
+        scale = exploration * math.sqrt(node.weight)
+        bounds = [q(node, child) + scale * child.prior / (1.0 + child.weight) for child in node.visited]
+        if node.num_visited < len(node.children):
+            urgency = node.sign * node.value + scale * node.children[node.num_visited].prior
+            if urgency >= max(bounds, default=-math.inf):
+                return reference.EXPAND
+        return bounds.index(max(bounds))
+
+    return select
+
+
+@pytest.mark.parametrize("numbers", [(0.25, 0.25, 8.0), (1.0, 0.5, 3.0)])
+def test_uncertainty_grows_the_oracles_tree(game_name, numbers):
+    rule = "uncertainty(error={},coefficient={},max_weight={})".format(*numbers)
+    searched = preset(f"puct(selection=weighted_puct(exploration=0.9),backup={rule})")
+    for moves in (0, 3):
+        game, state, position = position_after(game_name, moves, seed=moves)
+        oracle = ReferenceSearch(position, weighted_puct_reference(0.9), WeightedReference(*numbers))
+        search = compare(game, state, position, searched, oracle, 200, seed=4)
+        assert search.tree.rows(WEIGHTS)["weight"][0] == pytest.approx(oracle.root.weight, abs=1e-9)
+
+
+def test_uncertainty_worked_by_hand():
+    # a = 0.25, m = 8, e = 0.25. v = 1: w = 0.25/0.03125 = 8. v = 0.6: u = 0.25·0.8 = 0.2, w = 0.25/0.23125 = 1.0810811.
+    # V = (8 + 0.6·1.0810811)/9.0810811 = 0.9523810. v = 0: w = 0.25/0.28125 = 0.8888889, V = 8.6486486/9.9699700.
+    tree = Tree(2, 64, [WEIGHTS])
+    rule, path = uncertainty(), np.zeros(1, np.int32)
+    numbers = rule.bind(columns=tree.columns)
+    assert rule.address
+    for value, expected in ((1.0, 1.0), (0.6, 0.9523810), (0.0, 0.8674699)):
+        rule.definition.callback.from_python(tree.header.ctypes.data, path.ctypes.data, 0, value, numbers.address)
+        assert tree.nodes["value"][0] == pytest.approx(expected, abs=5e-8)
+
+
+def test_without_error_it_is_the_average_up_to_rounding():
+    game = GAMES["connect_four"][0]
+    visits = []
+    for text in ("puct", "puct(backup=uncertainty(error=0))"):
+        search = engram.Search(game, text)
+        search.run(game.initial_state(), engram.Limit(simulations=300), seed=3)
+        visits.append([move.visits for move in search.run(game.initial_state(), engram.Limit(simulations=1)).moves])
+    assert visits[0] == visits[1]

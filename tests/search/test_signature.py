@@ -34,6 +34,8 @@ SIGNATURES: dict[tuple[str, str], tuple[int, ...]] = {
     ("rave", "tic_tac_toe"): (1184, 40, 1, 207, 0, 697, 1, 39, 6, 8),
     ("rents", "connect_four"): (2003, 3, 38, 5, 918, 7, 2, 26),
     ("rents", "tic_tac_toe"): (695, 5, 945, 1, 10, 3, 8, 8, 10, 9),
+    ("sarsa_uct", "connect_four"): (1891, 101, 77, 49, 534, 183, 9, 46),
+    ("sarsa_uct", "tic_tac_toe"): (1776, 87, 18, 18, 116, 367, 55, 109, 53, 176),
     ("td_uct", "connect_four"): (1975, 47, 37, 182, 457, 160, 19, 97),
     ("td_uct", "tic_tac_toe"): (1749, 125, 20, 126, 80, 335, 21, 137, 20, 135),
     ("tents", "connect_four"): (1933, 5, 5, 181, 787, 7, 7, 7),

@@ -12,11 +12,13 @@ from engram.drivers.search import Search
 from engram.presets import puct, uct
 from engram.presets.catalogue import preset
 from engram.search import backup as backups
+from engram.search.columns import OWN
 from engram.search.evaluation import Evaluation
 from engram.search.expansion import Expansion
+from engram.search.extensions.transpositions import POOLED, exact_parents
 from engram.search.limit import Limit
 from engram.search.preset import Preset
-from engram.search.tree import PROVEN
+from engram.search.tree import PROVEN, Tree
 from tests import reference
 from tests.reference import Backup, ReferenceSearch
 from tests.search.test_reference import (
@@ -169,3 +171,85 @@ def test_a_bounded_tree_shares_too():
     oracle.run(300, 1)
     assert_same_tree(search.tree, oracle)
     assert search.tree.full
+
+
+class ExactParents(Backup):
+    """The oracle's parents: the mean of a node's own evaluations and of its children's shared values."""
+
+    search: ReferenceSearch
+
+    def __call__(self, path, value: float) -> None:
+        path[-1].own_returns.append(value)
+        for depth in range(len(path) - 1, -1, -1):
+            node = path[depth]
+            node.visit_count += 1
+            if node.proven:
+                continue
+            own = 0.0
+            for number, given in enumerate(node.own_returns, 1):
+                own += (given - own) / number
+            below, visits = 0.0, 0
+            for child in node.visited:
+                quality = child.value
+                if child.key is not None and not child.proven:
+                    total, count = self.search.positions.get(child.key, (0.0, 0.0))
+                    if depth + 1 < len(path) and child is path[depth + 1]:
+                        total, count = total + child.visit_count * child.value, count + child.visit_count
+                    quality = total / count if count else quality
+                below += child.visit_count * quality
+                visits += child.visit_count
+            node.value = node.here = ((node.visit_count - visits) * own + below) / node.visit_count
+
+
+@pytest.mark.parametrize("selection", ["ucb1", "puct with reduction"])
+@pytest.mark.parametrize("game_name", GAMES)
+def test_exact_parents_are_the_oracles(game_name, selection):
+    shared = 0
+    for number, after in enumerate((1, 0, 3)):
+        game, state, position = position_after(game_name, (0, 3, 2)[number], seed=number)
+        rule = ExactParents()
+        searched = Preset(
+            selection=SELECTIONS[selection][0], backup=exact_parents(), expansion=Expansion(after=after),
+            transpositions=True, solver=number == 1,
+        )  # fmt: skip
+        oracle = ReferenceSearch(
+            position, SELECTIONS[selection][1], rule, expand_after=after, transpositions=True, solver=number == 1
+        )
+        rule.search = oracle
+        search = Search(game, searched)
+        search.run(state, Limit(simulations=300), seed=number)
+        oracle.run(300, number)
+        assert_same_tree(search.tree, oracle)
+        shared += assert_sums(search.tree)
+    assert shared > 3
+
+
+def test_exact_parents_without_transpositions_are_the_average():
+    game = GAMES["connect_four"][0]
+    search = Search(game, "uct(backup=exact_parents)")
+    search.run(game.initial_state(), Limit(simulations=2000), seed=4)
+    own = search.tree.arrays()["own"][: search.tree.num_nodes]
+    nodes = search.tree.nodes[: search.tree.num_nodes]
+    for index in np.flatnonzero(nodes["num_visited"] > 0):
+        first, number = int(nodes[index]["first_child"]), int(nodes[index]["num_visited"])
+        children = nodes[first : first + number]
+        mean = (own["first"][index] + (children["visit_count"] * children["value"]).sum()) / nodes[index]["visit_count"]
+        assert nodes[index]["value"] == pytest.approx(mean, abs=1e-12)
+
+
+def test_what_a_child_learns_elsewhere_reaches_its_parent():
+    # The parent (0) had v_0 = 0 and saw its child (1) once, with 0.4. Another node (2) of the child's position has 9
+    # visits and 0.51. The child is visited again with 0.2: it has (0.4 + 0.2)/2 = 0.3. Its position has
+    # (2·0.3 + 9·0.51)/11 = 0.4718182, and the parent (0 + 2·0.4718182)/3 = 0.3145455 instead of (0 + 0.6)/3 = 0.2.
+    tree = Tree(2, 64, [POOLED, OWN])
+    nodes, rows, own = tree.nodes, tree.rows(POOLED), tree.rows(OWN)
+    nodes["visit_count"][:4], nodes["value"][:4] = (2, 1, 9, 9), (0.2, 0.4, 0.51, 0.0)
+    nodes[0]["first_child"], nodes[0]["num_children"], nodes[0]["num_visited"] = 1, 1, 1
+    own["first"][1] = 0.4
+    rows["home"][1], rows["home"][2] = 2, 2
+    rows[2]["total"], rows[2]["count"] = 9 * 0.51, 9.0  # the child's own part is out while it changes
+    path, rule = np.array([0, 1], np.int32), exact_parents()
+    numbers = rule.bind(columns=tree.columns)
+    assert rule.address
+    rule.definition.callback.from_python(tree.header.ctypes.data, path.ctypes.data, 1, 0.2, numbers.address)
+    assert nodes["value"][:2].tolist() == pytest.approx([0.3145455, 0.3], abs=5e-8)

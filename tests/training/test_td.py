@@ -130,7 +130,7 @@ def test_positions_learn_by_hand():
 OPTIONS = {
     "simulations": 31, "trace_decay": 0.5, "discount": 0.5, "min_step": 0.5, "exploration": 3.0, "bootstrap": "best",
     "epsilon": 0.9, "replay": 0.0, "opening_moves": 0, "opponent": "random", "earlier": 1.0, "symmetric": False,
-    "learn_from": "positions", "capacity": 100, "rollout": "heavy",
+    "learn_from": "positions", "capacity": 100, "rollout": "heavy", "search": "sarsa_uct",
 }  # fmt: skip
 
 

@@ -1,4 +1,7 @@
-"""Takes the pictures of docs/serve.md: `python -m tests.web.take_pictures`, with chromium and playwright."""
+"""Takes the pictures of docs/serve.md and docs/notebooks.md: `python -m tests.web.take_pictures`.
+
+It needs chromium, playwright and anywidget.
+"""
 
 import sys
 import tempfile
@@ -6,7 +9,11 @@ from pathlib import Path
 
 from playwright.sync_api import expect, sync_playwright
 
+import engram
+from engram.arena.truth.backup_truth import truth
+from engram.cli import truth_views
 from tests.web.browser import ARGUMENTS, CHROMIUM, PATIENCE_MS, Served, Visit
+from tests.web.test_widget import Notebook
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
 
@@ -37,6 +44,52 @@ PICTURES = [
 ]
 
 
+CELLS = """<!doctype html><html lang="en"><title>A notebook</title><style>
+body { font: 14px/1.5 system-ui; margin: 16px; color: #222 }
+.in { background: #f5f5f5; border: 1px solid #ddd; padding: 8px 12px; margin-bottom: 10px; white-space: pre;
+  font: 13px/1.4 ui-monospace, monospace }
+.out { margin: 0 0 18px 12px }</style><main>"""
+
+
+def notebook(browser):
+    """A result and a tree, as cells show them."""
+    search = engram.Search("connect_four", "memory_uct")
+    state = search.game.play_moves("4 4 3")
+    result = search.run(state, engram.Limit(simulations=3000), seed=0)
+    cells = [("search.run(state, engram.Limit(simulations=3000), seed=0)", result), ("search", search)]
+    shown = "".join(
+        f'<div class="in">{code}</div><div class="out">{thing._repr_html_()}</div>' for code, thing in cells
+    )
+    page = browser.new_page(viewport={"width": 940, "height": 760})
+    page.set_content(CELLS + shown)
+    page.screenshot(path=FOLDER / "notebook.png", full_page=True)
+
+
+def widget(browser):
+    """The widget after a search."""
+    live = engram.widget(engram.Search("go:9", "rave"), limit=engram.Limit(simulations=5000))
+    live.analyse()
+    live.wait()
+    shown = Notebook(browser, live, width=960)
+    shown.page.wait_for_timeout(300)  # the board finds its size
+    shown.one.screenshot(path=FOLDER / "widget.png")
+    shown.close()
+
+
+def report(browser):
+    """A small report of `engram truth`."""
+    rows = truth("connect_four", ["uct", "uct(backup=softmax(knots=[2]))"], [50, 100, 200, 400], positions=200)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "truth.html")
+        command = "engram truth -r 'average,softmax(knots=[2])' -n 50,100,200,400 --positions 200 -o out"
+        truth_views.write(truth_views.RULES, "connect_four", rows, file, command=command)
+        page = browser.new_page(viewport={"width": 1180, "height": 780}, color_scheme="dark")
+        page.goto(f"file://{file}")
+        page.locator("engram-curve canvas").nth(2).wait_for()
+        page.wait_for_timeout(300)  # the legends find their size
+        page.screenshot(path=FOLDER / "report.png")
+
+
 def main():
     expect.set_options(timeout=PATIENCE_MS)
     FOLDER.mkdir(exist_ok=True)
@@ -52,6 +105,8 @@ def main():
                 visit.page.screenshot(path=FOLDER / f"{name}.png")
                 visit.close()
                 print(name, (FOLDER / f"{name}.png").stat().st_size)
+            for take in (notebook, widget, report):
+                take(browser)
     finally:
         server.close()
 

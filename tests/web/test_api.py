@@ -373,7 +373,7 @@ def test_a_match_of_a_file_is_not_run(recorded, tmp_path):
 
 def test_a_match_is_started_stopped_and_continued(tmp_path):
     database = str(tmp_path / "results.sqlite")
-    fields = {"game": "connect_four", "a": "uct", "b": "random", "games": 4000, "simulations": 30, "workers": 1}
+    fields = {"game": "connect_four", "a": "uct", "b": "random", "games": 400_000, "simulations": 30, "workers": 1}
 
     def until(client, reached):
         while True:  # each answer is news, or the state of a process that ends in time
@@ -388,7 +388,7 @@ def test_a_match_is_started_stopped_and_continued(tmp_path):
         sent(client, f"runs/{run['id']}/stop")
         ended = until(client, lambda now: not now["runs"][0]["running"])
         games = ended["matches"][0]["games"]
-        assert 2 <= games < 4000 and not ended["runs"][0]["failed"] and not ended["matches"][0]["complete"]
+        assert 2 <= games < 400_000 and not ended["runs"][0]["failed"] and not ended["matches"][0]["complete"]
         again = sent(client, "runs", **fields)
         until(client, lambda now: now["matches"][0]["games"] > games)
         sent(client, f"runs/{again['id']}/stop")

@@ -76,3 +76,36 @@ def test_a_match_survives_its_page_and_goes_on_after_a_stop(visit, results):
     page.get_by_role("button", name="Stop").click()
     expect(page.locator(".run b").first).to_have_text("ended")
     assert games() > stopped
+
+
+def test_a_study_shows_what_it_has_learned(visit, tmp_path_factory, browser):
+    pytest.importorskip("botorch")
+    from engram.tuning.objective import MatchObjective
+    from engram.tuning.space import space
+    from engram.tuning.study import Study
+
+    folder = tmp_path_factory.mktemp("study")
+    objective = MatchObjective(
+        game="tic_tac_toe", space=space("uct(backup=softmax)", tune=["exploration=0.1:2"], knots=2), against="random",
+        simulations=10, seconds=None, opening_moves=None, resign=None, seed=1, database=str(folder / "engram.sqlite"),
+    )  # fmt: skip
+    Study(objective, max_games=46, confirm_games=6, trial_games=20).search()
+    served = Served(folder, "-g", "tic_tac_toe")
+    try:
+        page = visit(served.address).page
+        page.get_by_role("button", name="Matches").click()
+        panel = page.get_by_label("Tuning", exact=True)
+        expect(panel.locator("h2")).to_have_text(
+            "Tuning uct in tic_tac_toe against random: backup.knots[0], backup.knots[1], exploration"
+        )
+        panel.get_by_role("button", name="Show what was learned").click()
+        expect(panel.get_by_role("heading", name="Learned function of softmax")).to_be_visible(timeout=120_000)
+        expect(panel.get_by_role("img", name="Score along exploration")).to_be_visible()
+        expect(panel.locator(".learned canvas").first).to_be_visible()
+        expect(panel.get_by_role("button", name="Learn from all trials again")).to_be_enabled()
+        assert serious(page) == []
+        page.set_viewport_size({"width": 375, "height": 800})
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= 375
+        page.close()  # before its server, which it asks every few seconds
+    finally:
+        served.close()

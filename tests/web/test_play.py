@@ -83,6 +83,37 @@ def test_a_pawn_moves_in_two_steps(visit, served):
     expect(page.get_by_role("button", name="c3, White pawn")).to_be_visible()
 
 
+def test_a_group_of_tiles_goes_by_a_click_on_any_of_them(visit, served):
+    page = visit(f"{served.address}&game=same_game:seed=1,rows=4,columns=4,colours=2").page
+    game = engram.game("same_game:seed=1,rows=4,columns=4,colours=2")
+    before = game.scene.marks(game.initial_state()).count(".")
+    while page.locator("engram-board button[aria-disabled=false]").count():
+        playable = page.locator("engram-board button[aria-disabled=false]")
+        moves = page.locator(".history button.main").count()
+        assert re.search(r"[a-d][1-4], colour [12]", playable.last.get_attribute("aria-label"))
+        playable.last.click()
+        expect(page.locator(".history button.main")).to_have_count(moves + 1)
+    expect(page.locator(".turn")).to_contain_text("The game is over")
+    assert before == 0 and moves >= 1
+    assert serious(page) == []
+
+
+def test_dice_fall_by_themselves_and_checkers_move_in_two_steps(visit, served):
+    page = visit(f"{served.address}&game=backgammon").page
+    turn, history = page.locator(".turn"), page.locator(".history button.main")
+    expect(turn).to_contain_text(re.compile("(Red|White) has [1-6] [1-6]"))  # the first roll fell
+    expect(history).to_have_count(1)
+    assert page.get_by_role("button", name="Point 24, 2 Red checkers").count() == 1
+    for moves in (2, 3):
+        page.locator("engram-board button[aria-disabled=false]").first.click()
+        page.locator("engram-board button[aria-disabled=false]:not([aria-label$=chosen])").first.click()
+        if moves == 2:
+            expect(history).to_have_count(2)
+    expect(turn).to_contain_text(re.compile("(Red|White) has [1-6]"))  # the other side's dice fell
+    page.get_by_role("button", name="One move back").click()
+    assert serious(page) == []
+
+
 def test_analysis_streams_stops_and_shows_its_line(visit):
     page = visit().page
     page.get_by_label("Search", exact=True).fill("rave")

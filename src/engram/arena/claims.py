@@ -14,6 +14,9 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 from sqlalchemy.engine import Connection
@@ -42,7 +45,7 @@ class Claims:
 
     def __init__(self, results: Results, match_id: int, tally: Tally):
         self._results, self._match_id, self._tally = results, match_id, tally
-        self._owner = f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex}"
+        self._owner = f"{machine()}/{os.getpid()}/{uuid.uuid4().hex}"
         self._changed = threading.Condition()
         self._waiting: list[GameRecord] = []
         self._writing = self._urgent = self._closing = False
@@ -160,8 +163,18 @@ class Claims:
 
 def _has_ended(owner: str) -> bool:
     """Whether an owner was a process of this machine that is no more; others may take its games at once."""
-    host, _, process = owner.rpartition("/")[0].rpartition("/")
-    return host == socket.gethostname() and process.isdecimal() and has_ended(int(process))
+    where, _, process = owner.rpartition("/")[0].rpartition("/")
+    return where == machine() and process.isdecimal() and has_ended(int(process))
+
+
+@cache
+def machine() -> str:
+    """Where this process has its number: its machine or, on Linux, its container, since a host name may be shared."""
+    name = socket.gethostname()
+    with suppress(OSError):  # not Linux
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        name += f":{boot}:{os.stat('/proc/self/ns/pid').st_ino}"
+    return name
 
 
 def has_ended(process: int) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, fields
-from functools import cache
 from itertools import compress
 from numbers import Real
 from pathlib import Path
@@ -301,6 +300,5 @@ def _files_in(specification: Specification) -> Iterator[Path]:
                 yield from mark.find(str(value))
 
 
-@cache
 def _file_options() -> dict[str, list[FilesOf]]:
     return {name: marks_of(hint) for entry in PRESETS.values() for name, hint in types_of(entry, marks=True)[0].items()}

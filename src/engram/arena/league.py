@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -29,10 +29,12 @@ from engram.arena.statistics import normalised_elo
 from engram.errors import InvalidParameter, InvalidSpecification, check_options, check_whole
 from engram.games.catalogue import game as named_game
 from engram.intervals import NORMAL_95
+from engram.pictures.markup import notebook, table, whisker
 from engram.rng import derive_seed
 
 MAX_PLAYERS = 256
 _LOG = logging.getLogger(__name__)
+_ENDS = (("elo_low", "least"), ("elo_high", "most"))
 _OPTIONS = ("simulations", "seconds", "seed", "opening_moves", "max_moves", "resign")
 
 
@@ -89,6 +91,24 @@ class LeagueResult:
                 **{name: float(number) if math.isfinite(number) else None for name, number in figures.items()},
             })  # fmt: skip
         return rows
+
+    def _repr_html_(self) -> str:
+        """The output of a notebook: the players by rating, each with its interval."""
+        players = self.rows()
+        ends = [row[name] for row in players for name in ("elo", "elo_low", "elo_high") if row[name] is not None]
+        scale = {"least": min([0.0, *ends]), "most": max([1.0, *ends]), "middle": 0.0}
+
+        def interval(row: dict[str, Any]) -> object:
+            low, high = (row[name] if row[name] is not None else scale[end] for name, end in _ENDS)
+            return "–" if row["elo"] is None else whisker(row["elo"], low, high, **scale)
+
+        rows = [
+            [row["rank"], row["player"], "–" if row["elo"] is None else f"{row['elo']:+.0f}", interval(row),
+             row["games"], f"{row['points']:g}"]
+            for row in players
+        ]  # fmt: skip
+        heads = ["rank", "player", "Elo", "95 % interval", "games", "points"]
+        return notebook(f"{self.game}: {self.games:,} games of {len(players)} players", table(heads, rows))
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for programs; `players`, `scores` and `covariance` are in the order of ratings."""
@@ -170,6 +190,31 @@ def league(
             matches[pairing] = interrupt.result
         raise LeagueInterrupted(result(False)) from None
     return result(True)
+
+
+def rated_players(matches: Iterable[MatchResult]) -> list[tuple[str, LeagueResult]]:
+    """Ratings of all players that met in matches of the same game and budget, where there are three or more.
+
+    Of several matches of two players the one of most games counts.
+
+    Returns pairs of the budget a move, in words, and the league.
+    """
+    groups: dict[tuple[str, str], list[MatchResult]] = defaultdict(list)
+    for match in matches:
+        setup = match.configuration
+        if match.games and setup.limits["A"] == setup.limits["B"]:
+            groups[setup.game, setup.limits["A"].text].append(match)
+    leagues = []
+    for (game, budget), group in groups.items():
+        players = tuple(sorted({text for match in group for text in (match.configuration.a, match.configuration.b)}))
+        meetings: dict[tuple[int, int], Any] = {}
+        for match in sorted(group, key=lambda match: match.games):
+            a, b = (players.index(text) for text in (match.configuration.a, match.configuration.b))
+            if a != b:
+                meetings[min(a, b), max(a, b)] = match if a < b else match.standing.reversed
+        if len(players) > 2:
+            leagues.append((budget, LeagueResult(game, players, meetings, rate(len(players), meetings), True)))
+    return leagues
 
 
 def _schedule(

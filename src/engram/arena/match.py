@@ -198,7 +198,7 @@ class _Play:
                 return
 
     def _look(self, claims: Claims, *, at_once: bool = False) -> None:
-        """Counts what is recorded, and tells of it; not much more often than four times a second."""
+        """Counts recorded games, and reports them; not much more often than four times a second."""
         begun = time.monotonic()
         if at_once or begun > self._next_look:
             if claims.read() and self._progress is not None:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from engram.arena.configuration import MatchConfiguration
-from engram.arena.results import Results
+from engram.arena.results import MatchRecord, Results
 from engram.arena.statistics import Means, SprtState, Standing, better, means, standing
 from engram.arena.tally import Tally
+from engram.pictures.markup import Markup, notebook, safe, table, whisker
 from engram.printable import on_one_line
 
 
@@ -102,6 +103,22 @@ class MatchResult(Standing):
             "configuration": self.configuration.to_json(),
         }
 
+    def _repr_html_(self) -> str:
+        """The output of a notebook: the verdict, the two sides, and the score of A with its interval."""
+        return notebook(Markup(f"<h4>{safe(self.verdict)}</h4>"), self.tables())
+
+    def tables(self) -> Markup:
+        """The two sides with their figures, and what else the text says, as HTML."""
+        first, *lines = str(self).split("\n")
+        heads, *rows = self._cells()
+        notes = [line for line in lines[len(rows) + 1 :] if line != self.verdict]
+        bar = ""
+        if self.games and self.means is None:
+            score = whisker(self.score, self.score_low, self.score_high, least=0.0, most=1.0, middle=0.5)
+            bar = f'<p class="value">score of A from 0 to 1, 95 %: {score}</p>'
+        paragraphs = "".join(f"<p>{safe(note)}</p>" for note in notes)
+        return Markup(f"<p>{safe(first)}</p>{table(['side', *heads[1:]], rows)}{bar}{paragraphs}")
+
     def __str__(self) -> str:
         configuration = self.configuration
         budget = " / ".join(dict.fromkeys(limit.text for limit in configuration.limits.values()))
@@ -142,6 +159,13 @@ class MatchResult(Standing):
         ]
 
     def _table(self) -> list[str]:
+        rows = self._cells()
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        places = [f"{{:<{width}}}" if at < 2 else f"{{:>{width}}}" for at, width in enumerate(widths)]
+        return ["  ".join(places).format(*row).rstrip() for row in rows]
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        """The heads of the columns, and the two sides."""
         heads = ("mean outcome",) if self.means is not None else ("wins", "draws", "losses", "score")
         rows: list[tuple[str, ...]] = [("", "player", *heads, "simulations/move", "ms/move")]
         sides = (("A", self.a, self.wins, self.losses), ("B", self.b, self.losses, self.wins))
@@ -152,9 +176,7 @@ class MatchResult(Standing):
                 counts = (_plain(self.means.a if side == "A" else self.means.b),)
             spending = f"{spent.simulations:,.0f}", f"{1000 * spent.seconds:,.2f}"
             rows.append((side, on_one_line(spent.player), *counts, *spending))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        places = [f"{{:<{width}}}" if at < 2 else f"{{:>{width}}}" for at, width in enumerate(widths)]
-        return ["  ".join(places).format(*row).rstrip() for row in rows]
+        return rows
 
     def _sprt_line(self, state: SprtState) -> str:
         test = self.configuration.sprt
@@ -197,6 +219,15 @@ def report(tally: Tally, match_id: int | None = None, database: str | None = Non
     )
 
 
+def configuration_of(record: MatchRecord) -> MatchConfiguration:
+    """The configuration of a recorded match.
+
+    Raises:
+      InvalidParameter: another version of engram recorded it.
+    """
+    return MatchConfiguration.from_json({**record.configuration, "games": record.games})
+
+
 def recorded_result(results: Results, match_id: int) -> MatchResult:
     """The result of a recorded match, by its number in the database.
 
@@ -204,7 +235,7 @@ def recorded_result(results: Results, match_id: int) -> MatchResult:
       DatabaseError: there is no such match, or a row of it is damaged.
     """
     record = results.match(match_id)
-    tally = Tally(MatchConfiguration.from_json({**record.configuration, "games": record.games}))
+    tally = Tally(configuration_of(record))
     tally.add(results.counted_games(match_id))
     return report(tally, match_id, results.where)
 

@@ -41,10 +41,12 @@ def league(
     """Which of many players is strongest? Ratings with intervals; the same command again resumes."""
     from engram.arena import league as arena
     from engram.plotting import new_figure
+    from engram.storage import check_place
 
     texts = [*(_read(players) if players is not None else []), *(player or [])]
     if plot is not None:
         new_figure("a plot of ratings")  # refused before any game, not after all
+        check_place(plot)
     interrupted = False
     try:
         with options.place(cluster, gpu_share, allow_unequal=allow_unequal), Live("games") as live:
@@ -57,7 +59,7 @@ def league(
             )  # fmt: skip
     except arena.LeagueInterrupted as interrupt:
         result, interrupted = interrupt.result, True
-    print_json(result.to_json()) if as_json else _print(result)
+    print_json(result.to_json()) if as_json else print_ratings(result)
     if plot is not None:
         _plot(result, plot)
     if interrupted:
@@ -70,7 +72,7 @@ def _read(file: Path) -> list[str]:
     from engram.storage import contents
 
     try:
-        lines = contents(file, 1 << 20).decode("utf-8").splitlines()
+        lines = contents(file, 1 << 20).decode("utf-8-sig").splitlines()
     except UnicodeDecodeError:
         raise InvalidFile(f"{file} is not a text in UTF-8") from None
     return [text for one in lines if (text := re.sub(r"(^|\s)#.*", "", one).strip())]
@@ -81,7 +83,8 @@ def _interval(row: dict[str, Any]) -> str:
     return f"{row['elo']:+.0f} [{'-' * (low == '∞')}{low}, {high}]"
 
 
-def _print(result: LeagueResult) -> None:
+def print_ratings(result: LeagueResult, budget: str = "") -> None:
+    """Prints a league's players by rating, their scores, and what they do not say."""
     rows = result.rows()
     count = f"{len(rows)} players, {result.games} games{'' if result.complete else ' so far'}"
     print_table([
@@ -94,7 +97,7 @@ def _print(result: LeagueResult) -> None:
             "pairs 0 ½ 1 1½ 2": " ".join(map(str, row["pentanomial"])),
         }
         for row in rows
-    ], title=f"{result.game}: {count}")  # fmt: skip
+    ], title=f"{result.game}: {count}{budget and f', {budget} a move'}")  # fmt: skip
     if len(rows) <= _MOST_SHOWN:
         cells = [["·" if share is None else f"{100 * share:.0f}" for share in row] for row in result.scores()]
         numbers = [str(rank) for rank in range(1, len(rows) + 1)]

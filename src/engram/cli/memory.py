@@ -10,10 +10,12 @@ import typer
 from engram.cli import options
 from engram.cli.console import Live, app, print_json, print_table, show
 from engram.cli.options import option, real, whole
+from engram.cli.typed import typed
 
 memory_app = typer.Typer(help="Build, inspect, ask, merge and prune memories in files.", no_args_is_help=True)
 app.add_typer(memory_app, name="memory")
 File = Annotated[Path, typer.Argument(help="A memory.")]
+Report = Annotated[Optional[Path], option("Write a report here, an .html file.", "--report")]
 Output = Annotated[Path, option("The file to write.", "--output", "-o")]
 
 
@@ -47,7 +49,13 @@ def build(
 
 
 @memory_app.command()
-def inspect(file: File, as_json: options.Json = False) -> None:
+def inspect(
+    context: typer.Context,
+    file: File,
+    report: Report = None,
+    allow_files: options.AllowFiles = False,
+    as_json: options.Json = False,
+) -> None:
     """Show the contents of a memory."""
     import numpy as np
 
@@ -56,6 +64,10 @@ def inspect(file: File, as_json: options.Json = False) -> None:
 
     header, store = storage.about(file, files.KIND), files.load(file)
     entries = store.entries[: len(store)]
+    if report is not None:
+        from engram.cli.memory_views import write_contents
+
+        write_contents(report, file, store, allow_files=allow_files, **typed(context))
     summary: dict[str, Any] = {"file": str(file), **header, "entries": len(store)}
     for field in ("visit_count", "value"):
         quantiles = [0, 25, 50, 75, 100] if len(store) else []
@@ -70,10 +82,12 @@ def inspect(file: File, as_json: options.Json = False) -> None:
 
 @memory_app.command()
 def ask(
+    context: typer.Context,
     file: File,
     moves: options.Moves = "",
     search: options.Search = "memory_uct",
     most: Annotated[int, whole("Most stored positions to show.")] = 5,
+    report: Report = None,
     allow_files: options.AllowFiles = False,
     as_json: options.Json = False,
 ) -> None:
@@ -98,6 +112,10 @@ def ask(
     text = Specification(specification.name, specification.positional, values).text
     state = game.play_moves(moves)
     recollection = explain(Search(game, text), state, most)
+    if report is not None:
+        from engram.cli.memory_views import write_answer
+
+        write_answer(report, game, state, recollection, **typed(context))
     answer = str(recollection) if recollection else "memory: no similar position with a return"
     show(recollection.to_json() if recollection else None, f"{game.render(state)}\n{answer}", as_json)
 

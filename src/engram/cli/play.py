@@ -119,7 +119,8 @@ class _Game:
         elif word == "hint":
             from engram.drivers.search import Search
 
-            self._say(str(Search(self._rules, "uct").run(state, self._limit, seed=self._seed)))
+            search = "uct" if self._rules.bounds else "uct(bounds=learnt)"
+            self._say(str(Search(self._rules, search).run(state, self._limit, seed=self._seed)))
         elif word == "undo":
             self._undo()
         elif word:

@@ -29,6 +29,7 @@ _GAME_FIELDS = ("number", "pair", "first", "opening", "outcome", "reason")
 def results(
     matches: Matches = None,
     games: Annotated[bool, option("Show every game as text.", "--games")] = False,
+    ratings: Annotated[bool, option("Rate players of the same game and budget, three or more.", "--ratings")] = False,
     sgf: Annotated[Optional[Path], option("Write the games of Go of one match into this folder.")] = None,
     database: options.Database = "engram.sqlite",
     allow_files: options.AllowFiles = False,
@@ -45,10 +46,29 @@ def results(
             raise InvalidParameter("--sgf writes the games of one match: give its number")
         numbers = matches or [record.id for record in recorded.matches() if record.recorded]
         rows = _readable(recorded, numbers)
+    if ratings:
+        return _show_ratings(rows, as_json)
     shifts = [_difference(row, rows[0]) if matches and row is not rows[0] else {} for row in rows]
     if as_json:
         return print_json([row.to_json() | shift for row, shift in zip(rows, shifts, strict=True)])
     print_table([_cells(row, *shift.values()) for row, shift in zip(rows, shifts, strict=True)])
+
+
+def _show_ratings(rows: list[MatchResult], as_json: bool) -> None:
+    from engram.arena.league import rated_players
+    from engram.cli.league import print_ratings
+
+    leagues = rated_players(rows)
+    if as_json:
+        names = ("game", "games")
+        return print_json([
+            {"budget": budget, **{name: getattr(league, name) for name in names}, "players": league.rows(),
+             "scores": league.scores()} for budget, league in leagues
+        ])  # fmt: skip
+    if not leagues:
+        say("no three players of this database have met in matches of the same game and budget")
+    for budget, league in leagues:
+        print_ratings(league, budget)
 
 
 def _show_match(

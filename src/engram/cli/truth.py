@@ -12,10 +12,12 @@ import typer
 from engram.cli import options
 from engram.cli.console import Live, app, print_json, print_table, say
 from engram.cli.options import option, whole
+from engram.cli.typed import typed
 
 
 @app.command()
 def truth(
+    context: typer.Context,
     game: options.Game = "connect_four",
     rules: Annotated[str, option("Backup rules, with commas between.", "--rules", "-r")] = "average,softmax",
     search: Annotated[Optional[str], option("Default uct, or memory_uct with --memory.", "--search", "-s")] = None,
@@ -28,7 +30,7 @@ def truth(
     workers: options.Workers = None,
     cluster: options.Cluster = None,
     gpu_share: options.GpuShare = 0.0,
-    output: Annotated[Optional[Path], option("Folder for the figures and a plot.", "--output", "-o")] = None,
+    output: Annotated[Optional[Path], option("Folder for the figures, a plot and a report.", "--output", "-o")] = None,
     as_json: options.Json = False,
 ) -> None:
     """Measure backup rules, or memories, against the exact values of a solved game."""
@@ -80,6 +82,7 @@ def truth(
             view.plot(game, rows, output / f"{view.name}.png")
         except MissingPackage as error:
             say(f"engram: no plot: {error}")
+        truth_views.write(view, game, rows, output / f"{view.name}.html", **typed(context))
     if as_json:
         return print_json([row.to_json() for row in rows])
     print_table(view.table(rows))

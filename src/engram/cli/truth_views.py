@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 from engram.arena.truth.backup_truth import TruthRow, difference
 from engram.arena.truth.memory_truth import MemoryTruthRow
 from engram.intervals import NORMAL_95
+from engram.pictures.markup import Markup, table
+from engram.pictures.report import Series, chart, pictures, section, write_report
 from engram.plotting import new_figure, save
 
 ESTIMATES = {
@@ -24,16 +27,35 @@ class View:
     """One of the two measurements, as people see it.
 
     Attributes:
-      name: of its files. row: class of its rows. line: a new row. table: all rows, as cells by heading.
+      name: of its files. title: in words. row: class of its rows. line: a new row.
+      table: all rows, as cells by heading.
       caption: the line below, from the game and a row. plot: draws all rows into a file.
+      question: that the measurement answers. curves: all rows as pictures of a report.
     """
 
     name: str
+    title: str
     row: type[Any]
     line: Callable[[Any], str]
     table: Callable[[list[Any]], list[dict[str, str]]]
     caption: Callable[[str, Any], str]
     plot: Callable[[str, list[Any], Path], None]
+    question: str
+    curves: Callable[[list[Any]], list[Markup]]
+
+
+def write(view: View, game: str, rows: list[Any], file: Path, **how: Any) -> None:
+    """Writes the report of a measurement.
+
+    Args:
+      how: the command and its settings, see `write_report`.
+    """
+    cells = [list(row.values()) for row in view.table(rows)]
+    heads = list(view.table(rows[:1])[0])
+    write_report(
+        file, f"{game}: {view.title}", view.question, section("Pictures", pictures(view.curves(rows))),
+        section("Figures", table(heads, cells), view.caption(game, rows[0])), **how,
+    )  # fmt: skip
 
 
 def _rule_table(rows: list[TruthRow]) -> list[dict[str, str]]:
@@ -82,6 +104,65 @@ def _plot_rules(game: str, rows: list[TruthRow], file: Path) -> None:
     figure.legend(*plots[1].get_legend_handles_labels(), loc="outside lower center", fontsize=9)
     figure.suptitle(f"{game}: searches against exact values ({rows[0].positions} positions, 95 % intervals)")
     save(figure, file)
+
+
+def _rule_curves(rows: list[TruthRow]) -> list[Markup]:
+    """The same pictures as `_plot_rules`."""
+    searches = list(dict.fromkeys(row.search for row in rows))
+    budgets = sorted({row.simulations for row in rows})
+    shown = []
+    for title, name, error, axes in (
+        ("Bias of the root value", "bias", "bias_error", {"lines": [0.0], "format": "signed"}),
+        ("Root-mean-square error of the root value", "rmse", "rmse_error", {"format": "number"}),
+        ("Mistakes: moves that lose value", "mistakes", None, {"format": "percent"}),
+    ):
+        series = []
+        for number, search in enumerate(searches):
+            # Side by side on the logarithmic axis, so that intervals do not hide each other.
+            part = sorted((row for row in rows if row.search == search), key=lambda row: row.simulations)
+            places = [row.simulations * 1.03 ** (number - (len(searches) - 1) / 2) for row in part]
+            heights = [getattr(row, name) for row in part]
+            errors = [NORMAL_95 * getattr(row, error) for row in part] if error else []
+            low = [height - half for height, half in zip(heights, errors, strict=True)] if error else []
+            high = [height + half for height, half in zip(heights, errors, strict=True)] if error else []
+            if not error:
+                low, high = [row.mistakes_low for row in part], [row.mistakes_high for row in part]
+            series.append(Series(search, places, heights, low, high, whiskers=True, points=True))
+        shown.append(chart(title, series, x="simulations", y=name, logX=True, ticks=budgets, **axes))
+    return shown
+
+
+def _memory_curves(rows: list[MemoryTruthRow]) -> list[Markup]:
+    """The same pictures as `_plot_memories`."""
+    shown = []
+    for search in dict.fromkeys(row.search for row in rows):
+        part = [row for row in rows if row.search == search]
+        ticks = [row.visits_low for row in part]
+        nodes = ", ".join(f"{row.visits_low}: {_short(row.nodes)}" for row in part)
+        for title, suffix, names, axes in (
+            ("mean |value - truth|", "", tuple(ESTIMATES), {"y": "error", "format": "number"}),
+            ("closer to the truth than the search's own by", "_gain", ("memory", "others"),
+             {"y": "closer by", "lines": [0.0], "format": "signed"}),
+        ):  # fmt: skip
+            series = []
+            for place, name in enumerate(names):
+                heights = [getattr(row, name + suffix) for row in part]
+                halves = [NORMAL_95 * _known(getattr(row, f"{name}{suffix}_error")) for row in part]
+                low, high = (
+                    [height + sign * half for height, half in zip(heights, halves, strict=True)] for sign in (-1, 1)
+                )
+                places = [visits * 1.04**place for visits in ticks]
+                series.append(Series(ESTIMATES[name][0], places, heights, low, high, whiskers=True, points=True))
+            shown.append(chart(
+                f"{search}: {title}", series, x="visits of the node, at least", logX=True, ticks=ticks,
+                note=f"nodes by visits: {nodes}", **axes,
+            ))  # fmt: skip
+    return shown
+
+
+def _known(error: float | None) -> float:
+    """An error, or NaN where all nodes belong to one position, and there is no interval."""
+    return math.nan if error is None else error
 
 
 def _memory_table(rows: list[MemoryTruthRow]) -> list[dict[str, str]]:
@@ -156,7 +237,7 @@ def _with_error(gain: float, error: float | None) -> str:
 
 
 RULES = View(
-    "truth", TruthRow,
+    "truth", "searches against exact values", TruthRow,
     line=lambda row: (
         f"{row.search:40} {row.simulations:>8,}  error {row.rmse:.3f}  mistakes {100 * row.mistakes:.1f} %"
     ),
@@ -165,13 +246,17 @@ RULES = View(
         f"{row.positions} positions of {game}, {row.spoilable} where a mistake is possible; values for the mover"
     ),
     plot=_plot_rules,
+    question="Whose root value is closest to the exact one, and whose move keeps it? 95 % intervals.",
+    curves=_rule_curves,
 )  # fmt: skip
 MEMORIES = View(
-    "memory_truth", MemoryTruthRow,
+    "memory_truth", "a memory against exact values", MemoryTruthRow,
     line=lambda row: f"{row.search}: {row.nodes:,} nodes of {row.visits_low} to {row.visits_high} visits",
     table=_memory_table,
     caption=lambda game, row: (
         f"mean |value - truth| (root-mean-square) in the trees of {row.positions} positions of {game}"
     ),
     plot=_plot_memories,
+    question="Whose value of a position is closer to the truth: the search's own, or its memory's? 95 % intervals.",
+    curves=_memory_curves,
 )  # fmt: skip

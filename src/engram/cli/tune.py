@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
+import typer
+
 from engram.cli import options
 from engram.cli.console import Live, app, say, show
 from engram.cli.match import line
 from engram.cli.options import option, whole
+from engram.cli.typed import typed
 
 if TYPE_CHECKING:
     from engram.arena.report import MatchResult
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 
 @app.command()
 def tune(
+    context: typer.Context,
     search: Annotated[str, option("Search to tune, such as 'uct(backup=softmax)'.", "--search", "-s")],
     game: options.Game = "connect_four",
     against: Annotated[str, option("Player to score against.")] = "uct",
@@ -48,7 +52,9 @@ def tune(
     as_json: options.Json = False,
 ) -> None:
     """Tune a backup function and other numbers by noisy matches, then confirm on fresh games."""
-    _require_tuning()
+    from engram.tuning import require
+
+    require()
     from engram.fleet import Fleet, default_workers, on_cluster
     from engram.tuning.objective import MatchObjective
     from engram.tuning.space import space
@@ -85,18 +91,8 @@ def tune(
         said = "interrupted; all games are recorded, and the same command continues from here"
         raise KeyboardInterrupt(said) from None
     if report is not None:
-        _write_report(report, study, confirmation)
+        _write_report(report, study, confirmation, typed(context))
     _show(study, best, confirmation, as_json)
-
-
-def _require_tuning() -> None:
-    from engram.errors import MissingPackage
-
-    try:
-        import botorch  # noqa: F401
-        import optuna  # noqa: F401
-    except ImportError as error:
-        raise MissingPackage(f"tuning needs Optuna and BoTorch ({error}): pip install 'engram[tune]'") from None
 
 
 def _range(text: str) -> tuple[float, float]:
@@ -116,7 +112,7 @@ def _line(progress: StudyProgress) -> str:
     )
 
 
-def _write_report(folder: Path, study: Study, confirmation: MatchResult) -> None:
+def _write_report(folder: Path, study: Study, confirmation: MatchResult, how: dict[str, Any]) -> None:
     from engram.tuning.charts import write_report
     from engram.tuning.findings import findings
 
@@ -124,7 +120,7 @@ def _write_report(folder: Path, study: Study, confirmation: MatchResult) -> None
     budget = confirmation.configuration.limits["A"].text
     title = f"{objective.game}: {study.space.search} against {objective.against}, {budget} a move"
     results = findings(study.space, study.observations(), objective.seed, study.recommended())
-    write_report(folder, title, study.space, results, confirmation)
+    write_report(folder, title, study.space, results, confirmation, **how)
 
 
 def _show(study: Study, best: StudyProgress, confirmation: MatchResult, as_json: bool) -> None:

@@ -6,6 +6,7 @@ import logging
 import math
 import os
 import pickle
+import socket
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -21,6 +22,7 @@ from engram.fleet import default_workers, pickled
 
 _LOG = logging.getLogger(__name__)
 _LOOK_S = 120.0
+_DOOR_S = 10.0  # for an address to answer; Ray itself would try for minutes
 
 
 class ClusterError(EngramError, RuntimeError):
@@ -146,8 +148,9 @@ class RayCluster:
                 _LOG.warning("a machine of the cluster does not answer: %s", " ".join(str(error).split())[:300])
 
     def report(self, workers: int, machines: int) -> None:
-        """Tells who works."""
-        self._tell(f"cluster: {count_of(workers, 'worker')} on {count_of(machines, 'machine')}")
+        """Tells who works; `workers` is 0 where other work holds the cores."""
+        working = f"{count_of(workers, 'worker')} on {count_of(machines, 'machine')}"
+        self._tell(f"cluster: {working if workers else 'no core is free yet; other work holds them'}")
 
 
 def count_of(number: int, noun: str) -> str:
@@ -163,6 +166,9 @@ def _room(resources: dict[str, float], gpu_share: float) -> int:
 def _imported() -> Any:
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # without a GPU, leave CUDA's variables alone
+    token = os.environ.get("RAY_AUTH_TOKEN_PATH", os.path.expanduser("~/.ray/auth_token"))
+    if os.environ.get("RAY_AUTH_TOKEN") or os.path.isfile(token):
+        os.environ.setdefault("RAY_AUTH_MODE", "token")  # Ray itself shows a token only to clusters that it finds here
     try:
         import ray
     except ImportError:
@@ -170,9 +176,20 @@ def _imported() -> Any:
     return ray
 
 
+def _knock(address: str) -> None:
+    """Raises an OSError if nothing answers at an address."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=_DOOR_S).close()
+        except (OSError, OverflowError) as error:
+            raise ConnectionError(f"nothing answers at {host}:{port} ({error})") from None
+
+
 def _connect(ray: Any, address: str) -> None:
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     try:
+        _knock(os.environ.get("RAY_ADDRESS", "") if address == "auto" else address)
         if address != "auto":
             ray.init(address=address, **quiet)
             return
@@ -182,6 +199,6 @@ def _connect(ray: Any, address: str) -> None:
             if os.environ.get("RAY_ADDRESS"):
                 raise
             ray.init(address="local", include_dashboard=False, num_cpus=default_workers(), **quiet)
-    except (ConnectionError, RuntimeError, ValueError, ImportError, OSError, TimeoutError) as error:
+    except (RuntimeError, ValueError, ImportError, OSError, ray.exceptions.RayError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ClusterError(f"the cluster {address!r} cannot be joined: {reason[:300]}") from None

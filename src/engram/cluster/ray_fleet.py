@@ -11,6 +11,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import count as numbers_from
+from itertools import islice
 from typing import Any, Self
 
 from engram.cluster.actor import Answer, Kind
@@ -21,6 +22,7 @@ from engram.fleet import WorkerError
 _LOG = logging.getLogger(__name__)
 _AHEAD_S = 0.3  # of tasks that wait at an actor, so that short games do not wait for the head
 _WAIT_S = 0.5
+_PATIENCE_S = 10.0  # until it is said that no worker has begun
 _CLOSING_S = 2.0  # for work without tasks to end, so that its actor can be kept
 LACKS_ENGRAM = "a machine of the cluster lacks engram: install the same version on all machines"
 _MOST_DEATHS = 20  # of actors in turn with the same task, or before any has begun
@@ -52,6 +54,7 @@ class RayFleet:
         self._order, self._luggage = ray.put(order), ray.put(luggage)
         self._level = logging.getLogger("engram").getEffectiveLevel()
         self._tasks: deque[Any] = deque()
+        self._source: Iterator[Any] = iter(())  # of further tasks; taking one may claim it
         self._lost: deque[tuple[int, Any]] = deque()
         self._numbers = numbers_from()
         self._deaths: Counter[int] = Counter()
@@ -59,7 +62,8 @@ class RayFleet:
         self._arrived: deque[tuple[Kind, Any]] = deque()
         self._calls: dict[Any, _Worker] = {}  # by the answer that is awaited
         self._workers: list[_Worker] = []
-        self._count, self._reported, self._ends = count, 0, True
+        self._count, self._reported, self._ends = count, -1, True
+        self._made = time.monotonic()
         try:
             for _ in range(count):
                 self._start()
@@ -75,11 +79,11 @@ class RayFleet:
 
     def run(self, tasks: Iterable[Any] = ()) -> Iterator[Any]:
         """See `AnyFleet`; a worker that dies is replaced."""
-        return self._results(deque(tasks), ends=True)
+        return self._results(deque(), iter(tasks), ends=True)
 
     def stream(self, tasks: deque[Any]) -> Iterator[Any]:
         """See `AnyFleet`."""
-        return self._results(tasks, ends=False)
+        return self._results(tasks, iter(()), ends=False)
 
     def share(self, thing: Any) -> Any:
         """See `AnyFleet`; Ray keeps it as long as a task needs it."""
@@ -87,6 +91,7 @@ class RayFleet:
 
     def finished(self) -> Iterator[Any]:
         """See `AnyFleet`."""
+        self._tasks, self._source = deque(), iter(())
         with suppress(Exception):  # what cannot be read now is played again
             self._listen(0.0)
         while self._arrived:
@@ -116,7 +121,7 @@ class RayFleet:
 
     def _dismiss(self) -> None:
         """Tells workers that there are no more tasks, and waits a little for those that have begun."""
-        self._ends = True
+        self._ends, self._source = True, iter(())
         deadline = time.monotonic() + _CLOSING_S
         for worker in self._workers:
             if worker.hungry:
@@ -124,19 +129,20 @@ class RayFleet:
         while time.monotonic() < deadline and any(worker.stage != "node" for worker in self._workers):
             self._listen(0.1)
 
-    def _results(self, tasks: deque[Any], *, ends: bool) -> Iterator[Any]:
-        self._tasks, self._ends = tasks, ends
+    def _results(self, tasks: deque[Any], source: Iterator[Any], *, ends: bool) -> Iterator[Any]:
+        self._tasks, self._source, self._ends = tasks, source, ends
         while True:
             while self._arrived:
                 kind, content = self._arrived.popleft()
                 if kind is Kind.FAILED:
                     raise content
                 yield content
-            if not (self._tasks or self._lost or any(worker.held for worker in self._workers)):
+            if not (self._has_tasks() or any(worker.held for worker in self._workers)):
                 return
             for worker in self._workers:
-                if worker.hungry and (self._tasks or self._lost):
+                if worker.hungry and self._has_tasks():
                     self._exchange(worker)
+            self._report()
             self._listen(_WAIT_S)
 
     # ------------------------------------------------------------------------------ actors
@@ -176,16 +182,16 @@ class RayFleet:
             self._calls[worker.actor.begin.remote(self._order, self._luggage, self._level)] = worker
         elif worker.stage == "begin":
             worker.stage, worker.asked = "exchange", time.monotonic()
-            self._report()
             self._exchange(worker)
         else:
             self._read(worker, answer)
 
     def _report(self) -> None:
-        """Says how many actors work, once all are there."""
+        """Says how many actors work, once all are there, or that none is there yet."""
         working = [worker.machine for worker in self._workers if worker.stage == "exchange"]
-        if len(working) == self._count and self._reported != self._count:
-            self._reported = self._count
+        late = not working and self._reported < 0 and time.monotonic() - self._made > _PATIENCE_S
+        if late or len(working) == self._count != self._reported:
+            self._reported = len(working)
             self._cluster.report(len(working), len(set(working)))
 
     def _read(self, worker: _Worker, answer: Answer) -> None:
@@ -209,14 +215,15 @@ class RayFleet:
             self._replace()
             return
         worker.hungry = answer.hungry
-        if answer.hungry and not self._ends and not (self._tasks or self._lost):
+        if answer.hungry and not self._ends and not self._has_tasks():
             return  # until there are tasks
         self._exchange(worker, answer.waiting)
 
     def _exchange(self, worker: _Worker, waiting: int = 0) -> None:
         """Gives a worker as many tasks as it needs until its next answer, and waits for that."""
-        fair = len(self._tasks) // (2 * max(len(self._workers), 1))  # so that the last tasks are not kept waiting
-        ahead = min(int(worker.rate * _AHEAD_S), fair)
+        ahead, shares = int(worker.rate * _AHEAD_S), 2 * max(len(self._workers), 1)
+        self._fill(max(ahead * shares, 1))
+        ahead = min(ahead, len(self._tasks) // shares)  # so that the last tasks are not kept waiting
         given = []
         for _ in range(max(ahead - waiting, int(worker.hungry))):
             if self._lost:
@@ -255,5 +262,13 @@ class RayFleet:
 
     def _replace(self) -> None:
         """Starts an actor in place of one that has gone, if there are tasks for it."""
-        if self._lost or self._tasks:
+        if self._has_tasks():
             self._start()
+
+    def _has_tasks(self) -> bool:
+        self._fill(1)
+        return bool(self._lost or self._tasks)
+
+    def _fill(self, count: int) -> None:
+        """Takes tasks from the source until `count` of them wait, as long as it has any."""
+        self._tasks.extend(islice(self._source, max(count - len(self._tasks), 0)))

@@ -210,7 +210,8 @@ class _Play:
         self._must(player in movers, f"to_play is {player}, not {' or '.join(map(str, movers))}")
         self._must(not is_over or player != NATURE, "nature is to move at the end of the game")
         same = game.hash(state) == game.hash(game.read(self._buffer))
-        self._must(same, "equal positions have different hashes")
+        remedy = "" if game.compiled else ": write hash(), or __str__ with all that tells positions apart"
+        self._must(same, f"equal positions have different hashes{remedy}")
         self._copy()
         copied = game.read(self._copied)
         self._must(game.hash(copied) == game.hash(state), "a copy has another hash than its original")
@@ -319,6 +320,11 @@ class _Play:
         self._must(game.hash(state) == before, "play as a method changed its argument")
         over = self._call("play", self._buffer.ctypes.data, action)
         self._history.append(action)
+        self._must(
+            game.render(game.read(self._buffer)) == game.render(after),
+            "the same moves led to two positions: a copy must have its own of all that a move reads or changes, and a "
+            "move may draw no random numbers but as nature",
+        )
         self._must(over in (0, 1), f"play returned {over}, not 0 or 1")
         self._must((over == 1) == game.is_over(after), "play and legal_actions disagree on whether the game is over")
         reward = 0.0

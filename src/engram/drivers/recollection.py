@@ -9,9 +9,10 @@ import numpy as np
 
 from engram.drivers.search import Search
 from engram.errors import check_whole
-from engram.games.game import State
+from engram.games.game import Position, State
 from engram.memory.similar_positions import position_memory
 from engram.memory.store import Neighbour, Recollection
+from engram.pictures.markup import Markup, cards, in_letters, notebook, percent, signed
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,20 @@ class Witness:
     first: float
     position: State | None
     board: str | None
+
+    def picture(self) -> Markup:
+        """The stored position as an SVG element; a sentence where the store keeps none."""
+        if self.position is None:
+            return Markup("<p>With keep_states=true a memory keeps the boards.</p>")
+        return self.position.picture() if isinstance(self.position, Position) else in_letters(self.board or "")
+
+    def figures(self) -> list[tuple[str, str]]:
+        """Its share of the answer, its likeness, its value for the player to move, and its returns, by name."""
+        neighbour = self.neighbour
+        return [
+            ("weight", percent(neighbour.weight)), ("cosine", f"{neighbour.cosine:.3f}"),
+            ("value", signed(self.value)), ("returns", f"{neighbour.visit_count:,}"),
+        ]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -52,6 +67,14 @@ class MemoryAnswer:
         for witness in plain["witnesses"]:
             del witness["position"]
         return plain
+
+    def _repr_html_(self) -> str:
+        """The output of a notebook: the stored positions behind the answer, the largest share first."""
+        purpose = ", to be added" if self.corrects else ""
+        return notebook(
+            f"The memory says {signed(self.value, 3)} for the player to move{purpose}, from {self.count:.1f} returns.",
+            cards([(one.picture(), one.figures()) for one in self.witnesses]),
+        )
 
     def __str__(self) -> str:
         purpose = "to be added, " if self.corrects else ""
@@ -104,7 +127,7 @@ def stored_position(search: Search, row: int) -> State | None:
     """
     memory = position_memory(search.extensions, search.preset.text, "look into")
     board = memory.store.states[row]  # zeros from a memory without positions
-    position = board.copy().view(search.game.state_dtype).reshape(()) if board.any() else None
+    position = search.game.read(board) if board.any() else None
     return position if position is not None and search.game.is_sound(position) else None
 
 

@@ -6,7 +6,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,16 +15,19 @@ from typing import Any
 import numpy as np
 
 from engram.conformance.search_contract import first_run
-from engram.errors import InvalidLimit, InvalidState, check_whole
+from engram.drivers.leaves import Leaf, Policy, answer, leaf_of, refuse_in_flight, slot_of
+from engram.errors import InvalidLimit, InvalidParameter, InvalidState, check_whole
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
+from engram.pictures.markup import Markup, notebook, safe
 from engram.presets.catalogue import preset as preset_of
 from engram.rng import derive_seed
 from engram.search import persistence as tree_file
 from engram.search.decision import final_move, highest_value, interval, most_visited
-from engram.search.evaluation import Evaluator
+from engram.search.evaluation import Evaluator, Outside
 from engram.search.extension import Extension
 from engram.search.limit import Limit
+from engram.search.persistence import SavedTree
 from engram.search.preset import Preset
 from engram.search.result import MoveStatistics, RootMoves, SearchResult, merged
 from engram.search.tree import PLAYER_1, Tree
@@ -33,6 +36,8 @@ from engram.search.workspace import DEFAULT_BYTES, UNBOUNDED, Workspace, check_r
 SLICE_S = 0.01
 SHORTEST_SLICE_S = 2e-4
 MAX_ROBUST_EXTENSION = 1.0
+ROUNDS = 10_000
+"""Rounds of simulations that end games, after which `ask` returns without a leaf."""
 
 
 class Search:
@@ -46,6 +51,8 @@ class Search:
       threads: simulations side by side, 1 to 256; None: the preset's, usually 1. One thread repeats bit for bit;
         several on one tree do not.
       parallel: `tree`, one for all threads, kept apart by virtual loss; `root`, one each, the roots added up.
+      leaves: the most leaves in flight, 1 to 1024, of a search that asks an evaluator outside; see `ask`. None: the
+        search values its leaves itself.
 
     Raises:
       InvalidSpecification: no such preset.
@@ -55,14 +62,17 @@ class Search:
     def __init__(
         self, game: Game | str, preset: Preset | str = "uct", *, max_nodes: int | None = None,
         max_bytes: int = DEFAULT_BYTES, threads: int | None = None, parallel: str | None = None,
+        leaves: int | None = None,
     ):  # fmt: skip
         for name, bound in (("max_nodes", max_nodes), ("max_bytes", max_bytes)):
             if bound is not None:
                 check_whole(name, bound)
         self.game = game_of(game)
         base = preset_of(preset)
-        options = {"threads": threads, "parallel": parallel}
-        changes: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+        options: dict[str, Any] = {"threads": threads, "parallel": parallel, "num_leaves": leaves}
+        if leaves is not None and base.evaluator is None:
+            options["evaluator"] = Outside()
+        changes = {name: value for name, value in options.items() if value is not None}
         self.preset = replace(base, **changes).named(base.text)
         num_trees = self.preset.threads if self.preset.parallel == "root" else 1
         self._workspace = Workspace(
@@ -71,6 +81,7 @@ class Search:
         first_run(self._workspace)
         self._root: State | None = None
         self._running: tuple[State, float] | None = None  # root and start of the run under way
+        self._asks = False  # the tree grows by `ask` and `tell`, since its last `run` or change of root
 
     @property
     def tree(self) -> Tree:
@@ -97,8 +108,9 @@ class Search:
         self._workspace.warm_up()
 
     def clear(self) -> None:
-        """Empties the tree and this search's own memory."""
-        self._root = None
+        """Empties the tree and this search's own memory, and gives up all leaves in flight."""
+        self._root, self._asks = None, False
+        self._workspace.in_flight.clear()
         for number in range(len(self._workspace.trees)):
             self._workspace.new_game(number)
 
@@ -108,12 +120,13 @@ class Search:
         Before the first search there is no root, and nothing happens.
 
         Raises:
-          IllegalAction: the move is not legal at the root.
+          IllegalAction: the move is not legal at the root. InvalidState: leaves are in flight.
         """
         if self._root is None:
             return
+        refuse_in_flight(self._workspace, "the root does not move")
         self._root = self.game.play(self._root, action)
-        work = self._workspace
+        work, self._asks = self._workspace, False
         keeps = self.preset.reuse_tree and not self.game.is_over(self._root)
         successes = [keeps and work.descend(number, action) for number in range(len(work.trees))]
         if not any(successes):
@@ -130,17 +143,36 @@ class Search:
         """The position that the tree grows from, copied; None before the first search."""
         return None if self._root is None else self.game.read(self._workspace.root_states[0])
 
-    def save(self, path: str | Path) -> None:
-        """Writes the search to a file, whole or not at all: tree, root, random numbers and memory.
+    def saved_tree(self) -> SavedTree:
+        """The tree with the names of its moves, as a file would hold it: for `compare` and for pictures; not a copy.
 
         Raises:
           InvalidState: there is no tree yet.
-          InvalidParameter: a Python game, a memory that is shared, several threads or leaves in flight.
+        """
+        if self._root is None:
+            raise InvalidState("this search has no tree yet")
+        game, tree = self.game, self.tree
+        names = tuple(game.action_name(action) for action in range(game.num_actions))
+        nodes = tree.nodes[: tree.num_nodes]
+        return SavedTree(game.name, self.preset.text, nodes, names, game.render(self._root), tree.bounds)
+
+    def _repr_html_(self) -> str:
+        """The output of a notebook: its tree as an icicle."""
+        if self._root is None:
+            return notebook(Markup(f"<h4>{safe(self.game.name)}: {safe(self.preset.text)}</h4>"), "no tree yet")
+        return self.saved_tree()._repr_html_()
+
+    def save(self, path: str | Path) -> None:
+        """Writes the search to a file, whole or not at all: tree, root, leaves in flight, random numbers and memory.
+
+        Raises:
+          InvalidState: there is no tree yet.
+          InvalidParameter: a Python game, a memory that is shared, or several threads.
           InvalidFile: it cannot be written.
         """
         if self._root is None:
             raise InvalidState("there is nothing to save: this search has no tree yet")
-        tree_file.save(path, self._workspace)
+        tree_file.save(path, self._workspace, asks=self._asks)
 
     def check_save(self, path: str | Path) -> None:
         """Raises before a long search the exceptions that `save` would raise after it."""
@@ -149,15 +181,17 @@ class Search:
     def load(self, path: str | Path, *, max_bytes: int = 1 << 36) -> None:
         """Replaces the search's contents by a file that `save` wrote with the same game and preset.
 
-        `run(search.root, limit, seed=None)` then continues bit for bit as the search that was saved would have.
+        `run(search.root, limit, seed=None)`, or `ask` and `tell`, then continue bit for bit as the search that was
+        saved would have. Its leaves in flight are in flight again, with their identities.
 
         Args:
           path: the file. max_bytes: a larger one is refused unread.
 
         Raises:
-          InvalidFile: no such file, damaged, foreign, of another version, game or preset, or too large.
+          InvalidFile: no such file, damaged, foreign, of another version, game or preset, too large, or with a leaf in
+            flight beyond this search's `leaves`.
         """
-        tree_file.load(path, self._workspace, max_bytes)
+        self._asks = tree_file.load(path, self._workspace, max_bytes)
         self._root = self.game.read(self._workspace.root_states[0])
 
     def run(
@@ -179,21 +213,18 @@ class Search:
           stop: called about every 10 ms; true ends the search as Ctrl-C does (`stopped` is `interrupted`).
 
         Raises:
-          InvalidState: the state belongs to another game, the game is over, or nature moves.
-          OperatorError: an operator or evaluator failed.
+          InvalidState: the state belongs to another game, the game is over, nature moves, or leaves are in flight.
+          InvalidParameter: the leaves are evaluated outside. OperatorError: an operator or evaluator failed.
         """
         if not isinstance(limit, Limit):
             raise InvalidLimit(f"a search takes a Limit, such as Limit(simulations=1000), not {limit!r}")
-        check_root(self.game, state)
+        if isinstance(self.evaluator, Outside):
+            self.evaluator.evaluate(())
+        refuse_in_flight(self._workspace, "a search does not run")
         if every is not None:
             check_whole("every", every, 1)
-        self.warm_up()
-        work = self._workspace
-        if self._root is None or not self.game.same(self._root, state):
-            for number in range(len(work.trees)):
-                work.set_root(number, state)
-        # A copy: the caller's object may be played on, in place, before the next search.
-        self._root = self.game.read(work.root_states[0])
+        work, self._asks = self._workspace, False
+        self._grow_from(state)
         # A rule that is a function of the budget takes that of its own tree.
         work.prepare(limit.simulations and -(-limit.simulations // len(work.trees)))
         budget = limit.simulations or UNBOUNDED
@@ -203,6 +234,7 @@ class Search:
             tree_seed = derive_seed(seed, "tree", number) if seed is not None and number else seed
             work.start(number, share, tree_seed, early)
         start = time.perf_counter()
+        assert self._root is not None
         root, self._root = self._root, None  # after an exception the tree is not reused
         with self._under_way(root, start), _interrupts() as interrupted:
 
@@ -225,6 +257,119 @@ class Search:
             stopped = "interrupted"
         return self._result(root, time.perf_counter() - start, stopped)
 
+    def _grow_from(self, state: State) -> None:
+        """Keeps the tree if a state is its root, else empties it."""
+        check_root(self.game, state)
+        self.warm_up()
+        work = self._workspace
+        if self._root is None or not self.game.same(self._root, state):
+            for number in range(len(work.trees)):
+                work.set_root(number, state)
+        # A copy: the caller's object may be played on, in place, before the next search.
+        self._root = self.game.read(work.root_states[0])
+
+    def ask(self, count: int = 1, *, state: State | None = None, seed: int | None = 0) -> list[Leaf]:
+        """The next leaves of the search, for an evaluator outside: a person, a laboratory, a language model.
+
+            search = engram.Search(game, "puct", leaves=8)
+            for leaf in search.ask(8):
+                search.tell(leaf, value, policy)
+
+        The tree grows as with a batch evaluator and `num_leaves`: leaves in flight count as lost visits, so that they
+        spread, and ends of games never leave. They stay in flight for any time, through `save` and `load` too.
+
+        Args:
+          count: how many at most, 1 to `leaves`. Fewer come where others would be asked for again, or end a game.
+          state: the root, a state where a player moves; default: the root so far, or the game's start.
+          seed: of the random numbers, used at the first leaves of a root; None: they continue, as in `run`.
+
+        Returns the leaves, in the order in which a batch evaluator would see them. An empty list: the root is proven,
+        each leaf in reach is in flight, or a long run of simulations met only ends of games.
+
+        Raises:
+          InvalidState: all `leaves` are in flight; or some are, and the state is another root.
+          InvalidParameter: the search values its leaves itself, or a rule needs a budget.
+          OperatorError: an operator failed; a Python game's own exception passes unchanged. The tree is as before.
+
+        Cost: a simulation without its evaluation for each leaf, and some 50 µs of Python.
+        """
+        work = self._workspace
+        if self.evaluator is None:
+            raise InvalidParameter(
+                "this search values its leaves itself; make one that asks, as in engram.Search(game, 'puct', leaves=8)"
+            )
+        check_whole("count", count, 1)
+        if count > work.sharers:
+            raise InvalidParameter(
+                f"at most {work.sharers} leaves are in flight here, and {count} are asked for: make the search with "
+                f"leaves={count}"
+            )
+        if state is None:
+            state = self.game.initial_state() if self._root is None else self._root
+        if self._root is None or not self.game.same(self._root, state):
+            refuse_in_flight(work, "the root does not change")
+            self._asks = False
+        free = [slot for slot in range(work.sharers) if slot not in work.in_flight][:count]
+        if not free:
+            raise InvalidState(f"all {work.sharers} leaves are in flight: tell or forget one first")
+        self._grow_from(state)
+        work.prepare(None)
+        if not self._asks:
+            work.start(0, UNBOUNDED, seed)
+            self._asks = True
+        for _ in range(ROUNDS):
+            done = work.total_done()
+            slots = work.send_out(free)
+            if slots or work.total_done() == done:
+                break
+        for slot in slots:
+            work.in_flight[slot] = work.num_asked
+            work.num_asked += 1
+        return [leaf_of(work, slot) for slot in slots]
+
+    @property
+    def leaves(self) -> list[Leaf]:
+        """The leaves in flight, in the order of asking."""
+        return [leaf_of(self._workspace, slot) for slot in self._workspace.in_flight]
+
+    def tell(
+        self, leaf: Leaf | str, value: float | None = None, policy: Policy | None = None,
+        embedding: Sequence[float] | None = None,
+    ) -> None:  # fmt: skip
+        """Gives the search the value of a leaf, in any order.
+
+        Args:
+          leaf: from `ask` or `leaves`, or its `id`.
+          value: within the game's bounds, for the player to move at the leaf (for player 0 where nature moves). None
+            where the preset's `leaf_value` says that rollouts value leaves.
+          policy: weights ≥ 0 of the moves there: by action or name, the others 0, or (num_actions,) numbers, in which
+            illegal moves are ignored; None: all alike.
+          embedding: the vector that a memory compares, if the search has one.
+
+        Raises:
+          InvalidParameter: the leaf is not in flight, or the answer does not fit; nothing has changed.
+          OperatorError: an operator or the game failed; the leaf is forgotten.
+        """
+        work = self._workspace
+        slot = slot_of(work, leaf)
+        taken = answer(work, leaf_of(work, slot), value, policy, embedding)
+        work.prepare(None)
+        work.take_in(slot, taken)
+
+    def forget(self, leaf: Leaf | str) -> None:
+        """Gives up a leaf whose value does not come: the tree is as if it had not been entered.
+
+        A later `ask` may meet the position again, as another leaf.
+
+        Raises:
+          InvalidParameter: the leaf is not in flight; or a backup rule with sums over nodes, such as bias_correction.
+        """
+        slot = slot_of(self._workspace, leaf)
+        rule = next((column.name for column in self.tree.columns if column.rebase is not None), None)
+        if rule is not None:
+            raise InvalidParameter(f"a search with the column {rule} cannot forget a leaf: tell a value")
+        self._workspace.withdraw(slot)
+
     @contextmanager
     def _under_way(self, root: State, start: float) -> Iterator[None]:
         self._running = (root, start)
@@ -234,7 +379,9 @@ class Search:
             self._running = None
 
     def so_far(self, lines: int | None = None) -> SearchResult:
-        """The result so far of the run under way, for its `progress` and `stop`; `stopped` is `running`.
+        """The result so far of the run under way, for its `progress` and `stop`; or of the leaves told since the root.
+
+        `stopped` is `running`, and `seconds` 0 for leaves told.
 
         Args:
           lines: number of moves, the most visited, whose lines go beyond themselves, ≥ 0; None: all. On a large board
@@ -244,7 +391,9 @@ class Search:
           InvalidState: no run is under way.
         """
         if self._running is None:
-            raise InvalidState("no search is under way")
+            if not self._asks or self._root is None:
+                raise InvalidState("no search is under way")
+            return self._result(self._root, 0.0, "running", lines)
         root, start = self._running
         return self._result(root, time.perf_counter() - start, "running", lines)
 
@@ -333,7 +482,7 @@ class Search:
             nodes=sum(tree.num_nodes for tree in work.trees),
             node_bytes=sum(tree.num_nodes for tree in work.trees) * work.bytes_a_node,
             tree_full=any(tree.full for tree in work.trees), stopped=stopped, players=self.game.players,
-            bounds=self.tree.bounds, bounds_learnt=self.preset.bounds == "learnt",
+            bounds=self.tree.bounds, bounds_learnt=self.preset.bounds == "learnt", root=root,
         )  # fmt: skip
 
     def _root_value(self) -> float:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from engram.errors import InvalidSpecification
+from engram.games.backgammon import backgammon
 from engram.games.breakthrough import breakthrough
 from engram.games.dots_and_boxes import dots_and_boxes
 from engram.games.game import Game
 from engram.games.go.rules import go
+from engram.games.gymnasium.adapter import gymnasium
 from engram.games.hex import hex
 from engram.games.line.one_word import line
 from engram.games.open_spiel.adapter import open_spiel
@@ -16,6 +18,7 @@ from engram.games.open_spiel.kinds import PREFIX
 from engram.games.othello import othello
 from engram.games.p_game import p_game
 from engram.games.pig import pig
+from engram.games.same_game import same_game
 from engram.games.twenty_forty_eight import twenty_forty_eight
 from engram.registry import Registry, bind, defaults_of
 from engram.specification import parse
@@ -55,10 +58,11 @@ def _go(size: int = 9, komi: float = 7.5, move_limit: int = 0) -> Game:
     return go(size, komi=komi, move_limit=move_limit or None)
 
 
-for _maker in (othello, hex, breakthrough, dots_and_boxes, p_game, pig):
+for _maker in (othello, hex, breakthrough, dots_and_boxes, p_game, pig, same_game, backgammon):
     GAMES.add(_maker.__name__, _maker)
 GAMES.add("2048", twenty_forty_eight)
 GAMES.add(PREFIX, open_spiel)
+GAMES.add("gymnasium", gymnasium)
 
 _made: dict[str, Game] = {}
 
@@ -92,5 +96,7 @@ def game(text: str | Game) -> Game:
 def _from_file(text: str) -> Game:
     result, canonical = make(text, Game)
     if not isinstance(result, Game):
-        raise InvalidSpecification(f"{canonical} is a {type(result).__name__}, not a Game")
+        raise InvalidSpecification(
+            f"{canonical} is a {type(result).__name__}, not a Game; of a class of positions PythonGame makes one"
+        )
     return result

@@ -62,6 +62,8 @@ from engram.games.scene import Scene
 from engram.games.symmetry import Symmetry, identity
 from engram.native.intrinsics import call, call_float, pointer_at
 from engram.native.jit import Callback, compiled, raise_failure
+from engram.pictures.board import Heat, board
+from engram.pictures.markup import Markup, in_letters, notebook
 from engram.rng import random_below, random_float, rng_dtype
 
 State = Any
@@ -85,6 +87,26 @@ class Position(np.ndarray):
 
     def __format__(self, specification: str) -> str:
         return format(str(self), specification)
+
+    def picture(self, *, last: int | None = None, heat: Mapping[int, Heat] | None = None) -> Markup:
+        """The position as an SVG element; where the game has no scene, its diagram in letters.
+
+        Args:
+          last: the action that led to it. heat: of actions.
+        """
+        game, plain = self.game, self.view(np.ndarray)
+        if game is None or self.dtype != game.state_dtype or game.scene is None:
+            return in_letters(str(self))
+        scene = game.scene
+        label = f"{game.name}: {game.standing(plain)}"
+        counts = scene.counts and scene.counts(plain)
+        return board(scene.board(), scene.marks(plain), label=label, counts=counts, last=last, heat=heat)
+
+    def _repr_html_(self) -> str:
+        """The output of a notebook: the board, and the player to move."""
+        if self.game is None or self.dtype != self.game.state_dtype:
+            return notebook(self.picture())
+        return notebook(self.picture(), f"{self.game.name}: {self.game.standing(self)}")
 
 
 NATURE = 2
@@ -640,6 +662,23 @@ class Game:
         if self._render is not None:
             return self._render(self._checked(state))
         return "\n".join(f"{name}: {state[name]}" for name in self.state_dtype.names or ())
+
+    def player_names(self) -> tuple[str, str]:
+        """The players in sentences: by their colours, if the game has a scene."""
+        return self.scene.players if self.scene is not None else ("the first player", "the second player")
+
+    def standing(self, state: State) -> str:
+        """A position in words: the player to move, or the end of the game; and the note of its scene."""
+        note = self.scene.note(state) if self.scene is not None and self.scene.note is not None else ""
+        if not self.is_over(state):
+            mover = "nature" if self.to_play(state) == NATURE else self.player_names()[self.to_play(state)]
+            words = f"{mover} to move" if self.players == 2 or mover == "nature" else "to move"
+        elif self.players == 1:
+            words = f"over, outcome {self.outcome(state):g}"
+        else:
+            outcome = self.outcome(state)
+            words = "a draw" if outcome == 0.0 else f"{self.player_names()[int(outcome < 0.0)]} wins"
+        return f"{words} · {note}" if note else words
 
     def parse_state(self, diagram: str) -> State:
         """The state that a diagram shows.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from engram.errors import InvalidSpecification
-from engram.games.game import Game, note, nowhere
+from engram.games.game import Game, note
 from engram.games.scene import EMPTY, FIRST, SECOND, Scene, cell_places
 from engram.games.symmetry import Symmetry, cell_word, identity
 from engram.native.jit import compiled
@@ -29,7 +29,9 @@ state_dtype = np.dtype(
         ("winner", np.int16),  # -1 without one
         ("chain", np.int16, (MAX_CELLS + 4,)),  # union-find of stones, then top, bottom, left and right
         ("stone", np.int8, (MAX_CELLS,)),  # 0 empty, 1 and 2 the players' stones
-        ("free", np.int16, (MAX_CELLS,)),  # scratch of a rollout: empty cells
+        ("free", np.int16, (MAX_CELLS,)),  # scratch of a rollout: empty cells in the order of its moves
+        ("rows", np.uint32, (MAX_SIZE,)),  # scratch: Black's stones on the full board
+        ("reached", np.uint32, (MAX_SIZE,)),  # scratch: those joined to the top
     ]
 )
 
@@ -125,34 +127,79 @@ def copy(target, source):
 
 
 @compiled(inline=True)
-def _uniform(state, rng, moves, writes):
-    room = np.int64(moves[0]) if writes else 0
-    written = np.int64(0)
+def _shuffled(state, rng):
+    """Writes the empty cells into `free` in random order; returns their number."""
     free = state.free
     count = np.int64(0)
     for cell in range(state.size * state.size):
         if state.stone[cell] == 0:
-            free[count] = np.int16(cell)
+            index = np.int64(random_below(rng, count + 1))
+            free[count] = free[index]
+            free[index] = np.int16(cell)
             count += 1
-    while state.winner < 0:
-        index = np.int64(random_below(rng, count))
-        place = np.int64(free[index])
-        count -= 1
-        free[index] = free[count]
-        if writes:
-            written = note(moves, written, room, place, np.int64(state.num_moves & 1))
-        _put(state, place)
-    if writes:
-        moves[0] = written
-    return 1.0 - 2.0 * state.winner
+    return count
+
+
+@compiled(inline=True)
+def _spread(cells, reached):
+    """The reached cells of a row, and those joined to them along it."""
+    while True:
+        more = (reached | reached << np.uint32(1) | reached >> np.uint32(1)) & cells
+        if more == reached:
+            return reached
+        reached = more
+
+
+@compiled(inline=True)
+def _black_joins(state):
+    """Whether black stones, the bits of `rows`, join top and bottom; a flood from the top, row by row."""
+    size = np.int64(state.size)
+    rows, reached = state.rows, state.reached
+    reached[0] = rows[0]
+    for row in range(1, size):
+        reached[row] = np.uint32(0)
+    changed = True
+    while changed and reached[size - 1] == 0:
+        changed = False
+        for row in range(1, size):
+            above = np.uint32(reached[row - 1])
+            more = _spread(rows[row], (reached[row] | above | above >> np.uint32(1)) & rows[row])
+            changed |= more != reached[row]
+            reached[row] = more
+        for row in range(size - 2, 0, -1):
+            below = np.uint32(reached[row + 1])
+            more = _spread(rows[row], (reached[row] | below | below << np.uint32(1)) & rows[row])
+            changed |= more != reached[row]
+            reached[row] = more
+    return reached[size - 1] != 0
 
 
 def rollout(state, rng):
-    return _uniform(state, rng, nowhere(), False)
+    """Fills the board: the winner of a full board is the player who joined their edges first."""
+    size = np.int64(state.size)
+    count = _shuffled(state, rng)
+    mover = np.int64(state.num_moves & 1)
+    for k in range(count):
+        state.stone[state.free[k]] = np.int8(1 + (mover ^ (k & 1)))
+    for row in range(size):
+        cells = np.uint32(0)
+        for column in range(size):
+            cells |= np.uint32(state.stone[row * size + column] == 1) << np.uint32(column)
+        state.rows[row] = cells
+    return 1.0 if _black_joins(state) else -1.0
 
 
 def rollout_moves(state, rng, moves):
-    return _uniform(state, rng, moves, True)
+    room = np.int64(moves[0])
+    written = np.int64(0)
+    count = _shuffled(state, rng)
+    for k in range(count):
+        if state.winner >= 0:
+            break
+        written = note(moves, written, room, np.int64(state.free[k]), np.int64(state.num_moves & 1))
+        _put(state, np.int64(state.free[k]))
+    moves[0] = written
+    return 1.0 - 2.0 * state.winner
 
 
 def encode(state, planes):

@@ -102,29 +102,39 @@ def position_hash(state):
 
 
 @compiled(inline=True)
-def _holds_at(state, mine, theirs):
+def _holds_at(goal, mine, theirs):
     """The sum at which a good player holds: to the end near the goal, else enough to keep pace."""
-    if max(mine, theirs) >= state.goal - 29:
-        return state.goal - mine
+    if max(mine, theirs) >= goal - 29:
+        return goal - mine
     return 21 + (theirs - mine) // 8
 
 
 @compiled(inline=True)
 def _play_out(state, rng, heavy):
-    while state.moves < MAX_MOVES and not _is_won(state):
-        state.moves += 1
-        if state.rolls != 0:
-            _fall(state, np.int64(random_below(rng, state.sides)) + 1)
-            continue
-        if heavy:
-            holds = state.turn >= _holds_at(state, state.scores[state.player], state.scores[1 - state.player])
+    # Local numbers stay in registers, which the fields of a record do not.
+    goal, sides, moves = state.goal, state.sides, state.moves
+    mine, theirs, turn, rolls = state.scores[state.player], state.scores[1 - state.player], state.turn, state.rolls
+    sign = 1.0 - 2.0 * state.player
+    while moves < MAX_MOVES and mine + turn < goal:
+        # One number for a player's choice and the die: below 0 holds, else it is the face.
+        if rolls != 0 or turn == 0 or heavy:
+            face = np.int64(random_below(rng, sides))
         else:
-            holds = state.turn > 0 and random_below(rng, 2) == 0
-        if holds and state.turn > 0:
-            _hold(state)
+            face = np.int64(random_below(rng, 2 * sides)) - sides
+        if rolls == 0:
+            moves += 1
+            if face < 0 or (heavy and 0 < turn >= _holds_at(goal, mine, theirs)):
+                mine, theirs, turn, sign = theirs, mine + turn, np.int64(0), -sign
+                continue
+            if moves == MAX_MOVES:
+                break
+        moves += 1
+        rolls = 0
+        if face == 0:
+            mine, theirs, turn, sign = theirs, mine, np.int64(0), -sign
         else:
-            state.rolls = 1
-    return 1.0 - 2.0 * state.player if _is_won(state) else 0.0
+            turn += face + 1
+    return sign if mine + turn >= goal else 0.0
 
 
 def rollout(state, rng):

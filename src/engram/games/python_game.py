@@ -92,6 +92,8 @@ class PythonGame(Game):
         check_sizes(name, num_actions, max_moves)
         self.players, self.discount = players, discount
         self.bounds = check_kind(name, players, bounds, discount)
+        if not callable(initial):
+            raise InvalidGame(f"{name}: give the class of its states, or a function that makes one, not {initial!r}")
         first = initial()
         methods = ("legal_actions", "play", "to_play", "outcome", "copy")
         missing = [method for method in methods if not hasattr(first, method)]
@@ -161,13 +163,20 @@ class PythonGame(Game):
             raise InvalidGame(f"{self.name}: {len(legal)} legal actions, but num_actions is {self.num_actions}")
         if len(set(legal)) < len(legal):
             raise InvalidGame(f"{self.name}: legal_actions names an action twice")
-        numbers = array("i", legal)  # a name keeps it alive until it is copied
+        try:
+            numbers = array("i", legal)  # a name keeps it alive until it is copied
+        except TypeError:
+            raise InvalidGame(
+                f"{self.name}: legal_actions gives numbers from 0 to {self.num_actions - 1}, not {legal[0]!r}; "
+                "action_name= writes them as text"
+            ) from None
         ctypes.memmove(actions, numbers.buffer_info()[0], 4 * len(legal))
         return len(legal)
 
     def _play(self, at: int, action: int) -> int:
         state = self._states[at]
-        state.play(action)
+        if isinstance(state.play(action), self._kind):
+            raise InvalidGame(f"{self.name}: play must change the state in place, not return another one")
         return 1 if self._is_over(state) else 0
 
     def _mover(self, at: int) -> int:
@@ -194,7 +203,9 @@ class PythonGame(Game):
     def _checked_outcome(self, outcome: float) -> float:
         low, high = self.bounds or (-math.inf, math.inf)
         if not isinstance(outcome, (SupportsFloat, SupportsIndex)) or not low <= float(outcome) <= high:
-            raise InvalidGame(f"{self.name}: outcome {outcome!r} is not in [{low:g}, {high:g}]")
+            raise InvalidGame(
+                f"{self.name}: outcome {outcome!r} is not in [{low:g}, {high:g}]; bounds=(least, greatest) says others"
+            )
         return float(outcome)
 
     def _encode(self, at: int, planes: int) -> int:
@@ -296,7 +307,12 @@ class PythonGame(Game):
         return value if player == 0 else -value
 
     def reward(self, state: Any) -> float:
-        return float(self._checked_object(state).reward()) if self.has("reward") else 0.0
+        if not self.has("reward"):
+            return 0.0
+        reward = self._checked_object(state).reward()
+        if not isinstance(reward, (SupportsFloat, SupportsIndex)):
+            raise InvalidGame(f"{self.name}: reward gave {reward!r}, not a number; before any move it is 0")
+        return float(reward)
 
     def _weights(self, state: Any, legal: list[int]) -> list[float]:
         given, weights = list(state.legal_actions()), list(state.chance())

@@ -12,6 +12,8 @@ from typing import Any
 SHAPES = ("points", "squares", "hexagons", "columns", "lattice")
 EMPTY, FIRST, SECOND, DRAWN = ".", "X", "O", "#"
 """Marks of a cell: nothing, a piece of player 0, one of player 1, and what belongs to neither player."""
+COLOURS = "123456789"
+"""Marks of coloured tiles."""
 
 
 @dataclass(frozen=True)
@@ -22,13 +24,16 @@ class Scene:
       shape: `points` where lines cross; `squares`; `hexagons`, each row half a cell further to the right; `columns`, in
         which pieces fall; `lattice`, dots at even rows and columns with edges between them and boxes inside.
       rows, columns: of cells.
-      marks: from a state to one mark a cell, row 0 on top: EMPTY, FIRST, SECOND or DRAWN.
+      marks: from a state to one mark a cell, row 0 on top: EMPTY, FIRST, SECOND, DRAWN or one of COLOURS.
       places: by action, its cells row·columns + column: one where a piece is put, two where it moves from the first to
         the second; none for an action without a place, such as a pass. In `columns` the place is the top of a column.
       column_names, row_names: along the edges of the board; empty: none.
-      pieces: `stones`, `discs`, `pawns` or `edges`.
+      pieces: `stones`, `discs`, `pawns`, `edges`; `checkers`, of which several stand on a cell; or `tiles`, which
+        a move takes together with all alike around them.
       players: the names of player 0 and player 1 by their colours.
       note: from a state to a line under the board; empty: none.
+      cell_names: of boards whose rows and columns do not name their cells; empty: they do.
+      counts: from a state to the number of pieces on each cell; None: one wherever a mark is.
     """
 
     shape: str
@@ -41,6 +46,8 @@ class Scene:
     pieces: str = "stones"
     players: tuple[str, str] = ("Black", "White")
     note: Callable[[Any], str] | None = None
+    cell_names: Sequence[str] = ()
+    counts: Callable[[Any], list[int]] | None = None
 
     def board(self) -> dict[str, Any]:
         """All that no move changes, as plain data."""
@@ -48,6 +55,7 @@ class Scene:
             "shape": self.shape, "rows": self.rows, "columns": self.columns,
             "places": [list(cells) for cells in self.places], "column_names": list(self.column_names),
             "row_names": list(self.row_names), "pieces": self.pieces, "players": list(self.players),
+            "cell_names": list(self.cell_names),
         }  # fmt: skip
 
 

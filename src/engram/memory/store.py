@@ -30,10 +30,13 @@ from engram.memory.layout import (
     store_dtype,
     touch,
 )
+from engram.memory.map import map_of
 from engram.memory.neighbours import make_index
 from engram.native.intrinsics import call, pointer_at
 from engram.native.jit import compiled
 from engram.native.messages import place_of
+from engram.pictures.diagrams import point_map
+from engram.pictures.markup import Markup, key, notebook, percent, safe
 
 MAX_CAPACITY = 1 << 30
 ASTRAY = -1
@@ -342,6 +345,22 @@ class Store:
         """Bytes of its arrays."""
         arrays = (self.states, self.entries, self.features, self._table, self._rows, self._cosines, self._weights)
         return sum(array.nbytes for array in (*arrays, *self.index.arrays.values()))
+
+    def _repr_html_(self) -> str:
+        """The output of a notebook: its size, and a map of its entries."""
+        entries, game = self.entries[: len(self)], (self.belongs_to or {}).get("game", "")
+        told = f"{len(self):,} of at most {self.capacity:,} entries, {entries['visit_count'].sum():,.0f} returns"
+        shown = map_of(self)()
+        head = Markup(f"<h4>A memory{f' of {safe(game)}' if game else ''}</h4>")
+        if not shown["points"]:
+            return notebook(head, told)
+        about = (
+            f"{len(shown['points']):,} of them on the two main components of the features, which hold "
+            f"{percent(shown['share'])} of the variance: positions that are alike lie close."
+        )
+        return notebook(
+            head, told, point_map(shown["points"], about=about), key(("the first player", "the second player")), about
+        )
 
     def clear(self) -> None:
         """Removes every entry; links from a tree's nodes become invalid."""

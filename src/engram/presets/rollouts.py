@@ -16,7 +16,14 @@ from engram.networks.by_name import NamedNetwork, NetworkFile
 from engram.presets.catalogue import register
 from engram.search import selection as selections
 from engram.search.evaluation import Evaluator
-from engram.search.extensions import bias_correction, gumbel, implicit_minimax, variance  # noqa: F401 - register rules
+from engram.search.extensions import (  # noqa: F401 - register rules
+    bias_correction,
+    gumbel,
+    implicit_minimax,
+    known_differences,
+    uncertainty,
+    variance,
+)
 from engram.search.extensions.rave import rave as rave_rule
 from engram.search.operators import Operator
 from engram.search.preset import Preset, SearchOptions

@@ -92,6 +92,7 @@ def _first_step_is_whole(values: dict[str, Any]) -> None:
     check=_first_step_is_whole, threads=True, chance=True, rewards=True, discount=Parameter(1.0, low=0.0, high=1.0),
     trace_decay=Parameter(1.0, low=0.0, high=1.0), bootstrap=Parameter(0, low=0, high=1),
     min_step=Parameter(0.0, low=0.0, high=1.0), steps=np.empty(0), mix=None,
+    initial=Parameter(math.nan, low=-1.0, high=1.0),
 )  # fmt: skip
 def trace_step_mix(tree, path, depth, value, parameters):
     """The whole family in one operator; rules such as `average`, `erwa` and `td` set its parameters.
@@ -103,8 +104,8 @@ def trace_step_mix(tree, path, depth, value, parameters):
       min_step: floor of α.
       steps: α_1 = 1, α_2, …, each in [0, 1]; the last one repeats; empty: α_n = 1/n.
       mix: an operator of kind `mix`, or None; it needs the column `OWN`.
-
-    A node entered for the first time has no earlier value: the bootstrap from it is the return itself.
+      initial: value in [-1, 1] for player 0 that a node has for the bootstrap before its first visit; nan: it has none,
+        and the bootstrap from it is the return itself.
 
     Where nature moves, the bootstrap is the child taken, there is no γ, and the mean stands for the mix.
 
@@ -129,8 +130,9 @@ def _back_up_path(tree, path, depth, value, parameters, beyond):
     steps = table_at(parameters.steps, num_steps)
     has_mix = parameters.mix != 0
     shared = tree.shared != 0
+    initial = parameters.initial
     target = value
-    child_before = math.nan
+    child_before = initial
     for at in range(depth, -1, -1):
         index = np.uint64(path[at])
         node = nodes[index]
@@ -150,7 +152,7 @@ def _back_up_path(tree, path, depth, value, parameters, beyond):
         step = 1.0 / np.float64(visits) if num_steps == 0 else steps[min(visits, num_steps) - 1]
         step = max(step, floor)
         before = node.value
-        child_before = before if visits > 1 else math.nan
+        child_before = before if visits > 1 else initial
         arrived = arriving(tree, index, target) if beyond and at > 0 else target
         if shared:
             _add_shared(tree, np.int64(index), (target, arrived), step, visits, at == depth, parameters)

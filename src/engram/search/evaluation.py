@@ -39,6 +39,18 @@ class Evaluator(Protocol):
         """Evaluates B states: an array (B,) of the game's record, or a list of a Python game's objects."""
 
 
+class Outside:
+    """The evaluator of a search whose leaves are asked for and told; see `Search.ask`."""
+
+    def evaluate(self, states: Sequence[Any] | np.ndarray) -> Evaluation:
+        """Refuses: nothing here can evaluate.
+
+        Raises:
+          InvalidParameter: always.
+        """
+        raise InvalidParameter("this search's leaves are evaluated outside: ask for them and tell their values")
+
+
 def cut_rollout(game: Game, heuristic: Callable[..., float], depth: int) -> Callable[..., float]:
     """An evaluation for `Preset`: a uniform rollout of at most `depth` moves, whose last position a heuristic values.
 

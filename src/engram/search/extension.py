@@ -14,6 +14,7 @@ Hooks of one kind are called in the order of the extensions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,6 +58,8 @@ class Extension:
       backup: a backup rule that replaces the preset's; None: the preset's.
       advice: its column of advice for selection, and the weight of that advice; None: no advice.
       rollout_moves: `after_backup` reads the moves of rollouts.
+      rollout_decay: factor in [0, 1] of a rollout's value for each of its moves, before the backup rule gets it; other
+        than 1 only with rollout_moves.
       embedding_size: length of the evaluator's embedding that `on_leaf` reads; 0: none.
       store: the operators' data on the host; None: nothing. A text `fault` of it says why a hook has failed.
       num_bytes: size of the store.
@@ -78,6 +81,7 @@ class Extension:
     backup: Operator | None = None
     advice: Advice | None = None
     rollout_moves: bool = False
+    rollout_decay: float = 1.0
     embedding_size: int = 0
     store: Any = None
     num_bytes: int = 0
@@ -101,6 +105,8 @@ class Extension:
             operator = getattr(self, kind)
             if operator is not None and (not isinstance(operator, Operator) or operator.definition.kind != kind):
                 raise InvalidParameter(f"{self.name}: {kind} must be an operator of that kind, not {operator!r}")
+        if not (self.rollout_decay == 1.0 or (self.rollout_moves and 0.0 <= self.rollout_decay < 1.0)):
+            raise InvalidParameter(f"{self.name}: rollout_decay is in [0, 1], and below 1 it needs rollout_moves")
         if self.threads not in ("none", "root", "tree"):
             raise InvalidParameter(f"{self.name}: threads is 'none', 'root' or 'tree', not {self.threads!r}")
 
@@ -150,6 +156,11 @@ class Assembly:
     def rollout_moves(self) -> Extension | None:
         """The first extension that reads the moves of rollouts."""
         return next((extension for extension in self.extensions if extension.rollout_moves), None)
+
+    @property
+    def rollout_decay(self) -> float:
+        """Factor of a rollout's value for each of its moves, by all extensions together."""
+        return math.prod(extension.rollout_decay for extension in self.extensions)
 
 
 def assemble(game: Game, preset: Preset) -> Assembly:

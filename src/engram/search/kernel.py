@@ -285,7 +285,10 @@ def back_up(program, slot, value):
     tree = tree_of(slot)
     arguments = (slot.tree, slot.path, slot.depth, value)
     status = run_hooks(3, program.before_backup, slot.before_backup_parameters, arguments)
-    if status >= 0 and call(program.backup, (*arguments, slot.backup_parameters)) < 0:
+    traced = value
+    if program.rollout_decay != 1.0:
+        traced *= program.rollout_decay ** np.float64(pointer_at(slot.moves, np.int32)[0])
+    if status >= 0 and call(program.backup, (slot.tree, slot.path, slot.depth, traced, slot.backup_parameters)) < 0:
         status = np.int64(BACKUP)
     if status >= 0:
         status = run_hooks(4, program.after_backup, slot.after_backup_parameters, (*arguments, slot.moves))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,14 @@ from engram.games.game import NATURE, SLACK, copy_state
 from engram.games.python_game import PythonGame
 from engram.native.intrinsics import call
 from engram.native.jit import compiled
+from engram.pictures.diagrams import WIDTH, icicle
+from engram.pictures.markup import Markup, key, notebook, safe
 from engram.search.columns import COUNT, VALUE, bounded
 from engram.search.extension import Persistence
 from engram.search.returns import UNKNOWN
 from engram.search.tree import CHANCE, PLAYER_1, TERMINAL, Tree, node_dtype
-from engram.search.workspace import FLAG_OF_PLAYER, Workspace
+from engram.search.visible import visible
+from engram.search.workspace import FLAG_OF_PLAYER, UNBOUNDED, Workspace
 
 KIND = "tree"
 FORMAT = 2
@@ -64,6 +67,27 @@ class SavedTree:
         low, high = self.bounds
         return value if self.bounds == (-1.0, 1.0) else 0.5 * (low + high) + 0.5 * (high - low) * value
 
+    def picture(self, depth: int = 12) -> Markup:
+        """The tree as an SVG element: boxes as wide as their share of the visits, in the colour of their value.
+
+        Args:
+          depth: most generations, ≥ 1.
+        """
+        part = visible(self.nodes, 0, WIDTH, depth)
+        about = f"the tree of a search of {self.game}: {len(part['visits']):,} of {len(self.nodes):,} nodes are shown"
+        return icicle(part, lambda action: self.action_names[action], about=about)
+
+    def _repr_html_(self) -> str:
+        """The output of a notebook: the tree as an icicle."""
+        root = self.nodes[0]
+        value = f"{self.in_units(float(root['value'])):+.3f}"
+        return notebook(
+            Markup(f"<h4>{safe(self.game)}: {safe(self.preset)}</h4>"),
+            f"{len(self.nodes):,} nodes, {root['visit_count']:,} visits, value {value} for the first player. "
+            "A box is a position: its width is its share of the visits.",
+            self.picture(), key(("the first player", "the second player")),
+        )  # fmt: skip
+
     @property
     def player(self) -> int:
         """The player to move at the root, 0 or 1."""
@@ -85,21 +109,26 @@ def _check_work(work: Workspace) -> None:
             raise InvalidParameter(
                 f"{extension.name} of this search is shared or has no file form: its tree is not saved"
             )
-    if len(work.slots) > 1:
-        raise InvalidParameter("a search with several trees or threads, or several leaves in flight, is not saved")
+    if len(work.trees) > 1 or work.threads > 1:
+        raise InvalidParameter("a search with several trees or threads is not saved")
 
 
-def save(path: str | Path, work: Workspace) -> None:
-    """Writes the one tree of a workspace; see `Search.save`."""
+def save(path: str | Path, work: Workspace, *, asks: bool = False) -> None:
+    """Writes the one tree of a workspace; see `Search.save`. `asks`: the tree grows by `ask` and `tell`."""
     check_save(path, work)
     game, tree = work.game, work.trees[0]
     about = {
         "format": FORMAT, "game": game.name, "preset": work.preset.text, "full": tree.full,
-        "slot": {name: int(work.slots[0][name]) for name in _SLOT_FIELDS},
+        "slot": {name: int(work.slots[0][name]) for name in _SLOT_FIELDS} | {"done": work.done(0)},
         "action_names": [game.action_name(action) for action in range(game.num_actions)],
         "diagram": game.render(game.read(work.root_states[0])),
         "bounds": None if tree.header["learns"][0] == UNKNOWN else list(tree.bounds),
     }  # fmt: skip
+    if asks:
+        about["leaves"] = {
+            "next": work.num_asked, "priors_left": work.slots["priors_left"].tolist(),
+            "in_flight": [[number, slot, work.path(slot).tolist()] for slot, number in work.in_flight.items()],
+        }  # fmt: skip
     arrays = {COLUMN + name: rows[: tree.num_nodes] for name, rows in tree.arrays().items()}
     places = {name: getattr(work, name)[0] for name in ("root_states", "paths")}
     states = {}
@@ -110,8 +139,10 @@ def save(path: str | Path, work: Workspace) -> None:
     durable.save(path, KIND, about, arrays | places | {"rng": work.rngs["word"][0]})
 
 
-def load(path: str | Path, work: Workspace, max_bytes: int) -> None:
+def load(path: str | Path, work: Workspace, max_bytes: int) -> bool:
     """Loads the tree of a file into a workspace; see `Search.load`. A rejected file changes nothing.
+
+    Returns whether the tree grew by `ask` and `tell`.
 
     Cost: a copy of a state, a move and its legal actions for each visited node, which are all played again.
     """
@@ -138,7 +169,19 @@ def load(path: str | Path, work: Workspace, max_bytes: int) -> None:
     work.paths[0] = arrays["paths"]
     work.rngs["word"][0] = arrays["rng"]
     for name in _SLOT_FIELDS:
+        work.slots[name] = 0
         work.slots[0][name] = about["slot"][name]
+    leaves = about.get("leaves")
+    work.in_flight.clear()
+    if leaves is None:
+        return False
+    work.start(0, UNBOUNDED, None)
+    work.slots[0]["done"] = about["slot"]["done"]
+    work.slots["priors_left"] = leaves["priors_left"]
+    work.num_asked = leaves["next"]
+    for number, slot, nodes in leaves["in_flight"]:
+        work.wait_again(slot, number, nodes)
+    return True
 
 
 def _check_fit(path: str | Path, work: Workspace, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
@@ -162,6 +205,11 @@ def _check_fit(path: str | Path, work: Workspace, about: Mapping[str, Any], arra
     bounds = tuple(about.get("bounds") or (-1.0, 1.0))
     if work.preset.bounds != "learnt" and bounds != tree.bounds:
         raise InvalidFile(f"{path} holds returns between {bounds[0]:g} and {bounds[1]:g}, unlike those of {game.name}")
+    if "leaves" in about and (work.evaluator is None or len(about["leaves"]["priors_left"]) != work.sharers):
+        raise InvalidFile(
+            f"{path} holds a search that asks an evaluator outside: make the search with "
+            f"leaves={len(about['leaves']['priors_left'])}"
+        )
     if count > tree.max_nodes:
         raise InvalidFile(f"{path} holds {count:,} nodes, and this search is bounded to {tree.max_nodes:,}")
 
@@ -310,14 +358,18 @@ def _fault(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str | 
         return "a node's children lie outside the tree, or belong to two nodes"
     parent = np.repeat(parents, children[parents])  # of nodes 1, 2, …
     visited = np.arange(1, len(nodes)) - first[parent] < num_visited[parent]
-    if (num_visited > children).any() or not np.array_equal(nodes["visit_count"][1:] > 0, visited):
+    counted = nodes["visit_count"][1:] > 0
+    if (num_visited > children).any() or (counted & ~visited).any():
         return "a node's visits do not fit its children's"
+    fault = _leaf_fault(about.get("leaves"), nodes, 1 + np.flatnonzero(visited & ~counted))
+    if fault:
+        return fault
     if children[1:][~visited].any() or (flags > 2 * CHANCE - 1).any() or not ((prior >= 0) & (prior <= VALUE)).all():
         return "a node has flags, children or a prior that no node has"
     if not ((nodes["action"] >= 0) & (nodes["action"] < len(names))).all():
         return "it has an action outside the game"
-    if not (np.abs(nodes["value"]) <= VALUE).all() or nodes["in_flight"].any() or nodes["claim"].any():
-        return "a value is not in [-1, 1], or a simulation is still in flight"
+    if not (np.abs(nodes["value"]) <= VALUE).all() or nodes["claim"].any():
+        return "a value is not in [-1, 1], or a thread still works"
     paths = arrays.get("paths", np.zeros(1, np.int32))
     whole = (paths.dtype, paths.ndim) == (np.dtype(np.int32), 1) and slot["replay"] <= len(paths)
     if not whole or not _is_path(nodes, paths[: slot["replay"]]):
@@ -325,12 +377,52 @@ def _fault(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str | 
     return None
 
 
+def _leaf_fault(leaves: Any, nodes: np.ndarray, without_visits: np.ndarray) -> str | None:
+    """The first fault in the leaves in flight, or None; only they are entered nodes without visits."""
+    sentence = "its leaves in flight are not those of its tree"
+    if leaves is None and len(without_visits):
+        return "a node's visits do not fit its children's"
+    if leaves is None:
+        return sentence if nodes["in_flight"].any() else None
+    if not isinstance(leaves, dict) or any(
+        not isinstance(leaves.get(name), list) for name in ("priors_left", "in_flight")
+    ):
+        return sentence
+    priors_left, rows = leaves["priors_left"], leaves["in_flight"]
+    if any(not isinstance(row, list) or len(row) != 3 or not isinstance(row[2], list) or not row[2] for row in rows):
+        return sentence
+    numbers, slots, paths = ([row[place] for row in rows] for place in range(3))
+    whole = [leaves.get("next"), *priors_left, *numbers, *slots, *(node for path in paths for node in path)]
+    if any(type(number) is not int or not -(2**62) <= number <= 2**62 for number in whole):
+        return sentence
+    if len(set(numbers)) < len(rows) or len(set(slots)) < len(rows) or not 1 <= len(priors_left) <= 1024:
+        return sentence
+    inside = all(0 <= number < leaves["next"] for number in numbers) and all(
+        0 <= slot < len(priors_left) for slot in slots
+    )
+    if not inside or any(path[0] != 0 or _end(nodes, path) < 0 for path in paths):
+        return sentence
+    in_flight = np.zeros(len(nodes), np.int64)
+    if len(priors_left) > 1:
+        np.add.at(in_flight, [node for path in paths for node in path], 1)
+    same = np.array_equal(nodes["in_flight"], in_flight)
+    return None if same and set(without_visits.tolist()) <= {path[-1] for path in paths} else sentence
+
+
+def _end(nodes: np.ndarray, path: Sequence[int]) -> int:
+    """The node to which a path leads from the root through visited children, or -2."""
+    at = 0
+    for step in path[1:]:
+        first = int(nodes[at]["first_child"])
+        if not max(first, 1) <= step < first + int(nodes[at]["num_visited"]):
+            return -2
+        at = step
+    return at
+
+
 def _is_path(nodes: np.ndarray, path: np.ndarray) -> bool:
     """Whether a path leads from the root through visited children to a node with an unvisited one; or is empty."""
-    at = 0
-    for step in path[1:].tolist():
-        first = int(nodes[at]["first_child"])
-        if not first <= step < first + int(nodes[at]["num_visited"]):
-            return False
-        at = step
-    return not len(path) or (int(path[0]) == 0 and nodes[at]["num_visited"] < nodes[at]["num_children"])
+    end = _end(nodes, path.tolist())
+    return not len(path) or (
+        end >= 0 and int(path[0]) == 0 and bool(nodes[end]["num_visited"] < nodes[end]["num_children"])
+    )

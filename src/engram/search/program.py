@@ -29,6 +29,7 @@ program_dtype = np.dtype(
         ("evaluation_writes", np.int64),  # 1: it also takes the slot's `moves` and logs the rollout there
         ("waits", np.int64),  # 0, or WAITS or WAITS_FOR_PRIORS: leaves wait for a batch evaluator
         ("rollout_share", np.float64),  # weight of a rollout in a leaf's value, the rest being the evaluator's
+        ("rollout_decay", np.float64),  # factor of the backed-up value a move of the rollout, by the moves in the log
         ("prior", np.int64),  # (state, actions, count, weights): weights of the legal actions; 0: none
         ("expand_after", np.int64),
         ("expand_all", np.int64),

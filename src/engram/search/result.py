@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
+from engram.games.game import Position
+from engram.pictures.board import Heat
+from engram.pictures.markup import Markup, notebook, percent, safe, sides, table, whisker
+
+_ROWS = 12
 PLAYERS = ("the first player", "the second player")
 
 
@@ -63,6 +68,7 @@ class SearchResult:
       stopped: its end by `simulations`, `seconds`, `decided`, `proven` or `interrupted`; `running` before that.
       players: of the game, 1 or 2.
       bounds: of the game's returns; those learnt so far where `bounds_learnt`.
+      root: the position searched; in a notebook the result shows it.
     """
 
     game: str
@@ -80,11 +86,55 @@ class SearchResult:
     players: int = 2
     bounds: tuple[float, float] = (-1.0, 1.0)
     bounds_learnt: bool = False
+    root: Any = field(default=None, repr=False, compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for programs; values are for the player to move."""
         moves = [{**_renamed(move), "principal_variation": list(move.principal_variation)} for move in self.moves]
         return {**_renamed(self), "moves": moves}
+
+    def heat(self) -> dict[int, Heat]:
+        """Each visited move's share of the visits, as heat on a board."""
+        most, total = max(1, *(move.visits for move in self.moves)), max(1, sum(move.visits for move in self.moves))
+        return {
+            move.action: Heat(move.visits / most, f"{100 * move.visits / total:.0f}")
+            for move in self.moves
+            if move.visits
+        }
+
+    def _repr_html_(self) -> str:
+        """The output of a notebook: the board with the visits in per cent, and the moves with their intervals."""
+        first, *more = str(self).split("\n")
+        notes = more[: 1 + self.bounds_learnt + self.tree_full]
+        picture = self.root.picture(heat=self.heat()) if isinstance(self.root, Position) else ""
+        return notebook(Markup(f"<h4>{safe(first)}</h4>"), *notes, sides(picture, self._table()))
+
+    def _table(self) -> Markup:
+        rows = [move for move in self.moves if move.visits > 0][:_ROWS] or list(self.moves)[:_ROWS]
+        total = max(1, sum(move.visits for move in self.moves))
+        seen = [move for move in rows if move.visits > total / 200] or rows
+        low, high = min(move.low for move in seen), max(move.high for move in seen)
+        room = max(0.0, 0.1 * (self.bounds[1] - self.bounds[0]) - (high - low)) / 2
+        scale = {"least": max(self.bounds[0], low - room), "most": min(self.bounds[1], high + room)}
+        columns: dict[str, Callable[[MoveStatistics], object]] = {
+            "move": lambda move: move.name,
+            "visits": lambda move: f"{move.visits:,}",
+            "share": lambda move: percent(move.visits / total),
+            "value": lambda move: shown(move.value, self.bounds),
+            "95 % interval": lambda move: (
+                "proven" if move.proven else whisker(move.value, move.low, move.high, **scale, middle=0.0)
+            ),
+        }
+        if max(move.prior for move in self.moves) - min(move.prior for move in self.moves) > 1e-4:
+            columns["prior"] = lambda move: percent(move.prior)
+        if any(move.memory is not None for move in self.moves):
+            columns["memory"] = lambda move: "–" if move.memory is None else shown(move.memory, self.bounds)
+        columns["line"] = lambda move: " ".join(move.principal_variation[:8])
+        best = next((place for place, move in enumerate(rows) if move.action == self.action), None)
+        hidden = len(self.moves) - len(rows)
+        caption = f"the {len(rows)} most visited of {len(self.moves)} moves" if hidden else ""
+        return table(list(columns), [[cell(move) for cell in columns.values()] for move in rows],
+                     caption=caption, best=best)  # fmt: skip
 
     def __str__(self) -> str:
         rate = f"{self.simulations / self.seconds:,.0f} a second" if self.seconds > 0 else "at once"
@@ -120,7 +170,7 @@ class SearchResult:
 
 def _renamed(record: MoveStatistics | SearchResult) -> dict[str, Any]:
     """The fields; `action` is the notation and `action_number` the number."""
-    plain = {part.name: getattr(record, part.name) for part in fields(record)}
+    plain = {part.name: getattr(record, part.name) for part in fields(record) if part.repr}
     name = plain.pop("name")
     return {**plain, "action": name, "action_number": record.action}
 

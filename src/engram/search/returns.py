@@ -65,6 +65,15 @@ def arriving(tree, node, value):
 
 
 @compiled(inline=True)
+def line_of_move(tree, node):
+    """(a, b) of E(s) = a + b·V(s), both as values of the tree."""
+    if tree.beyond == 0:
+        return 0.0, 1.0
+    reward, factor = _step(tree, node)
+    return (2.0 * reward - (1.0 - factor) * (tree.low + tree.high)) / (tree.high - tree.low), factor
+
+
+@compiled(inline=True)
 def position_value(tree, node):
     """Value of a node's position, V(s), for player 0: without the reward and the discount of the move to it."""
     value = nodes_of(tree)[node].value

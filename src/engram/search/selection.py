@@ -20,6 +20,13 @@ from engram.search.returns import position_value
 from engram.search.tree import EXPAND, PRIORS, entering, nodes_of, sign_of, statistics
 
 
+@compiled(inline=True)
+def ucb_scale(parent, exploration):
+    """c·sqrt(ln N(s)), the bonus of UCB1 times sqrt(n); N(s) counts simulations in flight."""
+    total = np.float64(parent.visit_count) + np.float64(parent.in_flight)
+    return exploration * math.sqrt(math.log(max(total, 1.0)))
+
+
 @selection(exploration=Parameter(1.0, low=0.0), first_play_urgency=Parameter(math.inf))
 def ucb1(tree, node, rng, parameters):
     """The child of the highest upper confidence bound Q + c·sqrt(ln N(s) / n).
@@ -40,8 +47,7 @@ def ucb1(tree, node, rng, parameters):
         return EXPAND
     sign = sign_of(parent)
     first = np.uint64(parent.first_child)
-    total = np.float64(parent.visit_count) + np.float64(parent.in_flight)
-    scale = parameters.exploration * math.sqrt(math.log(max(total, 1.0)))
+    scale = ucb_scale(parent, parameters.exploration)
     best = np.int64(EXPAND)
     highest = urgency if has_unvisited else -math.inf
     for child in range(first, first + visited):
@@ -149,9 +155,7 @@ def ucb1_prior(tree, node, rng, parameters):
         return EXPAND
     sign = sign_of(parent)
     first = np.uint64(parent.first_child)
-    total = np.float64(parent.visit_count) + np.float64(parent.in_flight)
-    exploration = parameters.prior_exploration if likeliest > 0.0 else parameters.exploration
-    scale = exploration * math.sqrt(math.log(max(total, 1.0)))
+    scale = ucb_scale(parent, parameters.prior_exploration if likeliest > 0.0 else parameters.exploration)
     best = np.int64(EXPAND)
     highest = -math.inf
     for child in range(first, first + number):

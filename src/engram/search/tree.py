@@ -389,6 +389,33 @@ class Tree:
         self.rebuild(moved=True)
         return True
 
+    def leave(self, parent: int, child: int) -> tuple[int, np.ndarray]:
+        """Makes a visited child that has no visits the first unvisited one of its prior, as if it had not been entered.
+
+        Returns the parent's first child, and its children in their new order as places from there.
+
+        Cost: O(children); with transpositions O(nodes).
+        """
+        first, count = int(self.nodes[parent]["first_child"]), int(self.nodes[parent]["num_children"])
+        last, at = int(self.nodes[parent]["num_visited"]) - 1, child - first
+        prior = self.nodes["prior"][first : first + count]
+        place = last
+        while place + 1 < count and prior[place + 1] > prior[at]:  # given up before, and likelier
+            place += 1
+        order = np.concatenate([np.delete(np.arange(count), at)[:place], [at], np.delete(np.arange(count), at)[place:]])
+        fresh = np.zeros((), node_dtype)
+        fresh["action"], fresh["prior"] = self.nodes[child]["action"], self.nodes[child]["prior"]
+        columns = [(column, rows) for column, rows in zip(self.columns, self._rows, strict=True) if column.new_nodes]
+        for rows in (self.nodes, *(rows for _, rows in columns)):
+            rows[first : first + count] = rows[first : first + count][order]
+        self.nodes[first + place] = fresh
+        for column, rows in columns:
+            if not column.follows_action:
+                rows[first + place] = np.zeros((), column.dtype)
+        self.nodes[parent]["num_visited"] = last
+        self.rebuild(moved=True)
+        return first, order
+
     def _leave_move(self) -> None:
         """Turns the value of the move to a new root into that of its position; see `returns.py`."""
         root, rewards = self.nodes[0], [self.rows(column) for column in self.columns if column.header == "rewards"]

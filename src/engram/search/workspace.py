@@ -22,7 +22,7 @@ from engram.native.messages import place_of
 from engram.rng import derive_seed, rng_dtype, seed_rng
 from engram.search import kernel
 from engram.search import program as statuses
-from engram.search.evaluation import Evaluator, checked, correct_endings
+from engram.search.evaluation import Evaluation, Evaluator, checked, correct_endings
 from engram.search.extension import Extension, assemble, backup_of
 from engram.search.operators import HOOKS, Operator
 from engram.search.preset import Preset
@@ -74,6 +74,10 @@ class Workspace:
       max_nodes: bound on the nodes of each tree; None: as many as `max_bytes` holds.
       max_bytes: bound on the bytes of each tree's nodes.
       at_once: trees searched together at most, None: all; the evaluator's batch is their leaves.
+
+    Attributes:
+      in_flight: slots whose leaves wait for an evaluator outside, with their numbers in the order of asking.
+      num_asked: the number of the next such leaf.
     """
 
     def __init__(
@@ -134,6 +138,8 @@ class Workspace:
         logs = self.assembly.rollout_moves is not None
         self._moves = np.zeros((num_slots if logs else 0, depth + 1), np.int32)
         self._waiting = np.zeros(num_slots, np.int64)
+        self.in_flight: dict[int, int] = {}
+        self.num_asked = 0
         self._batch = np.zeros((num_slots if preset.evaluator else 0, words), np.uint64)
         self.program = self._make_program()
         self._bound_for: int | None = -1
@@ -149,6 +155,7 @@ class Workspace:
 
     def set_root(self, number: int, state: State) -> None:
         """Empties a tree and sets its root's state."""
+        self.in_flight.clear()
         self.game.write(self.root_states[number], state)
         self._slots_of(number)["replay"] = 0  # its path is of the nodes that go
         tree = self.trees[number]
@@ -276,7 +283,7 @@ class Workspace:
             else:
                 kernel.simulate(self.program[0], self.slots, count)
             self._raise_failures()
-            self._grow()
+            self._grow(self.slots)
         elif count > 0:
             self._step_batch()
 
@@ -298,6 +305,92 @@ class Workspace:
             kernel.finish_all(self.program[0], slots, self._waiting[:0], empty.ravel(), empty, empty)
             if self._endings is not None:
                 correct_endings(self._endings, self._batch, empty.ravel(), empty)
+
+    # --------------------------------------------------- leaves for an evaluator outside, one tree
+
+    def send_out(self, numbers: Sequence[int]) -> list[int]:
+        """Takes free slots to leaves as a batch evaluator's would be; returns those that wait now.
+
+        Ends of games are backed up at once. After a failure the tree is as before, but for those.
+
+        Raises:
+          OperatorError: as `step`.
+        """
+        places = np.array(numbers)
+        slots = self.slots[places]  # a copy: the other slots wait, and the kernel passes through all that it gets
+        slots["depth"] = 0  # after a failure at its very begin a slot has no path
+        waiting = places[self._waiting[: self._descend_all(slots)]]
+        self.slots[places] = slots
+        try:
+            self._raise_failures()
+        except BaseException:
+            for number in numbers:
+                if number in waiting:
+                    self.withdraw(number)
+                elif self.slots[number]["status"] < 0:
+                    self._leave(number)
+            raise
+        finally:
+            self.slots["status"] = np.maximum(self.slots["status"], 0)
+        return [int(number) for number in waiting]
+
+    def take_in(self, number: int, answer: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
+        """Backs up the value of a waiting slot; `answer` is from `checked`. A leaf that fails is withdrawn.
+
+        Raises:
+          OperatorError: as `step`.
+        """
+        waiting = np.array([number], np.int64)
+        self.in_flight.pop(number, None)
+        if self._endings is not None:
+            kernel.gather(self.program[0], self.slots, waiting, 1, self._batch)
+        self._take_up(waiting, answer)
+        try:
+            self._raise_failures()
+        except BaseException:
+            self._leave(number)
+            raise
+        finally:
+            self.slots["status"] = np.maximum(self.slots["status"], 0)
+
+    def wait_again(self, number: int, leaf: int, path: Sequence[int]) -> None:
+        """Restores a waiting slot from a file: the number of its leaf, and its path."""
+        state = self.game.read(self.root_states[0])
+        for action in self.trees[0].nodes["action"][path[1:]]:
+            state = self.game.play(state, int(action))
+        self.game.write(self._states[number], state)
+        self.slots[number]["depth"] = len(path) - 1
+        self.path(number)[:] = path
+        self.in_flight[number] = leaf
+
+    def withdraw(self, number: int) -> None:
+        """Gives a waiting slot's leaf up, which then has never been entered."""
+        self.in_flight.pop(number, None)
+        kernel.withdraw_all(self.slots, np.array([number], np.int64))
+        self._leave(number)
+
+    def state(self, number: int) -> State:
+        """The state at the end of a waiting slot's path, a copy."""
+        return self.game.read(self._states[number])
+
+    def path(self, number: int) -> np.ndarray:
+        """The nodes of a slot's path, the root first; a view."""
+        return self.paths[number, : int(self.slots[number]["depth"]) + 1]
+
+    def _leave(self, number: int) -> None:
+        """Makes the end of a slot's path unvisited again, unless it has visits or other slots wait there."""
+        path, nodes = self.path(number), self.trees[0].nodes
+        if len(path) < 2 or nodes[path[-1]]["visit_count"] or nodes[path[-1]]["in_flight"]:
+            return
+        parent = nodes[path[-2]]
+        if int(path[-1]) >= int(parent["first_child"]) + int(parent["num_visited"]):
+            return  # another slot has left it: two may fail at one node
+        first, order = self.trees[0].leave(int(path[-2]), int(path[-1]))
+        places = np.argsort(order)
+        for other in range(len(self.slots)):
+            path = self.path(other)
+            moved = (path >= first) & (path < first + len(order))
+            path[moved] = first + places[path[moved] - first]
 
     # -------------------------------------------------------------------------- inner parts
 
@@ -337,35 +430,48 @@ class Workspace:
         return bool(self.program["waits"][0] == WAITS_FOR_PRIORS and (self.slots["priors_left"] <= 0).all())
 
     def _step_batch(self) -> None:
-        count = kernel.descend_all(self.program[0], self.slots, self._waiting, 0, False)
-        while self._grow():
-            count = kernel.descend_all(self.program[0], self.slots, self._waiting, count, True)
-        if count:
-            waiting = self._waiting[:count]
+        waiting = self._waiting[: self._descend_all(self.slots)]
+        if len(waiting):
             try:
-                states = self._waiting_states(count)
                 assert self.evaluator is not None
-                valued = self.preset.leaf_value != "rollout"
-                answer = checked(
-                    self.evaluator.evaluate(states), count, self.game.num_actions,
-                    valued=valued, embedding_size=self.assembly.embedding_size,
-                    bounded=not self.game.beyond,
-                )  # fmt: skip
+                answer = self.checked(self.evaluator.evaluate(self._waiting_states(waiting)), len(waiting))
             except BaseException:
                 kernel.withdraw_all(self.slots, waiting)
                 raise
-            if self._endings is not None:
-                answer = answer[0].copy(), answer[1].copy(), answer[2]  # the evaluator may keep its own
-                correct_endings(self._endings, self._batch, *answer[:2])
-            kernel.finish_all(self.program[0], self.slots, waiting, *answer)
+            self._take_up(waiting, answer)
         self._raise_failures()
 
-    def _waiting_states(self, count: int) -> Any:
+    def _descend_all(self, slots: np.ndarray) -> int:
+        """Takes slots to their leaves; returns the number of those that wait, whose places are in `_waiting`."""
+        count = kernel.descend_all(self.program[0], slots, self._waiting, 0, False)
+        while self._grow(slots):
+            count = kernel.descend_all(self.program[0], slots, self._waiting, count, True)
+        return int(count)
+
+    def checked(self, evaluation: Evaluation, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """An evaluation of `count` leaves as the kernel takes it.
+
+        Raises:
+          OperatorError: it does not fit the game or the search.
+        """
+        return checked(
+            evaluation, count, self.game.num_actions, valued=self.preset.leaf_value != "rollout",
+            embedding_size=self.assembly.embedding_size, bounded=not self.game.beyond,
+        )  # fmt: skip
+
+    def _take_up(self, waiting: np.ndarray, answer: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
+        """Backs up the values of waiting slots; their states are in `_batch` for a game with `endings`."""
+        if self._endings is not None:
+            answer = answer[0].copy(), answer[1].copy(), answer[2]  # the evaluator may keep its own
+            correct_endings(self._endings, self._batch, *answer[:2])
+        kernel.finish_all(self.program[0], self.slots, waiting, *answer)
+
+    def _waiting_states(self, waiting: np.ndarray) -> Any:
         if isinstance(self.game, PythonGame):
-            return [self.game.read(self._states[number]) for number in self._waiting[:count]]
-        kernel.gather(self.program[0], self.slots, self._waiting, count, self._batch)
-        raw = self._batch[:count].view(np.uint8)[:, : self.game.state_dtype.itemsize]
-        return np.ascontiguousarray(raw).view(self.game.state_dtype).reshape(count)
+            return [self.game.read(self._states[number]) for number in waiting]
+        kernel.gather(self.program[0], self.slots, waiting, len(waiting), self._batch)
+        raw = self._batch[: len(waiting)].view(np.uint8)[:, : self.game.state_dtype.itemsize]
+        return np.ascontiguousarray(raw).view(self.game.state_dtype).reshape(len(waiting))
 
     def _raise_failures(self) -> None:
         self.game.raise_pending()
@@ -378,9 +484,9 @@ class Workspace:
                 "visit_count of every node of the path"
             )
 
-    def _grow(self) -> bool:
-        """Grows the trees whose slots need room; returns whether any did."""
-        numbers = np.flatnonzero(self.slots["status"] == GROW)
+    def _grow(self, slots: np.ndarray) -> bool:
+        """Grows the trees of the slots that need room; returns whether any did."""
+        numbers = np.flatnonzero(slots["status"] == GROW)
         for number in numbers:
             tree = self.trees[number // self.sharers]
             room = self.game.num_actions * (self.sharers + 1)
@@ -435,6 +541,7 @@ class Workspace:
         priors_only = preset.leaf_value == "rollout" and not self.assembly.embedding_size
         program["waits"] = 0 if preset.evaluator is None else WAITS_FOR_PRIORS if priors_only else WAITS
         program["rollout_share"] = preset.leaf_value if isinstance(preset.leaf_value, float) else 0.0
+        program["rollout_decay"] = self.assembly.rollout_decay
         program["prior"] = self._prior.address if self._prior else game.address("prior") if preset.prior else 0
         program["expand_after"] = preset.expansion.after
         program["expand_all"] = preset.expansion.all_children

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import html
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,10 @@ import numpy as np
 
 from engram.arena.report import MatchResult
 from engram.errors import EngramError
-from engram.plotting import html_page, html_table, new_figure, save
+from engram.pictures.markup import Markup, bar, safe, table
+from engram.pictures.report import Series, chart, pictures, section
+from engram.pictures.report import write_report as write_page
+from engram.plotting import new_figure, save
 from engram.search.schedules import Staircase
 from engram.storage import whole
 from engram.tuning.findings import Findings, profile
@@ -36,8 +38,14 @@ def paper_profiles(rule: str, u: np.ndarray) -> dict[str, np.ndarray]:
     return {name: profile(rule, [g + shift for g in knots], u) for name, knots in PAPER_KNOTS.get(rule, {}).items()}
 
 
-def write_report(folder: Path, title: str, space: Space, findings: Findings, confirmation: MatchResult | None) -> None:
+def write_report(
+    folder: Path, title: str, space: Space, findings: Findings, confirmation: MatchResult | None, *,
+    command: str = "", settings: Mapping[str, Any] | None = None,
+) -> None:  # fmt: skip
     """Writes the three files of a report, each whole or not at all.
+
+    Args:
+      command, settings: of the study, for its page.
 
     Raises:
       EngramError: the folder cannot be written, or Matplotlib is missing.
@@ -48,11 +56,13 @@ def write_report(folder: Path, title: str, space: Space, findings: Findings, con
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _plot(folder / "tuning.png", title, space, findings)
-        for name, text in (("tuning.json", json.dumps(data, indent=1)), ("index.html", _html(data))):
-            with whole(folder / name) as part:
-                part.write_text(text, encoding="utf-8")
+        with whole(folder / "tuning.json") as part:
+            part.write_text(json.dumps(data, indent=1), encoding="utf-8")
     except OSError as error:
         raise EngramError(f"{folder} cannot be written: {error}") from None
+    question = f"Which numbers of {space.search} score most? They were tuned by noisy matches, then played afresh."
+    panels = _panels(data, space, findings, confirmation)
+    write_page(folder / "index.html", title, question, *panels, command=command, settings=settings)
 
 
 def _data(title: str, space: Space, findings: Findings, confirmation: MatchResult | None) -> dict[str, Any]:
@@ -180,34 +190,80 @@ def _finish(axes: Any, title: str, x: str, y: str) -> None:
     axes.legend(fontsize=8)
 
 
-def _html(data: dict[str, Any]) -> str:
+def _panels(
+    data: dict[str, Any], space: Space, findings: Findings, confirmation: MatchResult | None
+) -> list[Markup]:  # fmt: skip
+    """The parts of the page."""
+    posterior = data["posterior"]
     top = [
-        [one["search"], one["games"], f"{100 * one['score']:.1f} ± {196 * one['error']:.1f} %",
-         f"{100 * one['mean']:.1f} ± {196 * one['deviation']:.1f} %"]
+        [one["search"], one["games"], f"{100 * one['score']:.1f} % ± {196 * one['error']:.1f}",
+         f"{100 * one['mean']:.1f} % ± {196 * one['deviation']:.1f}"]
         for one in data["top"]
     ]  # fmt: skip
-    posterior = data["posterior"]
-    shares = [[name, f"{share:.2f}", f"{data['values'][name]:g}"] for name, share in data["importance"].items()]
-    return html_page(
-        data["title"],
-        f"<p>Recommended: <code>{html.escape(data['best'])}</code>; its score by the posterior "
-        f"{100 * posterior['mean']:.1f} % ± {196 * posterior['deviation']:.1f} (95 %). This is the maximum of noisy "
-        "figures, so it is biased upwards; the confirmation is not.</p>",
-        "<h2>Confirmation, fresh games</h2>", _confirmation(data["confirmation"]),
-        '<p><img src="tuning.png" alt="score along each number, learned function, progress, importance"></p>',
-        "<h2>Best trials by posterior mean</h2>",
-        html_table(["search", "games", "score, 95 %", "posterior, 95 %"], top),
-        "<h2>Importance</h2>", html_table(["number", "total effect", "recommended"], shares),
-    )  # fmt: skip
+    shares = [
+        [name, Markup(f"{bar(share)} {share:.2f}"), f"{data['values'][name]:g}"]
+        for name, share in data["importance"].items()
+    ]
+    return [
+        section(
+            "Recommended",
+            Markup(f'<code class="command">{safe(data["best"])}</code>'),
+            f"Its score by the posterior: {100 * posterior['mean']:.1f} % ± {196 * posterior['deviation']:.1f} (95 %). "
+            "This is the maximum of noisy figures, so it is biased upwards; the confirmation is not.",
+        ),
+        section("Confirmation, fresh games", "not played yet" if confirmation is None else confirmation.tables()),
+        section("What was learned", pictures(curves(space, findings))),
+        section("Importance", table(["number", "total effect", "recommended"], shares)),
+        section("Best trials by posterior mean", table(["search", "games", "score, 95 %", "posterior, 95 %"], top)),
+    ]
 
 
-def _confirmation(result: dict[str, Any] | None) -> str:
-    if result is None:
-        return "<p>Not played yet.</p>"
-    row = [
-        result["a"]["player"], result["b"]["player"], result["games"],
-        f"{result['wins']} / {result['draws']} / {result['losses']}",
-        f"{100 * result['score']:.1f} % [{100 * result['score_low']:.1f}, {100 * result['score_high']:.1f}]",
-        result["verdict"],
-    ]  # fmt: skip
-    return html_table(["search", "against", "games", "won / drawn / lost", "score, 95 % by pairs", ""], [row])
+def curves(space: Space, findings: Findings) -> list[Markup]:
+    """The same pictures as the panels of `tuning.png`, as the page draws them."""
+    shown = []
+    function = findings.function
+    if function is not None:
+        learned = Series("learned, 80 % of the optima drawn", function.u, function.best, function.low, function.high)
+        meaning = _MEANINGS.get(space.rule or "", "∫ e^h")
+        shown.append(_function(f"Learned function of {space.rule}", [learned], meaning))
+        u = np.linspace(0.0, 1.0, 201)
+        stairs = [Staircase(exponential=number in (1, 3), widening=number in (2, 3)) for number in range(4)]
+        steps = [Series(f"F{k + 1}", u[1:], one.table(200)[:200]) for k, one in enumerate(stairs)]
+        shown.append(_function("The paper's figure 1: feedback adjustment", steps, "weight w"))
+        for number, rule in ((2, "monotone"), (3, "softmax")):
+            papers = [
+                Series(f"paper's {name}", u, values, dash=True) for name, values in paper_profiles(rule, u).items()
+            ]
+            here = [Series("learned here", function.u, function.best)] if rule == space.rule else []
+            shown.append(_function(f"The paper's figure {number}: {rule}", [*here, *papers], _MEANINGS[rule]))
+    for name, (values, means, deviations) in findings.slices.items():
+        place = space.names.index(name)
+        tunable, most = space.tunables[place], max(trial.games for trial in findings.trials)
+        dots = [
+            [float(tunable.value(one.point[place])), one.score, 2.0 + 4.0 * one.games / most] for one in findings.trials
+        ]
+        best = f"recommended: {findings.values[name]:g}; points: trials, larger with more games"
+        rest = ", the rest as recommended" if len(space.names) > 1 else ""
+        ticks = tunable.low * (tunable.high / tunable.low) ** np.linspace(0, 1, 5) if tunable.log else None
+        more = {"ticks": ticks.tolist(), "logX": True} if ticks is not None else {}
+        shown.append(chart(
+            f"Score along {name}{rest}", [_mean(values, means, deviations)], x=name, y="score", note=best, dots=dots,
+            lines=[0.5], format="percent", **more,
+        ))  # fmt: skip
+    games, best_means, errors = zip(*findings.progress, strict=True)
+    shown.append(chart(
+        "Progress: the best posterior mean", [_mean(games, best_means, errors)], x="games in trials", y="score",
+        lines=[0.5], format="percent",
+    ))  # fmt: skip
+    return shown
+
+
+def _function(title: str, series: list[Series], meaning: str) -> Markup:
+    # A temperature begins at 0, where a logarithm is undefined.
+    scale = "log" if meaning == "weight w" else "asinh"
+    return chart(title, series, x="u = visits / budget", y=meaning, scale=scale, format="number")
+
+
+def _mean(x: Any, means: Any, deviations: Any) -> Series:
+    low, high = np.clip([means - 2 * np.array(deviations), means + 2 * np.array(deviations)], 0.0, 1.0)
+    return Series("posterior mean, ± 2 deviations", x, means, low, high)

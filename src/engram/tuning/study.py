@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -23,7 +22,7 @@ import optuna
 from optuna.trial import FrozenTrial, Trial, TrialState
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
-from engram.arena.claims import has_ended
+from engram.arena.claims import has_ended, machine
 from engram.arena.database import shown
 from engram.arena.report import MatchResult
 from engram.errors import DatabaseError, InvalidParameter
@@ -31,8 +30,9 @@ from engram.fleet import Link
 from engram.tuning import bayesian
 from engram.tuning.bayesian import GAMES, Best, NoisySampler, Observation, distributions, observe
 from engram.tuning.objective import CONFIRMATION, MatchObjective, score_and_variance
+from engram.tuning.space import Space, Tunable
 
-CLAIM, TARGET, RECOMMENDED = "engram:claim", "engram:target", "engram:recommended:"
+CLAIM, TARGET, RECOMMENDED, IDENTITY = "engram:claim", "engram:target", "engram:recommended:", "engram"
 _LOG = logging.getLogger(__name__)
 _LEASE_S = 900.0  # a trial without news for so long is abandoned; playing one twice costs time but never counts twice
 _SLICES = 10
@@ -96,7 +96,7 @@ class Study:
         )
         with self._database_errors(OSError, ImportError, KeyError, RuntimeError, UnicodeError, JSONDecodeError):
             self.optuna = self._open()
-            self.optuna.set_user_attr("engram", objective.identity)
+            self.optuna.set_user_attr(IDENTITY, objective.identity)
 
     def trials(self) -> list[FrozenTrial]:
         """All trials so far, including those of other processes."""
@@ -250,13 +250,28 @@ class Study:
             raise DatabaseError(shown(f"the study cannot be kept in {self.objective.database}: {reason}")) from None
 
 
+def recorded_study(database: str, name: str) -> tuple[Space, list[Observation], int]:
+    """The space, the observations and the seed of a study, as its database holds them; nothing is written.
+
+    Raises:
+      DatabaseError: the database holds no such study, or it cannot be read.
+    """
+    try:
+        study = optuna.load_study(study_name=name, storage=_storage(database))
+        identity = study.user_attrs[IDENTITY]
+        space = Space(identity["search"], tuple(Tunable(**one) for one in identity["tunables"]))
+        return space, bayesian.observations(space, study.get_trials(deepcopy=False)), int(identity["seed"])
+    except (KeyError, TypeError, ValueError, SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
+        raise DatabaseError(shown(f"{database} holds no study {name} that can be read: {error}")) from None
+
+
 def join(_: Link, objective: MatchObjective, budget: dict[str, Any]) -> None:
     """The work of a process that helps with a study; `budget`: further arguments of `Study`."""
     Study(objective, **budget).search()
 
 
 def _claim() -> dict[str, Any]:
-    return {"host": socket.gethostname(), "process": os.getpid(), "owner": _OWNER, "time": time.time()}
+    return {"host": machine(), "process": os.getpid(), "owner": _OWNER, "time": time.time()}
 
 
 def _claim_of(trial: FrozenTrial) -> dict[str, Any]:
@@ -269,7 +284,7 @@ def _abandoned(claim: dict[str, Any]) -> bool:
     """Whether the process of a trial has ended, or has not renewed its claim for long."""
     if time.time() - claim["time"] > _LEASE_S or (claim["owner"], claim["process"]) == (_OWNER, os.getpid()):
         return True
-    return claim["host"] == socket.gethostname() and has_ended(claim["process"])
+    return claim["host"] == machine() and has_ended(claim["process"])
 
 
 def _storage(database: str) -> optuna.storages.BaseStorage:

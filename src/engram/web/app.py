@@ -86,6 +86,7 @@ class Server:
             _route("/api/matches/{id:int}", self.match, "GET"),
             _route("/api/matches/{id:int}/games", self.games),
             _route("/api/ratings", self.ratings, "GET"),
+            _route("/api/studies/{name}", self.study),
             _route("/api/runs", self.run),
             _route("/api/runs/{id}/stop", self.stop_run),
             _route("/api/sgf/read", self.read_sgf),
@@ -165,6 +166,10 @@ class Server:
         """Ratings, trainings and studies in the database."""
         records = self.records
         return {"leagues": records.leagues(), "trainings": records.trainings(), "studies": records.studies()}
+
+    def study(self, fields: Fields, names: dict[str, Any]) -> Any:
+        """What a study has learned, as HTML."""
+        return {"html": self.records.learned(names["name"])}
 
     def run(self, fields: Fields, names: dict[str, Any]) -> Any:
         """Starts a match, or continues it."""

@@ -7,10 +7,21 @@ import json
 import threading
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 HEARTBEAT_S = 10.0
 """Without news, so that each end sees that the other one is still there."""
+
+
+class Audience(Protocol):
+    """The watchers of a source, which may come from any thread."""
+
+    @property
+    def num_watchers(self) -> int:
+        """Number of watchers; without any there is nothing to publish but the end."""
+
+    def publish(self, message: dict[str, Any], *, last: bool = False) -> None:
+        """Takes a message."""
 
 
 class Channel:

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from engram.drivers.recollection import explain, stored_position
 from engram.drivers.search import Search
 from engram.errors import InvalidParameter
 from engram.games.game import State
+from engram.memory.map import map_of as map_of_store
 from engram.memory.similar_positions import position_memory
 from engram.memory.store import Store
 from engram.web.positions import position
 
 MOST_WITNESSES = 12
-_MOST_POINTS = 800
 
 
 def answer(search: Search, state: State, path: Sequence[int]) -> dict[str, Any]:
@@ -67,33 +65,8 @@ def entry(search: Search, row: int) -> dict[str, Any]:
 
 
 def map_of(search: Search) -> Callable[[], dict[str, Any]]:
-    """Takes entries on the search's own thread; the result makes the map of them, on any thread.
-
-    The map has a point for each of up to 800 entries with returns, drawn evenly: its row, its place on the two first
-    principal components of the features, its value for player 0 and its returns; and the share of the features'
-    variance that the two components have.
-    """
-    store = _store(search)
-    rows = np.flatnonzero(store.entries["visit_count"][: len(store)] > 0)
-    if len(rows) > _MOST_POINTS:
-        rows = np.sort(np.random.default_rng(0).choice(rows, _MOST_POINTS, replace=False))
-    features, entries = store.features[rows].astype(np.float64), store.entries[rows]
-
-    def project() -> dict[str, Any]:
-        if len(rows) < 3:
-            return {"points": [], "share": 0.0}
-        centred = features - features.mean(axis=0)
-        # The components of few rows of many numbers follow from the rows' inner products.
-        variances, axes = np.linalg.eigh(centred @ centred.T)
-        places = axes[:, :-3:-1] * np.sqrt(np.maximum(variances[:-3:-1], 0.0))
-        share = float(variances[-2:].sum() / max(variances.sum(), 1e-12))
-        points = [
-            [int(row), round(float(x), 4), round(float(y), 4), round(float(one["value"]), 4), float(one["visit_count"])]
-            for row, (x, y), one in zip(rows, places, entries, strict=True)
-        ]
-        return {"points": points, "share": round(share, 4)}
-
-    return project
+    """Takes entries on the search's own thread; the result makes the map of them, on any thread."""
+    return map_of_store(_store(search))
 
 
 def _store(search: Search) -> Store:

@@ -8,7 +8,7 @@ from typing import Any
 from engram.errors import IllegalAction, InvalidParameter
 from engram.games.catalogue import GAMES
 from engram.games.catalogue import game as game_of
-from engram.games.game import Game, State
+from engram.games.game import NATURE, Game, State
 from engram.games.go.sgf import Move, is_go, read_sgf, result_text, write_sgf
 from engram.registry import about, defaults_of
 from engram.web.fields import Fields
@@ -58,11 +58,15 @@ class Line:
 def position(game: Game, state: State) -> dict[str, Any]:
     """A position: what changes from move to move.
 
-    `marks` is None without a scene, and the diagram stands for it; `outcome` is for player 0.
+    `marks` is None without a scene, and the diagram stands for it; `outcome` is for player 0. Where nature moves,
+    `chances` are the probabilities of its `legal` moves.
     """
     legal, scene = game.legal_actions(state), game.scene
+    is_natures = bool(legal) and game.to_play(state) == NATURE
     return {
         "marks": scene.marks(state) if scene else None,
+        "counts": scene.counts(state) if scene and scene.counts else None,
+        "chances": game.probabilities(state) if is_natures else None,
         "note": scene.note(state) if scene and scene.note else "",
         "diagram": game.render(state),
         "legal": [[action, game.action_name(action, state)] for action in legal],
@@ -79,7 +83,7 @@ def opened(line: Line) -> dict[str, Any]:
         "game": line.text, "name": game.name, "start": line.start, "moves": game.move_names(line.actions, line.first),
         "actions": list(line.actions), "board": game.scene.board() if game.scene else None,
         "action_names": [game.action_name(action) for action in range(game.num_actions)] if game.scene else [],
-        "is_go": is_go(game), "first_player": game.to_play(line.first),
+        "is_go": is_go(game), "players": game.players, "first_player": game.to_play(line.first),
         "position": position(game, line.state),
     }  # fmt: skip
 
@@ -89,7 +93,7 @@ def catalogue() -> list[dict[str, Any]]:
     return [
         {"name": name, "about": about(entry), "options": {key: value for key, value in defaults_of(entry).items()
                                                           if isinstance(value, bool | int | float)}}
-        for name, entry in GAMES.items() if name != "openspiel"
+        for name, entry in GAMES.items() if name not in ("openspiel", "gymnasium")
     ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Matches, ratings, trainings and studies in the results database, as data for the page, whoever records them."""
+"""Matches, ratings, trainings and studies in the results database, as data for the page."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sql
 
-from engram.arena.configuration import MatchConfiguration
-from engram.arena.league import LeagueResult
-from engram.arena.ratings import rate
-from engram.arena.report import MatchResult, report
+from engram.arena.league import rated_players
+from engram.arena.report import MatchResult, configuration_of, report
 from engram.arena.results import MatchRecord, Results
 from engram.arena.tally import Tally
-from engram.errors import DatabaseError, EngramError
+from engram.errors import DatabaseError, EngramError, InvalidParameter
 from engram.games.catalogue import game as game_of
+from engram.pictures.report import pictures
 from engram.training.td.history import recorded_points
+from engram.tuning import require
 
 PAGE = 40
 """Games in one answer."""
@@ -56,7 +56,7 @@ class Records:
             if "error" in row:
                 raise DatabaseError(row["error"])
             games = results.counted_games(number)
-        configuration = _configuration(record)
+        configuration = configuration_of(record)
         games = games[np.argsort(games["number"])]
         tally, curve, begin = Tally(configuration), [], 0
         for end in sorted({2 * round(part / 2) for part in np.linspace(2, len(games), _POINTS)} - {0}):
@@ -81,7 +81,7 @@ class Records:
           InvalidSpecification: the record names a file, and files are not allowed.
         """
         with self._open() as results:
-            configuration = _configuration(results.match(number))
+            configuration = configuration_of(results.match(number))
             records = results.games(number, first=game, last=game)
         if not records:
             raise DatabaseError(f"match {number} has no game {game}")
@@ -96,24 +96,8 @@ class Records:
         if not self._exists():
             return []
         self.matches()
-        groups: dict[Any, list[MatchResult]] = defaultdict(list)
-        for _, result in self._counted.values():
-            setup = result.configuration
-            if setup.a_simulations == setup.b_simulations and setup.a_seconds == setup.b_seconds and result.games:
-                groups[setup.game, setup.limits["A"].text].append(result)
-        leagues = []
-        for (game, budget), matches in groups.items():
-            players = sorted({text for one in matches for text in (one.configuration.a, one.configuration.b)})
-            meetings: dict[tuple[int, int], Any] = {}
-            for one in sorted(matches, key=lambda one: one.games):  # of several matches of a pair the longest counts
-                a, b = (players.index(text) for text in (one.configuration.a, one.configuration.b))
-                if a != b:
-                    meetings[min(a, b), max(a, b)] = one if a < b else one.standing.reversed
-            if len(players) < 3:
-                continue
-            league = LeagueResult(game, tuple(players), meetings, rate(len(players), meetings), True)
-            leagues.append({"game": game, "budget": budget, "rows": league.rows()})
-        return leagues
+        rated = rated_players(result for _, result in self._counted.values())
+        return [{"game": one.game, "budget": budget, "rows": one.rows()} for budget, one in rated]
 
     def trainings(self) -> list[dict[str, Any]]:
         """Curves of temporal-difference trainings: score by episode against each opponent, mean and range of seeds."""
@@ -148,6 +132,7 @@ class Records:
                 return []
             rows = connection.execute(sql.text(_TRIALS)).all()
             params = connection.execute(sql.text(_PARAMS)).all()
+            identities: dict[str, str] = dict(connection.execute(sql.text(_IDENTITIES)).tuples().all())
         studies: dict[str, dict[int, dict[str, Any]]] = defaultdict(dict)
         for study, number, key, value in rows:
             trial = studies[study].setdefault(number, {"number": number, "values": {}})
@@ -156,7 +141,7 @@ class Records:
             if number in studies[study]:
                 studies[study][number]["values"][name] = value
         return [
-            {"name": name, "trials": [
+            {"name": name, "about": _about(identities.get(name)), "trials": [
                 {"number": one["number"], "values": one["values"], "score": one["score"], "games": one.get("games", 0),
                  "deviation": math.sqrt(max(0.0, one.get("variance", 0.0)))}
                 for _, one in sorted(trials.items()) if "score" in one
@@ -164,24 +149,44 @@ class Records:
             for name, trials in studies.items()
         ]  # fmt: skip
 
+    def learned(self, name: str) -> str:
+        """The function and the numbers that a study has learned so far, as pictures for `drawCurves`.
+
+        Cost: some seconds, the posteriors of the study.
+
+        Raises:
+          DatabaseError: there is no such study. InvalidParameter: none of its trials has a score yet.
+          MissingPackage: the packages of tuning are not installed.
+        """
+        with self._open():  # it is there, and of this version
+            require()
+        from engram.tuning.charts import curves
+        from engram.tuning.findings import findings
+        from engram.tuning.study import recorded_study
+
+        space, seen, seed = recorded_study(self.database, name)
+        if not seen:
+            raise InvalidParameter("no trial of this study has a score yet")
+        return pictures(curves(space, findings(space, seen, seed)))
+
     def _row(self, results: Results, record: MatchRecord) -> dict[str, Any]:
         row = {"id": record.id, "created": record.created, "games": record.recorded, "asked": record.games}
-        known = self._counted.get(record.id)
+        entry = self._counted.get(record.id)
         state = record.recorded, record.games
         try:
-            if known is None or known[0] != state:
-                tally = Tally(_configuration(record))
+            if entry is None or entry[0] != state:
+                tally = Tally(configuration_of(record))
                 tally.add(results.counted_games(record.id))
-                self._counted[record.id] = known = state, report(tally, record.id)
+                self._counted[record.id] = entry = state, report(tally, record.id)
         except EngramError as error:
             return row | {"error": str(error)}
-        plain = known[1].to_json()
-        test = known[1].configuration.sprt
+        plain = entry[1].to_json()
+        test = entry[1].configuration.sprt
         return row | {
             **{key: plain[key] for key in ("score", "score_low", "score_high", "elo", "elo_low", "elo_high", "wins",
                                            "draws", "losses", "verdict", "complete", "sprt", "a", "b", "pentanomial")},
-            "game": known[1].configuration.game, "elo0": test and test.elo0, "elo1": test and test.elo1,
-            "budget": " / ".join(dict.fromkeys(limit.text for limit in known[1].configuration.limits.values())),
+            "game": entry[1].configuration.game, "elo0": test and test.elo0, "elo1": test and test.elo1,
+            "budget": " / ".join(dict.fromkeys(limit.text for limit in entry[1].configuration.limits.values())),
         }  # fmt: skip
 
     def _exists(self) -> bool:
@@ -200,14 +205,22 @@ _TRIALS = """
     JOIN trial_user_attributes a ON a.trial_id = t.trial_id
     WHERE a.key IN ('engram:score', 'engram:variance', 'engram:games') ORDER BY s.study_name, t.number
 """
+_IDENTITIES = """
+    SELECT s.study_name, a.value_json FROM studies s JOIN study_user_attributes a ON a.study_id = s.study_id
+    WHERE a.key = 'engram'
+"""
 _PARAMS = """
     SELECT s.study_name, t.number, p.param_name, p.param_value FROM studies s JOIN trials t ON t.study_id = s.study_id
     JOIN trial_params p ON p.trial_id = t.trial_id ORDER BY s.study_name, t.number, p.param_id
 """
 
 
-def _configuration(record: MatchRecord) -> MatchConfiguration:
-    return MatchConfiguration.from_json({**record.configuration, "games": record.games})
+def _about(identity: str | None) -> str:
+    """What a study tunes, in words."""
+    plain = json.loads(identity) if identity else {}
+    search, _, _ = str(plain.get("search", "a search")).partition("(")
+    numbers = ", ".join(str(one["name"]) for one in plain.get("tunables", []))
+    return f"{search} in {plain.get('game', 'a game')} against {plain.get('b', 'a player')}: {numbers}"
 
 
 def _finite(number: float) -> float | None:

@@ -24,7 +24,7 @@ from engram.search.limit import Limit
 from engram.search.persistence import SavedTree
 from engram.search.result import SearchResult
 from engram.user_files import failure
-from engram.web.events import Channel
+from engram.web.events import Audience, Channel
 from engram.web.snapshots import snapshot
 
 TREE_BYTES = 1 << 28
@@ -35,7 +35,7 @@ KEPT = 6
 _INTERVAL_S = 0.25
 _COST = 100.0
 """A snapshot that took t seconds of the processor is followed by none for this many t: watching costs at most 1 %."""
-_ALONE_S = 30.0
+ALONE_S = 30.0
 """A search that no page watches for so long ends."""
 _LINES = 12
 _LOG = logging.getLogger(__name__)
@@ -57,14 +57,19 @@ class Session:
     Args:
       search: its own. state: the position. limit, seed: of the run.
       explained: keep looks at the two best moves, and explain the choice at the end.
+      audience: that takes its snapshots; default its channel.
 
     Attributes:
       id: a random word. channel: its snapshots. result: at the end; None before, and after a failure.
     """
 
-    def __init__(self, search: Search, state: State, limit: Limit, seed: int, *, explained: bool = False):
+    def __init__(
+        self, search: Search, state: State, limit: Limit, seed: int, *, explained: bool = False,
+        audience: Audience | None = None,
+    ):  # fmt: skip
         self.id = secrets.token_urlsafe(9)
         self.channel = Channel()
+        self._audience = audience or self.channel
         self.search, self.state = search, state
         self.result: SearchResult | None = None
         self._limit, self._seed, self._explained = limit, seed, explained
@@ -111,10 +116,7 @@ class Session:
         """
         if self.result is None:  # it is there before the page hears of the end
             raise Busy("the search goes on: it can be compared once it has ended")
-        search, game = self.search, self.search.game
-        names = tuple(game.action_name(action) for action in range(game.num_actions))
-        nodes = search.tree.nodes[: search.tree.num_nodes]
-        return SavedTree(game.name, search.preset.text, nodes, names, game.render(self.state))
+        return self.search.saved_tree()
 
     def _answer(self) -> None:
         with suppress(Empty):
@@ -128,18 +130,18 @@ class Session:
     def _between_slices(self) -> bool:
         self._answer()
         now = time.monotonic()
-        if self.channel.num_watchers:
+        if self._audience.num_watchers:
             self._last_watched = now
             if now >= self._next_snapshot:
                 begin = time.thread_time()
                 self._publish(self.search.so_far(_LINES))
                 took = time.thread_time() - begin
                 self._next_snapshot = now + max(_INTERVAL_S, _COST * took)
-        return self._stopped.is_set() or now - self._last_watched > _ALONE_S
+        return self._stopped.is_set() or now - self._last_watched > ALONE_S
 
     def _publish(self, result: SearchResult, **more: Any) -> None:
         message = {"id": self.id, **snapshot(self.search, result), **more}
-        self.channel.publish(message, last=result.stopped != "running")
+        self._audience.publish(message, last=result.stopped != "running")
 
     def _run(self) -> None:
         more: dict[str, Any] = {}
@@ -161,7 +163,7 @@ class Session:
             error = f"the search failed: {failure(failed)}"
         finally:
             if self.result is None:
-                self.channel.publish({"id": self.id, "error": error, "stopped": "failed"}, last=True)
+                self._audience.publish({"id": self.id, "error": error, "stopped": "failed"}, last=True)
             self._ended.set()
 
 

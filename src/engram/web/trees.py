@@ -12,13 +12,11 @@ from engram.errors import InvalidParameter
 from engram.games.game import State
 from engram.search.comparison import compare
 from engram.search.persistence import SavedTree
-from engram.search.tree import PLAYER_1, PROVEN, TERMINAL, Tree
+from engram.search.tree import PROVEN, Tree
+from engram.search.visible import visible as visible_part
 from engram.web.positions import position
 
 MOST_DEPTH = 40
-_NARROWEST = 2.0
-"""Pixels of a node that is sent."""
-_MOST_NODES = 20_000
 _LEVELS, _MOST_MOVES = 4, 12
 
 
@@ -41,41 +39,12 @@ def node_at(tree: Tree, path: Sequence[int]) -> int:
 def visible(search: Search, path: Sequence[int], width: int, depth: int) -> dict[str, Any]:
     """The part of a tree that a picture of `width` pixels shows below the node at `path`.
 
-    Columns of the nodes, generation by generation, siblings by visits: `parent` (its place here, -1 for the top one),
-    `action`, `visits`, `value` for player 0, `flags` (1: player 1 moves, 2: the game is over, 4: proven, 8: children
-    that are not shown).
+    As `engram.search.visible.visible`, with `nodes`, the number of all.
 
     Cost: O(nodes shown and their siblings). Only on the search's own thread, or after its end.
     """
     tree = search.tree
-    nodes = tree.nodes
-    top = node_at(tree, path)
-    least = max(1.0, _NARROWEST * float(nodes[top]["visit_count"]) / width)
-    level, parents = np.array([top]), np.array([-1])
-    rows: list[np.ndarray] = []
-    all_parents: list[np.ndarray] = []
-    total = 0
-    while len(level) and len(rows) < depth and total < _MOST_NODES:
-        rows.append(level)
-        all_parents.append(parents)
-        first, count = nodes["first_child"][level].astype(np.int64), nodes["num_visited"][level].astype(np.int64)
-        place = np.repeat(np.arange(len(level)), count)
-        below = np.repeat(first - (np.cumsum(count) - count), count) + np.arange(count.sum())
-        visits = nodes["visit_count"][below]
-        wide = visits >= least
-        order = np.lexsort((-visits[wide].astype(np.int64), place[wide]))
-        level, parents = below[wide][order], total + place[wide][order]
-        total += len(rows[-1])
-    shown = np.concatenate(rows)
-    owners = np.concatenate(all_parents)
-    records = nodes[shown]
-    num_shown = np.bincount(owners[1:], minlength=len(shown)) if len(shown) > 1 else np.zeros(len(shown), np.int64)
-    hides = records["num_visited"] > num_shown[: len(shown)]
-    flags = (records["flags"] & (PLAYER_1 | TERMINAL | PROVEN)) + np.where(hides, 8, 0)
-    return {
-        "parent": owners.tolist(), "action": records["action"].tolist(), "visits": records["visit_count"].tolist(),
-        "value": np.round(records["value"], 4).tolist(), "flags": flags.tolist(), "nodes": tree.num_nodes,
-    }  # fmt: skip
+    return {**visible_part(tree.nodes, node_at(tree, path), width, depth), "nodes": tree.num_nodes}
 
 
 def node(search: Search, state: State, path: Sequence[int]) -> dict[str, Any]:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import typer
+
 from engram.cli import options
 from engram.cli.options import option, real, whole
 from engram.cli.train.records import progress_line
 from engram.cli.train.training import run_training, train_app
+from engram.cli.typed import typed
 
 
 @train_app.command()
 def distil(
+    context: typer.Context,
     table: Annotated[str, option("The teacher: a file of `engram train td`.", "--table", "-t")],
     output: options.Folder,
     game: options.Game = "connect_four",
@@ -43,5 +47,13 @@ def distil(
     )  # fmt: skip
     use = f"play with it by puct(network='{output}')"
     run_training(
-        train, plan, output, progress_line, checkpoint_s=checkpoint_s, stop_at=stop_at, as_json=as_json, use=use
+        train,
+        plan,
+        output,
+        progress_line,
+        checkpoint_s=checkpoint_s,
+        stop_at=stop_at,
+        as_json=as_json,
+        how=typed(context),
+        use=use,
     )

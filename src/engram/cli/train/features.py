@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Optional
 
+import typer
+
 from engram.cli import options
 from engram.cli.options import option, whole
 from engram.cli.train.training import run_training, train_app
+from engram.cli.typed import typed
 
 
 @train_app.command()
 def features(
+    context: typer.Context,
     output: options.Folder,
     game: options.Game = "connect_four",
     network: Annotated[str, option("'features(blocks=3,size=64)'; or a trained residual one, unchanged.")] = "features",
@@ -50,6 +54,7 @@ def features(
     )  # fmt: skip
     run_training(
         train_features, plan, output, _progress_line, checkpoint_s=checkpoint_s, stop_at=stop_at, as_json=as_json,
+        how=typed(context),
         before=f"first {positions:,} positions are drawn by {search}, then {steps:,} steps learn from them",
         use=f"compare positions by it with memory_uct(network='{output}')",
     )  # fmt: skip

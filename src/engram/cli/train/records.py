@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any
 
+import typer
+
 from engram.cli import options
 from engram.cli.options import option
 from engram.cli.train.training import run_training, train_app
+from engram.cli.typed import typed
 
 ABOUT_DATA = (
     "A .tsv.xz or .sgf file or a folder; with ':5k' after it only games whose weaker player is 5 kyu or better. "
@@ -17,6 +20,7 @@ ABOUT_DATA = (
 
 @train_app.command()
 def records(
+    context: typer.Context,
     data: Annotated[list[str], option(ABOUT_DATA)],
     output: options.Folder,
     game: options.Game = "go:9",
@@ -42,7 +46,14 @@ def records(
         value_weight=value_weight, validation=validation, seed=seed,
     )  # fmt: skip
     run_training(
-        train_records, plan, output, progress_line, checkpoint_s=checkpoint_s, stop_at=stop_at, as_json=as_json
+        train_records,
+        plan,
+        output,
+        progress_line,
+        checkpoint_s=checkpoint_s,
+        stop_at=stop_at,
+        as_json=as_json,
+        how=typed(context),
     )
 
 

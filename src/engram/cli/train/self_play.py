@@ -5,13 +5,17 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated, Any, Optional
 
+import typer
+
 from engram.cli import options
 from engram.cli.options import option, real, whole
 from engram.cli.train.training import run_training, train_app
+from engram.cli.typed import typed
 
 
 @train_app.command()
 def selfplay(
+    context: typer.Context,
     output: options.Folder,
     game: options.Game = "connect_four",
     network: options.Network = "residual",
@@ -64,7 +68,16 @@ def selfplay(
     )  # fmt: skip
     with options.place(cluster, gpu_share):
         train = partial(train_self_play, workers=workers or default_workers())
-        run_training(train, plan, output, _progress_line, checkpoint_s=checkpoint_s, stop_at=stop_at, as_json=as_json)
+        run_training(
+            train,
+            plan,
+            output,
+            _progress_line,
+            checkpoint_s=checkpoint_s,
+            stop_at=stop_at,
+            as_json=as_json,
+            how=typed(context),
+        )
 
 
 def _progress_line(progress: Any, plan: Any) -> str:

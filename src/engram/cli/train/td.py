@@ -11,6 +11,7 @@ from engram.cli import options
 from engram.cli.console import Live, print_json, print_table
 from engram.cli.options import option, real, whole
 from engram.cli.train.training import train_app
+from engram.cli.typed import typed
 
 if TYPE_CHECKING:
     from engram.training.td.history import Point
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 @train_app.command()
 def td(
+    context: typer.Context,
     output: Annotated[Path, option("The table to write; each seed's own is next to it.", "--output", "-o")],
     game: options.Game = "connect_four",
     simulations: Annotated[int, whole("Simulations of each search.", "--simulations", "-n")] = 1000,
@@ -44,13 +46,14 @@ def td(
     symmetric: Annotated[bool, option("Mirror images share an entry.", "--symmetric/--no-symmetric")] = True,
     capacity: Annotated[Optional[int], whole("Entries, 16 bytes each; default 2,000,000.", high=2**36)] = None,
     rollout: Annotated[str, option("uniform or heavy.")] = "uniform",
-    curve: Annotated[Optional[Path], option("Draw curves here: a .png or a .html.")] = None,
+    search: Annotated[str, option("td_uct or sarsa_uct.")] = "td_uct",
+    curve: Annotated[Optional[Path], option("Draw curves here: a .png, or a .html for a report.")] = None,
     workers: options.Workers = None,
     cluster: options.Cluster = None,
     database: options.Database = "engram.sqlite",
     as_json: options.Json = False,
 ) -> None:
-    """Learn a table of values by play, for td_uct(table=...); the same command again continues."""
+    """Learn a table of values by play, for td_uct(table=...) or sarsa_uct; the same command again continues."""
     from dataclasses import asdict
 
     from engram.fleet import default_workers
@@ -64,6 +67,7 @@ def td(
         exploration=exploration, bootstrap=bootstrap, epsilon=epsilon, replay=replay, opening_moves=opening_moves,
         opponent=against, earlier=earlier, snapshot_every=snapshot_every, learn_from=learn_from,
         symmetric=symmetric, capacity=capacity or DEFAULT_CAPACITY, rollout=rollout,
+        search=search,
     )  # fmt: skip
     opponents = parse_opponents(evaluate, configuration.made_game)
     with options.place(cluster), Live("episodes", seeds * episodes, quiet=as_json) as live:
@@ -73,12 +77,12 @@ def td(
             workers=workers or default_workers(), database=database, progress=_View(live).update,
         )  # fmt: skip
     if curve is not None:
-        draw(curve, f"{game}, {simulations} simulations", points)
+        draw(curve, f"{game}, {simulations} simulations", points, **typed(context))
     if as_json:
         rows = [{**asdict(point), "score": point.score} for point in points]
         return print_json({"file": str(output), "points": rows})
     _print(points)
-    typer.echo(f"{output}: play with it by td_uct(table='{output}')")
+    typer.echo(f"{output}: play with it by {search}(table='{output}')")
 
 
 class _View:

@@ -25,6 +25,7 @@ def run_training(
     checkpoint_s: float,
     stop_at: int | None,
     as_json: bool,
+    how: dict[str, Any],
     before: str = "",
     use: str = "",
 ) -> None:
@@ -32,7 +33,8 @@ def run_training(
 
     Args:
       train: `(plan, output, checkpoint_s=, stop_at=, progress=)`; returns the last progress (`done`, `warnings`).
-      line: progress and plan in words. before: a sentence on what comes first. use: one on what the result is for.
+      line: progress and plan in words. how: command and settings, for the folder's report.
+      before: a sentence on what comes first. use: one on what the result is for.
     """
     with Live("steps", plan.steps, quiet=as_json) as live:
         if before:
@@ -44,6 +46,9 @@ def run_training(
             live.update(progress.done, line(progress, plan))
 
         progress = train(plan, output, checkpoint_s=checkpoint_s, stop_at=stop_at, progress=update)
+    from engram.training.curves import report
+
+    report(output, f"{how['command'].split(' -')[0]}: {output.name}", line(progress, plan), progress.warnings, **how)
     if as_json:
         return print_json({"folder": str(output), **progress.to_json()})
     typer.echo(line(progress, plan))

@@ -7,6 +7,7 @@ OpenSpiel's. The search stays compiled, and a rollout is one call of OpenSpiel's
 from __future__ import annotations
 
 import math
+import random
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -14,12 +15,15 @@ from typing import Any
 import numpy as np
 
 from engram.errors import IllegalAction, InvalidGame, InvalidSpecification, InvalidState, nearest
+from engram.games.game import NATURE, UNIT_BOUNDS
 from engram.games.open_spiel.kinds import PREFIX, package, parameters_of, quiet, refusal, sentence
 from engram.games.python_game import PythonGame
 from engram.rng import derive_seed
 from engram.specification import Specification
 
 _SEPARATORS = " ,\t\r\n"
+FREED_CLONES = ("morpion_solitaire",)
+"""Games of OpenSpiel whose clones read memory that their originals have freed."""
 
 
 class OpenSpielState:
@@ -41,15 +45,14 @@ class OpenSpielState:
         return self.state.is_terminal()
 
     def to_play(self) -> int:
-        return (
-            0 if self.state.current_player() == self.game.first else 1
-        )  # at the end of a game OpenSpiel has no player to move
+        # At the end of a game OpenSpiel has no player to move.
+        return 0 if self.state.current_player() == self.game.first else self.game.players - 1
 
     def outcome(self) -> float:
         return self.state.returns()[self.game.first] / self.game.scale
 
     def copy(self) -> OpenSpielState:
-        return OpenSpielState(self.game, self.state.clone())
+        return self.__class__(self.game, self.game.clone(self.state))
 
     def rollout(self, seed: int) -> float:
         # A search of one simulation is a rollout from its root, and OpenSpiel's only rollout in C++.
@@ -57,6 +60,14 @@ class OpenSpielState:
         evaluator = game.new_evaluator(1, seed & 0x7FFFFFFF)
         root = game.new_bot(game.spiel, evaluator, 1.0, 1, 1, False, 0, False).mcts_search(self.state)
         return (root.total_reward if root.player == game.first else -root.total_reward) / game.scale
+
+    def played_out(self, seed: int) -> float:
+        """A rollout in Python, for games whose rewards on the way OpenSpiel's search refuses."""
+        state, draws = self.state, random.Random(seed)
+        while not state.is_terminal():
+            is_natures = state.is_chance_node()
+            state.apply_action(drawn(state, draws) if is_natures else draws.choice(state.legal_actions()))
+        return self.outcome()
 
     def encode(self) -> np.ndarray:
         # Many of OpenSpiel's tensors lack the player to move: one more plane has it.
@@ -66,10 +77,37 @@ class OpenSpielState:
         return np.concatenate([values, np.full(height * width, self.to_play(), np.float32)])
 
     def hash(self) -> int:
-        return derive_seed(str(self.state), self.state.current_player())
+        gained = self.state.returns()[0] if self.game.pays_on_the_way else 0
+        return derive_seed(str(self.state), self.state.current_player(), gained)
 
     def __str__(self) -> str:
         return str(self.state)
+
+
+class ChanceState(OpenSpielState):
+    """A position of a game with chance."""
+
+    __slots__ = ()
+
+    def to_play(self) -> int:
+        return NATURE if self.state.is_chance_node() else super().to_play()
+
+    def chance(self) -> list[float]:
+        weights = dict(self.state.chance_outcomes())
+        return [weights[action] for action in self.legal_actions()]
+
+    def rollout(self, seed: int) -> float:
+        # OpenSpiel's search takes a root where a player moves.
+        draws = random.Random(seed)
+        while self.state.is_chance_node():
+            self.state.apply_action(drawn(self.state, draws))
+        return self.outcome() if self.is_over() else super().rollout(seed)
+
+
+def drawn(state: Any, draws: random.Random) -> int:
+    """An action of nature at a chance node of OpenSpiel."""
+    actions, weights = zip(*state.chance_outcomes(), strict=True)
+    return int(draws.choices(actions, weights)[0])
 
 
 class OpenSpielGame(PythonGame):
@@ -81,14 +119,19 @@ class OpenSpielGame(PythonGame):
 
     Attributes:
       spiel: the argument.
-      first: OpenSpiel's number of the first player, here player 0.
-      scale: the largest outcome, by which outcomes are divided.
+      first: OpenSpiel's number of the first player, here player 0; where nature moves first, OpenSpiel's player 0.
+      scale: the largest outcome of two players, by which outcomes are divided; 1 for one player, whose outcomes are
+        OpenSpiel's own.
+      pays_on_the_way: whether the game has rewards before its end.
+
+    The outcome is OpenSpiel's return of the whole game, with rewards on the way in it. One player's bounds are then
+    unknown, because returns of 2048 leave those that OpenSpiel declares.
 
     Positions with the same text and player to move have the same `hash`; a tree is reused only if their histories are
     equal too. The names of moves are OpenSpiel's, which depend on the position, or their numbers.
 
     Raises:
-      InvalidSpecification: not a zero-sum game of two players in turn, without chance and hidden information.
+      InvalidSpecification: not a game of perfect information for one player, or for two in turn with opposite aims.
       InvalidGame: too many actions, an initial state that is over, or a board too large to draw.
 
     Cost: about ten calls into Python a simulation, 1 µs each, besides OpenSpiel's own time.
@@ -98,30 +141,40 @@ class OpenSpielGame(PythonGame):
         reason = refusal(spiel)
         if reason:
             raise InvalidSpecification(
-                f"{name} {reason}; engram plays zero-sum games of two players in turn, "
-                "without chance and hidden information"
+                f"{name} {reason}; engram plays games of perfect information for one player, "
+                "or for two in turn whose outcomes add up to 0"
             )
         self.spiel = spiel
-        self.scale = max(abs(spiel.min_utility()), abs(spiel.max_utility()))
+        low, high = spiel.min_utility(), spiel.max_utility()
+        is_alone = spiel.num_players() == 1
+        self.scale = 1.0 if is_alone else max(abs(low), abs(high))
         if not 0.0 < self.scale < math.inf:
             raise InvalidSpecification(f"{name} has no finite largest outcome")
+        kind = spiel.get_type()
+        has_chance = kind.chance_mode != kind.ChanceMode.DETERMINISTIC
+        self.pays_on_the_way = kind.reward_model == kind.RewardModel.REWARDS
+        state = ChanceState if has_chance else OpenSpielState
         module = package(name)
         self.new_evaluator, self.new_bot = module.RandomRolloutEvaluator, module.MCTSBot
         self.first = 0
+        self._replays = kind.short_name in FREED_CLONES
         super().__init__(
             name,
-            lambda: OpenSpielState(self, spiel.new_initial_state()),
-            num_actions=spiel.num_distinct_actions(),
-            max_moves=spiel.max_game_length() + 1,  # Hex with a swap has one move more than OpenSpiel declares
+            lambda: state(self, spiel.new_initial_state()),
+            num_actions=max(spiel.num_distinct_actions(), spiel.max_chance_outcomes()),
+            # Hex with a swap has one move more than OpenSpiel declares.
+            max_moves=spiel.max_game_length() + (spiel.max_chance_nodes_in_history() if has_chance else 0) + 1,
             is_over=OpenSpielState.is_over,
-            rollout=OpenSpielState.rollout,
-            encode=OpenSpielState.encode,
-            planes_shape=_planes_shape(spiel),
+            rollout=state.played_out if self.pays_on_the_way else state.rollout,
+            encode=None if has_chance else OpenSpielState.encode,
+            planes_shape=None if has_chance else _planes_shape(spiel),
+            players=spiel.num_players(),
+            bounds=UNIT_BOUNDS if not is_alone else None if self.pays_on_the_way else (low, high),
         )
         start = spiel.new_initial_state()
-        self.first = start.current_player()
-        if self.first not in (0, 1):
+        if start.is_terminal():
             raise InvalidGame(f"{name}: its initial state is already over")
+        self.first = 0 if start.is_chance_node() else start.current_player()
         try:
             str(start)
         except UnicodeDecodeError:  # columns behind the letter z
@@ -135,7 +188,16 @@ class OpenSpielGame(PythonGame):
         """
         if str(spiel_state.get_game()) != str(self.spiel):
             raise InvalidState(f"this is not a state of {self.name}, but of {spiel_state.get_game()}")
-        return OpenSpielState(self, spiel_state.clone())
+        return self._kind(self, self.clone(spiel_state))
+
+    def clone(self, spiel_state: Any) -> Any:
+        """A copy of a `pyspiel.State` of this game."""
+        if not self._replays:
+            return spiel_state.clone()
+        copy = self.spiel.new_initial_state()
+        for action in spiel_state.history():
+            copy.apply_action(action)
+        return copy
 
     def same(self, state: Any, other: Any) -> bool:
         return bool(state.state.serialize() == other.state.serialize())
@@ -195,7 +257,7 @@ class OpenSpielGame(PythonGame):
                 continue
             # Some games take any text for their usual start.
             if str(state).strip() == text:
-                return OpenSpielState(self, state)
+                return self._kind(self, state)
         raise InvalidState(f"{self.name}: OpenSpiel reads no position in this text; give the moves instead")
 
     def __repr__(self) -> str:
@@ -250,7 +312,7 @@ def open_spiel(game: Specification | str | int | None = None) -> OpenSpielGame:
 
 def _name(state: OpenSpielState, action: int) -> str:
     try:
-        return state.state.action_to_string(state.state.current_player(), action)
+        return state.state.action_to_string(state.state.current_player(), action).strip()
     except UnicodeDecodeError:  # columns behind the letter z
         return str(action)
 

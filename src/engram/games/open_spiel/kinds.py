@@ -36,29 +36,28 @@ def playable() -> list[str]:
     Raises:
       MissingPackage: OpenSpiel is not installed.
     """
-    kinds = [kind for kind in package().registered_games() if kind.default_loadable]
-    return [
-        kind.short_name for kind in kinds if not _reasons(kind) and kind.min_num_players <= 2 <= kind.max_num_players
-    ]
+    kinds = [kind for kind in package().registered_games() if kind.default_loadable and kind.min_num_players <= 2]
+    return [kind.short_name for kind in kinds if not _reasons(kind, min(2, kind.max_num_players))]
 
 
-def _reasons(kind: Any) -> list[str]:
-    """The reasons to refuse a kind of game."""
+def _reasons(kind: Any, players: int) -> list[str]:
+    """The reasons to refuse a kind of game for so many players."""
     dynamics, chance, information = kind.Dynamics, kind.ChanceMode, kind.Information
+    # Without chance the rules alone decide, so nothing is hidden from one player who has them.
+    is_puzzle = players == 1 and kind.chance_mode == chance.DETERMINISTIC
     reasons = {
+        f"is for {players} players": players > 2,
         "is not played in turns": kind.dynamics != dynamics.SEQUENTIAL,
-        "has chance in it": kind.chance_mode != chance.DETERMINISTIC,
-        "hides something from the players": kind.information != information.PERFECT_INFORMATION,
-        "is not zero-sum": kind.utility != kind.Utility.ZERO_SUM,
+        "draws its chance unseen": kind.chance_mode == chance.SAMPLED_STOCHASTIC,
+        "hides something from the players": kind.information != information.PERFECT_INFORMATION and not is_puzzle,
+        "is not zero-sum": players > 1 and kind.utility != kind.Utility.ZERO_SUM,
     }
     return [reason for reason, holds in reasons.items() if holds]
 
 
 def refusal(spiel: Any) -> str:
     """The reasons to refuse a game, as words that follow its name; empty if there is none."""
-    players = spiel.num_players()
-    number = [] if players == 2 else [f"is for {players} player{'s' * (players > 1)}"]
-    *others, last = [*number, *_reasons(spiel.get_type())] or [""]
+    *others, last = _reasons(spiel.get_type(), spiel.num_players()) or [""]
     return f"{', '.join(others)} and {last}" if others else last
 
 

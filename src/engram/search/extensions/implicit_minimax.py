@@ -17,6 +17,7 @@ from engram.native.jit import Callback, compiled
 from engram.search.columns import VALUE, Column, bounded
 from engram.search.extension import Extension
 from engram.search.operators import Parameter, Record, after_backup, column_of, on_entered, selection
+from engram.search.selection import ucb_scale
 from engram.search.tree import EXPAND, TERMINAL, nodes_of, sign_of, statistics
 
 IMPLICIT = Column(
@@ -51,8 +52,7 @@ def implicit_minimax(tree, node, rng, parameters):
         return EXPAND
     sign = sign_of(parent)
     first = np.uint64(parent.first_child)
-    total = np.float64(parent.visit_count) + np.float64(parent.in_flight)
-    scale = parameters.exploration * math.sqrt(math.log(max(total, 1.0)))
+    scale = ucb_scale(parent, parameters.exploration)
     best = np.int64(EXPAND)
     highest = -math.inf
     for child in range(first, first + np.uint64(parent.num_visited)):

@@ -24,6 +24,7 @@ from engram.rng import random_below
 from engram.search.columns import Advice, Column, advice_dtype
 from engram.search.extension import Extension
 from engram.search.operators import Parameter, Record, after_backup, column_of, on_expanded, selection
+from engram.search.selection import ucb_scale
 from engram.search.tree import EXPAND, PLAYER_1, advice_at, entering, nodes_of, sign_of, statistics
 
 MAX_NUMBER = 1e9
@@ -123,8 +124,7 @@ def ucb1_memory(tree, node, rng, parameters):
     if tree.num_advice == 0 and unvisited < end:
         return EXPAND
     sign = sign_of(parent)
-    total = np.float64(parent.visit_count) + np.float64(parent.in_flight)
-    scale = parameters.exploration * math.sqrt(math.log(max(total, 1.0)))
+    scale = ucb_scale(parent, parameters.exploration)
     best = np.int64(EXPAND)
     highest = -math.inf
     ties = np.int64(0)  # unvisited children of the highest bound

@@ -17,7 +17,7 @@ from engram.rng import random_below
 from engram.search.columns import VALUE, Column, bounded
 from engram.search.extension import Extension
 from engram.search.operators import Parameter, Record, after_backup, column_of, selection
-from engram.search.selection import highest_prior, with_starting_visits
+from engram.search.selection import highest_prior, ucb_scale, with_starting_visits
 from engram.search.tree import EXPAND, PLAYER_1, blend_weight, entering, nodes_of, sign_of, statistics
 
 amaf_dtype = np.dtype(
@@ -60,8 +60,7 @@ def rave(tree, node, rng, parameters):
     end = first + np.uint64(parent.num_children)
     sign = sign_of(parent)
     likeliest = highest_prior(nodes, parent) if parameters.strength > 0.0 else 0.0
-    total = np.float64(parent.visit_count) + np.float64(parent.in_flight)
-    scale = parameters.exploration * math.sqrt(math.log(max(total, 1.0)))
+    scale = ucb_scale(parent, parameters.exploration)
     best = np.int64(EXPAND)
     highest = -math.inf
     num_unknown = np.int64(0)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +15,9 @@ from scipy.stats import t
 
 from engram.errors import InvalidFile
 from engram.intervals import wilson
-from engram.plotting import html_page, html_table, new_figure
+from engram.pictures.markup import table
+from engram.pictures.report import Series, chart, pictures, section, write_report
+from engram.plotting import new_figure
 from engram.storage import whole
 from engram.training.td.history import Point
 
@@ -58,30 +58,46 @@ def _by_episode(points: Sequence[Point]) -> dict[int, list[Point]]:
     return {episode: list(group) for episode, group in groupby(ordered, attrgetter("episode"))}
 
 
-def draw(path: str | Path, title: str, points: Sequence[Point]) -> None:
+def draw(path: str | Path, title: str, points: Sequence[Point], **how: Any) -> None:
     """Plots win rate against each opponent, and states seen, by episode.
 
     Args:
-      path: `.png`, or `.html` for a page with the plot and all numbers.
+      path: `.png`, or `.html` for a report with curves and all numbers.
+      how: the command and its settings for the report, see `write_report`.
 
     Raises:
       MissingPackage: Matplotlib is not installed. InvalidFile: the file cannot be written.
     """
+    if Path(path).suffix == ".html":
+        return _report(Path(path), title, points, **how)
     figure = new_figure("a picture of curves", figsize=(12, 4.6), layout="constrained")
     left, right = figure.subplots(1, 2)
-    opponents = sorted({point.opponent for point in points if point.games})
     figure.suptitle(title)
-    for number, opponent in enumerate(opponents):
-        _draw_band(left, band([p for p in points if p.opponent == opponent]), f"C{number}", opponent)
+    for number, (opponent, series) in enumerate(_by_opponent(points).items()):
+        _draw_band(left, band(series), f"C{number}", opponent)
     _score_axis(left, "score against")
-    groups = _by_episode(points)
-    for number, (field, name) in enumerate((("played_states", "on the board"), ("searched_states", "searched"))):
-        means = [np.mean([getattr(point, field) for point in group]) for group in groups.values()]
-        right.plot(list(groups), np.maximum(means, 1), f"C{number}o-", markersize=3, label=name)
+    for number, (name, (episodes, means)) in enumerate(_states(points).items()):
+        right.plot(episodes, means, f"C{number}o-", markersize=3, label=name)
     right.set(yscale="log", xlabel="episodes", title="different states seen, mean over seeds")
     right.legend(frameon=False)
     right.grid(alpha=0.3)
-    _write(figure, Path(path), title, points)
+    _write(figure, Path(path))
+
+
+def _by_opponent(points: Sequence[Point]) -> dict[str, list[Point]]:
+    opponents = sorted({point.opponent for point in points if point.games})
+    return {name: [point for point in points if point.opponent == name] for name in opponents}
+
+
+def _states(points: Sequence[Point]) -> dict[str, tuple[list[int], list[float]]]:
+    """Episodes and the mean number of states over seeds, at least 1, by the kind of state."""
+    groups = _by_episode(points)
+    kinds = (("on the board", "played_states"), ("searched", "searched_states"))
+    return {
+        name: (list(groups), [max(1.0, float(np.mean([getattr(one, field) for one in group])))
+                              for group in groups.values()])
+        for name, field in kinds
+    }  # fmt: skip
 
 
 def draw_small_multiples(
@@ -90,7 +106,7 @@ def draw_small_multiples(
     """Plots the effect of parameters: one panel each, with one curve per value.
 
     Args:
-      path: `.png` or `.html`. panels: parameter to value to points (of one opponent).
+      path: of a picture, `.png`. panels: parameter to value to points (of one opponent).
 
     Raises:
       MissingPackage, InvalidFile: see `draw`.
@@ -105,7 +121,7 @@ def draw_small_multiples(
         _score_axis(axis, parameter)
     for axis in axes.flat[len(panels) :]:
         axis.set_visible(False)
-    _write(figure, Path(path), title, [p for curves in panels.values() for points in curves.values() for p in points])
+    _write(figure, Path(path))
 
 
 def sparkline(values: Sequence[float]) -> str:
@@ -127,27 +143,41 @@ def _score_axis(axis: Any, title: str) -> None:
     axis.legend(frameon=False, fontsize=8, loc="best")
 
 
-def _write(figure: Any, path: Path, title: str, points: Sequence[Point]) -> None:
+def _write(figure: Any, path: Path) -> None:
     try:
         with whole(path) as part:
-            if path.suffix != ".html":
-                figure.savefig(part, format=path.suffix[1:] or "png", dpi=110)
-                return
-            picture = io.BytesIO()
-            figure.savefig(picture, format="png", dpi=110)
-            part.write_text(_page(title, picture.getvalue(), points), encoding="utf-8")
+            figure.savefig(part, format=path.suffix[1:] or "png", dpi=110)
     except OSError as error:
         raise InvalidFile(f"{path} cannot be written: {error}") from error
 
 
-def _page(title: str, picture: bytes, points: Sequence[Point]) -> str:
+def _report(path: Path, title: str, points: Sequence[Point], **how: Any) -> None:
+    bands = {f"{name} (n={int(one.seeds.max())})": one for name, points in _by_opponent(points).items()
+             if len((one := band(points)).episodes)}  # fmt: skip
+    score = chart(
+        "Score against each opponent, 95 % over n seeds",
+        [Series(name, one.episodes, one.mean, one.low, one.high, points=True) for name, one in bands.items()],
+        x="episodes", y="score", low=0, high=1, lines=[0.5], format="percent",
+    )  # fmt: skip
+    states = chart(
+        "Different states seen, mean over seeds",
+        [Series(name, episodes, means, points=True) for name, (episodes, means) in _states(points).items()],
+        x="episodes", y="states", scale="log", format="number",
+    )  # fmt: skip
     columns = ("seed", "episode", "opponent", "games", "wins", "draws", "losses", "distinct_games", "played_states",
                "searched_states")  # fmt: skip
     rows = []
     for point in points:
         measured = ", ".join(f"{name} {value:.4g}" for name, value in point.measured.items())
-        score = f"{point.score:.3f}" if point.games else ""
-        rows.append([*(getattr(point, name) for name in columns), score, measured, "; ".join(point.findings)])
-    heads = [name.replace("_", " ") for name in (*columns, "score", "measured", "findings")]
-    encoded = base64.b64encode(picture).decode()
-    return html_page(title, f"<img alt='curves' src='data:image/png;base64,{encoded}'>", html_table(heads, rows))
+        score_text = f"{point.score:.3f}" if point.games else ""
+        rows.append([*(getattr(point, name) for name in columns), score_text, measured])
+    heads = [name.replace("_", " ") for name in (*columns, "score", "measured")]
+    shown = [k for k in range(len(heads)) if any(row[k] != "" for row in rows)]
+    findings = dict.fromkeys(finding for point in points for finding in point.findings)
+    question = "Does the table learn from game to game: does its score rise, and how many states has it seen?"
+    write_report(
+        path, title, question, section("Curves", pictures([score, states] if bands else [states])),
+        *([section("Doubts", *findings)] if findings else []),
+        section("Every measurement", table([heads[k] for k in shown], [[row[k] for k in shown] for row in rows])),
+        **how,
+    )  # fmt: skip

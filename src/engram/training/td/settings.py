@@ -14,7 +14,7 @@ from engram.games.catalogue import game as named_game
 from engram.games.game import Game
 from engram.memory.values.table import DEFAULT_CAPACITY, MAX_CAPACITY, Table
 from engram.player import Player
-from engram.presets.values import DISCOUNT, MIN_STEP, TRACE_DECAY, td_uct
+from engram.presets.values import DISCOUNT, MIN_STEP, TRACE_DECAY, sarsa_uct, td_uct
 from engram.search.limit import Limit
 from engram.search.preset import Preset
 from engram.specification import Specification, parse, split_specifications
@@ -39,6 +39,7 @@ class TdConfiguration:
         TD(λ) after each game. Searches then read the table only.
       symmetric: mirror images share an entry. capacity: entries of the table.
       rollout: `uniform`, or `heavy` where the game has one.
+      search: `td_uct`, or `sarsa_uct`, whose bootstrap is the move taken.
 
     Raises:
       InvalidParameter, InvalidSpecification: a number out of range, or an unknown name.
@@ -63,6 +64,7 @@ class TdConfiguration:
     symmetric: bool = True
     capacity: int = DEFAULT_CAPACITY
     rollout: str = "uniform"
+    search: str = "td_uct"
 
     def __post_init__(self) -> None:
         Limit(simulations=self.simulations)
@@ -76,6 +78,8 @@ class TdConfiguration:
             raise InvalidParameter(f"learn_from is 'search' or 'positions', not {self.learn_from!r}")
         if self.learn_from == "positions" and self.bootstrap != "taken":
             raise InvalidParameter("positions alone teach by the moves taken: leave bootstrap out")
+        if self.search not in ("td_uct", "sarsa_uct") or (self.search == "sarsa_uct" and self.bootstrap != "taken"):
+            raise InvalidParameter("search is 'td_uct', or 'sarsa_uct', which leaves bootstrap out")
         if not 1 <= self.capacity <= MAX_CAPACITY:
             raise InvalidParameter(f"capacity must be 1 to {MAX_CAPACITY} entries, not {self.capacity}")
         named_game(self.game)
@@ -85,7 +89,10 @@ class TdConfiguration:
     @property
     def identity(self) -> dict[str, Any]:
         """Metadata of a table's file."""
-        return {**asdict(self), "game": self.made_game.name}
+        about = {**asdict(self), "game": self.made_game.name}
+        if self.search == "td_uct":  # as in files from before there was a choice
+            del about["search"]
+        return about
 
     @property
     def made_game(self) -> Game:
@@ -113,8 +120,9 @@ class TdConfiguration:
 
     def preset(self, table: Table, *, learn: bool) -> Preset:
         """The search on top of a table, which learns or stays fixed."""
-        shared = ("exploration", "trace_decay", "discount", "min_step", "bootstrap", "symmetric", "rollout")
-        return td_uct(table=table, learn=learn, **{name: getattr(self, name) for name in shared})
+        shared = ("exploration", "trace_decay", "discount", "min_step", "symmetric", "rollout")
+        options = {"table": table, "learn": learn, **{name: getattr(self, name) for name in shared}}
+        return sarsa_uct(**options) if self.search == "sarsa_uct" else td_uct(**options, bootstrap=self.bootstrap)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 // <engram-board>: a position as SVG, with a button over each cell, so that mouse, touch and keyboard are one thing.
 
-import { element, safe, signed, valueColour } from "./html.js";
+import { define, element, safe, signed, valueColour } from "./html.js";
 
 const STARS = { 9: [2, 4, 6], 13: [3, 6, 9], 19: [3, 9, 15] };
 const round = (number) => +number.toFixed(3);
@@ -28,8 +28,8 @@ function geometry(board) {
       centre: cell, box: [-0.6, -0.6, columns + 0.2, rows + 0.2 + (labelled ? 0.45 : 0)], button: [1, rows],
     };
   }
-  const left = board.row_names.length ? margin : 0.1;
-  return { centre: cell, box: [-0.5 - left, -0.5 - 0.1, columns + left + 0.1, rows + margin + 0.1], button: [1, 1] };
+  const left = board.row_names.length ? margin : 0.1, above = board.cell_names.length ? 0.35 : 0.1;
+  return { centre: cell, box: [-0.5 - left, -0.5 - above, columns + left + 0.1, rows + margin - 0.1 + 2 * above], button: [1, 1] };
 }
 
 class Board extends HTMLElement {
@@ -55,7 +55,7 @@ class Board extends HTMLElement {
     this.geometry = geometry(board);
     const [x, y, width, height] = this.geometry.box;
     this.style.setProperty("--ratio", width / height);
-    this.svg = element(`<svg viewBox="${this.geometry.box.map(round).join(" ")}" aria-hidden="true"></svg>`);
+    this.svg = element(`<svg class="board" viewBox="${this.geometry.box.map(round).join(" ")}" aria-hidden="true"></svg>`);
     this.cells = element(`<div class="cells"></div>`);
     this.className = `${board.shape} ${board.pieces}`;
     const [buttonWidth, buttonHeight] = this.geometry.button;
@@ -105,7 +105,8 @@ class Board extends HTMLElement {
   #colour(player) { return this.#board.players[player].toLowerCase(); }
 
   #cellName(number) {
-    const { columns, column_names, row_names, shape } = this.#board;
+    const { columns, column_names, row_names, shape, cell_names } = this.#board;
+    if (cell_names.length) return isNaN(cell_names[number]) ? cell_names[number] : `Point ${cell_names[number]}`;
     if (shape === "columns") return `Column ${column_names[number]}`;
     if (shape === "lattice") {
       const dot = (x, y) => `${String.fromCharCode(97 + x)}${y + 1}`;
@@ -115,8 +116,25 @@ class Board extends HTMLElement {
     return `${column_names[number % columns] ?? ""}${row_names[Math.floor(number / columns)] ?? ""}` || `Cell ${number + 1}`;
   }
 
+  /** The cells of a tile and all alike around it. */
+  #alike(number) {
+    const { columns, rows } = this.#board, { marks } = this.#position;
+    const cells = new Set(marks[number] === "." ? [] : [number]);
+    for (const cell of cells) {
+      const x = cell % columns, y = Math.floor(cell / columns);
+      for (const [u, v] of [[x - 1, y], [x + 1, y], [x, y - 1], [x, y + 1]]) {
+        if (u >= 0 && u < columns && v >= 0 && v < rows && marks[v * columns + u] === marks[number]) cells.add(v * columns + u);
+      }
+    }
+    return cells;
+  }
+
   #actionsAt(number) {
-    const { places } = this.#board;
+    const { places, pieces } = this.#board;
+    if (pieces === "tiles") {
+      const alike = this.#alike(number);
+      return [...this.#legal.keys()].filter((action) => alike.has(places[action][0]));
+    }
     return [...this.#legal.keys()].filter((action) => {
       const cells = places[action];
       if (cells.length === 2) return this.#from === null ? cells[0] === number : cells[0] === this.#from && cells[1] === number;
@@ -126,10 +144,12 @@ class Board extends HTMLElement {
 
   #label() {
     const { players, pieces, shape } = this.#board;
-    const piece = { stones: "stone", discs: "disc", pawns: "pawn" }[pieces];
+    const piece = { stones: "stone", discs: "disc", pawns: "pawn", checkers: "checker" }[pieces], { counts } = this.#position;
     for (const button of this.cells.children) {
       const number = +button.dataset.cell, mark = this.#position.marks[number];
       const content = shape === "columns" ? "" : mark === "." ? ", empty" : mark === "#" ? ", drawn"
+        : pieces === "tiles" ? `, colour ${mark}`
+        : counts ? `, ${counts[number]} ${players["XO".indexOf(mark)]} ${piece}${counts[number] > 1 ? "s" : ""}`
         : `, ${players["XO".indexOf(mark)]} ${piece}`;
       const legal = this.#playable && this.#actionsAt(number).length > 0;
       button.setAttribute("aria-label", `${this.#cellName(number)}${content}${this.#from === number ? ", chosen" : ""}`);
@@ -144,7 +164,7 @@ class Board extends HTMLElement {
     const moves = this.#board.places[actions[0]]?.length === 2;
     if (moves && this.#from === null) {
       this.#from = number;
-    } else if (actions.length === 1) {
+    } else if (actions.length === 1 || (moves && actions.length)) { // two dice may lead to one place: either will do
       this.#from = null;
       this.dispatchEvent(new CustomEvent("move", { detail: { action: actions[0], name: this.#legal.get(actions[0]) } }));
       return;
@@ -209,8 +229,8 @@ class Board extends HTMLElement {
   }
 
   #squares() {
-    const { columns } = this.#board;
-    return this.#each((number, x, y) => `<rect class="square ${(x + y) % 2 ? "odd" : ""}" x="${x - 0.5}" y="${y - 0.5}" width="1" height="1"/>`) + this.#names();
+    const { cell_names } = this.#board;
+    return this.#each((number, x, y) => `<rect class="square ${(x + y) % 2 ? "odd" : ""}" x="${x - 0.5}" y="${y - 0.5}" width="1" height="1"/>${cell_names.length ? `<text class="name small" x="${x}" y="${y < 1 ? -0.66 : y + 0.66}">${safe(cell_names[number])}</text>` : ""}`) + this.#names();
   }
 
   #hexagons() {
@@ -250,6 +270,7 @@ class Board extends HTMLElement {
 
   #piece(x, y, player, extra = "") {
     const colour = this.#colour(player), kind = this.#board.pieces;
+    if (kind === "tiles") return "";
     if (kind === "pawns") {
       return `<g class="piece ${colour} ${extra}" transform="translate(${x} ${y})"><path d="M-.27 .34H.27L.2 .2C.1 .12 .1 .02 .1 -.06A.17 .17 0 1 0 -.1 -.06C-.1 .02 -.1 .12 -.2 .2z"/></g>`;
     }
@@ -258,9 +279,13 @@ class Board extends HTMLElement {
   }
 
   #pieces() {
+    const { marks, counts } = this.#position;
     return this.#each((number, x, y) => {
-      const player = "XO".indexOf(this.#position.marks[number]);
-      return player < 0 ? "" : this.#piece(x, y, player);
+      const mark = marks[number], player = "XO".indexOf(mark);
+      if (mark >= "1" && mark <= "9") return `<rect class="tile tile-${mark}" x="${x - 0.46}" y="${y - 0.46}" width="0.92" height="0.92" rx="0.12"/><text class="tile-text" x="${x}" y="${y}">${mark}</text>`;
+      if (player < 0) return "";
+      const number_of = counts?.[number] > 1 ? `<text class="count ${this.#colour(player)}" x="${x}" y="${y}">${counts[number]}</text>` : "";
+      return this.#piece(x, y, player) + number_of;
     });
   }
 
@@ -342,7 +367,7 @@ class Board extends HTMLElement {
   }
 }
 
-customElements.define("engram-board", Board);
+define("engram-board", Board);
 
 /** The heat of a kind for the moves of a snapshot. */
 export function heatOf(snapshot, kind) {

@@ -1,6 +1,19 @@
 // Curves: uPlot with the page's colours, and a size that follows its place.
 
-import { element, ink } from "./html.js";
+import { define, element, ink, percent, short, signed, tick } from "./html.js";
+
+const FORMATS = {
+  percent: (value) => percent(value), signed: (value) => signed(value), tick,
+  number: (value) => (Math.abs(value) >= 1e4 || (value && Math.abs(value) < 1e-3) ? value.toExponential(0) : String(+value.toPrecision(4))),
+};
+
+/** Draws the curves of a report, each from the data that stand inside its element. */
+export function drawCurves(place) {
+  for (const curve of place.querySelectorAll("engram-curve:has(> script)")) {
+    const { about, data, series, axes } = JSON.parse(curve.firstElementChild.textContent);
+    curve.show(about, data, series, { ...axes, format: FORMATS[axes.format] });
+  }
+}
 
 /** A curve that redraws itself when its place or the colours change; `options` and `data` are uPlot's. */
 export class Curve extends HTMLElement {
@@ -25,8 +38,10 @@ export class Curve extends HTMLElement {
   /**
    * @param about  what it shows, for those who do not see it
    * @param data  uPlot's columns
-   * @param series  `{ label, colour, dash, width, band }` of each column after the first
-   * @param axes  `{ x, y, low, high, lines: [y], format }`
+   * @param series  `{ label, colour, dash, width, points, stairs }` of each column after the first; `band: [high, low]`
+   *   fills between two columns, `whisker: [high, low]` draws them as intervals; without a label no legend
+   * @param axes  `{ x, y, low, high, lines: [y], format }`; `scale`: "log" or "asinh" of y, `logX`, `ticks` of x,
+   *   `dots: [[x, y, radius]]` in the second colour
    */
   show(about, data, series, axes) {
     this.#asked = [about, data, series, axes];
@@ -42,13 +57,13 @@ export class Curve extends HTMLElement {
     const axis = (label, size) => ({ label, size, labelSize: 18, stroke: ink("--soft"), font: "12px system-ui", labelFont: "12px system-ui", grid: { stroke: ink("--edge"), width: 1 }, ticks: { show: false } });
     const options = {
       width: Math.max(160, this.clientWidth), height: Math.max(120, this.clientHeight),
-      scales: { x: { time: false, range: (_, low, high) => (axes.range ?? (low === high ? [low - 0.5, high + 0.5] : [low, high])) }, y: { range: (_, low, high) => [axes.low ?? low, axes.high ?? high].map((end, k) => (low === high && axes.low === undefined ? end + (k ? 1 : -1) : end)) } },
-      axes: [{ ...axis(axes.x, 30), values: axes.values }, { ...axis(axes.y, 44), values: axes.format && ((_, splits) => splits.map(axes.format)) }],
-      series: [{ label: axes.x }, ...series.map((one) => ({ label: one.label, stroke: ink(one.colour), width: one.width ?? 2, dash: one.dash, points: { show: one.points ?? undefined, size: 5, fill: ink(one.colour) }, value: (_, value) => (value == null ? "" : (axes.format ?? String)(value)), spanGaps: true }))],
-      bands: series.flatMap((one, number) => (one.band ? [{ series: one.band, fill: ink("--band") }] : [])),
-      legend: { show: series.length > 1, live: false },
+      scales: { x: { time: false, distr: axes.logX ? 3 : 1, range: (_, low, high) => (axes.range ?? (low === high ? [low - 0.5, high + 0.5] : [low, high])) }, y: { distr: { log: 3, asinh: 4 }[axes.scale] ?? 1, asinh: 0.1, range: (_, low, high) => [axes.low ?? low, axes.high ?? high].map((end, k) => (low === high && axes.low === undefined ? end + (k ? 1 : -1) : end)) } },
+      axes: [{ ...axis(axes.x, 30), values: axes.values ?? (axes.ticks && ((_, splits) => splits.map((split) => (split >= 1000 ? short(split) : String(+split.toPrecision(2)))))), splits: axes.ticks && (() => axes.ticks), filter: axes.ticks && ((_, splits) => splits) }, { ...axis(axes.y, 44), values: axes.format && ((plot, splits) => splits.map((split) => (split === null || split < plot.scales.y.min ? "" : axes.format(split)))) }],
+      series: [{ label: axes.x }, ...series.map((one) => ({ label: one.label, class: one.label ? undefined : "nameless", stroke: ink(one.colour), width: one.width ?? 2, dash: one.dash, paths: one.stairs ? uPlot.paths.stepped({ align: -1 }) : undefined, points: { show: one.points ?? undefined, size: 5, fill: ink(one.colour) }, value: (_, value) => (value == null ? "" : (axes.format ?? String)(value)), spanGaps: true }))],
+      bands: series.flatMap((one, number) => (one.band ? [{ series: one.band, fill: ink(one.tint ?? "--band", one.tint ? 0.18 : 1) }] : [])),
+      legend: { show: series.filter((one) => one.label).length > 1, live: false },
       cursor: { drag: { x: false, y: false } },
-      hooks: { draw: [(plot) => this.#levels(plot, axes.lines ?? []), ...(axes.draw ? [axes.draw] : [])] },
+      hooks: { draw: [(plot) => this.#levels(plot, axes.lines ?? []), (plot) => this.#whiskers(plot, series), (plot) => this.#dots(plot, axes.dots ?? [])] },
     };
     this.#plot = new uPlot(options, data, this);
     if (axes.click) this.#plot.over.addEventListener("click", () => axes.click(this.#plot.cursor.idx));
@@ -72,10 +87,40 @@ export class Curve extends HTMLElement {
     context.restore();
   }
 
+  #whiskers(plot, series) {
+    const context = plot.ctx, scale = devicePixelRatio || 1;
+    context.save();
+    context.lineWidth = 1.5 * scale;
+    for (const { whisker, tint } of series.filter((one) => one.whisker)) {
+      context.strokeStyle = ink(tint);
+      context.beginPath();
+      plot.data[0].forEach((x, place) => {
+        const [high, low] = whisker.map((column) => plot.data[column][place]);
+        if (high === null || low === null) return;
+        const [left, top, bottom] = [plot.valToPos(x, "x", true), plot.valToPos(high, "y", true), plot.valToPos(low, "y", true)];
+        for (const [from, to] of [[[left, top], [left, bottom]], ...[top, bottom].map((end) => [[left - 3 * scale, end], [left + 3 * scale, end]])]) { context.moveTo(...from); context.lineTo(...to); }
+      });
+      context.stroke();
+    }
+    context.restore();
+  }
+
+  #dots(plot, dots) {
+    const context = plot.ctx, scale = devicePixelRatio || 1;
+    context.save();
+    context.fillStyle = ink("--second", 0.7);
+    for (const [x, y, radius] of dots) {
+      context.beginPath();
+      context.arc(plot.valToPos(x, "x", true), plot.valToPos(y, "y", true), radius * scale, 0, 2 * Math.PI);
+      context.fill();
+    }
+    context.restore();
+  }
+
   #fit() {
     const legend = this.querySelector(".u-legend")?.offsetHeight ?? 0;
     if (this.#plot && this.clientWidth) this.#plot.setSize({ width: this.clientWidth, height: Math.max(100, this.clientHeight - legend) });
   }
 }
 
-customElements.define("engram-curve", Curve);
+define("engram-curve", Curve);

@@ -30,8 +30,16 @@ export function valueColour(value) {
   return `oklch(${(0.8 - 0.28 * strength).toFixed(3)} ${(0.02 + chroma * strength).toFixed(3)} ${hue})`;
 }
 
-/** The value of a CSS variable. */
-export const ink = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const probe = element(`<i hidden></i>`);
+/** A colour of the style sheet, as a canvas takes it: in the dark or the light; `share`: of its strength. */
+export function ink(name, share = 1) {
+  if (!probe.isConnected) document.body.append(probe);
+  probe.style.color = `color-mix(in srgb, var(${name}) ${100 * share}%, transparent)`;
+  return getComputedStyle(probe).color;
+}
+
+/** Registers an element, unless another module of the same document has: each widget of a notebook brings its own. */
+export const define = (name, kind) => customElements.get(name) ?? customElements.define(name, kind);
 
 let newsTimer = 0;
 /** Says something to the person, for some seconds or until it is replaced. */

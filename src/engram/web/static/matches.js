@@ -1,6 +1,7 @@
-// The view of the results database: matches, ratings, trainings and studies, live, whoever records them.
+// The view of the results database: matches, ratings, trainings and studies, live, by any process that records.
 
 import { get, post } from "./api.js";
+import { drawCurves } from "./charts.js";
 import { count, element, percent, safe, say, signed, tick, trying } from "./html.js";
 
 const EVERY_MS = 2000, WIDTH = 120;
@@ -17,6 +18,7 @@ export class Matches {
   #open = null; // the number of the match that is shown
   #shown = null; // what its curves were drawn from
   #ratings = "";
+  #learned = new Map(); // by the name of a study
 
   constructor(game, setup) {
     this.game = game;
@@ -88,7 +90,7 @@ export class Matches {
 
   #draw() {
     const { matches, runs, database } = this.now;
-    this.find(".where").textContent = matches.length ? `From ${database}, whoever plays them; new games show by themselves.` : `${database} holds no matches yet: start one here, or with engram match.`;
+    this.find(".where").textContent = matches.length ? `From ${database}, by any process; new games show by themselves.` : `${database} holds no matches yet: start one here, or with engram match.`;
     this.find(".runs").innerHTML = runs.slice(0, 6).map((run) => `<div class="run ${run.failed ? "bad" : ""}"><div class="row"><b>${run.running ? "playing" : run.failed ? "failed" : "ended"}</b><code>${safe(run.command)}</code><span class="grow"></span>${run.running ? `<button type="button" data-run="${safe(run.id)}">Stop</button>` : ""}</div>${run.failed ? `<p>${safe(run.lines.at(-1) ?? "")}</p>` : ""}</div>`).join("");
     const head = `<thead><tr><th scope="col">Match</th><th scope="col">Game</th><th scope="col">A against B</th><th scope="col" class="number">Games</th><th scope="col">Score of A, 95 %</th><th scope="col">Elo</th><th scope="col">Test</th></tr></thead>`;
     const rows = matches.map((match) => {
@@ -175,6 +177,28 @@ export class Matches {
     find(".viewer .line").textContent = viewed.moves.slice(0, at).join(" ");
   }
 
+  /** What a study has learned: asked for by a button, and kept until the page goes. */
+  #showLearned(panel, name) {
+    const learned = this.#learned.get(name);
+    const button = element(`<p><button type="button">${learned ? "Learn from all trials again" : "Show what was learned"}</button></p>`);
+    button.firstElementChild.addEventListener("click", () => trying(async () => {
+      button.firstElementChild.disabled = true;
+      button.append(" A posterior is fitted, which takes some seconds …");
+      try {
+        this.#learned.set(name, (await post(`studies/${encodeURIComponent(name)}`)).html);
+      } finally {
+        panel.querySelector(".learned")?.remove();
+        button.remove();
+        this.#showLearned(panel, name);
+      }
+    }));
+    panel.append(button);
+    if (!learned) return;
+    const place = element(`<div class="learned">${learned}</div>`);
+    panel.append(place);
+    drawCurves(place);
+  }
+
   async #drawRatings() {
     const { leagues, trainings, studies } = await get("ratings");
     const place = this.find(".ratings");
@@ -198,12 +222,13 @@ export class Matches {
     }
     for (const study of studies) {
       const top = [...study.trials].sort((a, b) => b.score - a.score).slice(0, 8), names = Object.keys(top[0]?.values ?? {});
-      const panel = element(`<section class="panel" aria-label="Tuning"><h2>Tuning ${safe(study.name)}</h2><h3>Score of the trials, with two deviations</h3><engram-curve class="score"></engram-curve><div class="scroll" tabindex="0" role="region" aria-label="Best trials"><table><caption>Trials of the highest scores</caption><thead><tr><th scope="col">Trial</th><th scope="col" class="number">Score</th><th scope="col" class="number">Games</th>${names.map((name) => `<th scope="col" class="number">${safe(name)}</th>`).join("")}</tr></thead><tbody>${top.map((one) => `<tr><th scope="row">${one.number}</th><td class="number">${percent(one.score)} ± ${percent(2 * one.deviation)}</td><td class="number">${count(one.games)}</td>${names.map((name) => `<td class="number">${(one.values[name] ?? 0).toPrecision(3)}</td>`).join("")}</tr>`).join("")}</tbody></table></div></section>`);
+      const panel = element(`<section class="panel" aria-label="Tuning"><h2>Tuning ${safe(study.about)}</h2><p class="hint">${safe(study.name)}</p><h3>Score of the trials, with two deviations</h3><engram-curve class="score"></engram-curve><div class="scroll" tabindex="0" role="region" aria-label="Best trials"><table><caption>Trials of the highest scores</caption><thead><tr><th scope="col">Trial</th><th scope="col" class="number">Score</th><th scope="col" class="number">Games</th>${names.map((name) => `<th scope="col" class="number">${safe(name)}</th>`).join("")}</tr></thead><tbody>${top.map((one) => `<tr><th scope="row">${one.number}</th><td class="number">${percent(one.score)} ± ${percent(2 * one.deviation)}</td><td class="number">${count(one.games)}</td>${names.map((name) => `<td class="number">${(one.values[name] ?? 0).toPrecision(3)}</td>`).join("")}</tr>`).join("")}</tbody></table></div></section>`);
       place.append(panel);
+      this.#showLearned(panel, study.name);
       const trials = study.trials, column = (from) => trials.map(from);
-      panel.querySelector("engram-curve").show("Scores of the trials", [column((one) => one.number), column((one) => one.score + 2 * one.deviation), column((one) => one.score - 2 * one.deviation), column((one) => one.score)],
+      panel.querySelector("engram-curve").show("Scores of the trials", [column((one) => one.number), column((one) => Math.min(1, one.score + 2 * one.deviation)), column((one) => Math.max(0, one.score - 2 * one.deviation)), column((one) => one.score)],
         [{ label: "high", colour: "--band", width: 1, band: [1, 2], points: false }, { label: "low", colour: "--band", width: 1, points: false }, { label: "score", colour: "--accent" }],
-        { x: "trials", y: "score", lines: [0.5], format: (value) => percent(value) });
+        { x: "trials", y: "score", low: 0, high: 1, lines: [0.5], format: (value) => percent(value) });
     }
   }
 }

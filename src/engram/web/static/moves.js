@@ -1,6 +1,6 @@
 // <engram-moves>: the moves of a search as a table, with intervals; a row that is pointed at shows its line.
 
-import { count, element, percent, safe, short, signed } from "./html.js";
+import { count, define, element, percent, safe, short, signed } from "./html.js";
 
 const WIDTH = 110;
 
@@ -35,6 +35,7 @@ class Moves extends HTMLElement {
   show(snapshot, names) {
     this.snapshot = snapshot;
     this.names = names;
+    this.connectedCallback(); // its rows may come before its place
     const head = this.querySelector("thead"), body = this.querySelector("tbody"), more = this.querySelector(".more");
     if (!snapshot?.moves) { head.replaceChildren(); body.replaceChildren(); more.hidden = true; return; }
     const has = (place) => snapshot.moves.some((move) => move[place] !== null);
@@ -47,7 +48,7 @@ class Moves extends HTMLElement {
     const ends = [...seen.map((move) => move[3]), ...seen.map((move) => move[4])];
     const room = Math.max(0, 0.2 - (Math.max(...ends) - Math.min(...ends))) / 2;
     const least = Math.max(-1, Math.min(...ends, 1) - room), most = Math.min(1, Math.max(...ends, -1) + room);
-    const focused = document.activeElement?.closest?.("tr")?.dataset.action;
+    const focused = this.getRootNode().activeElement?.closest?.("tr")?.dataset.action;
     body.innerHTML = snapshot.moves.slice(0, this.#shown).map((move) => {
       const [action, visits, value, low, high, prior, remembered, later, proven, line] = move;
       const name = this.names(action, line);
@@ -62,7 +63,7 @@ class Moves extends HTMLElement {
   }
 }
 
-customElements.define("engram-moves", Moves);
+define("engram-moves", Moves);
 
 /** One line about a search under way or ended. */
 export function progressOf(snapshot, players) {

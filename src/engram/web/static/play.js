@@ -110,7 +110,11 @@ export class Play {
     });
   }
 
-  get players() { return this.game.opened.board?.players ?? ["the first player", "the second player"]; }
+  get players() {
+    const { opened } = this.game;
+    const names = opened.board?.players ?? (opened.players === 1 ? ["the player"] : ["the first player", "the second player"]);
+    return names.slice(0, opened.players);
+  }
 
   shown() { this.#changed("open"); }
   hidden() { this.stop(); }
@@ -126,11 +130,23 @@ export class Play {
       this.board.board = opened.board;
     }
     this.#draw();
-    if (why === "new" || why === "move" || why === "open") this.#answer();
+    if (opened.position.chances && why !== "go") this.#drawByChance();
+    else if (why === "new" || why === "move" || why === "open") this.#answer();
+  }
+
+  /** Nature moves by its chances; a person who goes back may choose for it. */
+  #drawByChance() {
+    const { legal, chances } = this.game.position, { game } = this;
+    if (this.drawn === game.position || game.nodes[game.at].kids.length) return;
+    this.drawn = game.position;
+    let left = Math.random();
+    const drawn = chances.findIndex((chance) => (left -= chance) < 0);
+    const [action, name] = legal[drawn < 0 ? chances.findIndex((chance) => chance > 0) : drawn];
+    trying(() => game.play(name, action));
   }
 
   #isEngine(player) {
-    return this.choice.human !== "both" && String(player) !== this.choice.human;
+    return player !== 2 && this.choice.human !== "both" && String(player) !== this.choice.human;
   }
 
   #draw() {
@@ -138,8 +154,8 @@ export class Play {
     const players = this.players, over = position.outcome !== null, waits = !over && this.#isEngine(position.to_play);
     const winner = position.outcome > 0 ? 0 : 1;
     find(".turn").innerHTML = over
-      ? `<b>${position.outcome === 0 ? "A draw" : `${safe(players[winner])} wins`}</b>${position.result ? ` (${safe(position.result)})` : ""}`
-      : `<b>${safe(players[position.to_play])}</b> to move${waits ? ", the engine thinks" : ""}`;
+      ? `<b>${opened.players === 1 ? "The game is over" : position.outcome === 0 ? "A draw" : `${safe(players[winner])} wins`}</b>${position.result ? ` (${safe(position.result)})` : ""}`
+      : `<b>${safe(players[position.to_play] ?? "Nature")}</b> to move${waits ? ", the engine thinks" : ""}`;
     if (position.note) find(".turn").append(` · ${position.note}`);
     find(".plain").hidden = !!opened.board;
     this.board.hidden = !opened.board;

@@ -1,0 +1,50 @@
+"""The command that was typed, as a report may show it: without what belongs to this machine alone."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import typer
+
+_HIDDEN = ("as_json", "allow_files", "cluster", "gpu_share", "allow_unequal", "workers")
+_DATABASES = ("database", "storage")
+
+
+def typed(context: typer.Context) -> dict[str, Any]:
+    """A command and its settings: `command` and `settings`, arguments of `write_report`.
+
+    Paths appear by their last part, and databases not at all: a report is published, and neither folders nor passwords
+    belong into it.
+    """
+    words, settings = context.command_path.split(), dict[str, Any]()
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if name not in context.params or name in _DATABASES:
+            continue
+        value = _shown(context.params[name])
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            words += _words(parameter, value)
+        if name not in _HIDDEN and not isinstance(context.params[name], Path):
+            settings[max(parameter.opts, key=len).lstrip("-").replace("-", " ")] = value
+    return {"command": shlex.join(words), "settings": settings}
+
+
+def _words(parameter: Any, value: Any) -> list[str]:
+    """An option or argument with its value."""
+    values = value if isinstance(value, list) else [value]
+    if not parameter.opts[-1].startswith("-"):
+        return list(map(str, values))
+    name = max(parameter.opts, key=len)
+    if isinstance(value, bool):
+        return [name if value else parameter.secondary_opts[0]] if value or parameter.secondary_opts else []
+    return [word for one in values for word in (name, str(one))]
+
+
+def _shown(value: Any) -> Any:
+    """A value without the folders of a path."""
+    if isinstance(value, (list, tuple)):
+        return [_shown(one) for one in value]
+    return value.name if isinstance(value, Path) else value

@@ -1,0 +1,126 @@
+"""Leaves that wait for an evaluator outside: what it sees of them, and how its answer comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engram.errors import IllegalAction, InvalidParameter, InvalidState, OperatorError
+from engram.games.game import Game, State
+from engram.rng import derive_seed
+from engram.search.evaluation import Evaluation
+from engram.search.returns import ROUNDING
+from engram.search.workspace import Workspace
+
+Policy = Mapping[int | str, float] | Sequence[float] | np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """A position whose value a search asks for.
+
+    Attributes:
+      id: a word that names it, the same in every process that has loaded the search: its number in the order of asking,
+        and a digest of the root and the moves.
+      state: the position, a copy.
+      moves: actions from the root, nature's too. names: the same as people write them.
+      legal: the legal actions, ascending. legal_names: their names.
+      player: to move, 0 or 1, or 2 where nature moves.
+    """
+
+    id: str
+    state: State
+    moves: tuple[int, ...]
+    names: tuple[str, ...]
+    legal: tuple[int, ...]
+    legal_names: tuple[str, ...]
+    player: int
+
+    def __str__(self) -> str:
+        return f"leaf {self.id} after {' '.join(self.names) or 'no moves'}"
+
+
+def identity(work: Workspace, slot: int) -> str:
+    """The word that names the leaf of a slot."""
+    moves = work.trees[0].nodes["action"][work.path(slot)[1:]].tolist()
+    # The hash of a Python object may be that of its address.
+    root = work.root_states[0].tobytes().hex() if work.game.compiled else ""
+    digest = derive_seed("leaf", work.game.name, root, *moves)
+    return f"{work.in_flight[slot]}-{digest & 0xFFFFFFFF:08x}"
+
+
+def leaf_of(work: Workspace, slot: int) -> Leaf:
+    """The leaf of a slot."""
+    game = work.game
+    root, state = game.read(work.root_states[0]), work.state(slot)
+    moves, legal = work.trees[0].nodes["action"][work.path(slot)[1:]].tolist(), game.legal_actions(state)
+    return Leaf(
+        id=identity(work, slot), state=state, moves=tuple(moves), names=tuple(game.move_names(moves, root)),
+        legal=tuple(legal), legal_names=tuple(game.action_name(action, state) for action in legal),
+        player=game.to_play(state),
+    )  # fmt: skip
+
+
+def slot_of(work: Workspace, leaf: Leaf | str) -> int:
+    """The slot of a leaf in flight, given or by its `id`.
+
+    Raises:
+      InvalidParameter: it is not in flight.
+    """
+    word = leaf.id if isinstance(leaf, Leaf) else leaf
+    slots = {identity(work, slot): slot for slot in work.in_flight}
+    if word not in slots:
+        raise InvalidParameter(
+            f"leaf {word} is not in flight here: its value was told, it was forgotten, or another search asked for it"
+        )
+    return slots[word]
+
+
+def answer(
+    work: Workspace, leaf: Leaf, value: float | None, policy: Policy | None, embedding: Sequence[float] | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """An answer about a leaf as the kernel takes it.
+
+    Raises:
+      InvalidParameter: it does not fit the game or the search.
+    """
+    game = work.game
+    low, high = (-np.inf, np.inf) if work.preset.bounds == "learnt" or game.bounds is None else game.bounds
+    try:
+        if value is not None and not low - ROUNDING * abs(low) <= value <= high + ROUNDING * abs(high):
+            raise ValueError(f"{value} is outside {game.name}'s [{low:g}, {high:g}]")
+        values = None if value is None else np.array([value], np.float64)
+        weights = None if policy is None else _weights(game, leaf, policy)[None]
+        numbers = None if embedding is None else np.array(embedding, np.float32)[None]
+        return work.checked(Evaluation(values, weights, numbers), 1)
+    except (TypeError, ValueError, IllegalAction, OperatorError) as error:
+        raise InvalidParameter(f"the answer about leaf {leaf.id} cannot be taken: {error}") from None
+
+
+def _weights(game: Game, leaf: Leaf, policy: Policy) -> np.ndarray:
+    """The weights of a policy, by action."""
+    if not isinstance(policy, Mapping):
+        return np.asarray(policy, np.float32)
+    weights = np.zeros(game.num_actions, np.float32)
+    for move, weight in policy.items():
+        action = game.parse_action(move, leaf.state) if isinstance(move, str) else move
+        if action not in leaf.legal:
+            raise IllegalAction(f"{move!r} is not legal there")
+        weights[action] = weight
+    return weights
+
+
+def refuse_in_flight(work: Workspace, what: str) -> None:
+    """Refuses what would lose leaves.
+
+    Raises:
+      InvalidState: leaves are in flight.
+    """
+    if work.in_flight:
+        count = len(work.in_flight)
+        raise InvalidState(
+            f"{what} with {count} {'leaf' if count == 1 else 'leaves'} in flight: tell or forget "
+            f"{'it' if count == 1 else 'them'} first"
+        )

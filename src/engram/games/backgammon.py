@@ -1,0 +1,478 @@
+"""Backgammon: two players race fifteen checkers home by dice, hit single ones on the way, and bear all of them off.
+
+The points are 1 to 24 on the board. Player 0 moves down from 24 to 1 and off, player 1 up from 1 to 24 and off; 25 and
+0 are their bars. One move is that of one checker by one die, so that there are few actions, the same in every position:
+
+    25·6·player + 6·(source - 1) + die - 1   for player 0, with source - 1 replaced by the source for player 1;
+    300 + 6·(a-1) + b-1                      nature: the dice a and b, with a ≥ b but in the first roll
+
+In the first roll a is player 0's die and b player 1's; they differ, and the higher begins with both. A turn uses as
+many dice as can be used, and the higher if only one of them can; a turn without a move passes by itself. Both orders of
+two dice are lines of their own, with the same position behind them. A game of `MAX_ROLLS` rolls is a draw.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from engram.errors import InvalidSpecification, InvalidState
+from engram.games.game import NATURE, Game
+from engram.games.scene import EMPTY, FIRST, SECOND, Scene
+from engram.native.jit import compiled
+from engram.rng import mix, random_below
+
+CHECKERS = 15
+MAX_ROLLS = 2000
+ROLLS = 300
+"""The first action of nature."""
+START = ((24, 2), (13, 5), (8, 3), (6, 5))
+"""Points as their owner counts them, and the checkers there."""
+
+state_dtype = np.dtype(
+    [
+        # As the owner counts: 25 is the bar, 24 the farthest point, 0 what is borne off. The enemy's point k is 25 - k.
+        ("checkers", np.int8, (2, 26)),
+        ("left", np.int8, (8,)),  # moves left of this turn, by die
+        ("player", np.int64),
+        ("rolls", np.int64),  # 1: the dice are in the air; 2: for the first time
+        ("num_rolls", np.int64),
+        ("gammons", np.int64),  # 1: they count
+    ]
+)
+
+
+@compiled(inline=True)
+def _own(player, point):
+    """A point of the board as a player counts it."""
+    return point if player == 0 else 25 - point
+
+
+@compiled(inline=True)
+def _action(player, source, die):
+    """The action of a checker's move from a point as its player counts."""
+    return 150 + 6 * (25 - source) + die - 1 if player else 6 * (source - 1) + die - 1
+
+
+@compiled(inline=True)
+def _source(action):
+    """The point that a checker leaves, as its player counts."""
+    return 25 - (action - 150) // 6 if action >= 150 else action // 6 + 1
+
+
+@compiled
+def _farthest(mine):
+    """The highest point with a checker, 0 for none."""
+    point = 25
+    while point > 0 and mine[point] == 0:
+        point -= 1
+    return point
+
+
+@compiled(inline=True)
+def _can(mine, theirs, source, die, farthest):
+    """Whether a checker may move from a point by a die."""
+    if mine[source] == 0 or (farthest == 25 and source != 25):
+        return False
+    target = source - die
+    if target > 0:
+        return theirs[25 - target] < 2
+    return farthest <= 6 and (target == 0 or source == farthest)
+
+
+@compiled
+def _can_any(mine, theirs, die):
+    """Whether a player has a move by a die."""
+    farthest = _farthest(mine)
+    source = farthest
+    while source > 0 and not _can(mine, theirs, source, die, farthest):
+        source -= 1
+    return source > 0
+
+
+@compiled(inline=True)
+def _leads_on(mine, theirs, source, die, other):
+    """Whether a move by another die is left after this one; a hit opens a point, so it is played first."""
+    target = max(source - die, 0)
+    hit = np.int8(1) if target > 0 and theirs[25 - target] == 1 else np.int8(0)
+    mine[source] -= 1
+    mine[target] += 1
+    if hit:
+        theirs[25 - target] = 0
+    can = _can_any(mine, theirs, other)
+    mine[source] += 1
+    mine[target] -= 1
+    if hit:
+        theirs[25 - target] = 1
+    return can
+
+
+@compiled
+def _write_moves(mine, theirs, player, die, other, actions, count):
+    """Adds the moves by a die; with another die only those after which that one can move."""
+    farthest = _farthest(mine)
+    for source in range(1, farthest + 1):
+        if _can(mine, theirs, source, die, farthest):
+            if other == 0 or _leads_on(mine, theirs, source, die, other):
+                actions[count] = _action(player, source, die)
+                count += 1
+    return count
+
+
+@compiled
+def _moves(state, actions):
+    """Writes the moves of the player to move, none at the end of a turn; returns their number."""
+    player = state.player
+    mine, theirs = state.checkers[player], state.checkers[1 - player]
+    high, low = 0, 0
+    for die in range(1, 7):
+        if state.left[die] > 0:
+            low = high
+            high = die
+    if high == 0:
+        return 0
+    if low == 0:
+        return _write_moves(mine, theirs, player, high, 0, actions, 0)
+    count = _write_moves(mine, theirs, player, high, low, actions, 0)
+    count = _write_moves(mine, theirs, player, low, high, actions, count)
+    if count == 0:
+        count = _write_moves(mine, theirs, player, high, 0, actions, 0)
+    if count == 0:
+        count = _write_moves(mine, theirs, player, low, 0, actions, 0)
+    return count
+
+
+@compiled(inline=True)
+def _winner(state):
+    """The player who has borne off all checkers, or -1."""
+    if state.checkers[0, 0] == CHECKERS:
+        return 0
+    return 1 if state.checkers[1, 0] == CHECKERS else -1
+
+
+@compiled(inline=True)
+def _move(state, action):
+    """Moves a checker."""
+    player = state.player
+    source, die = _source(action), action % 6 + 1
+    target = max(source - die, 0)
+    state.checkers[player, source] -= 1
+    state.checkers[player, target] += 1
+    if target > 0 and state.checkers[1 - player, 25 - target] == 1:
+        state.checkers[1 - player, 25 - target] = 0
+        state.checkers[1 - player, 25] += 1
+    state.left[die] -= 1
+
+
+@compiled(inline=True)
+def _roll(state, high, low):
+    """The dice lie."""
+    if state.rolls == 2:
+        state.player = 0 if high > low else 1
+    state.rolls = 0
+    state.num_rolls += 1
+    if high == low:
+        state.left[high] = 4
+    else:
+        state.left[high] = 1
+        state.left[low] = 1
+
+
+@compiled(inline=True)
+def _pass(state):
+    """The turn ends."""
+    state.left[:] = 0
+    state.player = 1 - state.player
+    state.rolls = 1
+
+
+def legal_actions(state, actions):
+    if _winner(state) >= 0 or (state.rolls != 0 and state.num_rolls >= MAX_ROLLS):
+        return 0
+    if state.rolls == 0:
+        return _moves(state, actions)
+    count = 0
+    for high in range(1, 7):
+        for low in range(1, 7):
+            if (state.rolls == 2 and high != low) or (state.rolls == 1 and high >= low):
+                actions[count] = ROLLS + 6 * (high - 1) + low - 1
+                count += 1
+    return count
+
+
+@compiled
+def _play(state, action, actions):
+    if action >= ROLLS:
+        _roll(state, (action - ROLLS) // 6 + 1, (action - ROLLS) % 6 + 1)
+    else:
+        _move(state, action)
+        if _winner(state) >= 0:
+            return 1
+    if _moves(state, actions) == 0:
+        _pass(state)
+    return 1 if state.rolls != 0 and state.num_rolls >= MAX_ROLLS else 0
+
+
+def play(state, action):
+    return np.int64(_play(state, action, np.empty(64, np.int32)))
+
+
+def to_play(state):
+    if state.rolls != 0 and state.num_rolls < MAX_ROLLS:
+        return np.int64(NATURE)
+    return state.player
+
+
+def outcome(state):
+    winner = _winner(state)
+    if winner < 0:
+        return 0.0
+    points = 1.0
+    loser = state.checkers[1 - winner]
+    if state.gammons != 0 and loser[0] == 0:
+        points = 2.0
+        for point in range(19, 26):
+            if loser[point] > 0:
+                points = 3.0
+    return points if winner == 0 else -points
+
+
+def chance(state, actions, count, weights):
+    for k in range(count):
+        roll = actions[k] - ROLLS
+        is_double = roll // 6 == roll % 6
+        weights[actions[k]] = np.float32(1.0) if is_double or state.rolls == 2 else np.float32(2.0)
+    return 0
+
+
+def position_hash(state):
+    word = np.uint64(0x9E3779B97F4A7C15) + np.uint64(4 * state.player + state.rolls)
+    for player in range(2):
+        for point in range(26):
+            word = mix(word ^ np.uint64(state.checkers[player, point]))
+    for die in range(1, 7):
+        word = mix(word ^ np.uint64(state.left[die]))
+    return word
+
+
+def rollout(state, rng):
+    actions = np.empty(64, np.int32)
+    while True:
+        if _winner(state) >= 0:
+            return outcome_of(state)
+        if state.rolls != 0:
+            if state.num_rolls >= MAX_ROLLS:
+                return 0.0
+            high = np.int64(random_below(rng, 6)) + 1
+            low = np.int64(random_below(rng, 6)) + 1
+            if state.rolls == 2 and high == low:
+                continue
+            _roll(state, high, low)
+        count = _moves(state, actions)
+        if count == 0:
+            _pass(state)
+        else:
+            _move(state, np.int64(actions[np.int64(random_below(rng, count))]))
+
+
+def encode(state, planes):
+    """Planes of 1 × 26, for the player to move: own and enemy checkers by point in fifteenths, and the moves left."""
+    player = state.player
+    for point in range(26):
+        planes[point] = np.float32(state.checkers[player, point]) / np.float32(CHECKERS)
+        planes[26 + point] = np.float32(state.checkers[1 - player, 25 - point]) / np.float32(CHECKERS)
+        planes[52 + point] = np.float32(state.left[point]) if point < 7 else np.float32(0.0)
+    return 0
+
+
+outcome_of = compiled(outcome)
+
+
+def backgammon(gammons: bool = False) -> Game:
+    """Backgammon for two players, without the doubling cube.
+
+    Args:
+      gammons: a game is worth 2 if the loser has borne off no checker, and 3 if one of them is on the bar or in the
+        winner's home too; the bounds are then (-3, 3). Else each win is worth 1.
+
+    Raises:
+      InvalidSpecification: `gammons` is not a truth value.
+
+    Source: the rules of the U.S. Backgammon Federation. Deviation: a game of 2,000 rolls is a draw.
+    """
+    if not isinstance(gammons, bool):
+        raise InvalidSpecification(f"backgammon: gammons is true or false, not {gammons}")
+    state = np.zeros(1, state_dtype)
+    for point, number in START:
+        state["checkers"][0, :, point] = number
+    state["rolls"], state["gammons"] = 2, gammons
+    moves = [(player, source, die) for player in range(2) for source in range(25) for die in range(1, 7)]
+    dice = [f"{high}-{low}" for high in range(1, 7) for low in range(1, 7)]
+    return Game(
+        "backgammon:gammons=true" if gammons else "backgammon",
+        state=state,
+        num_actions=ROLLS + 36,
+        max_moves=5 * MAX_ROLLS,
+        legal_actions=legal_actions,
+        play=play,
+        outcome=outcome,
+        to_play=to_play,
+        hash=position_hash,
+        bounds=(-3.0, 3.0) if gammons else (-1.0, 1.0),
+        chance=chance,
+        rollout=rollout,
+        encode=encode,
+        planes_shape=(3, 1, 26),
+        constants=("gammons",),
+        action_names=[*(_name(*_points(*move), move[2]) for move in moves), *dice],
+        render=_render,
+        parse_state=lambda diagram: _parse(diagram, gammons),
+        sound=_sound,
+        scene=Scene(
+            "squares",
+            2,
+            14,
+            _marks,
+            [*([_place(move[0], point) for point in _points(*move)] for move in moves), *([] for _ in dice)],
+            pieces="checkers",
+            players=("Red", "White"),
+            note=_note,
+            cell_names=_cell_names(),
+            counts=_counts,
+        ),
+    )
+
+
+def _points(player: int, source: int, die: int) -> tuple[int, int]:
+    """The points of the board that a move leaves and reaches; 25 and 0 are the bars, or off."""
+    return (source + 1, max(source + 1 - die, 0)) if player == 0 else (source, min(source + die, 25))
+
+
+def _name(source: int, target: int, die: int) -> str:
+    """`13/7`, `bar/22`, `6/off`, or `3/off(5)` by a die higher than needed; points as they stand on the board."""
+    start = "bar" if source in (0, 25) else str(source)
+    if target not in (0, 25):
+        return f"{start}/{target}"
+    return f"{start}/off" + ("" if abs(target - source) == die else f"({die})")
+
+
+def _place(player: int, point: int) -> int:
+    """The cell of a point: 13 to 24 above with the bar in the middle and off at the end, 12 to 1 below.
+
+    The checkers of both come from the bar on the side of their enemy's home, and go off beside their own.
+    """
+    if point in (0, 25):
+        is_off = (point == 0) == (player == 0)
+        return (27 if player == 0 else 13) if is_off else (6 if player == 0 else 20)
+    if point > 12:
+        return point - 13 + (point > 18)
+    return 14 + 12 - point + (point < 7)
+
+
+def _cell_names() -> list[str]:
+    """`13`, `bar` or `off` for each cell."""
+    names = [""] * 28
+    for player in range(2):
+        for point in range(26):
+            is_off = (point == 0) == (player == 0)
+            names[_place(player, point)] = str(point) if 0 < point < 25 else "off" if is_off else "bar"
+    return names
+
+
+def _cells(state: np.ndarray) -> list[tuple[int, int, int]]:
+    """(cell, player, number) of all checkers."""
+    checkers = np.asarray(state["checkers"])
+    return [
+        (_place(player, point if player == 0 else 25 - point), player, int(checkers[player, point]))
+        for player in range(2)
+        for point in range(26)
+        if checkers[player, point]
+    ]
+
+
+def _marks(state: np.ndarray) -> str:
+    marks = [EMPTY] * 28
+    for cell, player, _ in _cells(state):
+        marks[cell] = (FIRST, SECOND)[player]
+    return "".join(marks)
+
+
+def _counts(state: np.ndarray) -> list[int]:
+    counts = [0] * 28
+    for cell, _, number in _cells(state):
+        counts[cell] = number
+    return counts
+
+
+def _dice(state: np.ndarray) -> str:
+    return " ".join(str(die) for die in range(6, 0, -1) for _ in range(int(state["left"][die])))
+
+
+def _note(state: np.ndarray) -> str:
+    if state["rolls"]:
+        return "The first roll" if state["rolls"] == 2 else f"{('Red', 'White')[int(state['player'])]} rolls"
+    return f"{('Red', 'White')[int(state['player'])]} has {_dice(state)}"
+
+
+def _render(state: np.ndarray) -> str:
+    """Diagram: the points 13 to 24 above and 12 to 1 below, X for player 0; then bars, checkers off, and the turn."""
+    checkers = np.asarray(state["checkers"])
+    at = {point: f"{checkers[0, point]}X" for point in range(1, 25) if checkers[0, point]}
+    at |= {25 - point: f"{checkers[1, point]}O" for point in range(1, 25) if checkers[1, point]}
+    rows: list[str] = []
+    for points in (range(13, 25), range(12, 0, -1)):
+        words = [f"{at.get(point, '.'):>3}" for point in points]
+        numbers = [f"{point:>3}" for point in points]
+        lines = [" ".join(part[:6]) + " | " + " ".join(part[6:]) for part in (numbers, words)]
+        rows += lines if not rows else lines[::-1]
+    mover = "XO"[int(state["player"])]
+    turn = {0: f"{mover} has {_dice(state)}", 1: f"{mover} rolls", 2: "the first roll"}[int(state["rolls"])]
+    bar, off = (" ".join(f"{checkers[player, point]}{'XO'[player]}" for player in range(2)) for point in (25, 0))
+    return "\n".join([*rows, f"bar {bar}, off {off}, {int(state['num_rolls'])} rolled, {turn}"])
+
+
+def _sound(state: np.ndarray) -> bool:
+    numbers = (("player", 1), ("rolls", 2), ("num_rolls", MAX_ROLLS))
+    if not all(0 <= int(state[name]) <= most for name, most in numbers):
+        return False
+    in_range = (np.asarray(state["checkers"]) >= 0).all() and (np.asarray(state["left"]) >= 0).all()
+    twin = _parse(_render(state), bool(state["gammons"])) if in_range else None
+    return twin is not None and twin.tobytes() == np.asarray(state).tobytes()
+
+
+def _parse(diagram: str, gammons: bool) -> np.ndarray:
+    """The position of a diagram as `_render` writes it."""
+    lines = [line.replace("|", " ").split() for line in diagram.strip().splitlines()]
+    last = re.fullmatch(
+        r"bar (\d+)X (\d+)O, off (\d+)X (\d+)O, (\d+) rolled, (?:(the first roll)|([XO]) rolls|([XO]) has ([1-6 ]+))",
+        " ".join(lines[-1]) if lines else "",
+    )
+    words = lines[1] + lines[2] if len(lines) == 5 else []
+    if last is None or len(words) != 24 or any(not re.fullmatch(r"\.|1?\d[XO]", word) for word in words):
+        raise InvalidState(
+            "backgammon: this is no diagram of it; one has four rows of points and a line about the turn"
+        )
+    state = np.zeros((), state_dtype)
+    checkers = state["checkers"]
+    for point, word in zip([*range(13, 25), *range(12, 0, -1)], words, strict=True):
+        if word != ".":
+            player = "XO".index(word[-1])
+            checkers[player, point if player == 0 else 25 - point] = int(word[:-1])
+    for player in range(2):
+        checkers[player, 25], checkers[player, 0] = (min(int(last[1 + player + 2 * k]), 99) for k in range(2))
+    state["num_rolls"], state["gammons"] = min(int(last[5]), MAX_ROLLS), gammons
+    state["rolls"] = 2 if last[6] else 1 if last[7] else 0
+    state["player"] = "XO".index(last[7] or last[8] or "X")
+    dice = [int(die) for die in (last[9] or "").split()]
+    for die in dice:
+        state["left"][die] += 1
+    fits = len(dice) == len(set(dice)) <= 2 or (len(set(dice)) == 1 and len(dice) <= 4)
+    if (checkers.sum(axis=1) != CHECKERS).any() or not fits or bool(dice) != (int(state["rolls"]) == 0):
+        raise InvalidState(
+            "backgammon: each player has 15 checkers, and the dice of a turn are two, or up to four alike"
+        )
+    over = (checkers[:, 0] == CHECKERS).any()
+    if dice and not over and _moves(state.reshape(1)[0], np.empty(64, np.int32)) == 0:
+        raise InvalidState("backgammon: the player has no move by these dice, so the turn is over")
+    return state

@@ -1,0 +1,123 @@
+"""Environments of Gymnasium by name: `game("gymnasium:FrozenLake-v1,is_slippery=true")`, as games of one player.
+
+An environment whose steps follow a table of its own, `env.unwrapped.P`, is played by that table (`model.py`): nature
+moves with exact probabilities. Any other is played by copies of itself (`copies.py`).
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from engram.errors import InvalidSpecification, MissingPackage
+from engram.games.gymnasium.copies import CopyGame
+from engram.games.gymnasium.model import ModelGame, transitions
+from engram.games.python_game import PythonGame
+from engram.specification import Specification, Value
+
+PREFIX = "gymnasium"
+
+
+def package(what: str = PREFIX) -> ModuleType:
+    """The module `gymnasium`, which `what` needs.
+
+    Raises:
+      MissingPackage: it is not installed; the sentence says how to install it.
+    """
+    try:
+        import gymnasium
+    except ImportError:
+        raise MissingPackage(f"{what} needs Gymnasium: pip install 'engram[gymnasium]'") from None
+    return gymnasium
+
+
+def environment_game(
+    environment: Any, name: str, *, max_steps: int, seed: int | None = 0, discount: float = 1.0,
+    bounds: tuple[float, float] | None = None, draws: int = 0,
+) -> PythonGame:  # fmt: skip
+    """A game from an environment of Gymnasium, one of your own too.
+
+    Args:
+      environment: with discrete actions; it is copied, and not stepped again.
+      name: in results.
+      max_steps: the game ends after so many steps, ≥ 1; an environment may end it before.
+      seed: `environment.reset(seed=seed)` gives the start; None: the start is the environment as it stands.
+      discount: γ in (0, 1].
+      bounds: of all returns; None: computed from the table `P`, else unknown.
+      draws: for an environment that draws random numbers in its steps and has no table: nature draws one of so many
+        seeds for each step. 0: such an environment is refused.
+
+    Raises:
+      InvalidSpecification: actions that are not discrete, or no limit of steps.
+      InvalidGame: the environment cannot be copied, or its steps draw random numbers.
+
+    A reward that only a last step pays, without discount, is the game's outcome; else a game has rewards on the way.
+    """
+    spaces = package(name).spaces
+    if not isinstance(environment.action_space, spaces.Discrete):
+        raise InvalidSpecification(f"{name} has actions in {environment.action_space}; engram plays Discrete ones")
+    if isinstance(max_steps, bool) or not isinstance(max_steps, int) or max_steps < 1:
+        raise InvalidSpecification(f"{name} has no limit of steps: add max_episode_steps=100, or what suits it")
+    observation = None if seed is None else environment.reset(seed=seed)[0]
+    table = transitions(environment)
+    if table is None:
+        return CopyGame(name, environment, max_steps, observation, discount=discount, bounds=bounds, draws=draws)
+    return ModelGame(name, environment, table, max_steps, discount=discount, bounds=bounds)
+
+
+def gymnasium(
+    environment: str | None = None, *, seed: int = 0, discount: float = 1.0,
+    bounds: tuple[float, float] | None = None, draws: int = 0, max_episode_steps: int | None = None, **options: Any,
+) -> PythonGame:  # fmt: skip
+    """Environments with discrete actions, such as FrozenLake-v1, for one player.
+
+    Args:
+      environment: its name in Gymnasium's registry.
+      seed, discount, bounds, draws: as in `environment_game`.
+      max_episode_steps: instead of the environment's own limit.
+      options: of the environment, such as is_slippery=true.
+
+    Raises:
+      MissingPackage: Gymnasium, or a package of the environment, is not installed.
+      InvalidSpecification: no such environment or option, or an environment that engram does not play.
+    """
+    if environment is None:
+        raise InvalidSpecification(f"{PREFIX} needs the name of an environment, such as {PREFIX}:FrozenLake-v1")
+    settings = {"seed": (seed, 0), "discount": (discount, 1.0), "bounds": (bounds, None), "draws": (draws, 0)}
+    given: dict[str, Value] = {key: value for key, (value, usual) in settings.items() if value != usual}
+    limit = {} if max_episode_steps is None else {"max_episode_steps": max_episode_steps}
+    is_word = environment.replace("-", "_").replace("/", "_").isidentifier()
+    words = Specification(PREFIX, (Specification(environment) if is_word else environment,), options | given | limit)
+    name = words.colon_text
+    made, steps = _made(environment, name, options)
+    return environment_game(
+        made, name, max_steps=steps if max_episode_steps is None else max_episode_steps, seed=seed, discount=discount,
+        bounds=bounds, draws=draws,
+    )  # fmt: skip
+
+
+def _made(environment: str, name: str, options: dict[str, Any]) -> tuple[Any, Any]:
+    """The environment without a limit of steps, and the limit that it is registered with."""
+    module = package(name)
+    if ":" in environment:
+        raise InvalidSpecification(
+            f"{name} would import a module: write a file with `import` and engram.games.gymnasium.adapter's "
+            "environment_game, and name that"
+        )
+    if "render_mode" in options:
+        raise InvalidSpecification(f"{name}: render_mode is engram's to choose; leave it out")
+    try:
+        limit = module.spec(environment).max_episode_steps
+        options = {"disable_env_checker": True, "max_episode_steps": -1, **options}
+        made = module.make(environment, **options)
+        if "ansi" in made.metadata.get("render_modes", []):
+            made = module.make(environment, render_mode="ansi", **options)
+        return made, limit
+    except module.error.DependencyNotInstalled as error:
+        raise MissingPackage(f"{name}: {_sentence(error)}") from None
+    except (module.error.Error, TypeError, ValueError) as error:
+        raise InvalidSpecification(f"Gymnasium cannot make {name}: {_sentence(error)}") from None
+
+
+def _sentence(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,220 @@
+"""An environment as a game by copies of itself: each simulation begins with a deep copy, and steps it.
+
+Copies share what no step changes: spaces, specifications, a table P; and the environment's random generators. So a step
+that draws a random number is seen. It is refused, because a copy would draw the same number again, and the search
+foresee it; or, with `draws`, nature draws one of so many seeds for the generators before each step.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from typing import Any
+
+import numpy as np
+
+from engram.errors import IllegalAction, InvalidGame
+from engram.games.game import NATURE
+from engram.games.python_game import PythonGame
+from engram.rng import derive_seed
+
+_ODD = 0x9E3779B97F4A7C15
+_MASK = 0xFFFFFFFFFFFFFFFF
+
+
+class CopyState:
+    """A position: an environment, what its last step gave, and an action that nature answers, or -1."""
+
+    __slots__ = ("chosen", "environment", "gained", "game", "line", "observation", "over", "steps")
+
+    def __init__(self, game: CopyGame, environment: Any, observation: Any = None):
+        self.game, self.environment, self.observation = game, environment, observation
+        self.steps, self.chosen, self.line, self.gained, self.over = 0, -1, 0, 0.0, False
+
+    def legal_actions(self) -> range:
+        return range(0 if self.over else self.game.draws if self.chosen >= 0 else self.game.num_choices)
+
+    def play(self, action: int) -> None:
+        game = self.game
+        self.line = (self.line * _ODD + action + 1) & _MASK
+        if game.draws and self.chosen < 0:
+            self.chosen, self.gained = action, 0.0
+            return
+        if game.draws:
+            game.reseed(derive_seed(self.line))
+            action, self.chosen = self.chosen, -1
+        before = game.generator_states()
+        observation, reward, terminated, truncated, _ = self.environment.step(game.first_action + action)
+        game.check_draws(before)
+        self.observation = copy.deepcopy(observation) if isinstance(observation, np.ndarray) else observation
+        self.gained, self.steps = float(reward), self.steps + 1
+        self.over = bool(terminated or truncated) or self.steps >= game.max_steps
+
+    def is_over(self) -> bool:
+        return self.over
+
+    def to_play(self) -> int:
+        return NATURE if self.chosen >= 0 else 0
+
+    def reward(self) -> float:
+        return self.gained
+
+    def outcome(self) -> float:
+        return 0.0
+
+    def rollout(self, seed: int) -> float:
+        """The return of uniformly random actions to the end; the steps draw freely, from the seed."""
+        game, step, first = self.game, self.environment.step, self.game.first_action
+        draw = random.Random(seed).random
+        total, factor, over, chosen = 0.0, 1.0, self.over, self.chosen
+        if game.draws:
+            game.reseed(seed)
+        before = game.generator_states()
+        for _ in range(game.max_steps - self.steps):
+            if over:
+                break
+            action = chosen if chosen >= 0 else int(draw() * game.num_choices)
+            _, reward, terminated, truncated, _ = step(first + action)
+            total += factor * float(reward)
+            chosen, factor, over = -1, factor * game.discount, terminated or truncated
+        game.check_draws(before)
+        return total
+
+    def copy(self) -> CopyState:
+        twin = self.__class__(self.game, self.game.copied(self.environment), self.observation)
+        twin.steps, twin.chosen, twin.line = self.steps, self.chosen, self.line
+        twin.gained, twin.over = self.gained, self.over
+        return twin
+
+    def hash(self) -> int:
+        # The moves so far: an observation need not be the whole position.
+        return derive_seed(self.line)
+
+    def __str__(self) -> str:
+        pending = f", and nature answers {self.chosen}" if self.chosen >= 0 else ""
+        return f"{shown(self.observation)}\nstep {self.steps} of {self.game.max_steps}{pending}"
+
+
+class _DrawnState(CopyState):
+    """A position of an environment whose steps nature seeds."""
+
+    __slots__ = ()
+
+    def chance(self) -> list[float]:
+        return [1.0] * self.game.draws
+
+
+class CopyGame(PythonGame):
+    """A game by copies of an environment; arguments as in `adapter.environment_game`.
+
+    Attributes:
+      draws, max_steps: the arguments. first_action: the environment's number of action 0.
+
+    Bounds are unknown unless they are given, so a search says `bounds=learnt`. The hash is that of the moves: no two
+    lines of moves count as one position.
+
+    Cost: a deep copy of the environment a simulation, besides its own steps.
+    """
+
+    def __init__(
+        self, name: str, environment: Any, max_steps: int, observation: Any = None, *, discount: float = 1.0,
+        bounds: tuple[float, float] | None = None, draws: int = 0,
+    ):  # fmt: skip
+        if isinstance(draws, bool) or not 0 <= draws <= 1000:
+            raise InvalidGame(f"{name}: draws is 0 to 1,000, not {draws!r}")
+        self.draws, self.max_steps = draws, max_steps
+        self.num_choices, self.first_action = int(environment.action_space.n), int(environment.action_space.start)
+        self._shared, self._generators = _constants(environment)
+        self.name = name
+        start = self.copied(environment)
+        kind = _DrawnState if draws else CopyState
+        super().__init__(
+            name,
+            lambda: kind(self, self.copied(start), observation),
+            num_actions=max(self.num_choices, draws),
+            max_moves=max_steps * (2 if draws else 1) + 1,
+            is_over=CopyState.is_over,
+            rollout=CopyState.rollout,
+            players=1,
+            bounds=bounds,
+            discount=discount,
+        )
+
+    def copied(self, environment: Any) -> Any:
+        """A deep copy of an environment, which shares what no step changes.
+
+        Raises:
+          InvalidGame: it cannot be copied.
+        """
+        try:
+            return copy.deepcopy(environment, dict(self._shared))
+        except Exception as error:
+            raise InvalidGame(
+                f"{self.name} cannot be copied ({' '.join(str(error).split())}): give the environment a method "
+                "__deepcopy__ that copies all that its steps read and change"
+            ) from None
+
+    def generator_states(self) -> list[Any]:
+        """The states of the environment's random generators."""
+        return [generator.bit_generator.state for generator in self._generators]
+
+    def check_draws(self, before: list[Any]) -> None:
+        """Refuses steps that have drawn random numbers since the generators were in the states `before`.
+
+        Raises:
+          InvalidGame: they have, and the game has no `draws`.
+        """
+        if not self.draws and self.generator_states() != before:
+            raise InvalidGame(
+                f"{self.name} draws random numbers in its steps, which a search must not foresee: add draws=8, and "
+                "nature draws one of 8 seeds for each step, or give the environment a table P"
+            )
+
+    def reseed(self, seed: int) -> None:
+        """Sets the environment's random generators by a seed."""
+        for generator in self._generators:
+            generator.bit_generator.state = type(generator.bit_generator)(seed).state
+
+    def action_name(self, action: int, state: Any = None) -> str:
+        return f"draw{action}" if state is not None and state.chosen >= 0 else str(action)
+
+    def parse_action(self, text: str, state: Any = None) -> int:
+        word = text.strip().lower().removeprefix("draw")
+        if word.isdecimal() and int(word) < self.num_actions:
+            return int(word)
+        raise IllegalAction(f"{self.name}: no action is written {text.strip()!r}")
+
+    def move_names(self, actions: Any, state: Any = None) -> list[str]:
+        is_natures = self.draws > 0 and state is not None and state.chosen >= 0
+        return [
+            f"draw{action}" if self.draws and number % 2 != is_natures else str(action)
+            for number, action in enumerate(actions)
+        ]
+
+
+def _constants(environment: Any) -> tuple[dict[int, Any], list[np.random.Generator]]:
+    """What copies share, by its address, and the random generators among it."""
+    from gymnasium import spaces
+    from gymnasium.envs.registration import EnvSpec
+
+    layers = [environment]
+    while layers[-1] is not layers[-1].unwrapped:
+        layers.append(layers[-1].env)
+    kinds = (spaces.Space, EnvSpec, np.random.Generator)
+    shared = {
+        id(part): part
+        for layer in layers
+        for name, part in vars(layer).items()
+        if isinstance(part, kinds) or name == "P"  # Gymnasium's name of a table of transitions
+    }
+    return shared, [part for part in shared.values() if isinstance(part, np.random.Generator)]
+
+
+def shown(observation: Any) -> str:
+    """An observation as text: numbers in full up to 100 of them, else their shape and a digest."""
+    if isinstance(observation, np.ndarray) and observation.size > 100:
+        digest = derive_seed(observation.tobytes().hex()) & 0xFFFFFFFF
+        return f"observation of {'×'.join(map(str, observation.shape))} numbers, digest {digest:08x}"
+    if isinstance(observation, np.ndarray):
+        return " ".join(str(observation).split())
+    return "start" if observation is None else str(observation)

@@ -1,0 +1,240 @@
+"""An environment as a game by its own table of transitions, `env.unwrapped.P`, as those of Gymnasium's `toy_text` have.
+
+`P[state][action]` lists (probability, next state, reward, terminated). A position is the number of a state, the steps
+so far, and an action whose outcome nature has yet to draw, where there are several. Play copies and steps nothing.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from typing import Any
+
+import numpy as np
+
+from engram.errors import IllegalAction
+from engram.games.game import NATURE
+from engram.games.python_game import PythonGame
+
+Table = list[list[list[tuple[float, int, float, bool]]]]
+"""By state and action: (probability > 0, next state, reward, terminated), each outcome once."""
+
+_ODD = 0x9E3779B97F4A7C15
+_MASK = 0xFFFFFFFFFFFFFFFF
+
+
+def transitions(environment: Any) -> Table | None:
+    """The table of an environment whose steps follow it; None for any other.
+
+    Each action is stepped once in each state. A step whose result the table does not list shows that it is not the
+    whole truth, as in Taxi with `fickle_passenger`.
+    """
+    core = environment.unwrapped
+    listed: Any = getattr(core, "P", None)
+    start = getattr(core, "s", None)
+    try:
+        if start is None or sorted(listed) != list(range(len(listed))):
+            return None
+        table = [
+            [_merged(listed[state][action]) for action in range(int(environment.action_space.n))]
+            for state in range(len(listed))
+        ]
+        for state, actions in enumerate(table):
+            for action, outcomes in enumerate(actions):
+                core.s = state
+                result = core.step(action)
+                if (int(result[0]), float(result[1]), bool(result[2])) not in [outcome[1:] for outcome in outcomes]:
+                    return None
+    except (TypeError, KeyError, IndexError, ValueError):
+        return None
+    finally:
+        if start is not None:
+            core.s = start
+    return table
+
+
+def _merged(outcomes: Any) -> list[tuple[float, int, float, bool]]:
+    sums: dict[tuple[int, float, bool], float] = {}
+    for share, state, reward, terminated in outcomes:
+        key = int(state), float(reward), bool(terminated)
+        sums[key] = sums.get(key, 0.0) + float(share)
+    return [(share, *key) for key, share in sums.items() if share > 0.0]
+
+
+class ModelState:
+    """A position: `place`, a number of the environment's states; `chosen`, an action that nature answers, or -1."""
+
+    __slots__ = ("chosen", "gained", "game", "over", "place", "steps")
+
+    def __init__(self, game: ModelGame, place: int, steps: int = 0, chosen: int = -1, gained: float = 0.0):
+        self.game, self.place, self.steps, self.chosen, self.gained = game, place, steps, chosen, gained
+        self.over = False
+
+    def legal_actions(self) -> range:
+        if self.over:
+            return range(0)
+        return range(len(self.game.table[self.place][self.chosen]) if self.chosen >= 0 else self.game.num_choices)
+
+    def play(self, action: int) -> None:
+        game, chosen, number = self.game, action, 0
+        if self.chosen >= 0:
+            chosen, number = self.chosen, action
+        outcomes = game.table[self.place][chosen]
+        if self.chosen < 0 and len(outcomes) > 1:
+            self.chosen, self.gained = action, 0.0
+            return
+        _, self.place, self.gained, terminated = outcomes[number]
+        self.chosen, self.steps = -1, self.steps + 1
+        self.over = terminated or self.steps >= game.max_steps
+
+    def is_over(self) -> bool:
+        return self.over
+
+    def to_play(self) -> int:
+        return NATURE if self.chosen >= 0 else 0
+
+    def outcome(self) -> float:
+        return 0.0 if self.game.pays_on_the_way else self.gained
+
+    def rollout(self, seed: int) -> float:
+        """The return of uniformly random actions to the end, in which nature draws."""
+        game, place, chosen, draw = self.game, self.place, self.chosen, random.Random(seed).random
+        total, factor = 0.0, 1.0
+        for _ in range(game.max_steps - self.steps):
+            if chosen < 0:
+                chosen = int(draw() * game.num_choices)
+            outcomes, number, left = game.table[place][chosen], 0, 0.0
+            if len(outcomes) > 1:
+                left = draw() - outcomes[0][0]
+                while left >= 0.0 and number < len(outcomes) - 1:
+                    number += 1
+                    left -= outcomes[number][0]
+            _, place, reward, terminated = outcomes[number]
+            total += factor * reward
+            if terminated:
+                break
+            chosen, factor = -1, factor * game.discount
+        return total
+
+    def copy(self) -> ModelState:
+        copy = self.__class__(self.game, self.place, self.steps, self.chosen, self.gained)
+        copy.over = self.over
+        return copy
+
+    def hash(self) -> int:
+        game = self.game
+        number = (self.place * (game.max_steps + 1) + self.steps) * (game.num_choices + 1) + self.chosen + 1
+        return (number * _ODD) & _MASK
+
+    def __str__(self) -> str:
+        place = f"state {self.place}, step {self.steps} of {self.game.max_steps}"
+        pending = f", and nature answers {self.chosen}" if self.chosen >= 0 else ""
+        return f"{self.game.picture(self.place)}\n{place}{pending}"
+
+
+class _WithChance:
+    __slots__ = ()
+
+    def chance(self: Any) -> list[float]:
+        return [outcome[0] for outcome in self.game.table[self.place][self.chosen]]
+
+
+class _WithRewards:
+    __slots__ = ()
+
+    def reward(self: Any) -> float:
+        return float(self.gained)
+
+
+class ModelGame(PythonGame):
+    """A game by a table of transitions; arguments as in `adapter.environment_game`.
+
+    Attributes:
+      table: the argument. max_steps: the limit of steps.
+      pays_on_the_way: whether rewards are the game's; else its outcome is the reward of a last step.
+
+    Nature's moves are written `s12`, by the state that follows, or by their numbers where two follow alike.
+    """
+
+    def __init__(
+        self, name: str, environment: Any, table: Table, max_steps: int, *, discount: float = 1.0,
+        bounds: tuple[float, float] | None = None,
+    ):  # fmt: skip
+        self.table, self.max_steps, self.num_choices = table, max_steps, len(table[0])
+        steps = [outcome for actions in table for outcomes in actions for outcome in outcomes]
+        branches = max(len(outcomes) for actions in table for outcomes in actions)
+        self.pays_on_the_way = discount != 1.0 or any(outcome[2] and not outcome[3] for outcome in steps)
+        self._environment = environment
+        parts = [*([_WithChance] if branches > 1 else []), *([_WithRewards] if self.pays_on_the_way else [])]
+        kind: Any = type("ModelState", (*parts, ModelState), {"__slots__": ()})
+        start = int(environment.unwrapped.s)
+        self._make_state = kind
+        super().__init__(
+            name,
+            lambda: kind(self, start),
+            num_actions=max(self.num_choices, branches),
+            max_moves=max_steps * (2 if branches > 1 else 1) + 1,
+            is_over=ModelState.is_over,
+            rollout=ModelState.rollout,
+            players=1,
+            bounds=_bounds(table, max_steps, discount) if bounds is None else bounds,
+            discount=discount,
+        )
+
+    def position(self, place: int, steps: int = 0) -> ModelState:
+        """The position in a state of the environment after some steps."""
+        state: ModelState = self._make_state(self, place, steps)
+        return state
+
+    def picture(self, place: int) -> str:
+        """The environment's own picture in text, with what it colours in brackets; empty without one."""
+        core = self._environment.unwrapped
+        if core.render_mode != "ansi":
+            return ""
+        before, core.s, core.lastaction = core.s, place, None
+        text = re.sub(r"(?:\x1b\[[0-9;]+m)+(.*?)(?:\x1b\[0m)+", r"[\1]", core.render())
+        core.s = before
+        return text.strip("\n")
+
+    def action_name(self, action: int, state: Any = None) -> str:
+        if state is None or state.chosen < 0:
+            return str(action)
+        names = [f"s{outcome[1]}" for outcome in self.table[state.place][state.chosen]]
+        return names[action] if action < len(names) and names.count(names[action]) == 1 else str(action)
+
+    def move_names(self, actions: Any, state: Any = None) -> list[str]:
+        current, names = self.initial_state() if state is None else state.copy(), []
+        for action in actions:
+            names.append(self.action_name(action, current))
+            current.play(action)
+        return names
+
+    def parse_action(self, text: str, state: Any = None) -> int:
+        for action in range(self.num_actions if state is None else len(state.legal_actions())):
+            if text.strip().lower() in (self.action_name(action, state), str(action)):
+                return action
+        raise IllegalAction(f"{self.name}: no action is written {text.strip()!r}")
+
+    def parse_moves(self, text: str, state: Any = None) -> list[int]:
+        current, moves = self.initial_state() if state is None else state.copy(), []
+        for word in text.replace(",", " ").split():
+            moves.append(self.parse_action(word, current))
+            current = self.play(current, moves[-1])
+        return moves
+
+
+def _bounds(table: Table, max_steps: int, discount: float) -> tuple[float, float]:
+    """The least and the greatest return from any state, whatever the player and nature do."""
+    shape = (len(table), len(table[0]), max(len(outcomes) for actions in table for outcomes in actions))
+    after, reward, goes_on = np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape)
+    for state, actions in enumerate(table):
+        for action, outcomes in enumerate(actions):
+            for number in range(shape[2]):
+                outcome = outcomes[min(number, len(outcomes) - 1)]
+                after[state, action, number], reward[state, action, number] = outcome[1], outcome[2]
+                goes_on[state, action, number] = discount * (not outcome[3])
+    low = high = np.zeros(shape[0])
+    for _ in range(max_steps):
+        low = np.minimum((reward + goes_on * low[after]).min(axis=(1, 2)), 0.0)
+        high = np.maximum((reward + goes_on * high[after]).max(axis=(1, 2)), 0.0)
+    return float(low.min()), float(max(high.max(), low.min() + 1.0))

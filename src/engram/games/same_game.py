@@ -1,0 +1,358 @@
+"""SameGame: a move takes n ≥ 2 neighbouring tiles of one colour for (n-2)² points, and the tiles above fall down.
+
+One player. Empty columns close up to the left. The game ends where no two neighbours are alike; an empty board is worth
+1,000 points more. An action is the lowest cell of a group in its leftmost column: column·rows + height.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engram.errors import InvalidSpecification, InvalidState
+from engram.games.game import Game
+from engram.games.scene import EMPTY, Scene
+from engram.native.jit import compiled
+from engram.rng import mix, new_rng, random_below
+
+BONUS = 1000
+MOST_SIDE, MOST_COLOURS = 20, 9
+CELLS = MOST_SIDE**2
+LETTERS = "abcdefghijklmnopqrst"
+STANDARD = """
+sg81aanb9jnudxddwu0qulypenz7d5kej82u2gj9jm6pfcmpio6ui72rxfifwwy15hrwin2q0r3djdhslby89ima52vg01x2q15hx
+vczirceo3wa2lf8adjnwsw7g0311x9p8asro6wy068pa7ee1ld168cqyyul5oo3iji9qv75tlf0ala5op8cx9a25z2zn1ufpuoaij
+13uo4ao620znrhlkrugpl20y412ozofd9btjmihuchy26101lmpgrx9eyvgaznjuuyajm5371dvwxmfdzl4ztwjwmfwetq3yd1qqoh
+138fxisgbv9f2xrg5zhlqwo5svm71da6758q6simpk3zc18pbuuvfnza8aqapi5nxm909gvabfbkichxzmd3o4b3pmy5g81pto0k1w
+ynqgmtuo71ci61s0htjow07gyb12b3g6jj0rm3ouvla7qtenmwsjbv6nrkf0494l0olpmve8pdzhxi1ekc5ixgdpq3eyh390j9hw5
+p399w1slxjz1a52g0b49dpe7fyfczg46sxi3dhwblwxa6nr57vc9kslw7cimd6gl1o65ygvveeag72m6fxst0wo7beb07xfmb1sap
+x91dje99ihfl720prh538dfevhjfmgitvj0lce1mghg8xakzybrys7ga9d48e942xhjl3bsl40j6zf0t89i4w0acb4homr30ix3rq
+szlxzha92ks3wsi2x4prmvymumjboom3cwf8lluij4bwl45je89zg5xyqsxth9cmorea32t5boy7cnmdtiqhh6nweb66h91lqeqnx
+fbt0erqoh7x1mqpfmla8ftg980yspbcgtd9nrbxnts6mvdns0obehxaaxy6iq6xqzrzjr3gwrckq5qx8tb2cqm8cioi0rt0zxsfve
+320lpo7hhk7wjw4jqt6g34tgvlkzcd1zbk9w5cdqislpb7v09pyph8ti8618dpziol7pytfvz90gihdc0wd1229yptplbpgr1crj1
+118dn35k4149g6l3y0t8mq0v0cynkzfdtz4n4c56smeuyrcgi2u2vpgn9w78kkzldrx8gddcwebqt4i6tda4eseagoc9lhoa37jhd6
+d6f39akk9vpjhnop1xzxs00zxc5y1f7s10j1r2h8tge3z7ikuq3wtvehliu03p7fls283swb2kqumnneq0d73fxdjxzcxjn9frcki
+zfr8a9i2gj0j5q4zjiulqxgckjog4sp6eqohrq0cai1ekhrlnrl76ihee5gn8xop8amonf0pewzjvhhj6i5o0yits34jhgbc9mtey
+maakxjhtm4xknlnp8loqweclex7cnabctt2z0jypnknv9htmoyu35f9tcqmxpm38wff63q3o7lz3a7filqf2v8gik0s79vpat0kcm
+2k2ks04dej2pl91h52rhzuwfy7ul1jd4ytejgjsuacmfr50iv7swg30ebk3w23yao3aylq8b2ofly9m7d1xocd8lznxgqb28854z2
+i2k7l6za4lh3dff62oehb2pyukzp0nc0mtrsebl1ujv8sgm0oi670uyk4yykiknp9qe9u6kpnx4q6zz3q8swo3ta3hre4yamq4tft
+4dbghtejbgleq4wh4dej51kv4yyezhjj9pp5x0iqf8h7twqiu1zssljajqj3feruf9ulazznnbwafldblu0jag4oip8s42y273osa
+4ijzrh3vy5fuu2wcarj8dal3kxc76vugu1nvtbsnjsgpeep3rovkhuax84do0dh6k003m093z8nju60bb0lsnxfqlkoquja1j16p7
+16cup8mqcuupit8ioiyyjhhz3maa3mk9jtop0izz1ama5jyrgjwu3zbrpcshe1lit0edacof9hgn671kvjws5x9aucz2artrwtf604
+qo2le7tggll6022qm4avi72u2lz1zhu5d1x8xf677rcjg7l0lf5wlbsfs0vf3t305kav9zg46h6nxbdgx71rowapiu34lwm7v3dfw
+"""
+"""The 20 boards of the literature, 15 × 15 with five colours: rows from the top, colours as digits in base 5, all of it
+one number in base 36."""
+
+state_dtype = np.dtype(
+    [
+        ("cells", np.int8, (CELLS,)),  # colours from 1, column by column from the bottom; 0: empty
+        ("rows", np.int64),
+        ("columns", np.int64),
+        ("colours", np.int64),
+        ("left", np.int64),  # tiles
+        ("score", np.int64),  # of the last move
+    ]
+)
+
+
+@compiled(inline=True)
+def _is_like_next(state, cell):
+    """Whether the tile above or to the right of a tile has its colour."""
+    colour = state.cells[cell]
+    above, right = cell + 1, cell + state.rows
+    if above % state.rows != 0 and state.cells[above] == colour:
+        return True
+    return right < state.rows * state.columns and state.cells[right] == colour
+
+
+@compiled
+def _fill(state, cell, seen, stack):
+    """Marks the group of a tile in `seen`; returns its size."""
+    rows, total = state.rows, state.rows * state.columns
+    colour = state.cells[cell]
+    seen[cell] = 1
+    stack[0] = cell
+    waiting = 1
+    size = 0
+    while waiting > 0:
+        waiting -= 1
+        at = stack[waiting]
+        size += 1
+        height = at % rows
+        for side in range(4):
+            if side == 0:
+                other = at + 1 if height + 1 < rows else at
+            elif side == 1:
+                other = at - 1 if height > 0 else at
+            elif side == 2:
+                other = at + rows if at + rows < total else at
+            else:
+                other = at - rows if at >= rows else at
+            if state.cells[other] == colour and seen[other] == 0:
+                seen[other] = 1
+                stack[waiting] = other
+                waiting += 1
+    return size
+
+
+@compiled
+def _groups(state, tabu, actions):
+    """Writes the actions of the groups of other colours than `tabu`; returns their number."""
+    seen = np.zeros(CELLS, np.int8)
+    stack = np.empty(CELLS, np.int64)
+    count = 0
+    for column in range(state.columns):
+        for cell in range(column * state.rows, (column + 1) * state.rows):
+            colour = state.cells[cell]
+            if colour == 0:
+                break
+            if colour != tabu and seen[cell] == 0 and _is_like_next(state, cell):
+                _fill(state, cell, seen, stack)
+                actions[count] = cell
+                count += 1
+    return count
+
+
+@compiled
+def _take(state, action):
+    """Takes a group away, lets the others fall, and closes empty columns."""
+    seen = np.zeros(CELLS, np.int8)
+    size = _fill(state, action, seen, np.empty(CELLS, np.int64))
+    rows = state.rows
+    target = 0
+    for column in range(state.columns):
+        height = 0
+        for cell in range(column * rows, (column + 1) * rows):
+            colour = state.cells[cell]
+            if colour != 0 and seen[cell] == 0:
+                state.cells[cell] = 0
+                state.cells[target * rows + height] = colour
+                height += 1
+            else:
+                state.cells[cell] = 0
+        if height > 0:
+            target += 1
+    state.left -= size
+    state.score = (size - 2) ** 2 + (BONUS if state.left == 0 else 0)
+
+
+@compiled
+def _is_over(state):
+    for column in range(state.columns):
+        for cell in range(column * state.rows, (column + 1) * state.rows):
+            if state.cells[cell] == 0:
+                break
+            if _is_like_next(state, cell):
+                return False
+    return True
+
+
+def legal_actions(state, actions):
+    return _groups(state, 0, actions)
+
+
+def play(state, action):
+    _take(state, action)
+    return np.int64(_is_over(state))
+
+
+def to_play(state):
+    return np.int64(0)
+
+
+def outcome(state):
+    return 0.0
+
+
+def reward(state):
+    return np.float64(state.score)
+
+
+def position_hash(state):
+    word = np.uint64(0x9E3779B97F4A7C15)
+    for cell in range(state.rows * state.columns):
+        word = mix(word ^ np.uint64(state.cells[cell]))
+    return word
+
+
+def copy(target, source):
+    for cell in range(source.rows * source.columns):
+        target.cells[cell] = source.cells[cell]
+    target.rows, target.columns, target.colours = source.rows, source.columns, source.colours
+    target.left, target.score = source.left, source.score
+    return 0
+
+
+@compiled(inline=True)
+def _play_out(state, rng, tabu):
+    actions = np.empty(CELLS, np.int32)
+    total = 0.0
+    while True:
+        count = _groups(state, tabu, actions)
+        if count == 0 and tabu != 0:
+            count = _groups(state, 0, actions)
+        if count == 0:
+            return total
+        _take(state, np.int64(actions[np.int64(random_below(rng, count))]))
+        total += state.score
+
+
+def rollout(state, rng):
+    return _play_out(state, rng, 0)
+
+
+def heavy_rollout(state, rng):
+    """Groups of the colour with the most tiles wait, and grow, until there is no other.
+
+    Source: "TabuColorRandom" of Schadd, Winands, van den Herik, Chaslot and Uiterwijk, "Single-player Monte-Carlo tree
+    search", 2008.
+    """
+    numbers = np.zeros(MOST_COLOURS + 1, np.int64)
+    for cell in range(state.rows * state.columns):
+        if state.cells[cell] != 0:
+            numbers[state.cells[cell]] += 1
+    return _play_out(state, rng, np.argmax(numbers))
+
+
+def same_game(position: int = 1, seed: int = 0, rows: int = 15, columns: int = 15, colours: int = 5) -> Game:
+    """SameGame for one player: the literature's 20 boards by number, or random ones by seed.
+
+    Args:
+      position: of the standard boards, 1 to 20, which are 15 × 15 with 5 colours.
+      seed: 0: a standard board; else that of a board whose tiles have each colour alike.
+      rows, columns: of a random board, 2 to 20. colours: 1 to 9.
+
+    Bounds are 0 and what all tiles were worth if each colour were one group; so `bounds=learnt` suits a search better.
+
+    Raises:
+      InvalidSpecification: a number out of range, or a size without a seed.
+
+    Source: the rules of Schadd et al., "Single-player Monte-Carlo tree search", 2008, and their successors, without
+    points for the tiles that stay; the standard boards as `acatai/SameGame` has them.
+    """
+    for name, number, low, high in (
+        ("position", position, 1, 20), ("rows", rows, 2, MOST_SIDE), ("columns", columns, 2, MOST_SIDE),
+        ("colours", colours, 1, MOST_COLOURS), ("seed", seed, 0, 2**63 - 1),
+    ):  # fmt: skip
+        if isinstance(number, bool) or not low <= number <= high:
+            raise InvalidSpecification(f"same_game: {name} is {low} to {high:,}, not {number}")
+    is_random = seed != 0
+    size = {"rows": rows, "columns": columns, "colours": colours}
+    if not is_random and size != {"rows": 15, "columns": 15, "colours": 5}:
+        raise InvalidSpecification(
+            "same_game: the standard boards are 15 × 15 with 5 colours; give others a seed of 1 or more"
+        )
+    board = _random(seed, rows * columns, colours) if is_random else _standard(position)
+    numbers = [int((board == colour).sum()) for colour in range(1, colours + 1)]
+    most = sum(max(0, number - 2) ** 2 for number in numbers) + BONUS
+    state = _state(board, rows, columns, colours)
+    name = "same_game" if position == 1 else f"same_game:position={position}"
+    if is_random:
+        name = f"same_game:seed={seed},rows={rows},columns={columns},colours={colours}"
+
+    def parse(diagram: str) -> np.ndarray:
+        return _parse(diagram, rows, columns, colours, most)
+
+    def sound(state: np.ndarray) -> bool:
+        twin = parse(_render(state))
+        twin["score"] = state["score"]
+        return bool(twin.tobytes() == state.tobytes() and int(state["score"]) >= 0)
+
+    return Game(
+        name,
+        state=state,
+        num_actions=rows * columns,
+        max_moves=rows * columns // 2,
+        legal_actions=legal_actions,
+        play=play,
+        outcome=outcome,
+        to_play=to_play,
+        hash=position_hash,
+        copy=copy,
+        players=1,
+        bounds=(0.0, float(most)),
+        reward=reward,
+        rollout=rollout,
+        heavy_rollout=heavy_rollout,
+        constants=("rows", "columns", "colours"),
+        action_names=[f"{LETTERS[cell // rows]}{cell % rows + 1}" for cell in range(rows * columns)],
+        render=_render,
+        parse_state=parse,
+        sound=sound,
+        scene=Scene(
+            "squares",
+            rows,
+            columns,
+            _marks,
+            [[(rows - 1 - cell % rows) * columns + cell // rows] for cell in range(rows * columns)],
+            LETTERS[:columns],
+            [str(row) for row in range(rows, 0, -1)],
+            pieces="tiles",
+            players=("Player", "Nature"),
+            note=_note,
+        ),
+    )
+
+
+def _standard(position: int) -> np.ndarray:
+    """A standard board, rows from the top."""
+    number = int(STANDARD.split()[position - 1], 36)
+    return np.array([1 + number // 5**place % 5 for place in reversed(range(225))], np.int8)
+
+
+def _random(seed: int, cells: int, colours: int) -> np.ndarray:
+    """A random board, rows from the top."""
+    rng = new_rng(seed)
+    return np.array([1 + int(random_below(rng[0], colours)) for _ in range(cells)], np.int8)
+
+
+def _state(board: np.ndarray, rows: int, columns: int, colours: int) -> np.ndarray:
+    """The position of a board, rows from the top."""
+    state = np.zeros((), state_dtype)
+    state["cells"][: rows * columns] = board.reshape(rows, columns)[::-1].T.ravel()
+    state["rows"], state["columns"], state["colours"] = rows, columns, colours
+    state["left"] = np.count_nonzero(board)
+    return state
+
+
+def _rows(state: np.ndarray) -> np.ndarray:
+    """The colours of a position, (rows, columns), row 0 on top."""
+    rows, columns = int(state["rows"]), int(state["columns"])
+    return np.asarray(state["cells"])[: rows * columns].reshape(columns, rows).T[::-1]
+
+
+def _marks(state: np.ndarray) -> str:
+    return "".join(str(colour) if colour else EMPTY for colour in _rows(state).ravel().tolist())
+
+
+def _note(state: np.ndarray) -> str:
+    left = int(state["left"])
+    return f"{left} tile{'s' * (left != 1)} left, the last move scored {int(state['score']):,}"
+
+
+def _render(state: np.ndarray) -> str:
+    """Diagram with coordinates, colours from 1 and dots."""
+    rows, columns = int(state["rows"]), int(state["columns"])
+    marks = _marks(state)
+    lines = [f"{rows - k:>2} {' '.join(marks[k * columns : (k + 1) * columns])}" for k in range(rows)]
+    return "\n".join([*lines, "   " + " ".join(LETTERS[:columns])])
+
+
+def _parse(diagram: str, rows: int, columns: int, colours: int, most: int) -> np.ndarray:
+    """The position of a diagram: a row of colours and dots in each line, with or without coordinates."""
+    words = [line.split()[-columns:] for line in diagram.splitlines() if line.strip()]
+    words = [line for line in words if not "".join(line).isalpha()]
+    kinds = {EMPTY, *map(str, range(1, colours + 1))}
+    if len(words) != rows or any(len(line) != columns or not kinds.issuperset(line) for line in words):
+        raise InvalidState(f"same_game: a diagram has {rows} rows of {columns} colours from 1 to {colours}, or dots")
+    board = np.array([[0 if word == EMPTY else int(word) for word in line] for line in words], np.int8)
+    filled = board > 0
+    heights = filled.sum(axis=0)
+    falls = (filled[:-1] & ~filled[1:]).any() or (heights[1:] > 0)[heights[:-1] == 0].any()
+    worth = sum(max(0, int((board == colour).sum()) - 2) ** 2 for colour in range(1, colours + 1)) + BONUS
+    if falls or worth > most:
+        reason = (
+            "tiles with nothing below or to their left" if falls else "more tiles of a colour than this game's bounds"
+        )
+        raise InvalidState(f"same_game: the diagram has {reason}")
+    return _state(board.ravel(), rows, columns, colours)

@@ -1,0 +1,42 @@
+"""A memory's entries as a map: positions that are alike lie close."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from engram.memory.store import Store
+
+_MOST_POINTS = 800
+
+
+def map_of(store: Store) -> Callable[[], dict[str, Any]]:
+    """Takes entries of a store at once; the result makes the map of them, on any thread.
+
+    The map has a point for each of up to 800 entries with returns, drawn evenly: its row, its place on the two first
+    principal components of the features, its value for player 0 and its returns (`points`); and the share of the
+    features' variance that the two components have (`share`).
+    """
+    rows = np.flatnonzero(store.entries["visit_count"][: len(store)] > 0)
+    if len(rows) > _MOST_POINTS:
+        rows = np.sort(np.random.default_rng(0).choice(rows, _MOST_POINTS, replace=False))
+    features, entries = store.features[rows].astype(np.float64), store.entries[rows]
+
+    def project() -> dict[str, Any]:
+        if len(rows) < 3:
+            return {"points": [], "share": 0.0}
+        centred = features - features.mean(axis=0)
+        # The components of few rows of many numbers follow from the rows' inner products.
+        variances, axes = np.linalg.eigh(centred @ centred.T)
+        places = axes[:, :-3:-1] * np.sqrt(np.maximum(variances[:-3:-1], 0.0))
+        share = float(variances[-2:].sum() / max(variances.sum(), 1e-12))
+        points = [
+            [int(row), round(float(x), 4), round(float(y), 4), round(float(one["value"]), 4), float(one["visit_count"])]
+            for row, (x, y), one in zip(rows, places, entries, strict=True)
+        ]
+        return {"points": points, "share": round(share, 4)}
+
+    return project

@@ -1,0 +1,93 @@
+"""Local bounds: the least and the greatest return of each node's moves, by which selection stretches their values.
+
+Where returns shrink with their distance from the end of the game, or a node sees few kinds of them, the values of its
+moves fill a small part of [-1, 1]. A constant of exploration then means something else at each node.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from engram.native.intrinsics import pointer_at
+from engram.search.columns import VALUE, Column, bounded
+from engram.search.extension import Extension
+from engram.search.operators import Parameter, after_backup, column_of, selection
+from engram.search.selection import ucb_scale
+from engram.search.tree import EXPAND, nodes_of, sign_of, statistics
+
+# Returns are never beyond [-1, 1], so a new node's zeros stand for no return yet.
+RETURNS = Column(
+    np.dtype([("above", np.float64), ("below", np.float64)]), "returns",
+    fault=bounded(above=1.0 + VALUE, below=1.0 + VALUE), keeper=lambda game: local_bounds(),
+)  # fmt: skip
+"""1 + the greatest and 1 - the least return for player 0 of the moves from a node."""
+
+
+@selection(returns=RETURNS, exploration=Parameter(1.0, low=0.0))
+def ucb1_local(tree, node, rng, parameters):
+    """UCB1 with stretched values: the child of the highest (Q - m)/h + c·sqrt(ln N(s) / n); unvisited children first.
+
+    m is the middle and h half the span of all returns so far of the node's moves, so that the least is -1 and the
+    greatest 1. Without a span, as before the second kind of return, m = 0 and h = 1: the bounds of the whole game.
+
+    Args:
+      exploration: c ≥ 0, for values in [-1, 1] (2·√2 times the source's C_p).
+
+    Where both a sure win and a sure loss were seen it is `ucb1`, bit for bit.
+    Cost: as `ucb1`, and a division a child; after each simulation a pass over its path. 16 bytes a node.
+    Source: Vodopivec, Samothrakis and Šter, "On Monte Carlo tree search and reinforcement learning", JAIR 60, 2017
+    (space-local value normalization), in the form of its authors' program (`Player_AI_RL`, local then global bounds).
+    Deviations: N(s) counts the node's own evaluation, too; global bounds are the game's, which are known.
+    """
+    nodes = nodes_of(tree)
+    parent = nodes[node]
+    if parent.num_visited < parent.num_children:
+        return EXPAND
+    row = column_of(tree, parameters.returns, RETURNS.dtype)[node]
+    sign = sign_of(parent)
+    middle = 0.0
+    half = 1.0
+    if row.above + row.below > 2.0:
+        middle = sign * (0.5 * (row.above - row.below))
+        half = 0.5 * (row.above + row.below) - 1.0
+    first = np.uint64(parent.first_child)
+    scale = ucb_scale(parent, parameters.exploration)
+    best = np.int64(EXPAND)
+    highest = -math.inf
+    for child in range(first, first + np.uint64(parent.num_visited)):
+        visits, value = statistics(tree, nodes, child, sign)
+        bound = (value - middle) / half + scale / math.sqrt(visits)
+        if bound > highest:
+            highest = bound
+            best = np.int64(child)
+    return best
+
+
+@after_backup(returns=RETURNS, discount=Parameter(1.0, low=0.0, high=1.0))
+def note_returns(tree, path, depth, value, moves, parameters):
+    """Widens the bounds of a path's nodes by a simulation's return, times γ a move, also of the rollout."""
+    rows = column_of(tree, parameters.returns, RETURNS.dtype)
+    discount = parameters.discount
+    target = value if moves == 0 else value * discount ** np.float64(pointer_at(moves, np.int32)[0])
+    for at in range(depth - 1, -1, -1):
+        row = rows[np.int64(path[at])]
+        row.above = max(row.above, 1.0 + target)
+        row.below = max(row.below, 1.0 - target)
+        target *= discount
+    return 0
+
+
+def local_bounds(discount: float = 1.0, trace_decay: float = 1.0) -> Extension:
+    """Keeper of the column `RETURNS`; a search adds it, with γ = 1, if its rule reads the column.
+
+    Args:
+      discount: γ in [0, 1] a move. trace_decay: λ in [0, 1], with which the trace of a backup rule goes on through
+        rollouts: the rule gets a leaf's value times (λγ)^L after L moves of a rollout, whose positions count as 0.
+    """
+    decay = discount * trace_decay
+    return Extension(
+        "local bounds", after_backup=note_returns(discount=discount), rollout_moves=decay < 1.0, rollout_decay=decay,
+        keeps=(RETURNS,), evaluator=decay == 1.0,
+    )  # fmt: skip

@@ -1,0 +1,139 @@
+"""A search as a widget of a notebook: Python keeps the model, the elements of the page draw it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import anywidget
+import traitlets
+
+from engram.drivers.search import Search
+from engram.errors import EngramError, InvalidState
+from engram.games.game import State
+from engram.pictures.bundle import bundle, file
+from engram.search.limit import Limit
+from engram.search.result import SearchResult
+from engram.web.positions import Line, opened
+from engram.web.sessions import Session
+
+_STYLE = """
+  :host { display: block; container-type: inline-size; background: none; color: var(--ink); }
+  .widget { display: grid; gap: 1rem; grid-template-columns: minmax(0, 1fr); padding: .9rem; border-radius: .9rem;
+    background: var(--card); border: 1px solid var(--edge); }
+  .widget engram-board { max-width: min(100%, 26rem); }
+  .thoughts { display: flex; flex-direction: column; gap: .6rem; min-width: 0; }
+  @container (min-width: 720px) { .widget { grid-template-columns: minmax(0, 4fr) minmax(0, 5fr); } }
+"""
+ENDS_S = 5.0
+"""A search that was stopped ends within some 10 ms; after this many seconds something is wrong."""
+
+
+def _module() -> str:
+    """The front end as one module, with its style inside: a notebook's own rules stay outside its shadow."""
+    style = (file("picture.css") + file("style.css")).replace(":root", ":host").replace("html {", ":host {") + _STYLE
+    return f"const STYLE = {json.dumps(style)};\n{bundle('html', 'board', 'moves', 'widget')}"
+
+
+class LiveSearch(anywidget.AnyWidget):
+    """A search on a board; see `engram.widget`.
+
+    Attributes:
+      state: the position. result: of the last analysis that ended; None before.
+      opened, snapshot, running, search_text: what the front end draws, as the page's server sends it.
+    """
+
+    _esm = _module()
+    opened = traitlets.Dict().tag(sync=True)
+    snapshot: Any = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
+    running = traitlets.Bool(False).tag(sync=True)
+    search_text = traitlets.Unicode().tag(sync=True)
+
+    num_watchers = 1
+
+    def __init__(self, search: Search, state: State | None = None, limit: Limit | None = None):
+        self.search, game = search, search.game
+        self._limit = limit or Limit(seconds=60.0)
+        self._first = game.initial_state() if state is None else state
+        self._actions: list[int] = []
+        self._session: Session | None = None
+        super().__init__(opened=opened(self._line()), search_text=search.preset.text)
+        self.on_msg(self._on_message)
+
+    @property
+    def state(self) -> State:
+        """The position on the board."""
+        return self._line().state
+
+    @property
+    def result(self) -> SearchResult | None:
+        """The result of the last analysis; None while it goes on, or after it failed."""
+        return None if self._session is None else self._session.result
+
+    def analyse(self) -> None:
+        """Starts a search of the position, on a thread of its own.
+
+        Raises:
+          InvalidState: the game is over, or a search goes on.
+        """
+        if self.running:
+            raise InvalidState("this widget's search goes on: stop it, or wait for its end")
+        if self.search.game.is_over(self.state):
+            raise InvalidState(f"{self.search.game.name}: the game is over, there is nothing to search")
+        self._session = Session(self.search, self.state, self._limit, seed=0, audience=self)
+        self.running = True
+        self._session.start()
+
+    def stop(self) -> None:
+        """Ends the search, and waits for its result; without one nothing happens."""
+        if self._session is not None:
+            self._session.stop()
+            self.wait(ENDS_S)
+
+    def wait(self, timeout_s: float = 3600.0) -> SearchResult | None:
+        """Waits for the end of the search; its result, or None if there is none by then."""
+        if self._session is not None:
+            self._session.wait(timeout_s)
+        return self.result
+
+    def play(self, action: int | str) -> None:
+        """Plays a move; a search under way ends.
+
+        Raises:
+          IllegalAction: it is not legal.
+        """
+        game, state = self.search.game, self.state
+        number = game.parse_action(action, state) if isinstance(action, str) else action
+        game.play(state, number)
+        self._go([*self._actions, number])
+
+    def back(self) -> None:
+        """Takes the last move back; a search under way ends."""
+        self._go(self._actions[:-1])
+
+    def publish(self, message: dict[str, Any], *, last: bool = False) -> None:
+        """Shows a snapshot of the search; called on its thread."""
+        self.snapshot = message
+        if last:
+            self.running = False
+
+    def _go(self, actions: list[int]) -> None:
+        self.stop()
+        self._actions = actions
+        self.snapshot = None
+        self.opened = opened(self._line())
+
+    def _line(self) -> Line:
+        game = self.search.game
+        return Line(game.name, game, "", self._first, tuple(self._actions), game.play_moves(self._actions, self._first))
+
+    def _on_message(self, _: Any, message: Any, __: Any) -> None:
+        """An order of the front end."""
+        order = message.get("do") if isinstance(message, dict) else None
+        try:
+            if order == "play":
+                self.play(int(message["action"]))
+            elif order in ("analyse", "stop", "back"):
+                getattr(self, order)()
+        except (EngramError, KeyError, TypeError, ValueError) as error:
+            self.snapshot = {"error": str(error), "stopped": "failed"}

@@ -1,0 +1,336 @@
+"""Environments of Gymnasium as games: by their tables, by copies, refusals, and problems solved to their optimum."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import engram
+from engram.cli.app import app
+from engram.errors import IllegalAction, InvalidGame, InvalidParameter, InvalidSpecification, MissingPackage
+from engram.games.catalogue import game as game_of
+from engram.games.game import NATURE
+from engram.games.gymnasium.adapter import environment_game
+from engram.games.gymnasium.copies import CopyGame
+from engram.games.gymnasium.model import ModelGame
+from engram.presets import puct
+from engram.search import backup as backups
+
+gymnasium = pytest.importorskip("gymnasium", reason="Gymnasium is not installed")
+
+LAKE = "gymnasium:FrozenLake-v1"
+CLIFF = "gymnasium:CliffWalking-v1,max_episode_steps=1000"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "beyond"),
+    [
+        (LAKE, ModelGame, "one player, chance"),
+        (f"{LAKE},is_slippery=false", ModelGame, "one player"),
+        (f"{LAKE},desc=['SFF','HFG']", ModelGame, "one player, chance"),
+        (f"{LAKE},discount=0.9", ModelGame, "one player, chance, rewards on the way, a discount"),
+        ("gymnasium:CliffWalkingSlippery-v1,max_episode_steps=30", ModelGame, "one player, chance, rewards on the way"),
+        ("gymnasium:Taxi-v4,seed=3", ModelGame, "one player, rewards on the way"),
+        ("gymnasium:Taxi-v4,is_rainy=true", ModelGame, "one player, chance, rewards on the way"),
+        ("gymnasium:CartPole-v1", CopyGame, "one player, rewards on the way"),
+        ("gymnasium:MountainCar-v0,max_episode_steps=20,bounds=[-20,0]", CopyGame, "one player, rewards on the way"),
+        ("gymnasium:Blackjack-v1,max_episode_steps=20,draws=5", CopyGame, "one player, chance, rewards on the way"),
+        ("gymnasium:Taxi-v4,fickle_passenger=true,draws=3", CopyGame, "one player, chance, rewards on the way"),
+    ],
+)
+def test_environments_keep_the_contract(text, kind, beyond):
+    game = game_of(text)
+    assert isinstance(game, kind)
+    assert ", ".join(game.beyond).startswith(beyond)
+    assert engram.check_game(game, games=3).players == 1
+    assert game_of(game.name).name == game.name
+    result = engram.Search(game, "uct(bounds=learnt)").run(game.initial_state(), engram.Limit(simulations=30))
+    assert result.bounds[0] <= result.value <= result.bounds[1]
+
+
+@pytest.mark.parametrize("name", ["FrozenLake-v1", "Taxi-v4", "CartPole-v1"])
+def test_a_game_steps_as_its_environment_does(name):
+    game, environment, rng = game_of(f"gymnasium:{name},seed=5"), gymnasium.make(name), random.Random(1)
+    observation, _ = environment.reset(seed=5)
+    state, over, total, returned = game.initial_state(), False, 0.0, 0.0
+    while not over:
+        action = rng.choice(game.legal_actions(state))
+        state = game.play(state, action)
+        observation, reward, terminated, truncated, _ = environment.step(action)
+        if game.has("chance") and game.to_play(state) == NATURE:  # nature does what the environment did
+            state = game.play(state, f"s{observation}")
+        total, returned, over = total + reward, returned + game.reward(state), terminated or truncated
+        assert game.is_over(state) == over
+        place = getattr(state, "place", None)
+        assert np.array_equal(state.observation if place is None else place, observation)
+    assert returned + game.outcome(state) == pytest.approx(total)
+
+
+def test_the_table_of_an_environment_is_nature():
+    game = game_of(LAKE)
+    state = game.play(game.initial_state(), 2)
+    assert game.to_play(state) == NATURE
+    assert game.probabilities(state) == pytest.approx([1 / 3] * 3)
+    assert [game.action_name(action, state) for action in game.legal_actions(state)] == ["s4", "s1", "s0"]
+    assert game.play_moves("2 s4 1, s8").place == 8
+    assert game.move_names([2, 0, 1, 1], game.initial_state()) == ["2", "s4", "1", "s8"]
+    with pytest.raises(IllegalAction, match="no action is written 's9'"):
+        game.play_moves("2 s9")
+    corner = game.play(game.initial_state(), 0)  # against the border two of three slips lead to one state
+    assert game.probabilities(corner) == pytest.approx([2 / 3, 1 / 3])
+    assert "[S]FFF" in game.render(game.initial_state())
+
+
+def test_a_rollout_has_the_mean_of_random_play():
+    for text in (f"{LAKE},max_episode_steps=12", "gymnasium:CliffWalkingSlippery-v1,max_episode_steps=6,discount=0.5"):
+        game = game_of(text)
+        value = np.zeros(len(game.table))
+        for _ in range(game.max_steps):
+            value = np.mean(qualities(game, value), axis=1)
+        state = game.initial_state()
+        returns = [state.rollout(seed) for seed in range(6000)]
+        error = np.std(returns) / len(returns) ** 0.5
+        assert np.mean(returns) == pytest.approx(value[state.place], abs=4 * error)
+
+
+def test_the_bounds_of_a_table_hold_every_return():
+    assert game_of(LAKE).bounds == (0.0, 1.0)
+    assert game_of("gymnasium:Taxi-v4").bounds == (-2000.0, 20.0)
+    low, high = game_of("gymnasium:CliffWalking-v1,max_episode_steps=4,discount=0.5").bounds
+    assert low == pytest.approx(-100 * (1 + 0.5 + 0.25 + 0.125)) and high == 0.0
+
+
+# ------------------------------------------------------------------------------------------ solved
+
+
+def qualities(game, value):
+    """Expected returns by state and action, before states of these values."""
+    return np.array([
+        [sum(p * (r + game.discount * (not end) * value[s]) for p, s, r, end in step) for step in steps]
+        for steps in game.table
+    ])  # fmt: skip
+
+
+def optimum(game):
+    """Value and action values by value iteration, without the limit of steps."""
+    value = np.zeros(len(game.table))
+    while True:
+        quality = qualities(game, value)
+        if np.abs(quality.max(axis=1) - value).max() < 1e-10:
+            return value, quality
+        value = quality.max(axis=1)
+
+
+def reached(game):
+    """The states that follow from the start, while the game goes on."""
+    start = game.initial_state().place
+    places, due = {start}, [start]
+    while due:
+        after = {s for step in game.table[due.pop()] for _, s, _, end in step if not end}
+        due += sorted(after - places)
+        places |= after
+    return sorted(places, reverse=True)
+
+
+class Learnt:
+    """Values of states, as an evaluator of leaves."""
+
+    def __init__(self, game):
+        self.value = np.zeros(len(game.table))
+
+    def evaluate(self, states):
+        return engram.Evaluation(np.array([self.value[state.place] for state in states]))
+
+
+def solve(game, rule, exploration, simulations, sweeps):
+    """Sweeps over the states: each search sets the value of its state, and later searches build on it."""
+    learnt, places, starts = Learnt(game), reached(game), []
+    search = engram.Search(game, puct(evaluator=learnt, exploration=exploration, backup=rule))
+    for sweep in range(sweeps):
+        policy = {}
+        for place in places:
+            result = search.run(game.position(place), engram.Limit(simulations=simulations), seed=sweep)
+            best = max(result.moves, key=lambda move: move.visits)
+            learnt.value[place], policy[place] = best.value, best.action
+        starts.append(learnt.value[game.initial_state().place])
+    return np.mean(starts[-4:]), policy
+
+
+def test_cliff_walking_is_solved():
+    game = game_of(f"{CLIFF},bounds=[-120,0]")
+    truth, quality = optimum(game)
+    start = game.initial_state().place
+    assert truth[start] == pytest.approx(-13.0)
+    value, policy = solve(game, backups.softmax(temperature=1000.0), 0.05, 200, 8)
+    assert value == pytest.approx(-13.0, abs=0.01)
+    assert max(truth[place] - quality[place, action] for place, action in policy.items()) < 1e-6
+    state, total = game.initial_state(), 0.0
+    while not game.is_over(state):
+        state = game.play(state, policy[state.place])
+        total += game.reward(state)
+    assert total == -13.0
+
+
+def test_the_slippery_lake_is_solved():
+    game = game_of(f"{LAKE},discount=0.99,max_episode_steps=1000")
+    truth, quality = optimum(game)
+    start = game.initial_state().place
+    assert truth[start] == pytest.approx(0.5420, abs=1e-4)
+    rule = backups.td(trace_decay=0.0, discount=1.0, min_step=0.05, bootstrap="best")
+    value, policy = solve(game, rule, 0.1, 400, 28)
+    assert value == pytest.approx(truth[start], abs=0.03)
+    assert max(truth[place] - quality[place, action] for place, action in policy.items()) < 1e-6
+
+
+def test_a_search_alone_finds_the_value_of_a_short_lake():
+    """With few steps left, value iteration and a search without learnt values agree."""
+    game = game_of(f"{LAKE},is_slippery=true,desc=['SFF','HFG'],max_episode_steps=6")
+    value = np.zeros(len(game.table))
+    for _ in range(6):
+        value = qualities(game, value).max(axis=1)
+    preset = "uct(exploration=1.0,backup=max_mcts(trace_decay=0.0))"
+    result = engram.Search(game, preset).run(game.initial_state(), engram.Limit(simulations=60_000))
+    assert max(result.moves, key=lambda move: move.visits).value == pytest.approx(value[0], abs=0.03)
+
+
+# ----------------------------------------------------------------------------- environments of one's own
+
+
+class Counter(gymnasium.Env):
+    """Counts to 5 by steps of 1 or 2; each step costs 1."""
+
+    action_space = gymnasium.spaces.Discrete(2, start=1)
+    observation_space = gymnasium.spaces.Discrete(7)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.count = 0
+        return 0, {}
+
+    def step(self, action):
+        self.count += self.stride(action)
+        return self.count, -1.0, self.count >= 5, False, {}
+
+    def stride(self, action):
+        return action
+
+
+class Drawing(Counter):
+    """Draws from the environment's own generator."""
+
+    def stride(self, action):
+        return action if self.np_random.random() < 0.5 else 1
+
+
+class Global(Counter):
+    """Draws from a generator that no copy has."""
+
+    def stride(self, action):
+        return action if random.random() < 0.5 else 1
+
+
+class Shared(Counter):
+    """A copy that is no copy."""
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+class Bound(Counter):
+    """Holds what cannot be copied."""
+
+    def reset(self, **options):
+        self.lines = (line for line in "abc")
+        return super().reset(**options)
+
+
+def own(kind, **options):
+    return environment_game(kind(), kind.__name__.lower(), max_steps=20, **options)
+
+
+def test_an_environment_of_ones_own_is_searched():
+    game = own(Counter, bounds=(-5.0, 0.0))
+    assert engram.check_game(game).players == 1
+    result = engram.Search(game, "uct").run(game.initial_state(), engram.Limit(simulations=500))
+    assert (result.action, max(move.value for move in result.moves)) == (1, pytest.approx(-3.0, abs=0.1))
+    begun = Counter()
+    begun.reset()
+    begun.step(2)
+    after = environment_game(begun, "counter", max_steps=20, seed=None)
+    assert after.play_moves("1 1").over and not after.play_moves("1").over
+
+
+@pytest.mark.parametrize(
+    ("kind", "word"),
+    [
+        (Drawing, "draws random numbers in its steps, which a search must not foresee: add draws=8"),
+        (Global, "the same moves led to two positions: a copy must have its own"),
+        (Shared, "the same moves led to two positions: a copy must have its own"),
+        (Bound, "cannot be copied .*generator.*: give the environment a method __deepcopy__"),
+    ],
+)
+def test_unfaithful_copies_are_refused_in_a_sentence(kind, word):
+    with pytest.raises(InvalidGame, match=word) as refused:
+        engram.check_game(own(kind), games=20)
+    assert "\n" not in str(refused.value)
+
+
+def test_nature_draws_one_of_the_seeds():
+    """With all steps seeded, the search's value is that of the sampled tree, near the true -3.7 or so."""
+    game = own(Drawing, draws=16, bounds=(-5.0, 0.0))
+    engram.check_game(game, games=20)
+    state = game.play(game.initial_state(), 1)
+    assert game.probabilities(state) == [1 / 16] * 16
+    counts = [game.play(state, f"draw{number}").observation for number in range(16)]
+    assert counts == [game.play(state, f"draw{number}").observation for number in range(16)]
+    assert set(counts) == {1, 2}
+
+    def expected(count):  # always a stride of 2, which comes about half the time
+        return 0.0 if count >= 5 else -1.0 + 0.5 * expected(count + 1) + 0.5 * expected(count + 2)
+
+    result = engram.Search(game, "uct").run(game.initial_state(), engram.Limit(simulations=5000))
+    assert max(result.moves, key=lambda move: move.visits).value == pytest.approx(expected(0), abs=0.35)
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("gymnasium", "needs the name of an environment"),
+        ("gymnasium:FrozenLke-v1", "Did you mean: `FrozenLake`"),
+        (f"{LAKE},is_slipery=true", "is_slipery"),
+        (f"{LAKE},render_mode=human", "render_mode is engram's to choose"),
+        (f"{LAKE},max_episode_steps=0", "no limit of steps"),
+        (f"{LAKE},discount=2", "discount is 2"),
+        ("gymnasium:CliffWalking-v1", "no limit of steps: add max_episode_steps=100"),
+        ("gymnasium:Pendulum-v1", "engram plays Discrete ones"),
+        ("gymnasium:'os:Foo-v0'", "would import a module"),
+    ],
+)
+def test_what_cannot_be_played_is_refused_in_one_sentence(text, word):
+    with pytest.raises((InvalidSpecification, InvalidGame), match=word) as refused:
+        game_of(text)
+    result = CliRunner().invoke(app, ["move", "--game", text])
+    assert result.exit_code == 2
+    assert str(refused.value).replace(" ", "") in result.output.replace("\n", "").replace(" ", "")
+
+
+def test_unknown_bounds_ask_for_learnt_ones():
+    with pytest.raises(InvalidParameter, match=r"add bounds=learnt, as in uct\(bounds=learnt\)"):
+        engram.Search("gymnasium:CartPole-v1", "uct")
+
+
+def test_a_search_balances_the_pole():
+    game = "gymnasium:CartPole-v1,max_episode_steps=50"
+    means = engram.match(game, "uct(bounds=learnt)", "random", games=4, simulations=60, seed=1, workers=1).means
+    assert means.a >= 45.0 > means.b
+
+
+def test_without_gymnasium_a_sentence_says_how_to_get_it(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    with pytest.raises(MissingPackage, match=r"pip install 'engram\[gymnasium\]'"):
+        game_of(f"{LAKE},seed=77")

@@ -1,0 +1,172 @@
+"""A newcomer's puzzle from docs/adding_a_game.md: checked, searched, matched, shown; errors say what to mend."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import engram
+from engram.cli.app import app
+from engram.errors import InvalidGame, InvalidSpecification
+
+PAGE = Path(__file__).parents[2] / "docs/adding_a_game.md"
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+PUZZLE = next(text for text in BLOCKS if "class Lights" in text)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "lights.py").write_text(PUZZLE)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments: str, **options):
+    return CliRunner().invoke(app, list(arguments), **options)
+
+
+def test_the_puzzle_has_about_30_lines():
+    assert len(PUZZLE.splitlines()) <= 32
+
+
+def test_the_puzzle_is_checked_searched_matched_and_shown(folder):
+    game = "lights.py:lights"
+    assert "contract kept" in run("check", game).output
+    best = engram.Search(game, "uct").run(engram.game(game).initial_state(), engram.Limit(simulations=20_000))
+    assert (best.action, best.moves[0].value > 5.0) == (4, True)  # the middle and two corners, in any order, is best
+    moved = run("move", "-g", game, "-n", "20000")
+    assert "#..\n.#.\n#.#\n0 presses" in moved.output and "the player plays 4" in moved.output
+    common = ["-g", game, "-n", "400", "-d", "results.sqlite"]
+    matched = run("match", *common, "--a", "uct", "--b", "random", "--games", "10", "--workers", "1")
+    assert matched.exit_code == 0 and "A reaches more" in matched.output
+    assert "game 9" in run("results", "1", "--games", "-d", "results.sqlite", "--allow-files").output
+    played = run("play", "-g", game, "-n", "50", input="4\nhint\nundo\n11\nquit\n")
+    assert played.exit_code == 0
+    for words in ("##.\n#.#\n###\n1 presses", "the player plays", "no action is written '11'"):
+        assert words in played.output
+
+
+def test_a_league_of_one_player(folder):
+    Path("players.txt").write_text("uct\nrandom\n")
+    common = ["-g", "lights.py:lights", "-n", "40", "--workers", "1", "-d", "results.sqlite"]
+    ranked = run("league", *common, "--players", "players.txt", "--games", "8")
+    assert ranked.exit_code == 0 and ranked.output.index("uct") < ranked.output.index("random")
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (["truth"], "exact values need a solved line game"),
+        (["train", "td", "-o", "out"], "needs a game of two players"),
+        (["train", "selfplay", "-o", "out"], "lights is a plain Python game"),
+        (["memory", "build", "-o", "out"], "lights has no encode"),
+        (["match", "--a", "minimax(depth=2)", "--b", "uct", "-d", ":memory:"], "needs a game of two players"),
+        (["match", "--a", "uct", "--b", "random", "--resign", "0.9", "-d", ":memory:"], "resign"),
+    ],
+    ids=lambda part: " ".join(part) if isinstance(part, list) else "",
+)
+def test_what_does_not_go_with_one_player_is_refused_in_a_sentence(folder, command, words):
+    refused = run(*command, "-g", "lights.py:lights")
+    assert refused.exit_code == 2
+    assert words in " ".join(refused.output.split())
+
+
+def test_a_puzzle_speaks_no_go(folder):
+    command = [sys.executable, "-m", "engram", "gtp", "-g", "lights.py:lights"]
+    refused = subprocess.run(command, input="", capture_output=True, text=True)
+    assert (refused.returncode, refused.stderr) == (2, "engram: the Go Text Protocol is for Go, not for lights\n")
+
+
+class Puzzle:
+    """Three moves of two actions; each one adds its number."""
+
+    def __init__(self):
+        self.moves = []
+
+    def legal_actions(self):
+        return [0, 1] if len(self.moves) < 3 else []
+
+    def play(self, action):
+        self.moves.append(action)
+
+    def to_play(self):
+        return 0
+
+    def outcome(self):
+        return sum(self.moves)
+
+    def copy(self):
+        other = self.__class__()
+        other.moves = list(self.moves)
+        return other
+
+    def __str__(self):
+        return str(self.moves)
+
+
+class Wordy(Puzzle):
+    def legal_actions(self):
+        return ["left", "right"] if len(self.moves) < 3 else []
+
+
+class Returning(Puzzle):
+    def play(self, action):
+        after = self.copy()
+        after.moves.append(action)
+        return after
+
+
+class Mute(Puzzle):
+    __str__ = object.__str__
+
+
+class Sharing(Puzzle):
+    def copy(self):
+        other = self.__class__()
+        other.moves = self.moves
+        return other
+
+
+class Priceless(Puzzle):
+    def reward(self):
+        return None
+
+
+class Forgetful(Puzzle):
+    def outcome(self):
+        return None
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "words"),
+    [
+        (Puzzle, {"bounds": (-1.0, 1.0)}, r"outcome \d is not in \[-1, 1\]; bounds=\(least, greatest\) says others"),
+        (Puzzle, {"max_moves": 2}, "longer than max_moves = 2"),
+        (Puzzle, {"num_actions": 1}, "2 legal actions, but num_actions is 1"),
+        (Wordy, {}, "legal_actions gives numbers from 0 to 1, not 'left'; action_name= writes them"),
+        (Returning, {}, "play must change the state in place"),
+        (Mute, {}, "write hash\\(\\), or __str__ with all that tells positions apart"),
+        (Sharing, {}, "a copy shares something with its original"),
+        (Priceless, {}, "reward gave None, not a number"),
+        (Forgetful, {}, "outcome None is not in"),
+    ],
+)
+def test_mistakes_are_named_with_their_remedy(kind, options, words):
+    options = {"num_actions": 2, "max_moves": 3, "players": 1, "bounds": (0.0, 3.0), **options}
+    with pytest.raises(InvalidGame, match=words):
+        engram.check_game(engram.PythonGame(kind.__name__, kind, **options))
+
+
+def test_an_object_instead_of_a_class_is_named():
+    with pytest.raises(InvalidGame, match="give the class of its states"):
+        engram.PythonGame("puzzle", Puzzle(), num_actions=2, max_moves=3)
+
+
+def test_a_class_of_positions_is_no_game_yet(folder):
+    with pytest.raises(InvalidSpecification, match="not a Game; of a class of positions PythonGame makes one"):
+        engram.game("lights.py:Lights")

@@ -1,0 +1,221 @@
+"""Outputs of notebooks and reports: their numbers are those of the objects, and no text of others becomes HTML."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import engram
+from engram.arena.league import league
+from engram.drivers.recollection import explain
+from engram.errors import InvalidFile
+from engram.games.scene import Scene, cell_places
+from engram.memory.similar_positions import position_memory
+from engram.pictures.bundle import bundle
+from engram.pictures.markup import Markup, notebook, safe, table, whisker
+from engram.pictures.report import Series, chart, section, write_report
+from engram.search.persistence import SavedTree
+from engram.search.visible import visible
+
+EVIL = "</script><script>alert(1)</script><img src=x onerror='alert(2)' title=\"\u202e"
+
+
+class Tags(HTMLParser):
+    """The elements of a text, and its words."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.words += data
+
+
+def evil_game():
+    """A game of two moves whose every text is HTML."""
+    state = np.zeros(1, np.dtype([("moves", np.int64)]))
+
+    def legal_actions(state, actions):
+        for action in range(2):
+            actions[action] = action
+        return 2 if state.moves < 2 else 0
+
+    def play(state, action):
+        state.moves += 1
+        return np.int64(state.moves == 2)
+
+    scene = Scene(
+        "squares", 1, 2, marks=lambda state: "X." if state["moves"] else "..", places=cell_places(2),
+        column_names=(EVIL, "b"), row_names=(EVIL,), players=(EVIL, EVIL), note=lambda state: EVIL,
+    )  # fmt: skip
+    return engram.Game(
+        EVIL, state=state, num_actions=2, max_moves=2, legal_actions=legal_actions, play=play,
+        outcome=lambda state: 0.0, to_play=lambda state: state.moves % 2, hash=lambda state: np.uint64(state.moves),
+        action_names=[EVIL, "other"], scene=scene, render=lambda state: EVIL,
+    )  # fmt: skip
+
+
+def harmless(text: str) -> Tags:
+    """The tags of a text in which nothing evil has become an element or an attribute."""
+    found = Tags(text)
+    for tag, attributes in found.tags:
+        assert tag not in ("script", "img", "iframe", "link", "object")
+        assert not any(name.startswith("on") or name in ("src", "href") for name in attributes)
+    return found
+
+
+def test_texts_of_others_are_no_html_in_any_output():
+    game = evil_game()
+    state = game.initial_state()
+    search = engram.Search(game)
+    result = search.run(state, engram.Limit(simulations=20))
+    for thing in (state, game.play(state, 0), result, search, search.saved_tree()):
+        shown = harmless(thing._repr_html_())
+        words = shown.words + "".join(str(one.get("aria-label")) for _, one in shown.tags)
+        assert "alert(1)" in words
+        assert "\u202e" not in words
+    assert "alert" in harmless(notebook(EVIL, safe(EVIL), table([EVIL], [[EVIL]], caption=EVIL))).words
+
+
+def test_a_position_shows_its_stones_and_the_player_to_move():
+    game = engram.game("connect_four")
+    shown = game.play_moves("4 4 3")._repr_html_()
+    (svg,) = re.findall(r"<svg.*?</svg>", shown)
+    circles = [one.get("class") for one in ElementTree.fromstring(svg).iter("circle")]
+    assert [circles.count(f"piece {colour} ") for colour in ("red", "yellow")] == [2, 1]
+    assert circles.count("hole") == 42
+    assert "connect_four: Yellow to move" in shown
+    won = game.play_moves("1 2 1 2 1 2 1")
+    assert "Red wins" in won._repr_html_()
+    assert "<pre>" in engram.game("p_game:branching=2,depth=4").initial_state()._repr_html_()
+
+
+def test_a_result_shows_every_figure_of_its_moves():
+    game = engram.game("connect_four")
+    search = engram.Search(game, "memory_uct(keep_states=true)")
+    state = game.play_moves("4 4 3")
+    result = search.run(state, engram.Limit(simulations=500))
+    shown = result._repr_html_()
+    rows = re.findall(r"<tr.*?</tr>", shown)
+    assert len(rows) == 1 + len(result.moves)
+    for row, move in zip(rows[1:], result.moves, strict=True):
+        words = Tags(row).words
+        assert words.startswith(move.name)
+        assert f"{move.visits:,}" in words and f"{move.value:+.3f}" in words and f"{move.memory:+.3f}" in words
+        assert (" class=best" in row) is (move.action == result.action)
+    heat = re.findall(r'class="heat" .*?--s:([\d.]+)', shown)
+    assert len(heat) == len(result.moves) and max(map(float, heat)) == pytest.approx(0.92)
+    assert "root" not in result.to_json()
+    answer = explain(search, state, 3)
+    assert answer._repr_html_().count("<article") == 3 and answer._repr_html_().count("<svg") == 3
+    store = position_memory(search.extensions, "memory_uct", "show").store
+    assert store._repr_html_().count("<circle") == len(store)
+    assert f"{len(store):,} of at most {store.capacity:,} entries" in store._repr_html_()
+
+
+def test_boxes_of_a_tree_are_as_wide_as_their_visits_and_lie_below_their_parents():
+    search = engram.Search("tic_tac_toe")
+    assert "no tree yet" in search._repr_html_()
+    search.run(search.game.initial_state(), engram.Limit(simulations=400))
+    tree = search.saved_tree()
+    part = visible(tree.nodes, 0, 880, 12)
+    (svg,) = re.findall(r"<svg.*?</svg>", search._repr_html_())
+    boxes = list(ElementTree.fromstring(svg).iter("rect"))
+    assert len(boxes) == len(part["visits"]) > 100
+    place = [[float(box.get(name)) for name in ("x", "y", "width")] for box in boxes]
+    for node, parent in list(enumerate(part["parent"]))[1:]:
+        (x, y, width), (left, above, room) = place[node], place[parent]
+        assert y == above + 26 and left - 0.1 <= x and x + width <= left + room + 1.2
+        share = part["visits"][node] / part["visits"][parent]
+        assert width == pytest.approx(share * room, abs=1.4)
+    assert isinstance(tree, SavedTree) and tree.nodes.base is not None  # no copy
+
+
+def test_a_match_and_a_league_show_their_figures(tmp_path):
+    database = tmp_path / "games.sqlite"
+    result = engram.match("tic_tac_toe", "uct", "random", games=8, simulations=30, workers=1, database=database)
+    shown = Tags(result._repr_html_())
+    for part in (result.verdict, "random", f"{100 * result.score:.1f} %", f"{result.wins}"):
+        assert part in shown.words
+    both = league("tic_tac_toe", ["uct", "random"], games=8, simulations=30, workers=1, database=database)
+    assert [row["player"] for row in both.rows()] == re.findall(r"uct|random", Tags(both._repr_html_()).words)
+
+
+def test_intervals_lie_where_their_numbers_are():
+    drawn = whisker(0.5, 0.25, 2.0, least=0.0, most=1.0, middle=0.5)
+    assert 'cx="60.0"' in drawn and "M32.0 8H116.0" in drawn and "M60.0 1V15" in drawn
+
+
+def test_a_table_aligns_numbers_and_keeps_markup():
+    shown = table(["name", "games", "line"], [["a", "1,000", "5 2 1"], ["b", 7, "4"]])
+    assert '<th scope="col" class="number">games' in shown and shown.count('class="number"') == 3
+    assert table(["x"], [[Markup("<b>1</b>")]]).count("<b>") == 1
+
+
+def test_a_bundle_imports_and_exports_nothing():
+    text = bundle("html", "board", "moves", "charts", "report")
+    assert not re.search(r"^(import|export) ", text, re.MULTILINE)
+    assert "customElements" in text
+
+
+def test_a_report_is_one_file_that_asks_for_nothing(tmp_path):
+    path = tmp_path / "report.html"
+    series = [Series(EVIL, [1, 2], [0.5, float("nan")], [0.4, 0.4], [0.6, 0.7], whiskers=True), Series("b", [3], [1.0])]
+    picture = chart(EVIL, series, x=EVIL, y="y", note=EVIL)
+    write_report(path, EVIL, EVIL, section(EVIL, EVIL, picture, table([EVIL], [[EVIL]])),
+                 command=EVIL, settings={EVIL: EVIL, "number": [1, 2], "more": None})  # fmt: skip
+    text = path.read_text(encoding="utf-8")
+    found = Tags(text)
+    assert [tag for tag, _ in found.tags].count("script") == 3  # the data of the picture, uPlot, the elements
+    for tag, attributes in found.tags:
+        assert not {"src", "href"} & set(attributes) or tag == "a"
+        assert tag not in ("img", "link", "iframe")
+    policy = next(one["content"] for tag, one in found.tags if "content" in one and one.get("http-equiv"))
+    assert policy.startswith("default-src 'none'")
+    data = json.loads(re.search(r'application/json">(.*?)</script>', text)[1])
+    assert data["about"] == EVIL and data["series"][2]["label"] == EVIL
+    assert data["data"] == [[1, 2, 3], [0.6, 0.7, None], [0.4, 0.4, None], [0.5, None, None], [None, None, 1]]
+    assert data["axes"]["low"] < 0.4 and data["axes"]["high"] > 1.0
+    with pytest.raises(InvalidFile, match="cannot be written"):
+        write_report(tmp_path / "no" / "report.html", "t", "q")
+
+
+def test_a_report_names_the_command_without_folders_and_databases(tmp_path):
+    script = f"""
+import typer
+from engram.cli.console import app
+from engram.cli.typed import typed
+captured = []
+import engram.cli.train.td as module
+module.typed = lambda context: captured.append(typed(context)) or captured[-1]
+from engram.cli.app import main
+import sys
+sys.argv = ["engram", "train", "td", "-g", "tic_tac_toe", "-o", {str(tmp_path / "deep" / "t.table")!r}, "--episodes",
+            "2", "--database", {str(tmp_path / "secret.sqlite")!r}, "--no-symmetric", "--workers", "1",
+            "--curve", {str(tmp_path / "curve.html")!r}, "-n", "10"]
+try: main()
+finally: import json; print("CAPTURED" + json.dumps(captured))
+"""
+    (tmp_path / "deep").mkdir()
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path)
+    (how,) = json.loads(done.stdout.split("CAPTURED")[1])
+    assert how["command"] == (
+        "engram train td --output t.table --game tic_tac_toe --simulations 10 --episodes 2 --no-symmetric "
+        "--curve curve.html --workers 1"
+    )
+    assert how["settings"]["symmetric"] is False and how["settings"]["trace decay"] == 0.9
+    assert not {"database", "workers", "output", "curve"} & set(how["settings"]) and "secret" not in str(how)
+    page = (tmp_path / "curve.html").read_text()
+    assert "t.table" in page and str(tmp_path) not in page
