@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from contextlib import closing
 
 import pytest
 from sqlalchemy import event, text
@@ -184,6 +185,17 @@ def test_a_full_disk_keeps_what_was_recorded(tmp_path):
     with Results(file) as results:
         assert [one.number for one in results.games(match_id)] == list(range(number))
         results.add_games(match_id, [record(number)])  # with room again it goes on
+
+
+def test_a_new_file_waits_until_another_process_lets_it_go(tmp_path):
+    file = tmp_path / "r.sqlite"
+    with closing(sqlite3.connect(file, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")  # as a process that makes the same file
+        end = threading.Timer(0.3, other.execute, ["COMMIT"])
+        end.start()
+        with Results(file) as results:
+            assert results.open_match(CONFIGURATION, 4, "1.0") == 1
+        end.join()
 
 
 def test_a_locked_database_says_so(tmp_path, monkeypatch):

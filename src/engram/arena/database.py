@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -197,8 +199,18 @@ def _configure_reader(connection: Any, _: Any) -> None:
 
 def _configure_writer(connection: Any, _: Any) -> None:
     connection.isolation_level = None  # the driver's own transactions would begin without the right to write
-    # With a write-ahead log readers do not block the writer, and a killed process leaves nothing half written.
-    for setting in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
+    # With a write-ahead log readers do not block the writer, and a killed process leaves nothing half written. SQLite
+    # waits for no other connection when it changes to that log, so that two processes that make a file collide.
+    deadline = time.monotonic() + _BUSY_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL").close()
+            break
+        except sqlite3.OperationalError as error:
+            if not error.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+    for setting in ("synchronous=NORMAL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {setting}").close()
 
 
