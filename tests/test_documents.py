@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import os
 import re
 import subprocess
 import sys
+import tomllib
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -191,6 +194,22 @@ def test_the_map_names_every_file_once_and_no_other():
     source = ROOT / "src" / "engram"
     files = {str(file.relative_to(source)) for file in source.rglob("*.py") if not file.name.startswith("__")}
     assert sorted(named) == sorted(files)
+
+
+def test_a_line_of_the_map_begins_its_file():
+    for path, line in re.findall(r"^- `([\w/]+\.py)` (.*)$", (ROOT / "ARCHITECTURE.md").read_text(), re.MULTILINE):
+        docstring = ast.get_docstring(ast.parse((ROOT / "src/engram" / path).read_text())) or ""
+        first, rest = docstring[: len(line)], docstring[len(line) :]
+        assert first[:1].lower() + first[1:] == line[:1].lower() + line[1:], path
+        assert re.match(r"[.:;\n]|$", rest), path
+
+
+def test_the_map_has_the_order_of_the_layers():
+    """What a file may import can then be read from the map."""
+    rooms = re.findall(r"^- `(\w+)", (ROOT / "ARCHITECTURE.md").read_text(), re.MULTILINE)
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = [layer.removeprefix("engram.") for layer in reversed(contracts[0]["layers"])]
+    assert [room for room, _ in groupby(rooms) if room in layers] == layers
 
 
 def test_the_front_door_has_the_names_it_promises():

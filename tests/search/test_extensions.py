@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import engram
 from engram.drivers.lockstep import RootNoise
-from engram.errors import InvalidFile, InvalidParameter
+from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification
 from engram.memory.similar_positions import PositionMemory, remembering
 from engram.presets import Preset, puct, rave, uct
 from engram.rng import new_rng
@@ -420,3 +420,10 @@ def test_a_parameter_may_be_called_self_and_none_may_hide_another():
         @after_backup(steps=np.zeros(1), steps_size=Parameter(1.0))
         def twice(tree, path, depth, value, moves, parameters):
             return 0
+
+
+def test_a_named_preset_says_where_its_other_parts_are_set():
+    """`extensions` looks like an option, and the nearest option is of no help."""
+    with pytest.raises(InvalidSpecification, match=r"a part of its preset: dataclasses.replace\(uct\(\.\.\.\), extens"):
+        uct(extensions=(proofs(),))
+    assert replace(uct(), extensions=(proofs(),)).extensions

@@ -1,4 +1,4 @@
-"""Does a game keep its contract? Random play calls every function, compiled and as a method."""
+"""Does a game keep its contract? Random play calls every function, compiled and as a method, also on turned boards."""
 
 from __future__ import annotations
 

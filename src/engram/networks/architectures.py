@@ -55,7 +55,7 @@ Shapes = dict[str, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Convolution:
-    """A convolution that keeps the board's size, batch normalisation, ReLU."""
+    """A convolution that keeps the board's size (zeros around it, no bias), batch normalisation (ε = 10⁻⁵), ReLU."""
 
     planes: int
     filters: int

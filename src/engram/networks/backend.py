@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -17,8 +17,6 @@ from engram.networks.architectures import Architecture
 from engram.networks.network import Network
 from engram.search.evaluation import Evaluation
 
-BACKENDS = {"torch": (("torch",), "PyTorch", "learn"), "onnx": (("onnxruntime", "onnx"), "ONNX Runtime", "onnx")}
-"""By name, the preferred first: the packages, their title, and the extra that installs them."""
 PRECISIONS = ("float32", "bfloat16")
 
 
@@ -36,6 +34,8 @@ class Backend(Protocol):
 
     def forward(self, planes: np.ndarray) -> Evaluation:
         """Policy (B, num_actions), value (B,) in [-1, 1], None without a value head, and the layer's output (B, D).
+
+        The policy is the softmax of its head's logits, and the value the tanh of its head's number.
 
         Args:
           planes: (B, C, H, W) float32. They and the value are for the player to move.
@@ -81,24 +81,52 @@ def each_part(function: Callable[..., np.ndarray], *answers: Evaluation) -> Eval
     return Evaluation(*(None if part[0] is None else function(*part) for part in parts))
 
 
+def _torch(network: Network, **options: Any) -> Backend:
+    from engram.networks.torch_backend import NetworkModule, TorchBackend
+
+    return TorchBackend(NetworkModule.of(network), **options)
+
+
+def _onnx(network: Network, **options: Any) -> Backend:
+    from engram.networks.onnx_backend import OnnxBackend
+
+    return OnnxBackend(network, **options)
+
+
+class Installable(NamedTuple):
+    """A backend that a package brings: the modules it needs, their title, the extra with them, what opens a network."""
+
+    modules: tuple[str, ...]
+    title: str
+    extra: str
+    opened: Callable[..., Backend]
+
+
+BACKENDS = {
+    "torch": Installable(("torch",), "PyTorch", "learn", _torch),
+    "onnx": Installable(("onnxruntime", "onnx"), "ONNX Runtime", "onnx", _onnx),
+}
+"""By name, the preferred first."""
+
+
 def installed() -> list[str]:
     """Names of the backends that are installed, the preferred first."""
-    return [name for name, (packages, _, _) in BACKENDS.items() if all(map(find_spec, packages))]
+    return [name for name, backend in BACKENDS.items() if all(map(find_spec, backend.modules))]
 
 
 def choose(name: str | None) -> str:
     """The backend of this name, or (None) the preferred one; raises as `open_backend`."""
     ready = installed()
     if name is None and not ready:
-        titles, extras = zip(*((title, f"'engram[{extra}]'") for _, title, extra in BACKENDS.values()), strict=True)
+        titles, extras = zip(*((one.title, f"'engram[{one.extra}]'") for one in BACKENDS.values()), strict=True)
         raise MissingPackage(f"a network needs {' or '.join(titles)}: pip install {' or '.join(extras)}")
     if name is None or name in ready:
         return name or ready[0]
     if name not in BACKENDS:
         names = ", ".join(BACKENDS)
         raise InvalidParameter(f"no backend is called {name!r}{nearest(name, BACKENDS)}; there are {names}")
-    _, title, extra = BACKENDS[name]
-    raise MissingPackage(f"the backend {name} needs {title}: pip install 'engram[{extra}]'")
+    missing = BACKENDS[name]
+    raise MissingPackage(f"the backend {name} needs {missing.title}: pip install 'engram[{missing.extra}]'")
 
 
 def open_backend(
@@ -107,17 +135,11 @@ def open_backend(
     """A backend that computes a network.
 
     Args:
-      name: `torch` or `onnx`; None: the first of them that is installed.
+      name: of `BACKENDS`, `torch` or `onnx`; None: the first that is installed.
       layer: whose output is the embedding (`Architecture.layer_sizes`), or None.
       precision: `float32`, `bfloat16`, or `auto`: what is faster here.
 
     Raises:
       InvalidParameter: no such backend, layer or precision. MissingPackage: the backend is not installed.
     """
-    if choose(name) == "torch":
-        from engram.networks.torch_backend import NetworkModule, TorchBackend
-
-        return TorchBackend(NetworkModule.of(network), layer=layer, precision=precision)
-    from engram.networks.onnx_backend import OnnxBackend
-
-    return OnnxBackend(network, layer=layer, precision=precision)
+    return BACKENDS[choose(name)].opened(network, layer=layer, precision=precision)

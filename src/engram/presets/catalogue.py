@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import fields
 from functools import wraps
 from types import NoneType
 from typing import Any, TypeVar, cast
@@ -38,6 +39,12 @@ def register(function: PresetFunction) -> PresetFunction:
         }
         specification = Specification(function.__name__, (), options)
         types, open_ended = types_of(function)
+        for part in [] if open_ended else [part.name for part in fields(Preset) if part.name not in types]:
+            if part in options:
+                raise InvalidSpecification(
+                    f"{part} is no option of {function.__name__} but a part of its preset: "
+                    f"dataclasses.replace({function.__name__}(...), {part}=...)"
+                )
         specification.by_name((), None if open_ended else types)
         if all(isinstance(value, (bool, int, float, str, NoneType)) for value in options.values()):
             text = specification.text

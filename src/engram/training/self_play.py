@@ -1,4 +1,4 @@
-"""Simultaneous games of a network against itself, as positions with targets from the search and the result.
+"""Simultaneous games of a network against itself: positions with targets, and reasons why it may not learn from them.
 
 Source: Silver et al., "Mastering the game of Go without human knowledge", 2017; playout caps: Wu, "Accelerating
 self-play learning in Go", 2019.

@@ -38,7 +38,7 @@ class NeighbourIndex:
     """An index over up to `capacity` rows of `dimension` float32.
 
     A store creates it by `(capacity, dimension, seed=…, **options)`; options are the other keywords of its `__init__`.
-    Subclasses fill the fields that their functions read; `arrays` keeps the arrays at the record's addresses alive.
+    `header` is the record of one that the functions see: subclasses set its fields, and `hold` those of arrays.
     """
 
     name: str
