@@ -23,14 +23,14 @@ _ABOUT = {"features": "features", "dimension": "numbers of a feature", "search":
 
 
 def write_contents(path: Path, file: Path, store: Store, *, allow_files: bool, **how: Any) -> None:
-    """Writes the report of a memory: its size, its map, its entries by value and returns, and those seen most.
+    """Writes the report of a memory: its size, its map, its entries by value and returns, and those of most returns.
 
     Args:
       path: of the report. file, store: the memory. allow_files: as in `memory.files.game_of`.
       how: the command and its settings, see `write_report`.
 
     Raises:
-      InvalidFile: it cannot be written, or the memory names a file and may not.
+      InvalidFile: the report cannot be written, or the memory names a file of code without `allow_files`.
     """
     game, about = files.game_of(file, allow_files=allow_files), storage.about(file, files.KIND)
     entries, shown = store.entries[: len(store)], map_of(store)()
@@ -85,10 +85,10 @@ def _boards(game: Game, store: Store) -> list[tuple[str, list[tuple[str, object]
 
 
 def write_answer(path: Path, game: Game, state: State, answer: MemoryAnswer | None, **how: Any) -> None:
-    """Writes the report of a question: the position, the answer, and the stored positions behind it.
+    """Writes the report of a question to a memory: the position, the answer, and the stored positions behind it.
 
     Args:
-      path, how: as in `write_contents`. answer: None without a similar position.
+      path, how: as in `write_contents`. answer: None if the memory has no similar position.
 
     Raises:
       InvalidFile: it cannot be written.

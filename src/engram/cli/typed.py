@@ -15,8 +15,8 @@ _DATABASES = ("database", "storage")
 def typed(context: typer.Context) -> dict[str, Any]:
     """A command and its settings: `command` and `settings`, arguments of `write_report`.
 
-    Paths appear by their last part, and databases not at all: a report is published, and neither folders nor passwords
-    belong into it.
+    A path appears by its last part, and a database not at all: people publish reports, which must show neither folders
+    nor passwords.
     """
     words, settings = context.command_path.split(), dict[str, Any]()
     for parameter in context.command.params:

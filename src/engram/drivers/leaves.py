@@ -81,7 +81,12 @@ def slot_of(work: Workspace, leaf: Leaf | str) -> int:
 def answer(
     work: Workspace, leaf: Leaf, value: float | None, policy: Policy | None, embedding: Sequence[float] | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """An answer about a leaf as the kernel takes it.
+    """An answer about a leaf as the kernel takes it: the arrays of a batch of one.
+
+    Args:
+      value: for the player to move, within the game's bounds; None where rollouts value leaves.
+      policy: weights ≥ 0 by action, in any scale: a mapping of legal actions or their names, or (num_actions,).
+      embedding: (D,), for a memory.
 
     Raises:
       InvalidParameter: it does not fit the game or the search.
@@ -113,7 +118,7 @@ def _weights(game: Game, leaf: Leaf, policy: Policy) -> np.ndarray:
 
 
 def refuse_in_flight(work: Workspace, what: str) -> None:
-    """Refuses what would lose leaves.
+    """Refuses a step that would lose leaves; `what` names it.
 
     Raises:
       InvalidState: leaves are in flight.

@@ -1,14 +1,14 @@
 """Backgammon: two players race fifteen checkers home by dice, hit single ones on the way, and bear all of them off.
 
 The points are 1 to 24 on the board. Player 0 moves down from 24 to 1 and off, player 1 up from 1 to 24 and off; 25 and
-0 are their bars. One move is that of one checker by one die, so that there are few actions, the same in every position:
+0 are their bars. A move is one checker by one die. So the actions are few, and the same in every position:
 
     25·6·player + 6·(source - 1) + die - 1   for player 0, with source - 1 replaced by the source for player 1;
     300 + 6·(a-1) + b-1                      nature: the dice a and b, with a ≥ b but in the first roll
 
-In the first roll a is player 0's die and b player 1's; they differ, and the higher begins with both. A turn uses as
-many dice as can be used, and the higher if only one of them can; a turn without a move passes by itself. Both orders of
-two dice are lines of their own, with the same position behind them. A game of `MAX_ROLLS` rolls is a draw.
+In the first roll a is player 0's die and b player 1's; they differ, and the player of the higher begins with both. A
+turn uses as many dice as possible, and the higher if only one can be used. A turn without a move passes by itself. The
+two orders of two dice are two lines to the same position. A game of `MAX_ROLLS` rolls is a draw.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ START = ((24, 2), (13, 5), (8, 3), (6, 5))
 
 state_dtype = np.dtype(
     [
-        # As the owner counts: 25 is the bar, 24 the farthest point, 0 what is borne off. The enemy's point k is 25 - k.
+        # As the owner counts: 25 is the bar, 24 the farthest point, 0 the checkers off. The enemy's point k is 25 - k.
         ("checkers", np.int8, (2, 26)),
         ("left", np.int8, (8,)),  # moves left of this turn, by die
         ("player", np.int64),
         ("rolls", np.int64),  # 1: the dice are in the air; 2: for the first time
         ("num_rolls", np.int64),
-        ("gammons", np.int64),  # 1: they count
+        ("gammons", np.int64),  # 1: gammons and backgammons count
     ]
 )
 
@@ -93,7 +93,7 @@ def _can_any(mine, theirs, die):
 
 @compiled(inline=True)
 def _leads_on(mine, theirs, source, die, other):
-    """Whether a move by another die is left after this one; a hit opens a point, so it is played first."""
+    """Whether the other die has a move after this one, which is played on trial, because a hit opens a point."""
     target = max(source - die, 0)
     hit = np.int8(1) if target > 0 and theirs[25 - target] == 1 else np.int8(0)
     mine[source] -= 1
@@ -153,7 +153,7 @@ def _winner(state):
 
 @compiled(inline=True)
 def _move(state, action):
-    """Moves a checker."""
+    """Moves a checker, and hits a single one of the enemy."""
     player = state.player
     source, die = _source(action), action % 6 + 1
     target = max(source - die, 0)
@@ -167,7 +167,7 @@ def _move(state, action):
 
 @compiled(inline=True)
 def _roll(state, high, low):
-    """The dice lie."""
+    """Takes up a roll: the moves of the turn, and in the first roll the player who begins."""
     if state.rolls == 2:
         state.player = 0 if high > low else 1
     state.rolls = 0
@@ -181,7 +181,7 @@ def _roll(state, high, low):
 
 @compiled(inline=True)
 def _pass(state):
-    """The turn ends."""
+    """Ends the turn."""
     state.left[:] = 0
     state.player = 1 - state.player
     state.rolls = 1

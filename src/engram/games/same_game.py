@@ -40,8 +40,8 @@ i2k7l6za4lh3dff62oehb2pyukzp0nc0mtrsebl1ujv8sgm0oi670uyk4yykiknp9qe9u6kpnx4q6zz3
 16cup8mqcuupit8ioiyyjhhz3maa3mk9jtop0izz1ama5jyrgjwu3zbrpcshe1lit0edacof9hgn671kvjws5x9aucz2artrwtf604
 qo2le7tggll6022qm4avi72u2lz1zhu5d1x8xf677rcjg7l0lf5wlbsfs0vf3t305kav9zg46h6nxbdgx71rowapiu34lwm7v3dfw
 """
-"""The 20 boards of the literature, 15 × 15 with five colours: rows from the top, colours as digits in base 5, all of it
-one number in base 36."""
+"""The 20 boards of the literature, 15 × 15 with five colours. Each is a number in base 36; its digits in base 5 are the
+colours, row by row from the top."""
 
 state_dtype = np.dtype(
     [
@@ -97,7 +97,7 @@ def _fill(state, cell, seen, stack):
 
 @compiled
 def _groups(state, tabu, actions):
-    """Writes the actions of the groups of other colours than `tabu`; returns their number."""
+    """Writes the actions of all groups whose colour is not `tabu` (0: of all groups); returns their number."""
     seen = np.zeros(CELLS, np.int8)
     stack = np.empty(CELLS, np.int64)
     count = 0
@@ -115,7 +115,7 @@ def _groups(state, tabu, actions):
 
 @compiled
 def _take(state, action):
-    """Takes a group away, lets the others fall, and closes empty columns."""
+    """Takes a group away, lets the tiles above fall, and closes empty columns."""
     seen = np.zeros(CELLS, np.int8)
     size = _fill(state, action, seen, np.empty(CELLS, np.int64))
     rows = state.rows
@@ -202,7 +202,7 @@ def rollout(state, rng):
 
 
 def heavy_rollout(state, rng):
-    """Groups of the colour with the most tiles wait, and grow, until there is no other.
+    """Uniform moves, but groups of the colour with the most tiles wait and grow until no other group is left.
 
     Source: "TabuColorRandom" of Schadd, Winands, van den Herik, Chaslot and Uiterwijk, "Single-player Monte-Carlo tree
     search", 2008.
@@ -219,10 +219,11 @@ def same_game(position: int = 1, seed: int = 0, rows: int = 15, columns: int = 1
 
     Args:
       position: of the standard boards, 1 to 20, which are 15 × 15 with 5 colours.
-      seed: 0: a standard board; else that of a board whose tiles have each colour alike.
+      seed: 0: a standard board; else the seed of a board whose tiles are uniform over the colours.
       rows, columns: of a random board, 2 to 20. colours: 1 to 9.
 
-    Bounds are 0 and what all tiles were worth if each colour were one group; so `bounds=learnt` suits a search better.
+    The bounds are 0 and the score if each colour were one group. Few games come near, so a search does better with
+    `bounds=learnt`.
 
     Raises:
       InvalidSpecification: a number out of range, or a size without a seed.

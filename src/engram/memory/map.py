@@ -14,11 +14,13 @@ _MOST_POINTS = 800
 
 
 def map_of(store: Store) -> Callable[[], dict[str, Any]]:
-    """Takes entries of a store at once; the result makes the map of them, on any thread.
+    """Copies entries of a store now; the function it returns makes their map, on any thread.
 
-    The map has a point for each of up to 800 entries with returns, drawn evenly: its row, its place on the two first
-    principal components of the features, its value for player 0 and its returns (`points`); and the share of the
-    features' variance that the two components have (`share`).
+    The map is of up to 800 entries with returns, drawn uniformly, and empty below three. `points` has for each
+    [row, x, y, value for player 0, returns], where x and y are its first two principal components of the features.
+    `share` in [0, 1] is the part of the features' variance in the two components.
+
+    Cost: O(n²·(D + n)) for n entries of D features.
     """
     rows = np.flatnonzero(store.entries["visit_count"][: len(store)] > 0)
     if len(rows) > _MOST_POINTS:
@@ -29,7 +31,7 @@ def map_of(store: Store) -> Callable[[], dict[str, Any]]:
         if len(rows) < 3:
             return {"points": [], "share": 0.0}
         centred = features - features.mean(axis=0)
-        # The components of few rows of many numbers follow from the rows' inner products.
+        # The rows' inner products give the components of few rows of many numbers.
         variances, axes = np.linalg.eigh(centred @ centred.T)
         places = axes[:, :-3:-1] * np.sqrt(np.maximum(variances[:-3:-1], 0.0))
         share = float(variances[-2:].sum() / max(variances.sum(), 1e-12))

@@ -169,7 +169,7 @@ class _Board:
         return "".join(parts)
 
     def _target(self, action: int) -> int | None:
-        """The cell where an action's piece comes to rest."""
+        """The cell where an action's piece comes to rest; None where the action has no cell or its column is full."""
         cells = self.places[action]
         if not cells:
             return None

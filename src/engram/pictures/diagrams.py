@@ -9,7 +9,7 @@ from typing import Any
 from engram.pictures.markup import Markup, safe, signed, value_colour
 
 WIDTH = 880
-"""Of a picture, in its own units; it shrinks with its place."""
+"""Width of a picture in units of its `viewBox`; a browser scales it to its place."""
 _ROW = 26
 _LETTER = 7.6
 _HEIGHT, _MARGIN = 300, 16
@@ -19,7 +19,8 @@ def icicle(part: Mapping[str, Sequence[Any]], names: Callable[[int], str], *, ab
     """A tree as an icicle: the width of a box is its share of the visits, its colour the value for player 0.
 
     Args:
-      part: of `engram.search.visible.visible`. names: from an action to its text. about: in words.
+      part: of `engram.search.visible.visible`. names: from an action to its text.
+      about: a description for readers who do not see it.
     """
     parents, visits, values = part["parent"], part["visits"], part["value"]
     left, width, right, depth = [0.0], [float(WIDTH)], [0.0], [0]
@@ -44,7 +45,12 @@ def icicle(part: Mapping[str, Sequence[Any]], names: Callable[[int], str], *, ab
 
 
 def point_map(points: Sequence[Sequence[float]], *, about: str) -> Markup:
-    """Points on a plane: (anything, x, y, value for player 0, returns) each; more returns make it larger."""
+    """Points on a plane, coloured by value; more returns make a point larger.
+
+    Args:
+      points: (row, x, y, value for player 0 in [-1, 1], returns ≥ 0) each, as in `map_of`; at least one.
+      about: a description for readers who do not see it.
+    """
     columns = list(zip(*points, strict=True))
     (left, right), (low, high) = ((min(column), max(column)) for column in (columns[1], columns[2]))
     circles = []

@@ -42,14 +42,14 @@ class Markup(str):
 
 
 def safe(text: object) -> str:
-    """Any text as HTML: what comes from outside neither ends an element nor turns the direction of writing."""
+    """Any text as HTML: it neither ends an element nor turns the direction of writing; `Markup` stays as it is."""
     return text if isinstance(text, Markup) else escape(printable(text))
 
 
 def table(
     heads: Sequence[str], rows: Sequence[Sequence[object]], *, caption: str = "", best: int | None = None
 ) -> Markup:
-    """A table; the first cell of a row is its heading, and cells that begin with a number stand on the right.
+    """A table; the first cell of a row is its heading, and columns of numbers stand on the right.
 
     Args:
       heads: names of the columns. rows: texts, numbers or `Markup`. caption: above it. best: the row to set off.
@@ -93,7 +93,7 @@ def value_colour(value: float) -> str:
 
 
 def key(names: Sequence[str]) -> Markup:
-    """The meaning of the two colours, for the two players."""
+    """A legend: the colour that is good for each of two players."""
     parts = (
         f'<i style="background:{value_colour(value)}"></i>good for {safe(name)}'
         for value, name in zip((0.8, -0.8), names, strict=True)
@@ -121,7 +121,7 @@ def notebook(*parts: str) -> str:
     The style stands in the output, for its own elements alone, so that each output is whole in any copy of a notebook.
     """
     inside = "".join(part if isinstance(part, Markup) else f"<p>{safe(part)}</p>" for part in parts)
-    # Twice the class: stronger than the rules of a notebook for tables.
+    # The class stands twice, so that these rules win over a notebook's own rules for tables.
     return f'<div class="engram"><style>.engram.engram {{ {_notebook_style()} }}</style>{inside}</div>'
 
 

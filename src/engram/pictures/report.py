@@ -18,7 +18,7 @@ from engram.storage import whole
 
 _SCRIPTS = "html", "charts", "report"
 _COLOURS = 8
-# Nothing is loaded, even if a text should slip into the page as HTML.
+# The browser loads nothing, even if a text became HTML by a fault of ours.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
 
@@ -47,7 +47,7 @@ class Series:
 
 
 def chart(title: str, series: Sequence[Series], *, x: str, y: str, note: str = "", **axes: Any) -> Markup:
-    """A picture of curves, as the page draws them.
+    """A picture of curves, drawn as on the page.
 
     Args:
       title: above it, and for readers who do not see it. series: at most eight have colours of their own.
@@ -82,7 +82,7 @@ def chart(title: str, series: Sequence[Series], *, x: str, y: str, note: str = "
 
 
 def section(title: str, *parts: str) -> Markup:
-    """A part of a report; texts that are no `Markup` become paragraphs, and tables scroll by themselves."""
+    """A panel of a report; a text that is no `Markup` becomes a paragraph, and each table scrolls by itself."""
     inside = "".join(_part(title, part) for part in parts if part)
     return Markup(f'<section class="panel" aria-label="{safe(title)}"><h2>{safe(title)}</h2>{inside}</section>')
 

@@ -9,18 +9,23 @@ import numpy as np
 from engram.search.tree import PLAYER_1, PROVEN, TERMINAL
 
 _NARROWEST = 2.0
-"""Pixels of a node that is shown."""
+"""Least width of a node in a picture, in pixels."""
 _MOST_NODES = 20_000
 HIDES = 8
 """Flag of a node with visited children that are not shown."""
 
 
 def visible(nodes: np.ndarray, top: int, width: int, depth: int) -> dict[str, Any]:
-    """The part of a tree's records that a picture of `width` pixels shows below the node `top`.
+    """The nodes at and below `top` that a picture shows, at most about 20,000, as plain lists for JSON.
 
-    Columns of the nodes, generation by generation, siblings by visits: `parent` (its place here, -1 for the top one),
-    `action`, `visits`, `value` for player 0, `flags` (1: player 1 moves, 2: the game is over, 4: proven, 8: children
-    that are not shown).
+    Args:
+      nodes: the tree's records. top: index of the highest node. width: of the picture in pixels, which all visits of
+        `top` fill. depth: most generations, the top node's included.
+
+    Returns:
+      Columns of the nodes, generation by generation, siblings by visits. `parent`: its place in these columns, -1 for
+      the top node. `action`, `visits`, `value` for player 0. `flags`: 1: player 1 moves, 2: the game is over,
+      4: proven, 8: it has visited children that are not shown.
 
     Cost: O(nodes shown and their siblings).
     """
@@ -36,9 +41,9 @@ def visible(nodes: np.ndarray, top: int, width: int, depth: int) -> dict[str, An
         place = np.repeat(np.arange(len(level)), count)
         below = np.repeat(first - (np.cumsum(count) - count), count) + np.arange(count.sum())
         visits = nodes["visit_count"][below]
-        wide = visits >= least
-        order = np.lexsort((-visits[wide].astype(np.int64), place[wide]))
-        level, parents = below[wide][order], total + place[wide][order]
+        is_wide = visits >= least
+        order = np.lexsort((-visits[is_wide].astype(np.int64), place[is_wide]))
+        level, parents = below[is_wide][order], total + place[is_wide][order]
         total += len(rows[-1])
     shown = np.concatenate(rows)
     owners = np.concatenate(all_parents)

@@ -21,11 +21,11 @@ def report(folder: Path, title: str, result: str, warnings: Sequence[str], **how
     """Writes `report.html` into the folder of a training.
 
     Args:
-      result: its last figures in words. warnings: reasons to doubt that it learns.
+      title: of the report. result: the last figures in words. warnings: reasons to doubt that the network learns.
       how: the command and its settings, see `write_report`.
 
     Raises:
-      InvalidFile: it cannot be written.
+      InvalidFile: the report cannot be written.
     """
     lines = [json.loads(line) for line in (folder / LOG).read_text(encoding="utf-8").splitlines()]
     question = "Does the network learn: do its losses fall, and does it hold on what it has not seen?"
@@ -52,12 +52,12 @@ def _figures(line: Mapping[str, Any]) -> dict[tuple[str, str], float]:
 
 def _curves(lines: Sequence[Mapping[str, Any]]) -> list[Markup]:
     figures = [(_step(line), _figures(line)) for line in lines]
-    names = dict.fromkeys(name for _, one in figures for name, _ in one)
+    names = dict.fromkeys(name for _, checkpoint in figures for name, _ in checkpoint)
     shown = []
     for name in names:
         series = []
         for kind, label in {**_KINDS, "": name}.items():
-            points = [(step, one[name, kind]) for step, one in figures if (name, kind) in one]
+            points = [(step, numbers[name, kind]) for step, numbers in figures if (name, kind) in numbers]
             if points:
                 steps, values = zip(*points, strict=True)
                 series.append(Series(label, steps, values, points=True))

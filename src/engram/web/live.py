@@ -26,7 +26,7 @@ _STYLE = """
   @container (min-width: 720px) { .widget { grid-template-columns: minmax(0, 4fr) minmax(0, 5fr); } }
 """
 ENDS_S = 5.0
-"""A search that was stopped ends within some 10 ms; after this many seconds something is wrong."""
+"""Longest wait for a stopped search, which ends within some 10 ms."""
 
 
 def _module() -> str:
@@ -91,7 +91,7 @@ class LiveSearch(anywidget.AnyWidget):
             self.wait(ENDS_S)
 
     def wait(self, timeout_s: float = 3600.0) -> SearchResult | None:
-        """Waits for the end of the search; its result, or None if there is none by then."""
+        """Waits for the end of the search; returns its result, or None if it has none within `timeout_s`."""
         if self._session is not None:
             self._session.wait(timeout_s)
         return self.result
@@ -128,7 +128,7 @@ class LiveSearch(anywidget.AnyWidget):
         return Line(game.name, game, "", self._first, tuple(self._actions), game.play_moves(self._actions, self._first))
 
     def _on_message(self, _: Any, message: Any, __: Any) -> None:
-        """An order of the front end."""
+        """Obeys a message of the front end; a refusal appears there as a sentence."""
         order = message.get("do") if isinstance(message, dict) else None
         try:
             if order == "play":

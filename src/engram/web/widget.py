@@ -17,12 +17,12 @@ def widget(search: Search, state: State | None = None, *, limit: Limit | None = 
     """A search in a notebook: its board, its moves with intervals, and an analysis that streams while it thinks.
 
     Show it as the last line of a cell. *Analyse* starts the search, *Stop* ends it; a click on the board or on a move
-    plays it. From Python `analyse`, `stop`, `wait` and `result` do the same. The search belongs to the widget: run it
-    nowhere else at the same time.
+    plays it. From Python `analyse`, `stop`, `wait` and `result` do the same. The search belongs to the widget: while an
+    analysis goes on, do not run it elsewhere.
 
     Args:
       search: from `engram.Search(...)`. state: the position; default the start of the game.
-      limit: of an analysis; default a minute.
+      limit: of one analysis; default 60 s.
 
     Raises:
       MissingPackage: anywidget is not installed.

@@ -35,7 +35,7 @@ def environment_game(
     environment: Any, name: str, *, max_steps: int, seed: int | None = 0, discount: float = 1.0,
     bounds: tuple[float, float] | None = None, draws: int = 0,
 ) -> PythonGame:  # fmt: skip
-    """A game from an environment of Gymnasium, one of your own too.
+    """A game from an environment with Gymnasium's interface, a user's own included.
 
     Args:
       environment: with discrete actions; it is copied, and not stepped again.
@@ -44,14 +44,14 @@ def environment_game(
       seed: `environment.reset(seed=seed)` gives the start; None: the start is the environment as it stands.
       discount: γ in (0, 1].
       bounds: of all returns; None: computed from the table `P`, else unknown.
-      draws: for an environment that draws random numbers in its steps and has no table: nature draws one of so many
-        seeds for each step. 0: such an environment is refused.
+      draws: 0 to 1,000, for an environment without a table whose steps draw random numbers: nature draws one of so
+        many seeds for each step. 0: such an environment is refused.
 
     Raises:
       InvalidSpecification: actions that are not discrete, or no limit of steps.
       InvalidGame: the environment cannot be copied, or its steps draw random numbers.
 
-    A reward that only a last step pays, without discount, is the game's outcome; else a game has rewards on the way.
+    If the table pays at last steps alone, and γ is 1, the pay is the game's outcome. Other games have rewards.
     """
     spaces = package(name).spaces
     if not isinstance(environment.action_space, spaces.Discrete):

@@ -1,8 +1,8 @@
 """An environment as a game by copies of itself: each simulation begins with a deep copy, and steps it.
 
-Copies share what no step changes: spaces, specifications, a table P; and the environment's random generators. So a step
-that draws a random number is seen. It is refused, because a copy would draw the same number again, and the search
-foresee it; or, with `draws`, nature draws one of so many seeds for the generators before each step.
+Copies share what no step changes: spaces, specifications, a table P; and the environment's random generators. Their
+states therefore show a step that draws a random number. Such a step is refused, because each copy would draw the same
+number, and the search would foresee it. With `draws`, nature draws one of so many seeds for them before each step.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MASK = 0xFFFFFFFFFFFFFFFF
 
 
 class CopyState:
-    """A position: an environment, what its last step gave, and an action that nature answers, or -1."""
+    """A position: an environment, the results of its last step, and an action that nature answers, or -1."""
 
     __slots__ = ("chosen", "environment", "gained", "game", "line", "observation", "over", "steps")
 
@@ -110,10 +110,10 @@ class CopyGame(PythonGame):
     Attributes:
       draws, max_steps: the arguments. first_action: the environment's number of action 0.
 
-    Bounds are unknown unless they are given, so a search says `bounds=learnt`. The hash is that of the moves: no two
-    lines of moves count as one position.
+    Bounds are unknown unless the caller gives them, so a search needs `bounds=learnt`. The hash is that of the moves:
+    two lines of moves never count as one position.
 
-    Cost: a deep copy of the environment a simulation, besides its own steps.
+    Cost: for each simulation a deep copy of the environment, and its own steps.
     """
 
     def __init__(
@@ -193,7 +193,7 @@ class CopyGame(PythonGame):
 
 
 def _constants(environment: Any) -> tuple[dict[int, Any], list[np.random.Generator]]:
-    """What copies share, by its address, and the random generators among it."""
+    """The objects that copies share, by their address, and the random generators among them."""
     from gymnasium import spaces
     from gymnasium.envs.registration import EnvSpec
 

@@ -1,7 +1,7 @@
 """An environment as a game by its own table of transitions, `env.unwrapped.P`, as those of Gymnasium's `toy_text` have.
 
 `P[state][action]` lists (probability, next state, reward, terminated). A position is the number of a state, the steps
-so far, and an action whose outcome nature has yet to draw, where there are several. Play copies and steps nothing.
+so far, and an action whose outcome nature has yet to draw, where there are several. Play never steps the environment.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _MASK = 0xFFFFFFFFFFFFFFFF
 def transitions(environment: Any) -> Table | None:
     """The table of an environment whose steps follow it; None for any other.
 
-    Each action is stepped once in each state. A step whose result the table does not list shows that it is not the
-    whole truth, as in Taxi with `fickle_passenger`.
+    Each action is stepped once in each state. A step with a result that the table does not list shows that the table is
+    incomplete, as in Taxi with `fickle_passenger`. Cost: a step for each state and action.
     """
     core = environment.unwrapped
     listed: Any = getattr(core, "P", None)
@@ -151,9 +151,9 @@ class ModelGame(PythonGame):
 
     Attributes:
       table: the argument. max_steps: the limit of steps.
-      pays_on_the_way: whether rewards are the game's; else its outcome is the reward of a last step.
+      pays_on_the_way: whether the game has rewards; else the reward of a last step is its outcome.
 
-    Nature's moves are written `s12`, by the state that follows, or by their numbers where two follow alike.
+    A move of nature is written `s12`, by the next state, or by its number where two moves lead to the same state.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class ModelGame(PythonGame):
         return state
 
     def picture(self, place: int) -> str:
-        """The environment's own picture in text, with what it colours in brackets; empty without one."""
+        """The environment's own picture in text, with coloured parts in brackets; empty if it has none."""
         core = self._environment.unwrapped
         if core.render_mode != "ansi":
             return ""

@@ -1,11 +1,11 @@
 """Known differences: positions whose values differ by a known amount share all their visits (KVDA-UCT).
 
-A group holds such positions. Its home, one of them, keeps the sums of all; each other one links to it, with the known
-difference of their values. Three facts join groups, and none is ever taken back:
+A group holds such positions. One of them, its home, keeps the sums of all. Each other position links to the home, with
+the known difference of their values. Three facts join groups, and groups never part:
 
 - two nodes have the same position (equal hash and mover);
-- both are ends of games: they differ by their outcomes;
-- the moves of both lead to the same groups, and the best ones to each differ by the same amount: so do the two.
+- both are ends of games, whose values differ as their outcomes do;
+- their moves lead to the same groups, and the best moves to each group differ by the same amount, as do the two then.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from engram.search.operators import Parameter, Record, after_backup, column_of, 
 from engram.search.returns import line_of_move, position_value
 from engram.search.tree import EXPAND, PLAYER_1, PROVEN, TERMINAL, Tree, nodes_of, sign_of
 
-_GRAIN = 2.0**-30  # differences of differences below it count as none
+_GRAIN = 2.0**-30  # a smaller deviation of two differences counts as none
 _ENDS = np.uint64(0x9E3779B97F4A7C15)  # key of the ends of games
 
 group_dtype = np.dtype(
     [
         ("key", np.uint64),  # of the node's position
-        ("home", np.int64),  # itself, or a node of the same group with a lower index; 0: not yet visited
+        ("home", np.int64),  # the node itself, or one of its group with a lower index; 0: not yet visited
         ("difference", np.float64),  # V here - V there, for player 0, in the tree's scale
         ("total", np.float64),  # at a home: Σ N·(V - V's known difference to the home) over the group
         ("count", np.float64),  # at a home: Σ N
@@ -43,7 +43,7 @@ group_dtype = np.dtype(
 entry_dtype = np.dtype(
     [
         ("key", np.uint64),
-        ("level", np.float64),  # value of the node, less a number that all nodes of this key have in common
+        ("level", np.float64),  # the node's value, less a number that is the same for all nodes of this key
         ("node", np.int64),  # 0: a free place
     ]
 )
@@ -51,7 +51,7 @@ entry_dtype = np.dtype(
 
 @compiled
 def find(rows, node):
-    """(home, V here - V there) of a node's group; shortens the way there."""
+    """(home, V of the node - V of the home) of a node's group; shortens the chain of links to the home."""
     difference = 0.0
     while rows[node].home != node:
         link = rows[node].home
@@ -65,7 +65,7 @@ def find(rows, node):
 
 @compiled
 def unite(rows, a, b, gap):
-    """Joins the groups of two nodes with V(a) - V(b) = gap; the home with the lower index stays one."""
+    """Joins the groups of two nodes with V(a) - V(b) = gap; the home with the lower index stays."""
     low, from_a = find(rows, a)
     high, from_b = find(rows, b)
     if low == high:
@@ -98,7 +98,7 @@ def meet(rows, table, node, key, level):
 
 @compiled(inline=True)
 def worth_of_move(tree, rows, child, sign):
-    """(home, w) of the group that a move leads to: the move is worth w more than that home, to the player of a sign."""
+    """(home, w) of a move's group: for the player of `sign` the move is worth w more than the home."""
     home, difference = find(rows, child)
     constant, factor = line_of_move(tree, child)
     return home, sign * (constant + factor * difference)
@@ -106,9 +106,9 @@ def worth_of_move(tree, rows, child, sign):
 
 @compiled
 def moves_key(tree, nodes, rows, node):
-    """(key, level) by the groups that a node's moves lead to, the best move to each.
+    """(key, level) of a node, by the groups that its moves lead to and the best move to each.
 
-    Key 0: a move leads to no group, or all lead to the same as at the last look.
+    Key 0: a move leads to no group yet, or all lead to the same groups as at the last look.
     """
     parent = nodes[node]
     sign = sign_of(parent)
@@ -145,7 +145,7 @@ def moves_key(tree, nodes, rows, node):
 
 @compiled
 def _rebuild_groups(nodes, rows, table, num_nodes):
-    """Starts again from equal positions, after nodes have moved."""
+    """Makes the groups anew from equal positions and ends of games, after nodes have moved."""
     table[:] = np.zeros(1, entry_dtype)[0]
     rows[0].home = 0
     for k in range(1, num_nodes):
@@ -205,8 +205,8 @@ def kvda(tree, node, rng, parameters):
     Args:
       exploration: c ≥ 0, for values in [-1, 1].
 
-    Cost: as `ucb1`, and a walk of a link or two a child. After each simulation one more a node of the path, and at
-    every third visit of a node O(children²).
+    Cost: as `ucb1`, and for each child a chain of a link or two. After each simulation a chain for each node of the
+    path, and at every third visit of a node O(children²).
     Source: Schmöcker, Dockhorn and Rosenhahn, "Grouping nodes with known value differences: a lossless UCT-based
     abstraction algorithm", ICLR 2026 (arXiv 2510.25388), after its authors' program. Deviations: the nodes stay a tree,
     and equal positions are a group; groups never part, because what joins them stays true; of several moves to one
@@ -257,7 +257,7 @@ def note_position(tree, path, depth, state, parameters):
 
 @after_backup(groups=GROUPS, table=_TABLE, every=Parameter(3.0, low=1.0, high=1e9))
 def regroup(tree, path, depth, value, moves, parameters):
-    """Brings the sums of a path's groups up to date, and joins groups that prove alike.
+    """Brings the sums of a path's groups up to date, and joins groups whose moves show a known difference.
 
     Args:
       every: visits of a node between looks at the groups of its moves.

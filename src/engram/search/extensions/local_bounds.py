@@ -1,7 +1,7 @@
 """Local bounds: the least and the greatest return of each node's moves, by which selection stretches their values.
 
-Where returns shrink with their distance from the end of the game, or a node sees few kinds of them, the values of its
-moves fill a small part of [-1, 1]. A constant of exploration then means something else at each node.
+Returns may shrink with their distance from the end of the game, or be alike at a node. The values of its moves then
+fill a small part of [-1, 1], and one constant of exploration means something else at each node.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ RETURNS = Column(
 def ucb1_local(tree, node, rng, parameters):
     """UCB1 with stretched values: the child of the highest (Q - m)/h + c·sqrt(ln N(s) / n); unvisited children first.
 
-    m is the middle and h half the span of all returns so far of the node's moves, so that the least is -1 and the
-    greatest 1. Without a span, as before the second kind of return, m = 0 and h = 1: the bounds of the whole game.
+    m is the middle and h half the span of all returns so far of the node's moves, so that the least becomes -1 and the
+    greatest 1. Until two returns differ, m = 0 and h = 1: the bounds of the whole game.
 
     Args:
       exploration: c ≥ 0, for values in [-1, 1] (2·√2 times the source's C_p).
@@ -67,7 +67,7 @@ def ucb1_local(tree, node, rng, parameters):
 
 @after_backup(returns=RETURNS, discount=Parameter(1.0, low=0.0, high=1.0))
 def note_returns(tree, path, depth, value, moves, parameters):
-    """Widens the bounds of a path's nodes by a simulation's return, times γ a move, also of the rollout."""
+    """Widens the bounds of a path's nodes by a simulation's return, times γ for each move, its rollout's included."""
     rows = column_of(tree, parameters.returns, RETURNS.dtype)
     discount = parameters.discount
     target = value if moves == 0 else value * discount ** np.float64(pointer_at(moves, np.int32)[0])

@@ -1,8 +1,8 @@
 """Uncertainty weights: a certain value counts for more than one simulation, an uncertain one for less.
 
-The weight of a leaf's value v is w = a/(u + a/m), at most m. Our evaluators say no error of their own, so it comes from
-the value: u = e·sqrt(1 - v²), where sqrt(1 - v²) is the deviation of an outcome of ±1 with mean v. So ends of games and
-decided positions weigh most.
+The weight of a leaf's value v is w = a/(u + a/m), at most m. Our evaluators do not predict their error u, so it comes
+from the value: u = e·sqrt(1 - v²), where sqrt(1 - v²) is the standard deviation of an outcome of ±1 with mean v. So
+ends of games and decided positions weigh most.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def uncertainty(tree, path, depth, value, parameters):
     """The mean of all returns, weighted by the certainty of each leaf's value: V = Σ w·v / Σ w, w = a/(u + a/m).
 
     Args:
-      error: e in [0, 1] of u = e·sqrt(1 - v²), the deviation that a value of 0 has; 0 is `average` up to rounding.
+      error: e in [0, 1] of u = e·sqrt(1 - v²), the error of a value of 0; 0 is `average` up to rounding.
       coefficient: a > 0. max_weight: m ≥ 1, the weight of a certain value.
 
     `weighted_puct` explores by the same weights. One thread on a tree.
