@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import quote
 
 import sqlalchemy as sql
@@ -89,6 +89,12 @@ class Database:
             except BaseException:
                 self._engine.dispose()
                 raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _check_schema(self) -> None:
         with self._engine.connect() as connection:

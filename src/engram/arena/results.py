@@ -116,12 +116,6 @@ _MATCHES = sql.select(
 class Results(Database):
     """The results of matches in a database; arguments and errors as for `Database`."""
 
-    def __enter__(self) -> Results:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def open_match(self, configuration: Mapping[str, Any], games: int, version: str) -> int:
         """Number of the match with this configuration, which is added if it is new; `games` are asked for.
 

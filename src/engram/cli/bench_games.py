@@ -53,15 +53,15 @@ class _Rollouts:
         self._chunk = max(16, int(number * CHUNK_S / max(time.perf_counter() - start, 1e-6)))
         return number
 
-    def mean_moves(self, rollouts: int = 500) -> float | None:
-        """Mean number of moves of a rollout; None where the state does not count them."""
+    def mean_moves(self) -> float | None:
+        """Mean number of moves of 500 rollouts; None where the state does not count them."""
         if "num_moves" not in (self._game.state_dtype.names or ()):
             return None
         moves = 0
-        for _ in range(rollouts):
+        for _ in range(500):
             self.play(1)
             moves += int(self._game.read(self._target)["num_moves"])
-        return moves / rollouts
+        return moves / 500
 
 
 def _search_work(game: Game, simulations: int) -> Work:

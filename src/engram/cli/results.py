@@ -60,9 +60,8 @@ def _show_ratings(rows: list[MatchResult], as_json: bool) -> None:
 
     leagues = rated_players(rows)
     if as_json:
-        names = ("game", "games")
         return print_json([
-            {"budget": budget, **{name: getattr(league, name) for name in names}, "players": league.rows(),
+            {"budget": budget, "game": league.game, "games": league.games, "players": league.rows(),
              "scores": league.scores()} for budget, league in leagues
         ])  # fmt: skip
     if not leagues:

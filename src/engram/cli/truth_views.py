@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from engram.arena.truth.backup_truth import TruthRow, difference
 from engram.arena.truth.memory_truth import MemoryTruthRow
@@ -111,23 +112,17 @@ def _rule_curves(rows: list[TruthRow]) -> list[Markup]:
     searches = list(dict.fromkeys(row.search for row in rows))
     budgets = sorted({row.simulations for row in rows})
     shown = []
-    for title, name, error, axes in (
-        ("Bias of the root value", "bias", "bias_error", {"lines": [0.0], "format": "signed"}),
-        ("Root-mean-square error of the root value", "rmse", "rmse_error", {"format": "number"}),
-        ("Mistakes: moves that lose value", "mistakes", None, {"format": "percent"}),
+    for title, name, axes in (
+        ("Bias of the root value", "bias", {"lines": [0.0], "format": "signed"}),
+        ("Root-mean-square error of the root value", "rmse", {"format": "number"}),
+        ("Mistakes: moves that lose value", "mistakes", {"format": "percent"}),
     ):
         series = []
         for number, search in enumerate(searches):
             # Side by side on the logarithmic axis, so that intervals do not hide each other.
             part = sorted((row for row in rows if row.search == search), key=lambda row: row.simulations)
             places = [row.simulations * 1.03 ** (number - (len(searches) - 1) / 2) for row in part]
-            heights = [getattr(row, name) for row in part]
-            errors = [NORMAL_95 * getattr(row, error) for row in part] if error else []
-            low = [height - half for height, half in zip(heights, errors, strict=True)] if error else []
-            high = [height + half for height, half in zip(heights, errors, strict=True)] if error else []
-            if not error:
-                low, high = [row.mistakes_low for row in part], [row.mistakes_high for row in part]
-            series.append(Series(search, places, heights, low, high, whiskers=True, points=True))
+            series.append(Series(search, places, *_intervals(part, name), whiskers=True, points=True))
         shown.append(chart(title, series, x="simulations", y=name, logX=True, ticks=budgets, **axes))
     return shown
 
@@ -146,13 +141,8 @@ def _memory_curves(rows: list[MemoryTruthRow]) -> list[Markup]:
         ):  # fmt: skip
             series = []
             for place, name in enumerate(names):
-                heights = [getattr(row, name + suffix) for row in part]
-                halves = [NORMAL_95 * _known(getattr(row, f"{name}{suffix}_error")) for row in part]
-                low, high = (
-                    [height + sign * half for height, half in zip(heights, halves, strict=True)] for sign in (-1, 1)
-                )
-                places = [visits * 1.04**place for visits in ticks]
-                series.append(Series(ESTIMATES[name][0], places, heights, low, high, whiskers=True, points=True))
+                places, figures = [visits * 1.04**place for visits in ticks], _intervals(part, name + suffix)
+                series.append(Series(ESTIMATES[name][0], places, *figures, whiskers=True, points=True))
             shown.append(chart(
                 f"{search}: {title}", series, x="visits of the node, at least", logX=True, ticks=ticks,
                 note=f"nodes by visits: {nodes}", **axes,
@@ -160,9 +150,13 @@ def _memory_curves(rows: list[MemoryTruthRow]) -> list[Markup]:
     return shown
 
 
-def _known(error: float | None) -> float:
-    """An error, or NaN where all nodes belong to one position, and there is no interval."""
-    return math.nan if error is None else error
+def _intervals(rows: Sequence[TruthRow | MemoryTruthRow], name: str) -> list[np.ndarray]:
+    """A column of the rows and both ends of its intervals, NaN where all nodes belong to one position."""
+    if name == "mistakes":
+        return [np.array([getattr(row, column) for row in rows]) for column in (name, f"{name}_low", f"{name}_high")]
+    values = np.array([getattr(row, name) for row in rows])
+    halves = NORMAL_95 * np.array([getattr(row, f"{name}_error") for row in rows], np.float64)  # None becomes NaN
+    return [values, values - halves, values + halves]
 
 
 def _memory_table(rows: list[MemoryTruthRow]) -> list[dict[str, str]]:

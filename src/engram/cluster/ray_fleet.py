@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import count as numbers_from
 from itertools import islice
-from typing import Any, Self
+from typing import Any
 
 from engram.cluster.actor import Answer, Kind
 from engram.cluster.files import Luggage
 from engram.errors import EngramError
-from engram.fleet import WorkerError
+from engram.fleet import AnyFleet, WorkerError
 
 _LOG = logging.getLogger(__name__)
 _AHEAD_S = 0.3  # of tasks that wait at an actor, so that short games do not wait for the head
@@ -46,7 +46,7 @@ class _Worker:
         self.hungry = False
 
 
-class RayFleet:
+class RayFleet(AnyFleet):
     """Actors of a `RayCluster` that run the same function; see `engram.fleet.AnyFleet`."""
 
     def __init__(self, cluster: Any, ray: Any, order: bytes, luggage: Luggage, *, count: int):
@@ -70,12 +70,6 @@ class RayFleet:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def run(self, tasks: Iterable[Any] = ()) -> Iterator[Any]:
         """See `AnyFleet`; a worker that dies is replaced."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from engram.errors import EngramError
 
@@ -42,43 +42,45 @@ class Link(ABC):
         """The object that `AnyFleet.share` gave this token."""
 
 
-class AnyFleet(Protocol):
+class AnyFleet(ABC):
     """Workers that run the same function `(link, *setting) -> None`; use it in a `with` block."""
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
-    def __exit__(self, *_: object) -> None: ...
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
+    @abstractmethod
     def run(self, tasks: Iterable[Any] = ()) -> Iterator[Any]:
         """Gives each worker that asks the next task, and yields results as they come, until all workers have ended.
 
         Raises:
           WorkerError: workers died. EngramError: a worker's function raised it.
         """
-        ...
 
+    @abstractmethod
     def stream(self, tasks: deque[Any]) -> Iterator[Any]:
         """As `run`, but tasks may be appended meanwhile, and the workers stay for the next call.
 
         It ends once there are no tasks and each that was given is complete. A worker takes one task after another.
         """
-        ...
 
+    @abstractmethod
     def share(self, thing: Any) -> Any:
         """Keeps an object for the workers and returns a token for tasks; the newest eight are kept."""
-        ...
 
+    @abstractmethod
     def finished(self) -> Iterator[Any]:
         """Results that have come but are not read yet; does not wait, and passes over failures."""
-        ...
 
+    @abstractmethod
     def join(self) -> list[EngramError]:
         """Waits until all workers have ended; returns the errors of those that failed."""
-        ...
 
+    @abstractmethod
     def close(self) -> None:
         """Ends all workers."""
-        ...
 
 
 def portable(error: EngramError) -> EngramError:

@@ -23,10 +23,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, Self, cast
+from typing import IO, Any, cast
 
 from engram.errors import EngramError, InvalidParameter
-from engram.fleet.interface import NOTHING, Link, WorkerError, portable
+from engram.fleet.interface import NOTHING, AnyFleet, Link, WorkerError, portable
 from engram.fleet.log import LEVELS, log_to_stderr
 from engram.fleet.place import check_workers
 
@@ -38,7 +38,7 @@ _ASKS, _RESULT, _LAST, _DONE, _FAILED, _DIED = range(6)  # kinds of messages fro
 _SHARED = 8  # newest objects kept for workers
 
 
-class Fleet:
+class Fleet(AnyFleet):
     """Worker processes that run the same function; use it in a `with` block.
 
     Args:
@@ -78,12 +78,6 @@ class Fleet:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def run(self, tasks: Iterable[Any] = ()) -> Iterator[Any]:
         """See `AnyFleet`; `WorkerError`: a worker died."""

@@ -7,11 +7,11 @@ from importlib.util import find_spec
 from engram.errors import MissingPackage
 
 
-def require(purpose: str) -> None:
+def require_torch() -> None:
     """Checks that PyTorch is installed.
 
     Raises:
-      MissingPackage: it is not; the error names the purpose and the package.
+      MissingPackage: it is not; the error names the extra that installs it.
     """
     if find_spec("torch") is None:
-        raise MissingPackage(f"{purpose} needs PyTorch: pip install 'engram[learn]'")
+        raise MissingPackage("training needs PyTorch: pip install 'engram[learn]'")

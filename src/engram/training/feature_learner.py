@@ -23,6 +23,8 @@ from engram.networks.torch_backend import NetworkModule
 from engram.training.learner import Learner
 from engram.training.position_groups import MEMBERS, PositionGroups
 
+_GROUPS = 32  # of a batch in a validation
+
 
 @dataclass(frozen=True)
 class FeatureLosses:
@@ -85,14 +87,14 @@ class FeatureLearner(Learner):
         self._optimise(cosine_loss + self.value_weight * value_loss)
         return FeatureLosses(cosine_loss.item(), math.nan if self.head_alone else value_loss.item())
 
-    def validate(self, groups: PositionGroups, rows: np.ndarray, batch: int = 32) -> FeatureValidation:
+    def validate(self, groups: PositionGroups, rows: np.ndarray) -> FeatureValidation:
         """Measures the network on groups, without turning them."""
         encode = Encoder(groups.game, self.net.configuration.history)
         self.net.eval()
         figures = []
         with torch.inference_mode():
-            for first in range(0, len(rows), batch):
-                part = rows[first : first + batch]
+            for first in range(0, len(rows), _GROUPS):
+                part = rows[first : first + _GROUPS]
                 planes, side = groups.planes(part, encode)
                 value, sides = self._tensor(groups.value[part]), self._tensor(side)
                 _, output, inner = self.net(self._tensor(planes).to(memory_format=torch.channels_last), FEATURES)

@@ -13,6 +13,7 @@ from engram.networks.torch_backend import NetworkModule
 from engram.training.records import Positions, Records
 
 DECIDED = 0.5
+_MOST_POSITIONS, _BATCH = 20_000, 512
 
 
 @dataclass(frozen=True)
@@ -48,17 +49,17 @@ class PositionSource(Protocol):
         """The positions of these rows, not turned."""
 
 
-def validate(net: NetworkModule, held_out: PositionSource, limit: int | None = 20_000, batch: int = 512) -> Validation:
-    """Measures a network on held-out positions, not turned: at most `limit`, spread evenly over all; None: all."""
-    total = held_out.positions
-    rows = np.arange(total) if limit is None or total <= limit else np.arange(limit) * total // limit
+def validate(net: NetworkModule, held_out: PositionSource) -> Validation:
+    """Measures a network on held-out positions, not turned: on 20,000 at most, spread evenly over all."""
+    count = min(held_out.positions, _MOST_POSITIONS)
+    rows = np.arange(count) * held_out.positions // count
     device = next(net.parameters()).device
     was_training = net.training
     net.eval()
     losses, hits, outputs, results = [], [], [], []
     with torch.inference_mode():
-        for first in range(0, len(rows), batch):
-            positions = held_out.at(rows[first : first + batch])
+        for first in range(0, count, _BATCH):
+            positions = held_out.at(rows[first : first + _BATCH])
             logits, value, _ = net(torch.from_numpy(positions.planes).to(device, memory_format=torch.channels_last))
             action = torch.from_numpy(positions.action).to(device)
             losses.append(torch.nn.functional.cross_entropy(logits.float(), action, reduction="none").cpu().numpy())
@@ -67,7 +68,7 @@ def validate(net: NetworkModule, held_out: PositionSource, limit: int | None = 2
                 outputs.append(value.float().cpu().numpy())
                 results.append(positions.value)
     net.train(was_training)
-    figures = (len(rows), float(np.concatenate(losses).mean()), float(np.concatenate(hits).mean()))
+    figures = (count, float(np.concatenate(losses).mean()), float(np.concatenate(hits).mean()))
     if not outputs:
         return Validation(*figures)
     output, result = np.concatenate(outputs), np.concatenate(results)

@@ -34,9 +34,9 @@ def distil(
     as_json: options.Json = False,
 ) -> None:
     """Let a table of values teach a network; the same command again continues."""
-    from engram.training import require
+    from engram.training import require_torch
 
-    require("training")
+    require_torch()
     from engram.training.distil import DistilPlan
     from engram.training.distil import distil as train
 
@@ -45,15 +45,7 @@ def distil(
         temperature=temperature, most=most, learning_rate=learning_rate, value_weight=value_weight,
         validation=validation, seed=seed,
     )  # fmt: skip
-    use = f"play with it by puct(network='{output}')"
     run_training(
-        train,
-        plan,
-        output,
-        progress_line,
-        checkpoint_s=checkpoint_s,
-        stop_at=stop_at,
-        as_json=as_json,
-        how=typed(context),
-        use=use,
-    )
+        train, plan, output, progress_line, checkpoint_s=checkpoint_s, stop_at=stop_at, as_json=as_json,
+        how=typed(context), use=f"play with it by puct(network='{output}')",
+    )  # fmt: skip

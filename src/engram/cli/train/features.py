@@ -37,9 +37,9 @@ def features(
     as_json: options.Json = False,
 ) -> None:
     """Learn features whose cosine says how close two positions' values are; the same command again continues."""
-    from engram.training import require
+    from engram.training import require_torch
 
-    require("training")
+    require_torch()
     from engram.games.catalogue import game as game_of
     from engram.training.feature_training import FeaturePlan, train_features
     from engram.training.position_groups import MEMBERS, Sampling

@@ -36,9 +36,9 @@ def records(
     as_json: options.Json = False,
 ) -> None:
     """Learn moves and results from records of games; the same command again continues."""
-    from engram.training import require
+    from engram.training import require_torch
 
-    require("training")
+    require_torch()
     from engram.training.supervised import Plan, train_records
 
     plan = Plan(
@@ -46,15 +46,9 @@ def records(
         value_weight=value_weight, validation=validation, seed=seed,
     )  # fmt: skip
     run_training(
-        train_records,
-        plan,
-        output,
-        progress_line,
-        checkpoint_s=checkpoint_s,
-        stop_at=stop_at,
-        as_json=as_json,
+        train_records, plan, output, progress_line, checkpoint_s=checkpoint_s, stop_at=stop_at, as_json=as_json,
         how=typed(context),
-    )
+    )  # fmt: skip
 
 
 def progress_line(progress: Any, plan: Any) -> str:

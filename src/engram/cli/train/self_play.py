@@ -49,9 +49,9 @@ def selfplay(
     as_json: options.Json = False,
 ) -> None:
     """Learn a game from games against itself alone; the same command again continues."""
-    from engram.training import require
+    from engram.training import require_torch
 
-    require("training")
+    require_torch()
     from engram.fleet import default_workers
     from engram.training.self_play import SelfPlayOptions
     from engram.training.self_play_training import SelfPlayPlan, train_self_play
@@ -69,15 +69,9 @@ def selfplay(
     with options.place(cluster, gpu_share):
         train = partial(train_self_play, workers=workers or default_workers())
         run_training(
-            train,
-            plan,
-            output,
-            _progress_line,
-            checkpoint_s=checkpoint_s,
-            stop_at=stop_at,
-            as_json=as_json,
+            train, plan, output, _progress_line, checkpoint_s=checkpoint_s, stop_at=stop_at, as_json=as_json,
             how=typed(context),
-        )
+        )  # fmt: skip
 
 
 def _progress_line(progress: Any, plan: Any) -> str:

@@ -83,9 +83,6 @@ def recorded_points(results: Results) -> dict[str, list[Point]]:
 class TrainingResults(Results):
     """The results database with its table of training points."""
 
-    def __enter__(self) -> TrainingResults:
-        return self
-
     def add_point(self, training: str, configuration: dict[str, Any], point: Point) -> None:
         """Records a point in one transaction; an existing point stays."""
         row = {"training": training, "configuration": json.dumps(configuration, sort_keys=True), **vars(point)}
