@@ -150,13 +150,16 @@ def _memory_curves(rows: list[MemoryTruthRow]) -> list[Markup]:
     return shown
 
 
-def _intervals(rows: Sequence[TruthRow | MemoryTruthRow], name: str) -> list[np.ndarray]:
+def _intervals(
+    rows: Sequence[TruthRow | MemoryTruthRow], name: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """A column of the rows and both ends of its intervals, NaN where all nodes belong to one position."""
-    if name == "mistakes":
-        return [np.array([getattr(row, column) for row in rows]) for column in (name, f"{name}_low", f"{name}_high")]
     values = np.array([getattr(row, name) for row in rows])
+    if name == "mistakes":
+        low, high = (np.array([getattr(row, f"mistakes_{end}") for row in rows]) for end in ("low", "high"))
+        return values, low, high
     halves = NORMAL_95 * np.array([getattr(row, f"{name}_error") for row in rows], np.float64)  # None becomes NaN
-    return [values, values - halves, values + halves]
+    return values, values - halves, values + halves
 
 
 def _memory_table(rows: list[MemoryTruthRow]) -> list[dict[str, str]]:
