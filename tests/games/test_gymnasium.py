@@ -225,6 +225,28 @@ class Drawing(Counter):
         return action if self.np_random.random() < 0.5 else 1
 
 
+class Within(Counter):
+    """Draws from a generator that a part of the environment holds."""
+
+    kind: type = random.Random
+
+    def reset(self, **options):
+        self.dice = [self.kind(7)]
+        return super().reset(**options)
+
+    def stride(self, action):
+        return action if self.dice[0].random() < 0.5 else 1
+
+
+class WithinOld(Within):
+    kind = np.random.RandomState
+
+
+class WithinTwister(Within):
+    def kind(self, seed):
+        return np.random.Generator(np.random.MT19937(seed))
+
+
 class Global(Counter):
     """Draws from a generator that no copy has."""
 
@@ -267,6 +289,9 @@ def test_an_environment_of_ones_own_is_searched():
     ("kind", "word"),
     [
         (Drawing, "draws random numbers in its steps, which a search must not foresee: add draws=8"),
+        (Within, "draws random numbers in its steps, which a search must not foresee: add draws=8"),
+        (WithinOld, "draws random numbers in its steps"),
+        (WithinTwister, "draws random numbers in its steps"),
         (Global, "the same moves led to two positions: a copy must have its own"),
         (Shared, "the same moves led to two positions: a copy must have its own"),
         (Bound, "cannot be copied .*generator.*: give the environment a method __deepcopy__"),
@@ -276,6 +301,14 @@ def test_unfaithful_copies_are_refused_in_a_sentence(kind, word):
     with pytest.raises(InvalidGame, match=word) as refused:
         engram.check_game(own(kind), games=20)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", [Within, WithinOld, WithinTwister])
+def test_nature_seeds_every_generator(kind):
+    game = own(kind, draws=16, bounds=(-5.0, 0.0))
+    engram.check_game(game, games=5)
+    state = game.play(game.initial_state(), 1)
+    assert {game.play(state, f"draw{number}").observation for number in range(16)} == {1, 2}
 
 
 def test_nature_draws_one_of_the_seeds():

@@ -34,6 +34,18 @@ def test_a_game_with_everything_keeps_the_contract(players, discount):
         assert ("a discount" in str(report)) == (discount < 1.0)
 
 
+@pytest.mark.parametrize("players", [1, 2])
+def test_an_end_does_not_pass_its_last_reward_off_as_the_return(players):
+    game = walk(players=players, discount=0.5, turns=2)
+    line, state, rewards = [1, 0, 0, 2], game.initial_state(), []
+    for action in line:
+        state = game.play(state, action)
+        rewards.append(game.reward(state))
+    assert game.standing(state) == "over"
+    mine, answer, his, last = rewards  # nature's answer is one step with the move before it
+    assert game.line_return(line) == pytest.approx(mine + answer + 0.5 * (his + last) + 0.25 * game.outcome(state))
+
+
 @pytest.mark.parametrize(
     ("changes", "word"),
     [

@@ -84,6 +84,19 @@ def test_an_end_has_an_outcome_and_no_moves(client):
     assert opened["position"]["outcome"] == 1.0 and opened["position"]["legal"] == []
 
 
+def test_the_outcome_of_a_line_counts_the_rewards_on_the_way(client):
+    text = "same_game:seed=1,rows=3,columns=3,colours=2"
+    game, moves, points = engram.game(text), [], 0.0
+    state = game.initial_state()
+    while not game.is_over(state):
+        moves.append(game.action_name(game.legal_actions(state)[0]))
+        state = game.play(state, moves[-1])
+        points += game.reward(state)
+    assert points > 0.0
+    opened = sent(client, "position", game=text, moves=moves)
+    assert opened["position"]["outcome"] == points + game.outcome(state)
+
+
 def test_a_game_without_a_scene_is_its_diagram(client):
     opened = sent(client, "position", game="p_game", moves=[])
     assert opened["board"] is None and "value" in opened["position"]["diagram"]
@@ -333,9 +346,10 @@ def test_matches_are_read_as_they_are_recorded(recorded):
         assert match["curve"][-1][7] == round(expected.sprt.llr, 5) and match["sprt"]["lower"] < 0 < match["elo1"]
         listed = sent(client, "matches/1/games", first=2)["games"]
         assert [one["number"] for one in listed] == list(range(2, len(games)))
+        assert {one["players"] for one in listed} == {2}  # one player wins nothing, and reaches a return
         game = sent(client, "matches/1/games", number=3)
         tic_tac_toe = engram.game("tic_tac_toe")
-        assert game["moves"] == tic_tac_toe.move_names(games[3].moves)
+        assert game["moves"] == tic_tac_toe.move_names(games[3].moves) and game["players"] == 2
         assert sent(client, "position", game=game["game"], moves=game["moves"])["position"]["legal"] == []
         ratings = client.get("/api/ratings").json()
         (league,) = ratings["leagues"]

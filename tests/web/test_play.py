@@ -93,7 +93,9 @@ def test_a_group_of_tiles_goes_by_a_click_on_any_of_them(visit, served):
         assert re.search(r"[a-d][1-4], colour [12]", playable.last.get_attribute("aria-label"))
         playable.last.click()
         expect(page.locator(".history button.main")).to_have_count(moves + 1)
-    expect(page.locator(".turn")).to_contain_text("The game is over")
+    played = [button.inner_text() for button in page.locator(".history button.main").all()]
+    points = game.line_return([game.parse_action(move.split()[-1]) for move in played])
+    expect(page.locator(".turn")).to_contain_text(f"The game is over: {points:g}")
     assert before == 0 and moves >= 1
     assert serious(page) == []
 

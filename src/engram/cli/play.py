@@ -82,15 +82,7 @@ class _Game:
 
     def _outcome(self) -> float:
         """The return of the whole game for the person."""
-        from engram.games.game import NATURE
-
-        rules, state = self._rules, self._rules.initial_state()
-        total, factor = 0.0, 1.0
-        for action in self.moves:
-            state = rules.play(state, action)
-            total += factor * rules.reward(state)
-            factor *= rules.discount if rules.is_over(state) or rules.to_play(state) != NATURE else 1.0
-        total += factor * rules.outcome(state)
+        total = self._rules.line_return(self.moves)
         return -total if self._human else total
 
     def _nature_moves(self, state: State) -> None:

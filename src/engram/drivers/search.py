@@ -12,10 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from engram.conformance.search_contract import first_run
 from engram.drivers.leaves import Leaf, Policy, answer, leaf_of, refuse_in_flight, slot_of
+from engram.drivers.readout import result, root_moves
 from engram.errors import InvalidLimit, InvalidParameter, InvalidState, check_whole
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
@@ -23,14 +22,14 @@ from engram.pictures.markup import Markup, notebook, safe
 from engram.presets.catalogue import preset as preset_of
 from engram.rng import derive_seed
 from engram.search import persistence as tree_file
-from engram.search.decision import final_move, highest_value, interval, most_visited
+from engram.search.decision import highest_value, most_visited
 from engram.search.evaluation import Evaluator, Outside
 from engram.search.extension import Extension
 from engram.search.limit import Limit
 from engram.search.persistence import SavedTree
 from engram.search.preset import Preset
-from engram.search.result import MoveStatistics, RootMoves, SearchResult, merged
-from engram.search.tree import PLAYER_1, Tree
+from engram.search.result import RootMoves, SearchResult
+from engram.search.tree import Tree
 from engram.search.workspace import DEFAULT_BYTES, UNBOUNDED, Workspace, check_root
 
 SLICE_S = 0.01
@@ -255,7 +254,7 @@ class Search:
         # Even if Ctrl-C arrived during the last slice, report it.
         if interrupted.is_set():
             stopped = "interrupted"
-        return self._result(root, time.perf_counter() - start, stopped)
+        return result(self._workspace, root, time.perf_counter() - start, stopped)
 
     def _grow_from(self, state: State) -> None:
         """Keeps the tree if a state is its root, else empties it."""
@@ -393,9 +392,9 @@ class Search:
         if self._running is None:
             if not self._asks or self._root is None:
                 raise InvalidState("no search is under way")
-            return self._result(self._root, 0.0, "running", lines)
+            return result(self._workspace, self._root, 0.0, "running", lines)
         root, start = self._running
-        return self._result(root, time.perf_counter() - start, "running", lines)
+        return result(self._workspace, root, time.perf_counter() - start, "running", lines)
 
     def _run_until(
         self, seconds: float | None, start: float, is_ended: Callable[[], bool],
@@ -437,79 +436,13 @@ class Search:
 
     def moves(self) -> RootMoves:
         """The moves of the root as they stand, those of several trees added up; values in the game's units."""
-        moves, tree = self._moves(), self.tree
+        moves, tree = root_moves(self._workspace), self.tree
         advice = None if moves.advice is None else tree.in_units(moves.advice)
         return replace(moves, value=tree.in_units(moves.value), advice=advice)
 
-    def _moves(self) -> RootMoves:
-        """The same with the values of the tree, in [-1, 1], as rules take them."""
-        work = self._workspace
-        return work.root(0) if len(work.trees) == 1 else merged([work.root(k) for k in range(len(work.trees))])
-
     def _agreed(self) -> bool:
-        moves = self._moves()
+        moves = root_moves(self._workspace)
         return most_visited(moves.value, moves.visits) == highest_value(moves.value, moves.visits)
-
-    def _result(self, root: State, seconds: float, stopped: str, lines: int | None = None) -> SearchResult:
-        work, in_units = self._workspace, self.tree.in_units
-        root_moves = self._moves()
-        actions, visits, value, prior = root_moves.action, root_moves.visits, root_moves.value, root_moves.prior
-        proven, advice = root_moves.proven, root_moves.advice
-        memory = np.full(len(actions), np.nan) if advice is None else advice
-        low, high = interval(value, visits)
-        low, high = np.where(proven, value, low), np.where(proven, value, high)
-        best = final_move(self.preset.decision, value, visits, proven)
-        order = np.lexsort((actions, -value, -visits.astype(np.int64)))
-        moves = tuple(
-            MoveStatistics(
-                action=int(actions[k]),
-                name=self.game.action_name(int(actions[k]), root),
-                visits=int(visits[k]),
-                value=float(in_units(value[k])),
-                low=float(in_units(low[k])),
-                high=float(in_units(high[k])),
-                prior=float(prior[k]),
-                principal_variation=self._line(root, int(actions[k]), 16 if lines is None or rank < lines else 1),
-                proven=bool(proven[k]),
-                memory=None if np.isnan(memory[k]) else float(in_units(memory[k])),
-            )
-            for rank, k in enumerate(order)
-        )
-        return SearchResult(
-            game=self.game.name, player=int(self.tree.nodes[0]["flags"] & PLAYER_1), action=int(actions[best]),
-            name=self.game.action_name(int(actions[best]), root), value=float(in_units(self._root_value())),
-            simulations=work.total_done(), seconds=seconds, moves=moves,
-            nodes=sum(tree.num_nodes for tree in work.trees),
-            node_bytes=sum(tree.num_nodes for tree in work.trees) * work.bytes_a_node,
-            tree_full=any(tree.full for tree in work.trees), stopped=stopped, players=self.game.players,
-            bounds=self.tree.bounds, bounds_learnt=self.preset.bounds == "learnt", root=root,
-        )  # fmt: skip
-
-    def _root_value(self) -> float:
-        work = self._workspace
-        values = [work.root_value(number) for number in range(len(work.trees))]
-        visits = [int(tree.nodes[0]["visit_count"]) for tree in work.trees]
-        return float(np.average(values, weights=visits)) if sum(visits) and len(values) > 1 else values[0]
-
-    def _line(self, root: State, action: int, longest: int) -> tuple[str, ...]:
-        """The most visited line that begins with an action, in the tree with the most visits there."""
-        if longest == 1:
-            return (self.game.action_name(action, root),)
-        line = [action]
-        tree, node, most = self.tree, 0, 0
-        for candidate in self._workspace.trees:
-            children = candidate.children()
-            for k in np.flatnonzero(children["action"] == action):
-                if children["visit_count"][k] > most:
-                    first = int(candidate.nodes[0]["first_child"])
-                    tree, node, most = candidate, first + int(k), int(children["visit_count"][k])
-        while node and len(line) < longest:
-            children = tree.children(node)
-            if not len(children) or children["visit_count"].max() == 0:
-                break
-            node = int(tree.nodes[node]["first_child"]) + int(children["visit_count"].argmax())
-            line.append(int(tree.nodes[node]["action"]))
-        return tuple(self.game.move_names(line, root))
 
 
 @contextmanager

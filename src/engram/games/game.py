@@ -592,6 +592,20 @@ class Game:
         place = bisect.bisect_right(sums, number * sums[-1])
         return self.legal_actions(state)[min(place, likely[-1])]
 
+    def line_return(self, actions: Sequence[int], state: State | None = None) -> float:
+        """The return, for player 0, of a line that ends the game, from `state` (default the start).
+
+        Raises:
+          IllegalAction: a move is not legal. InvalidState: the line does not end the game.
+        """
+        current = self.initial_state() if state is None else state
+        total, factor = 0.0, 1.0
+        for action in actions:
+            current = self.play(current, action)
+            total += factor * self.reward(current)
+            factor *= self.discount if self.is_over(current) or self.to_play(current) != NATURE else 1.0
+        return total + factor * self.outcome(current)
+
     def hash(self, state: State) -> int:
         """A 64-bit number, equal for equal positions."""
         return int(self._call("hash", self._checked(state).ctypes.data))
@@ -673,6 +687,8 @@ class Game:
         if not self.is_over(state):
             mover = "nature" if self.to_play(state) == NATURE else self.player_names()[self.to_play(state)]
             words = f"{mover} to move" if self.players == 2 or mover == "nature" else "to move"
+        elif self.has("reward"):
+            words = "over"  # a position does not know the rewards on the way to it
         elif self.players == 1:
             words = f"over, outcome {self.outcome(state):g}"
         else:

@@ -153,15 +153,15 @@ def rollout(state, rng):
             _put(state, cell, 1 + np.int64(random_below(rng, 10) == 0))
             continue
         number = 0
-        chosen = 0
+        slide = 0
         for direction in range(4):
             if _can_slide(state, direction):
                 number += 1
                 if random_below(rng, number) == 0:
-                    chosen = direction
+                    slide = direction
         if number == 0:
             return total
-        _slide(state, chosen)
+        _slide(state, slide)
         total += state.score
 
 

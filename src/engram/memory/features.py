@@ -211,6 +211,9 @@ class Features:
             self._own = Callback(own, int64, (record, types.CPointer(types.float32)))
             self.header["own"] = self._own.address
         elif shape is None and embedding_size == 0:
+            for part, words in (("chance", "moves of nature"), ("reward", "rewards on the way")):
+                if game.has(part):
+                    raise InvalidParameter(f"a memory does not go with {words}, which {game.name} has")
             raise InvalidParameter(
                 f"{game.name} has no encode with planes_shape: a memory of it needs "
                 + ("features of your own" if game.compiled else "that, or an evaluator's embedding")

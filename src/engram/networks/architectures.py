@@ -250,6 +250,7 @@ def architecture(text: str, game: Game) -> Architecture:
         raise InvalidSpecification(f"no network is called {name!r}{nearest(name, ARCHITECTURES)}; there are {names}")
     if not game.compiled:
         raise InvalidParameter(f"{game.name} is a plain Python game, and networks see the records of compiled ones")
+    game.require_plain("a network")
     if not game.address("encode") or game.planes_shape is None:
         raise InvalidParameter(f"{game.name} has no encode with planes_shape, which a network needs")
     options = specification.bind({**ARCHITECTURES[name][1], "history": min(ARCHITECTURES[name][2], game.max_history)})

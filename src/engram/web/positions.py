@@ -58,8 +58,9 @@ class Line:
 def position(game: Game, state: State) -> dict[str, Any]:
     """A position: what changes from move to move.
 
-    `marks` is None without a scene, and the diagram stands for it; `outcome` is for player 0. Where nature moves,
-    `chances` are the probabilities of its `legal` moves.
+    `marks` is None without a scene, and the diagram stands for it. `outcome` is for player 0, without the rewards on
+    the way, which a position does not know (`opened` does). Where nature moves, `chances` are the probabilities of its
+    `legal` moves.
     """
     legal, scene = game.legal_actions(state), game.scene
     is_natures = bool(legal) and game.to_play(state) == NATURE
@@ -77,14 +78,16 @@ def position(game: Game, state: State) -> dict[str, Any]:
 
 
 def opened(line: Line) -> dict[str, Any]:
-    """A game with its board, and the position after its moves."""
-    game = line.game
+    """A game with its board, and the position after its moves, with the outcome of the whole line."""
+    game, end = line.game, position(line.game, line.state)
+    if end["outcome"] is not None:
+        end["outcome"] = game.line_return(line.actions, line.first)
     return {
         "game": line.text, "name": game.name, "start": line.start, "moves": game.move_names(line.actions, line.first),
         "actions": list(line.actions), "board": game.scene.board() if game.scene else None,
         "action_names": [game.action_name(action) for action in range(game.num_actions)] if game.scene else [],
         "is_go": is_go(game), "players": game.players, "first_player": game.to_play(line.first),
-        "position": position(game, line.state),
+        "position": end,
     }  # fmt: skip
 
 

@@ -70,9 +70,13 @@ class Records:
     def games(self, number: int, first: int) -> list[dict[str, Any]]:
         """`PAGE` games of a match from a number on."""
         with self._open() as results:
+            players = configuration_of(results.match(number)).players
             names = ("number", "pair", "first", "opening", "outcome", "reason")
             records = results.games(number, first=first, last=first + PAGE - 1)
-        return [{name: getattr(one, name) for name in names} | {"moves": len(one.moves)} for one in records]
+        return [
+            {name: getattr(one, name) for name in names} | {"moves": len(one.moves), "players": players}
+            for one in records
+        ]
 
     def game(self, number: int, game: int) -> dict[str, Any]:
         """One game of a match, with the names of its moves.
@@ -89,7 +93,7 @@ class Records:
             rules = game_of(configuration.game)
         (one,) = records
         return {"game": configuration.game, "moves": rules.move_names(one.moves), "first": one.first,
-                "outcome": one.outcome, "opening": one.opening}  # fmt: skip
+                "outcome": one.outcome, "opening": one.opening, "players": configuration.players}  # fmt: skip
 
     def leagues(self) -> list[dict[str, Any]]:
         """Ratings of all players that met in matches of the same game and budget, where there are three or more."""

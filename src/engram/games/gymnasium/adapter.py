@@ -84,10 +84,10 @@ def gymnasium(
     if environment is None:
         raise InvalidSpecification(f"{PREFIX} needs the name of an environment, such as {PREFIX}:FrozenLake-v1")
     settings = {"seed": (seed, 0), "discount": (discount, 1.0), "bounds": (bounds, None), "draws": (draws, 0)}
-    given: dict[str, Value] = {key: value for key, (value, usual) in settings.items() if value != usual}
+    changes: dict[str, Value] = {key: value for key, (value, usual) in settings.items() if value != usual}
     limit = {} if max_episode_steps is None else {"max_episode_steps": max_episode_steps}
     is_word = environment.replace("-", "_").replace("/", "_").isidentifier()
-    words = Specification(PREFIX, (Specification(environment) if is_word else environment,), options | given | limit)
+    words = Specification(PREFIX, (Specification(environment) if is_word else environment,), options | changes | limit)
     name = words.colon_text
     made, steps = _made(environment, name, options)
     return environment_game(

@@ -1,13 +1,15 @@
 """An environment as a game by copies of itself: each simulation begins with a deep copy, and steps it.
 
-Copies share what no step changes: spaces, specifications, a table P; and the environment's random generators. Their
-states therefore show a step that draws a random number. Such a step is refused, because each copy would draw the same
-number, and the search would foresee it. With `draws`, nature draws one of so many seeds for them before each step.
+Copies share what no step changes: spaces, specifications, a table P; and all random generators that the environment
+holds, its parts' too. Their states therefore show a step that draws a random number. Such a step is refused, because
+each copy would draw the same number, and the search would foresee it. With `draws`, nature draws one of so many seeds
+for the generators before each step.
 """
 
 from __future__ import annotations
 
 import copy
+import pickle
 import random
 from typing import Any
 
@@ -18,6 +20,7 @@ from engram.games.game import NATURE
 from engram.games.python_game import PythonGame
 from engram.rng import derive_seed
 
+GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
 _ODD = 0x9E3779B97F4A7C15
 _MASK = 0xFFFFFFFFFFFFFFFF
 
@@ -25,39 +28,39 @@ _MASK = 0xFFFFFFFFFFFFFFFF
 class CopyState:
     """A position: an environment, the results of its last step, and an action that nature answers, or -1."""
 
-    __slots__ = ("chosen", "environment", "gained", "game", "line", "observation", "over", "steps")
+    __slots__ = ("environment", "gain", "game", "intent", "line", "observation", "over", "steps")
 
     def __init__(self, game: CopyGame, environment: Any, observation: Any = None):
         self.game, self.environment, self.observation = game, environment, observation
-        self.steps, self.chosen, self.line, self.gained, self.over = 0, -1, 0, 0.0, False
+        self.steps, self.intent, self.line, self.gain, self.over = 0, -1, 0, 0.0, False
 
     def legal_actions(self) -> range:
-        return range(0 if self.over else self.game.draws if self.chosen >= 0 else self.game.num_choices)
+        return range(0 if self.over else self.game.draws if self.intent >= 0 else self.game.num_choices)
 
     def play(self, action: int) -> None:
         game = self.game
         self.line = (self.line * _ODD + action + 1) & _MASK
-        if game.draws and self.chosen < 0:
-            self.chosen, self.gained = action, 0.0
+        if game.draws and self.intent < 0:
+            self.intent, self.gain = action, 0.0
             return
         if game.draws:
             game.reseed(derive_seed(self.line))
-            action, self.chosen = self.chosen, -1
+            action, self.intent = self.intent, -1
         before = game.generator_states()
         observation, reward, terminated, truncated, _ = self.environment.step(game.first_action + action)
         game.check_draws(before)
         self.observation = copy.deepcopy(observation) if isinstance(observation, np.ndarray) else observation
-        self.gained, self.steps = float(reward), self.steps + 1
+        self.gain, self.steps = float(reward), self.steps + 1
         self.over = bool(terminated or truncated) or self.steps >= game.max_steps
 
     def is_over(self) -> bool:
         return self.over
 
     def to_play(self) -> int:
-        return NATURE if self.chosen >= 0 else 0
+        return NATURE if self.intent >= 0 else 0
 
     def reward(self) -> float:
-        return self.gained
+        return self.gain
 
     def outcome(self) -> float:
         return 0.0
@@ -66,24 +69,24 @@ class CopyState:
         """The return of uniformly random actions to the end; the steps draw freely, from the seed."""
         game, step, first = self.game, self.environment.step, self.game.first_action
         draw = random.Random(seed).random
-        total, factor, over, chosen = 0.0, 1.0, self.over, self.chosen
+        total, factor, over, intent = 0.0, 1.0, self.over, self.intent
         if game.draws:
             game.reseed(seed)
         before = game.generator_states()
         for _ in range(game.max_steps - self.steps):
             if over:
                 break
-            action = chosen if chosen >= 0 else int(draw() * game.num_choices)
+            action = intent if intent >= 0 else int(draw() * game.num_choices)
             _, reward, terminated, truncated, _ = step(first + action)
             total += factor * float(reward)
-            chosen, factor, over = -1, factor * game.discount, terminated or truncated
+            intent, factor, over = -1, factor * game.discount, terminated or truncated
         game.check_draws(before)
         return total
 
     def copy(self) -> CopyState:
         twin = self.__class__(self.game, self.game.copied(self.environment), self.observation)
-        twin.steps, twin.chosen, twin.line = self.steps, self.chosen, self.line
-        twin.gained, twin.over = self.gained, self.over
+        twin.steps, twin.intent, twin.line = self.steps, self.intent, self.line
+        twin.gain, twin.over = self.gain, self.over
         return twin
 
     def hash(self) -> int:
@@ -91,7 +94,7 @@ class CopyState:
         return derive_seed(self.line)
 
     def __str__(self) -> str:
-        pending = f", and nature answers {self.chosen}" if self.chosen >= 0 else ""
+        pending = f", and nature answers {self.intent}" if self.intent >= 0 else ""
         return f"{shown(self.observation)}\nstep {self.steps} of {self.game.max_steps}{pending}"
 
 
@@ -124,8 +127,12 @@ class CopyGame(PythonGame):
             raise InvalidGame(f"{name}: draws is 0 to 1,000, not {draws!r}")
         self.draws, self.max_steps = draws, max_steps
         self.num_choices, self.first_action = int(environment.action_space.n), int(environment.action_space.start)
-        self._shared, self._generators = _constants(environment)
-        self.name = name
+        self.name, self._shared = name, _constants(environment)
+        memo = dict(self._shared)
+        self.copied(environment, memo)
+        parts = [*self._shared.values(), *memo.get(id(memo), [])]  # under its own address a memo lists what was copied
+        self._generators = [part for part in parts if isinstance(part, GENERATORS)]
+        self._shared |= {id(part): part for part in self._generators}
         start = self.copied(environment)
         kind = _DrawnState if draws else CopyState
         super().__init__(
@@ -140,14 +147,14 @@ class CopyGame(PythonGame):
             discount=discount,
         )
 
-    def copied(self, environment: Any) -> Any:
-        """A deep copy of an environment, which shares what no step changes.
+    def copied(self, environment: Any, memo: dict[int, Any] | None = None) -> Any:
+        """A deep copy of an environment, which shares what no step changes; `memo` as `copy.deepcopy` takes it.
 
         Raises:
           InvalidGame: it cannot be copied.
         """
         try:
-            return copy.deepcopy(environment, dict(self._shared))
+            return copy.deepcopy(environment, dict(self._shared) if memo is None else memo)
         except Exception as error:
             raise InvalidGame(
                 f"{self.name} cannot be copied ({' '.join(str(error).split())}): give the environment a method "
@@ -156,7 +163,7 @@ class CopyGame(PythonGame):
 
     def generator_states(self) -> list[Any]:
         """The states of the environment's random generators."""
-        return [generator.bit_generator.state for generator in self._generators]
+        return [_state_of(generator) for generator in self._generators]
 
     def check_draws(self, before: list[Any]) -> None:
         """Refuses steps that have drawn random numbers since the generators were in the states `before`.
@@ -173,10 +180,13 @@ class CopyGame(PythonGame):
     def reseed(self, seed: int) -> None:
         """Sets the environment's random generators by a seed."""
         for generator in self._generators:
-            generator.bit_generator.state = type(generator.bit_generator)(seed).state
+            if isinstance(generator, np.random.Generator):
+                generator.bit_generator.state = type(generator.bit_generator)(seed).state
+            else:
+                generator.seed(seed & 0xFFFFFFFF)
 
     def action_name(self, action: int, state: Any = None) -> str:
-        return f"draw{action}" if state is not None and state.chosen >= 0 else str(action)
+        return f"draw{action}" if state is not None and state.intent >= 0 else str(action)
 
     def parse_action(self, text: str, state: Any = None) -> int:
         word = text.strip().lower().removeprefix("draw")
@@ -185,29 +195,35 @@ class CopyGame(PythonGame):
         raise IllegalAction(f"{self.name}: no action is written {text.strip()!r}")
 
     def move_names(self, actions: Any, state: Any = None) -> list[str]:
-        is_natures = self.draws > 0 and state is not None and state.chosen >= 0
+        is_natures = self.draws > 0 and state is not None and state.intent >= 0
         return [
             f"draw{action}" if self.draws and number % 2 != is_natures else str(action)
             for number, action in enumerate(actions)
         ]
 
 
-def _constants(environment: Any) -> tuple[dict[int, Any], list[np.random.Generator]]:
-    """The objects that copies share, by their address, and the random generators among them."""
+def _constants(environment: Any) -> dict[int, Any]:
+    """The objects that no step changes, by their address."""
     from gymnasium import spaces
     from gymnasium.envs.registration import EnvSpec
 
     layers = [environment]
     while layers[-1] is not layers[-1].unwrapped:
         layers.append(layers[-1].env)
-    kinds = (spaces.Space, EnvSpec, np.random.Generator)
-    shared = {
+    return {
         id(part): part
         for layer in layers
         for name, part in vars(layer).items()
-        if isinstance(part, kinds) or name == "P"  # Gymnasium's name of a table of transitions
+        if isinstance(part, (spaces.Space, EnvSpec, np.random.Generator)) or name == "P"  # Gymnasium's table
     }
-    return shared, [part for part in shared.values() if isinstance(part, np.random.Generator)]
+
+
+def _state_of(generator: Any) -> Any:
+    """A generator's state, to be compared."""
+    if isinstance(generator, random.Random):
+        return generator.getstate()
+    core = generator.get_state(legacy=False) if isinstance(generator, np.random.RandomState) else None
+    return pickle.dumps(core or generator.bit_generator.state)  # some states hold arrays
 
 
 def shown(observation: Any) -> str:

@@ -30,14 +30,14 @@ def transitions(environment: Any) -> Table | None:
     incomplete, as in Taxi with `fickle_passenger`. Cost: a step for each state and action.
     """
     core = environment.unwrapped
-    listed: Any = getattr(core, "P", None)
+    source: Any = getattr(core, "P", None)
     start = getattr(core, "s", None)
     try:
-        if start is None or sorted(listed) != list(range(len(listed))):
+        if start is None or sorted(source) != list(range(len(source))):
             return None
         table = [
-            [_merged(listed[state][action]) for action in range(int(environment.action_space.n))]
-            for state in range(len(listed))
+            [_merged(source[state][action]) for action in range(int(environment.action_space.n))]
+            for state in range(len(source))
         ]
         for state, actions in enumerate(table):
             for action, outcomes in enumerate(actions):
@@ -62,48 +62,48 @@ def _merged(outcomes: Any) -> list[tuple[float, int, float, bool]]:
 
 
 class ModelState:
-    """A position: `place`, a number of the environment's states; `chosen`, an action that nature answers, or -1."""
+    """A position: `place`, a number of the environment's states; `intent`, an action that nature answers, or -1."""
 
-    __slots__ = ("chosen", "gained", "game", "over", "place", "steps")
+    __slots__ = ("gain", "game", "intent", "over", "place", "steps")
 
-    def __init__(self, game: ModelGame, place: int, steps: int = 0, chosen: int = -1, gained: float = 0.0):
-        self.game, self.place, self.steps, self.chosen, self.gained = game, place, steps, chosen, gained
+    def __init__(self, game: ModelGame, place: int, steps: int = 0, intent: int = -1, gain: float = 0.0):
+        self.game, self.place, self.steps, self.intent, self.gain = game, place, steps, intent, gain
         self.over = False
 
     def legal_actions(self) -> range:
         if self.over:
             return range(0)
-        return range(len(self.game.table[self.place][self.chosen]) if self.chosen >= 0 else self.game.num_choices)
+        return range(len(self.game.table[self.place][self.intent]) if self.intent >= 0 else self.game.num_choices)
 
     def play(self, action: int) -> None:
-        game, chosen, number = self.game, action, 0
-        if self.chosen >= 0:
-            chosen, number = self.chosen, action
-        outcomes = game.table[self.place][chosen]
-        if self.chosen < 0 and len(outcomes) > 1:
-            self.chosen, self.gained = action, 0.0
+        game, intent, number = self.game, action, 0
+        if self.intent >= 0:
+            intent, number = self.intent, action
+        outcomes = game.table[self.place][intent]
+        if self.intent < 0 and len(outcomes) > 1:
+            self.intent, self.gain = action, 0.0
             return
-        _, self.place, self.gained, terminated = outcomes[number]
-        self.chosen, self.steps = -1, self.steps + 1
+        _, self.place, self.gain, terminated = outcomes[number]
+        self.intent, self.steps = -1, self.steps + 1
         self.over = terminated or self.steps >= game.max_steps
 
     def is_over(self) -> bool:
         return self.over
 
     def to_play(self) -> int:
-        return NATURE if self.chosen >= 0 else 0
+        return NATURE if self.intent >= 0 else 0
 
     def outcome(self) -> float:
-        return 0.0 if self.game.pays_on_the_way else self.gained
+        return 0.0 if self.game.pays_on_the_way else self.gain
 
     def rollout(self, seed: int) -> float:
         """The return of uniformly random actions to the end, in which nature draws."""
-        game, place, chosen, draw = self.game, self.place, self.chosen, random.Random(seed).random
+        game, place, intent, draw = self.game, self.place, self.intent, random.Random(seed).random
         total, factor = 0.0, 1.0
         for _ in range(game.max_steps - self.steps):
-            if chosen < 0:
-                chosen = int(draw() * game.num_choices)
-            outcomes, number, left = game.table[place][chosen], 0, 0.0
+            if intent < 0:
+                intent = int(draw() * game.num_choices)
+            outcomes, number, left = game.table[place][intent], 0, 0.0
             if len(outcomes) > 1:
                 left = draw() - outcomes[0][0]
                 while left >= 0.0 and number < len(outcomes) - 1:
@@ -113,22 +113,22 @@ class ModelState:
             total += factor * reward
             if terminated:
                 break
-            chosen, factor = -1, factor * game.discount
+            intent, factor = -1, factor * game.discount
         return total
 
     def copy(self) -> ModelState:
-        copy = self.__class__(self.game, self.place, self.steps, self.chosen, self.gained)
+        copy = self.__class__(self.game, self.place, self.steps, self.intent, self.gain)
         copy.over = self.over
         return copy
 
     def hash(self) -> int:
         game = self.game
-        number = (self.place * (game.max_steps + 1) + self.steps) * (game.num_choices + 1) + self.chosen + 1
+        number = (self.place * (game.max_steps + 1) + self.steps) * (game.num_choices + 1) + self.intent + 1
         return (number * _ODD) & _MASK
 
     def __str__(self) -> str:
         place = f"state {self.place}, step {self.steps} of {self.game.max_steps}"
-        pending = f", and nature answers {self.chosen}" if self.chosen >= 0 else ""
+        pending = f", and nature answers {self.intent}" if self.intent >= 0 else ""
         return f"{self.game.picture(self.place)}\n{place}{pending}"
 
 
@@ -136,14 +136,14 @@ class _WithChance:
     __slots__ = ()
 
     def chance(self: Any) -> list[float]:
-        return [outcome[0] for outcome in self.game.table[self.place][self.chosen]]
+        return [outcome[0] for outcome in self.game.table[self.place][self.intent]]
 
 
 class _WithRewards:
     __slots__ = ()
 
     def reward(self: Any) -> float:
-        return float(self.gained)
+        return float(self.gain)
 
 
 class ModelGame(PythonGame):
@@ -197,9 +197,9 @@ class ModelGame(PythonGame):
         return text.strip("\n")
 
     def action_name(self, action: int, state: Any = None) -> str:
-        if state is None or state.chosen < 0:
+        if state is None or state.intent < 0:
             return str(action)
-        names = [f"s{outcome[1]}" for outcome in self.table[state.place][state.chosen]]
+        names = [f"s{outcome[1]}" for outcome in self.table[state.place][state.intent]]
         return names[action] if action < len(names) and names.count(names[action]) == 1 else str(action)
 
     def move_names(self, actions: Any, state: Any = None) -> list[str]:

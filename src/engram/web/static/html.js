@@ -19,6 +19,8 @@ export const signed = (value, digits = 2) => {
   const text = Math.abs(value).toFixed(digits);
   return (+text === 0 ? "" : value < 0 ? "−" : "+") + text;
 };
+/** A return in a game's own units. */
+export const units = (value) => String(Number(value.toPrecision(6)));
 /** A value on an axis. */
 export const tick = (value) => (value ? signed(value, 1) : "0");
 export const percent = (share) => `${(100 * share).toFixed(share > 0 && share < 0.0995 ? 1 : 0)} %`;

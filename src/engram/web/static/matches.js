@@ -2,9 +2,11 @@
 
 import { get, post } from "./api.js";
 import { drawCurves } from "./charts.js";
-import { count, element, percent, safe, say, signed, tick, trying } from "./html.js";
+import { count, element, percent, safe, say, signed, tick, trying, units } from "./html.js";
 
 const EVERY_MS = 2000, WIDTH = 120;
+/** A game's result: one player reaches a return, two win or lose. */
+const resultOf = ({ outcome, players }) => (players === 1 ? units(outcome) : outcome > 0 ? "A wins" : outcome < 0 ? "B wins" : "a draw");
 const elo = (number) => (number === null ? "∞" : signed(number, 0));
 
 /** A point with its interval on a scale from `low` to `high`. */
@@ -145,8 +147,7 @@ export class Matches {
     const number = this.#open, { games } = await post(`matches/${number}/games`, { first: this.nextGame });
     if (number !== this.#open) return;
     if (!this.nextGame) this.find(".games").innerHTML = `<thead><tr><th scope="col">Game</th><th scope="col">First</th><th scope="col">Result</th><th scope="col" class="number">Moves</th></tr></thead><tbody></tbody>`;
-    const result = (outcome) => (outcome > 0 ? "A wins" : outcome < 0 ? "B wins" : "draw");
-    this.find(".games tbody").insertAdjacentHTML("beforeend", games.map((one) => `<tr><th scope="row"><button type="button" data-game="${one.number}" aria-label="Show game ${one.number}">${one.number}</button></th><td>${one.first}</td><td>${result(one.outcome)}${one.reason === "end" ? "" : `<br><small>${safe(one.reason)}</small>`}</td><td class="number">${one.moves}</td></tr>`).join(""));
+    this.find(".games tbody").insertAdjacentHTML("beforeend", games.map((one) => `<tr><th scope="row"><button type="button" data-game="${one.number}" aria-label="Show game ${one.number}">${one.number}</button></th><td>${one.first}</td><td>${resultOf(one)}${one.reason === "end" ? "" : `<br><small>${safe(one.reason)}</small>`}</td><td class="number">${one.moves}</td></tr>`).join(""));
     this.nextGame = games.length ? games.at(-1).number + 1 : this.nextGame;
     this.find(".more").hidden = games.length < 40;
   }
@@ -172,8 +173,7 @@ export class Matches {
       if (board.kept !== JSON.stringify(opened.board)) { board.board = opened.board; board.kept = JSON.stringify(opened.board); }
       board.show(opened.position, { last: opened.actions.at(-1) ?? null, playable: false });
     }
-    const result = viewed.outcome > 0 ? "A wins" : viewed.outcome < 0 ? "B wins" : "a draw";
-    find(".viewer .turn").textContent = `Game ${viewed.number}: ${viewed.first} moves first, ${result}. After ${at} of ${viewed.moves.length} moves${at > 0 && at <= viewed.opening ? ", in the random opening" : ""}.`;
+    find(".viewer .turn").textContent = `Game ${viewed.number}: ${viewed.players === 1 ? `${viewed.first} plays` : `${viewed.first} moves first`}, ${resultOf(viewed)}. After ${at} of ${viewed.moves.length} moves${at > 0 && at <= viewed.opening ? ", in the random opening" : ""}.`;
     find(".viewer .line").textContent = viewed.moves.slice(0, at).join(" ");
   }
 

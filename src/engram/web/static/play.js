@@ -2,7 +2,7 @@
 
 import { post, watch } from "./api.js";
 import { HEATS, heatOf } from "./board.js";
-import { element, safe, say, tick, trying } from "./html.js";
+import { element, safe, say, tick, trying, units } from "./html.js";
 import { progressOf } from "./moves.js";
 
 const KEY = "engram.play";
@@ -154,7 +154,7 @@ export class Play {
     const players = this.players, over = position.outcome !== null, waits = !over && this.#isEngine(position.to_play);
     const winner = position.outcome > 0 ? 0 : 1;
     find(".turn").innerHTML = over
-      ? `<b>${opened.players === 1 ? "The game is over" : position.outcome === 0 ? "A draw" : `${safe(players[winner])} wins`}</b>${position.result ? ` (${safe(position.result)})` : ""}`
+      ? `<b>${opened.players === 1 ? `The game is over: ${units(position.outcome)}` : position.outcome === 0 ? "A draw" : `${safe(players[winner])} wins`}</b>${position.result ? ` (${safe(position.result)})` : ""}`
       : `<b>${safe(players[position.to_play] ?? "Nature")}</b> to move${waits ? ", the engine thinks" : ""}`;
     if (position.note) find(".turn").append(` · ${position.note}`);
     find(".plain").hidden = !!opened.board;
