@@ -44,6 +44,19 @@ def test_truth_of_nodes_is_the_solvers():
     assert len(roots) >= 3 and all(root[2] < 0.4 for root in roots)
 
 
+def test_answers_are_closer_where_simulations_are_noisy_and_features_true():
+    search = "memory_uct(pattern_weight=0, dimension=64, neighbours=exact)"
+    gains = {}
+    for noise, error in ((1.0, 0.0), (1.0, 1.0), (0.0, 0.0)):
+        tree = f"p_game:branching=3,depth=8,gap=0.2,noise={noise},similarity={error}"
+        once = memory_truth(tree, [search], 100, positions=12, seed=1)[0]
+        assert once.visits_high == 1
+        gains[noise, error] = once.others_gain
+    # One return errs by σ; a neighbour's by what features hide, and by its own noise, which the others' average out.
+    assert gains[1.0, 0.0] > gains[1.0, 1.0] + 0.1 > 0.1
+    assert gains[0.0, 0.0] <= 0.0
+
+
 def test_rows_resume_and_agree(tmp_path):
     searches = ["memory_uct(capacity=100)", "memory_uct(capacity=100, temperature=0.01)"]
     count = CHUNK + 3

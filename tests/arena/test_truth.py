@@ -48,6 +48,18 @@ def test_more_simulations_come_closer_to_the_truth():
     assert rows[1].mistakes < 0.01
 
 
+def test_a_synthetic_tree_is_its_own_truth():
+    game = engram.game("p_game:branching=3,depth=6,noise=0.5")
+    positions = solved_positions(game, 40, seed=1)
+    for position in positions:
+        state = game.play_moves(position.moves)
+        sign = 1.0 if game.to_play(state) == 0 else -1.0
+        assert position.value == pytest.approx(sign * float(state["value"]))
+        assert [game.play(state, action)["value"] for action in position.keeping] == [state["value"]]
+    few, many = truth(game, ["uct"], [5, 2000], positions=40, seed=1)
+    assert many.mistakes < few.mistakes - 0.1 and many.rmse < few.rmse
+
+
 def test_figures_worked_by_hand():
     positions = [SolvedPosition((k,), 0, (0,), k < 3) for k in range(4)]
     row = summarise("x", 10, positions, np.array([[0.5, 1.0], [-0.5, 0.0], [1.0, 0.0], [0.0, 0.0]]))

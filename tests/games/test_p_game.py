@@ -34,14 +34,19 @@ def test_the_value_of_every_position_is_its_minimax_value():
     assert minimax(game, game.initial_state()) == pytest.approx(0.0)
 
 
-def test_a_simulation_has_the_noise_and_the_mean_that_were_asked_for():
-    game, rng = engram.game(TREE), new_rng(3)
-    state = game.play_moves("1 0")
-    buffer = game.new_buffer()
+@pytest.mark.parametrize("noise", [0.25, 0.8, 1.0])
+@pytest.mark.parametrize("value", [0.0, 0.7, -0.97, 1.0])
+def test_a_simulation_has_the_noise_and_the_mean_that_were_asked_for(noise, value):
+    game, rng = engram.game(TREE.replace("noise=0.25", f"noise={noise}")), new_rng(3)
+    state, buffer = game.initial_state(), game.new_buffer()
+    state["value"] = value
     game.write(buffer, state)
-    draws = [simulated(game.address("rollout"), buffer.ctypes.data, rng.ctypes.data) for _ in range(2000)]
-    assert np.mean(draws) == pytest.approx(float(state["value"]), abs=0.025)
-    assert np.std(draws) == pytest.approx(0.25, abs=0.005)
+    draws = [simulated(game.address("rollout"), buffer.ctypes.data, rng.ctypes.data) for _ in range(20_000)]
+    assert np.abs(draws).max() <= 1.0
+    # The most that outcomes of this mean in [-1, 1] can scatter is a win or a loss.
+    deviation = min(noise, np.sqrt(1.0 - value**2))
+    assert np.mean(draws) == pytest.approx(value, abs=0.03)
+    assert np.std(draws) == pytest.approx(deviation, abs=0.03)
 
 
 def test_positions_of_equal_features_differ_by_at_most_twice_the_similarity():

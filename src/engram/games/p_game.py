@@ -4,8 +4,9 @@ Every position has `branching` moves, players alternate, and the game ends after
 root down: one move keeps the position's value, each other costs its mover up to `gap`. So each position's minimax value
 is in its state, and a search can be measured against truth at any size.
 
-A simulation gives that value plus or minus `noise`. Features (`encode`) are those of the value plus an error of the
-position's own, so that positions that look alike differ in value by about `similarity`.
+A simulation's mean is that value, and its deviation `noise`; with noise 1 it is a win or a loss. Features (`encode`)
+are those of the value plus an error of the position's own, so that positions that look alike differ in value by about
+`similarity`.
 
 Source: after Kocsis and Szepesvári, "Bandit based Monte-Carlo planning", 2006 (P-games).
 Deviation: values are made from the root down and not summed from moves to the leaves, because sums give no truth inside
@@ -21,7 +22,7 @@ import numpy as np
 from engram.errors import InvalidSpecification
 from engram.games.game import Game
 from engram.native.jit import compiled
-from engram.rng import mix, random_below
+from engram.rng import mix, random_float
 
 HARMONICS = 16
 """Half of the numbers that `encode` writes: cosines and sines of multiples of an angle."""
@@ -82,10 +83,18 @@ def rollout(state, rng):
     work = state.key
     for _ in range(state.cost):
         work = mix(work)
-    sign = np.float64(random_below(rng, 2)) * 2.0 - 1.0
     # The work is part of the draw, so that no compiler leaves it out.
-    noise = state.noise if work & np.uint64(1) else -state.noise
-    return min(max(state.value + sign * noise, -1.0), 1.0)
+    draw = random_float(rng)
+    if work & np.uint64(1):
+        draw = 1.0 - draw
+    spread = min(state.noise, math.sqrt(1.0 - state.value * state.value))
+    if spread == 0.0:
+        return state.value
+    # Two values of this mean and deviation. Where a bound shortens the step out, the step back is longer.
+    out = min(spread, 1.0 - abs(state.value))
+    back = spread * spread / out
+    step = out if draw * (out + back) < back else -back
+    return min(max(state.value + step * math.copysign(1.0, state.value), -1.0), 1.0)
 
 
 def encode(state, planes):
@@ -111,7 +120,7 @@ def p_game(
     Args:
       branching: moves of a position, 2 to 1000. depth: moves of a game, 1 to 1000.
       gap: a move that is not the best costs its mover up to this, in (0, 2].
-      noise: σ of a simulation, in [0, 1]; values near ±1 are cut off and so less noisy.
+      noise: σ of a simulation, in [0, 1]; at a value v at most sqrt(1 - v²), that of a win or a loss.
       similarity: ε ≥ 0: positions with equal features differ in value by up to 2ε.
       cost: work of a simulation, about a nanosecond each, 0 to 10⁹.
       seed: of the tree.

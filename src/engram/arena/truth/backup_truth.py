@@ -16,14 +16,12 @@ from typing import Any
 import numpy as np
 
 from engram.arena.configuration import files_named
-from engram.arena.opponents import line_parameters
+from engram.arena.truth.exact_values import exact_values
 from engram.drivers.search import Search
-from engram.errors import InvalidParameter, InvalidSpecification
+from engram.errors import InvalidParameter
 from engram.fleet import spread
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
-from engram.games.line.heuristics import is_line_game
-from engram.games.line.solver.solver import ILLEGAL, Solver
 from engram.intervals import NORMAL_95, wilson
 from engram.presets.catalogue import preset
 from engram.rng import derive_seed
@@ -40,13 +38,13 @@ class SolvedPosition:
 
     Attributes:
       moves: from the initial state to the position.
-      value: +1, 0 or -1: win, draw or loss for the player to move under perfect play.
+      value: in [-1, 1] for the player to move under perfect play; in line games +1, 0 or -1: win, draw or loss.
       keeping: the actions that keep the value.
       can_spoil: whether some legal action loses value, so that a mistake is possible.
     """
 
     moves: tuple[int, ...]
-    value: int
+    value: float
     keeping: tuple[int, ...]
     can_spoil: bool
 
@@ -88,28 +86,25 @@ IN_VAIN = 3000
 
 
 def solved_positions(game: Game, count: int, seed: int = 0, min_moves: int | None = None) -> list[SolvedPosition]:
-    """Distinct positions of a small line game from random play, with their exact values.
+    """Distinct positions of a game from random play, with their exact values.
 
     Args:
-      game: a game for the solver. count: number of positions, ≥ 1. seed: of the random play.
-      min_moves: lowest number of moves; default a quarter of the cells, because early positions take long to solve.
+      game: a small line game, or `p_game`. count: number of positions, ≥ 1. seed: of the random play.
+      min_moves: lowest number of moves; default a quarter of a game's, because early positions take long to solve.
 
     Raises:
-      InvalidSpecification: not a line game. TooLarge: too large for the solver.
+      InvalidSpecification: another game. TooLarge: too large for the solver.
       InvalidParameter: the game has fewer positions.
     """
-    if not is_line_game(game):
-        raise InvalidSpecification(f"exact values need a solved line game such as connect_four, not {game.name}")
-    rows, columns, *_ = line_parameters(game)
-    solver = Solver(*line_parameters(game))
-    least = rows * columns // 4 if min_moves is None else min_moves
+    exact = exact_values(game)
+    least = exact.max_moves // 4 if min_moves is None else min_moves
     rng = random.Random(derive_seed("truth", game.name, seed))
     positions: dict[int, SolvedPosition] = {}
     in_vain = 0
     while len(positions) < count and in_vain < IN_VAIN:
         in_vain += 1
         state, moves = game.initial_state(), []
-        for _ in range(rng.randint(least, rows * columns - 1)):
+        for _ in range(rng.randint(least, exact.max_moves - 1)):
             legal = game.legal_actions(state)
             if not legal:
                 break
@@ -117,14 +112,11 @@ def solved_positions(game: Game, count: int, seed: int = 0, min_moves: int | Non
             state = game.play(state, moves[-1])
         if game.is_over(state) or game.hash(state) in positions:
             continue
-        scores = solver.action_scores(int(state["mine"]), int(state["stones"]))
-        values = np.where(scores == ILLEGAL, -2, np.sign(scores))
-        keeping = np.flatnonzero(values == values.max())
-        can_spoil = bool((values[values > -2] < values.max()).any())
+        values = exact.of_actions(state)
+        best = max(values.values())
+        keeping = tuple(action for action, value in values.items() if value == best)
         in_vain = 0
-        positions[game.hash(state)] = SolvedPosition(
-            tuple(moves), int(values.max()), tuple(keeping.tolist()), can_spoil
-        )
+        positions[game.hash(state)] = SolvedPosition(tuple(moves), best, keeping, len(keeping) < len(values))
     if len(positions) < count:
         raise InvalidParameter(f"{game.name} gave only {len(positions)} different positions of the {count} asked for")
     return list(positions.values())
@@ -199,7 +191,7 @@ def truth(
     """Measures every search at every budget on the same solved positions.
 
     Args:
-      game: a solved line game, or its name; with several workers its name.
+      game: a game with exact values (a line game, `p_game`), or its name; with several workers its name.
       searches: specifications. simulations: budgets.
       positions: number of positions. seed: of positions and searches.
       min_moves: as for `solved_positions`.

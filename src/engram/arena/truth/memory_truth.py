@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from engram.arena.opponents import line_parameters
 from engram.arena.truth.backup_truth import SolvedPosition, in_chunks, searched, solved_positions
+from engram.arena.truth.exact_values import exact_values
 from engram.drivers.recollection import recollect
 from engram.drivers.search import Search
 from engram.errors import InvalidParameter, InvalidSpecification
 from engram.games.catalogue import game as game_of
-from engram.games.line.solver.solver import Solver
 from engram.memory.similar_positions import position_memory
 from engram.presets.catalogue import preset
 from engram.rng import derive_seed
@@ -93,7 +92,7 @@ def memory_truth(
     """Compares V̂ and V̂_M with exact values by visit count.
 
     Args:
-      game: a solved line game. searches: specifications with a memory. simulations: of each search.
+      game: a line game, or `p_game`. searches: specifications with a memory. simulations: of each search.
       positions: number of roots from random play, the same for every search.
       each: nodes drawn from each class of visits (1, 2-3, 4-7, …) of each tree, ≥ 1.
       seed: of positions, searches and drawn nodes. workers: processes, ≥ 1.
@@ -133,7 +132,7 @@ def node_errors(
 ) -> np.ndarray:
     """(n, 5): position, visits, |V̂ - V*|, |V̂_M - V*| and |others - V*| of nodes drawn from each tree."""
     played = game_of(game)
-    solver = Solver(*line_parameters(played))
+    exact = exact_values(played)
     collected = [np.zeros((0, 5))]
     for number, (searcher, state, _) in enumerate(searched(game, search, simulations, positions, seed)):
         rng = np.random.default_rng(derive_seed(seed, "nodes", *positions[number].moves))
@@ -141,10 +140,9 @@ def node_errors(
         states = [played.play_moves(moves, state) for moves in moves_below(searcher, places)]
         # Exact values are for the player to move, all others for player 0.
         signs = np.array([1.0 if played.to_play(state) == 0 else -1.0 for state in states])
-        words = np.array([(int(state["mine"]), int(state["stones"])) for state in states], np.uint64).reshape(-1, 2)
-        truth = signs * solver.values(words[:, 0], words[:, 1])
+        truth = signs * exact.of(states)
         nodes, column = searcher.tree.nodes, searcher.tree.rows(searcher.tree.advice[0].column)
-        others = np.array([_others(searcher, state) for state in states])
+        others = np.array([answer_of_others(searcher, state) for state in states])
         errors = [np.abs(estimate - truth) for estimate in (nodes["value"][places], column["value"][places], others)]
         collected.append(np.column_stack([np.full(len(places), number), nodes["visit_count"][places], *errors]))
     return np.concatenate(collected)
@@ -178,8 +176,8 @@ def moves_below(search: Search, places: np.ndarray) -> list[list[int]]:
     return paths
 
 
-def _others(search: Search, state: Any) -> float:
-    """The value from the entries of other positions; nan if there are none."""
+def answer_of_others(search: Search, state: Any) -> float:
+    """A memory's answer about a position, for player 0, from the entries of other positions; nan if there are none."""
     answer = recollect(search, state)
     key = search.game.hash(state)
     rest = [one for one in answer.neighbours if one.key != key] if answer is not None else []
