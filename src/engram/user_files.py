@@ -89,6 +89,17 @@ def check_code(code: str, *, allowable: bool = True) -> None:
     raise InvalidSpecification(f"{record.name} names {code}, which is code and was not run: {reason}")
 
 
+def check_data(file: str) -> None:
+    """Refuses a file that a record names as data of a game; does nothing outside `stored`.
+
+    Raises:
+      InvalidSpecification: it was not read; the sentence says why.
+    """
+    record = _record.get()
+    if record is not None:
+        raise InvalidSpecification(f"{record.name} names {file!r}, which may be a file and was not read")
+
+
 def move(places: tuple[Path, Path] | None) -> None:
     """Reads code that a text names below a folder of another machine from a folder of this one; the text stays.
 

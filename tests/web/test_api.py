@@ -4,9 +4,12 @@
 import json
 import random
 import socket
+import sqlite3
 import subprocess
 import sys
 import warnings
+from contextlib import closing
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,9 +25,11 @@ from engram.drivers.recollection import explain
 from engram.errors import InvalidFile
 from engram.presets.catalogue import preset
 from engram.training.td.history import Point, TrainingResults
+from engram.web import runs as web_runs
 from engram.web import sessions as web_sessions
 from engram.web.app import MOST_BYTES, Settings, application
 from engram.web.events import Channel
+from engram.web.fields import Fields
 from engram.web.players import SEARCHES
 from engram.web.security import token_in
 
@@ -161,10 +166,54 @@ def test_an_endless_search_streams_while_it_thinks_and_is_stopped(client):
     assert any(row[7] is not None for row in seen[-1]["moves"])  # AMAF
 
 
+def test_values_of_a_game_with_points_lie_within_their_bounds(client):
+    """In the snapshot, and in the tree, whose own values lie within ±1 of the bounds."""
+    game = "same_game:seed=1,rows=4,columns=4,colours=2"
+    search = sent(client, "searches", game=game, search="uct", simulations=2000)["id"]
+    last = list(messages(client, search))[-1]
+    low, high = last["bounds"]
+    assert high > 1.0
+    values = [move[2] for move in last["moves"] if move[1]]
+    assert values and all(low <= value <= high for value in values) and max(values) > 1.0
+    node = sent(client, f"searches/{search}/node", path=[])
+    assert abs(node["record"]["value for player 0"] - last["value"]) < 1e-3
+    part = sent(client, f"searches/{search}/tree", path=[], width=500, depth=1)
+    assert part["bounds"] == [low, high]
+    assert abs(low + (part["value"][0] + 1) * (high - low) / 2 - last["value"]) < 1e-4 * (high - low)
+
+
 def test_memory_is_in_the_snapshot(client):
     asked = {"game": "connect_four", "search": "memory_uct(keep_states=true)", "simulations": 4000}
     last = list(messages(client, sent(client, "searches", **asked)["id"]))[-1]
     assert any(row[6] is not None for row in last["moves"])
+
+
+def test_a_snapshot_costs_one_per_cent_however_busy_the_machine_is(monkeypatch):
+    """The search gets 20 ms of the processor in each second; a snapshot takes 3 ms of them."""
+    clock = SimpleNamespace(wall=0.0, own=0.0)
+    clock.monotonic, clock.thread_time = lambda: clock.wall, lambda: clock.own
+    monkeypatch.setattr(web_sessions, "time", clock)
+    search = SimpleNamespace(so_far=lambda lines: None)
+    audience = SimpleNamespace(num_watchers=1)
+    session = web_sessions.Session(search, None, None, 0, audience=audience)
+    published = []
+
+    def publish(result):
+        published.append(clock.own)
+        clock.own += 0.003
+
+    session._publish = publish
+    for _ in range(300):
+        session._between_slices()
+        clock.wall, clock.own = clock.wall + 1.0, clock.own + 0.02
+    assert len(published) > 10 and 0.003 * len(published) <= 0.011 * clock.own
+    del published[:]
+    clock.own += 1000.0  # and at most four snapshots a second where it gets all
+    for _ in range(100):
+        session._between_slices()
+        clock.wall, clock.own = clock.wall + 0.01, clock.own + 0.01
+        session._next_work = 0.0
+    assert len(published) <= 5
 
 
 def test_watchers_share_a_search_and_late_ones_get_its_end(client):
@@ -364,6 +413,71 @@ def test_matches_are_read_as_they_are_recorded(recorded):
         assert client.get("/api/matches").json()["matches"][1]["games"] == 10
 
 
+STUDY = """
+    CREATE TABLE studies (study_id INTEGER, study_name VARCHAR); INSERT INTO studies VALUES (1, 'one'), (2, 'two');
+    CREATE TABLE trials (trial_id INTEGER, number INTEGER, study_id INTEGER);
+    INSERT INTO trials VALUES (1, 0, 1), (2, 0, 2);
+    CREATE TABLE trial_user_attributes (trial_id INTEGER, "key" VARCHAR, value_json TEXT);
+    CREATE TABLE study_user_attributes (study_id INTEGER, "key" VARCHAR, value_json TEXT);
+    CREATE TABLE trial_params (param_id INTEGER, trial_id INTEGER, param_name VARCHAR, param_value FLOAT);
+    INSERT INTO trial_user_attributes VALUES (1, 'engram:score', '0.5'), (2, 'engram:score', '0.25');
+    INSERT INTO study_user_attributes VALUES (1, 'engram', '{"search": "uct(x)", "game": "hex"}');
+    INSERT INTO trial_params VALUES (1, 1, 'exploration', 1.5);
+"""
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE trial_user_attributes SET value_json = '\"<b>\"' WHERE trial_id = 1",
+        "UPDATE trial_user_attributes SET value_json = '{' WHERE trial_id = 1",
+        "UPDATE trial_user_attributes SET value_json = 'NaN' WHERE trial_id = 1",
+        "UPDATE trials SET number = '<b>' WHERE trial_id = 1",
+        "UPDATE trial_params SET param_value = '<b>'",
+        "UPDATE trial_params SET param_value = 9e999",
+        "UPDATE study_user_attributes SET value_json = '[1]'",
+        "UPDATE study_user_attributes SET value_json = '{\"tunables\": 5}'",
+    ],
+)
+def test_a_damaged_study_is_said_and_hides_nothing_else(recorded, damage):
+    with closing(sqlite3.connect(recorded)) as connection, client_of(database=recorded) as client:
+        connection.executescript(STUDY)
+        one, two = client.get("/api/ratings").json()["studies"]
+        assert one["about"] == "uct in hex against a player: " and two["trials"][0]["score"] == 0.25
+        assert one["trials"] == [
+            {"number": 0, "values": {"exploration": 1.5}, "score": 0.5, "games": 0, "deviation": 0.0}
+        ]
+        connection.execute(damage)
+        connection.commit()
+        ratings = client.get("/api/ratings").json()
+        assert ratings["studies"] == [
+            {"name": "one", "about": "that cannot be read: a row of it is damaged", "trials": []},
+            two,
+        ]
+        assert len(ratings["leagues"]) == len(ratings["trainings"]) == 1
+
+
+class Ended:
+    """A process that has ended."""
+
+    stderr, returncode, pid = (), 0, 0
+
+    def poll(self):
+        return 0
+
+
+def test_no_password_of_a_database_is_shown(monkeypatch):
+    monkeypatch.setattr(
+        web_runs.subprocess, "Popen", lambda *given, **more: (_ for _ in ()).throw(OSError("stop here"))
+    )
+    shown = []
+    monkeypatch.setattr(web_runs.shlex, "join", lambda words: shown.extend(words) or "")
+    runs = web_runs.Runs("postgresql+psycopg://me:secret@host/results", allow_files=False)
+    with pytest.raises(OSError, match="stop here"):
+        runs.start(Fields(b'{"game": "tic_tac_toe", "a": "uct", "b": "random"}'))
+    assert "--database=postgresql+psycopg://me:***@host/results" in shown
+
+
 def test_without_a_database_there_are_no_matches(tmp_path):
     with client_of(database=str(tmp_path / "none.sqlite")) as client:
         assert client.get("/api/matches").json()["matches"] == []
@@ -513,6 +627,24 @@ def test_files_and_programs_need_permission(client, tmp_path):
         assert sent(trusting, "position", game=f"{file}:mine")["game"] == f"{file}:mine"
     with client_of(game=f"{file}:mine") as own:
         assert sent(own, "position", game=f"{file}:mine", moves=["a1"])["position"]["to_play"] == 1
+
+
+@pytest.mark.parametrize(
+    "module, game",
+    [
+        ("pyspiel", "openspiel:efg_game(filename='FILE')"),
+        ("pyspiel", "openspiel:misere(game=efg_game(filename='FILE'))"),
+        ("gymnasium", "gymnasium:FrozenLake-v1,map_name='FILE'"),
+        ("gymnasium", "gymnasium:Ant-v5,xml_file='ant'"),
+    ],
+)
+def test_a_game_of_another_package_opens_no_file(client, tmp_path, module, game):
+    """Such a game would read it, and say whether it is there."""
+    pytest.importorskip(module)
+    for name in ("there", "missing"):
+        (tmp_path / "there").write_text("EFG 2 R")
+        text = game.replace("FILE", str(tmp_path / name))
+        assert "may be a file and was not read" in refused(client, "position", game=text)
 
 
 def test_the_command_refuses_what_it_cannot_serve(tmp_path):

@@ -1,6 +1,9 @@
 """The view of matches in a real browser: started, watched, stopped, continued, and stepped through."""
 
+import json
 import re
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -34,12 +37,37 @@ def test_a_match_is_shown_and_its_games_stepped_through(visit, results):
     expect(turn).to_contain_text("After 0 of")
     page.get_by_role("button", name="One move on").last.click()
     expect(page.locator(".viewer .piece")).to_have_count(1)
-    expect(page.get_by_label("Ratings", exact=True).locator("tbody tr")).to_have_count(3)
+    expect(page.get_by_label(re.compile("^Ratings, tic_tac_toe")).locator("tbody tr")).to_have_count(3)
     assert serious(page) == []
     page.set_viewport_size({"width": 375, "height": 800})
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 375
     page.get_by_role("button", name="Take to Play").click()
     expect(page.locator(".history button.main")).to_have_count(1)
+
+
+def test_texts_of_a_database_are_no_html(visit, tmp_path, browser):
+    """One that somebody sends may say anything in names of players."""
+    database = tmp_path / "engram.sqlite"
+    engram.match("tic_tac_toe", "uct", "random", games=4, workers=1, simulations=20, database=str(database))
+    with closing(sqlite3.connect(database)) as connection:
+        (plain,) = connection.execute("SELECT configuration FROM match").fetchone()
+        evil = plain.replace('"random"', json.dumps("<img src=x onerror=alert(1)>"))
+        assert evil != plain
+        connection.execute("UPDATE match SET configuration = ?", [evil])
+        connection.execute("UPDATE game SET reason = '<img src=x>'")
+        connection.commit()
+    server = Served(tmp_path, "-g", "tic_tac_toe")
+    try:
+        page = visit(server.address).page
+        page.get_by_role("button", name="Matches").click()
+        expect(page.locator(".all tbody")).to_contain_text("<img src=x onerror=alert(1)>")
+        page.get_by_role("button", name="Show match 1").click()
+        expect(page.locator(".games tbody")).to_contain_text("<img src=x>")
+        expect(page.locator("#one-title")).to_contain_text("<img")
+        assert page.locator("main img").count() == 0
+        page.close()
+    finally:
+        server.close()
 
 
 def test_a_match_survives_its_page_and_goes_on_after_a_stop(visit, results):

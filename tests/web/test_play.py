@@ -87,6 +87,12 @@ def test_a_group_of_tiles_goes_by_a_click_on_any_of_them(visit, served):
     page = visit(f"{served.address}&game=same_game:seed=1,rows=4,columns=4,colours=2").page
     game = engram.game("same_game:seed=1,rows=4,columns=4,colours=2")
     before = game.scene.marks(game.initial_state()).count(".")
+    assert page.get_by_label("You play").locator("option").all_inner_texts() == ["yourself", "the engine plays"]
+    page.get_by_role("button", name="Analyse").click()
+    expect(page.locator(".point")).to_be_visible()
+    page.get_by_role("button", name="Stop").click()
+    points = page.locator(".whisker circle").evaluate_all("(all) => all.map((one) => +one.getAttribute('cx'))")
+    assert points and all(0 <= x <= 110 for x in points)  # the scale is that of the game's points
     while page.locator("engram-board button[aria-disabled=false]").count():
         playable = page.locator("engram-board button[aria-disabled=false]")
         moves = page.locator(".history button.main").count()
@@ -112,7 +118,9 @@ def test_dice_fall_by_themselves_and_checkers_move_in_two_steps(visit, served):
         if moves == 2:
             expect(history).to_have_count(2)
     expect(turn).to_contain_text(re.compile("(Red|White) has [1-6]"))  # the other side's dice fell
-    page.get_by_role("button", name="One move back").click()
+    page.get_by_role("button", name="To the start").click()
+    expect(turn).to_contain_text("Nature")
+    expect(page.locator(".think")).to_be_disabled()  # there is no move to choose
     assert serious(page) == []
 
 
@@ -277,6 +285,42 @@ def test_two_searches_side_by_side(visit):
     assert serious(page) == []
     page.set_viewport_size({"width": 375, "height": 800})
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 375
+
+
+# Labels of a board that leave it, or lie on each other.
+LABELS = """() => {
+  const svg = document.querySelector("engram-board svg"), box = svg.getBoundingClientRect(), bad = [];
+  const texts = [...svg.querySelectorAll("text")].map((one) => [one.textContent, one.getBoundingClientRect(), one]);
+  const inside = (one) => one.left > box.left - 1 && one.right < box.right + 1 && one.bottom < box.bottom + 1;
+  const meet = (one, other) => one.left < other.right - 1 && other.left < one.right - 1
+    && one.top < other.bottom - 2 && other.top < one.bottom - 2;
+  texts.forEach(([text, place, one], number) => {
+    if (!inside(place)) bad.push(`${text} is cut off`);
+    for (const [next, other] of texts.slice(number + 1)) if (meet(place, other)) bad.push(`${text} on ${next}`);
+    const size = parseFloat(getComputedStyle(one).fontSize) * one.getScreenCTM().a;
+    if (size < 6.5) bad.push(`${text} has ${size} pixels`);
+  });
+  return bad;
+}"""
+
+
+@pytest.mark.parametrize(
+    "game", ["go:19", "go:9", "hex:11", "othello", "connect_four", "breakthrough", "backgammon", "dots_and_boxes"]
+)
+def test_labels_of_a_board_can_be_read_on_a_phone(visit, served, game):
+    page = visit(f"{served.address}&game={game}", width=360).page
+    expect(page.locator("engram-board button[aria-disabled=false]")).not_to_have_count(0)
+    assert page.evaluate(LABELS) == []
+    page.evaluate(
+        """() => {
+          const board = document.querySelector("engram-board"), actions = board.board.places.map((_, action) => action);
+          board.heat = new Map(actions.map((action) => [action, { strength: 1 - action / 1e6, text: "−38" }]));
+        }"""
+    )
+    texts = page.locator("engram-board .heat-text")
+    assert texts.count() > 0
+    assert [bad for bad in page.evaluate(LABELS) if "−38 on −38" in bad] == []
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 360
 
 
 def test_the_assets_are_small():

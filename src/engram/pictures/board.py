@@ -52,22 +52,25 @@ class _Board:
 
     def svg(self, label: str) -> Markup:
         box = " ".join(_n(number) for number in self._box())
+        # Large boards are drawn small, but the names beside them can be read.
+        name = f"--name:{_n(min(0.5, max(0.32, self._box()[2] / 40)))}px"
         ground: str = getattr(self, f"_{self.shape}")()
         pieces = "" if self.shape == "lattice" else self._pieces()
         kind = f"board {safe(self.shape)} {safe(self.scene['pieces'])}"
         inside = f"{ground}{pieces}{self._drawn_heat()}{self._drawn_last()}"
-        return Markup(f'<svg class="{kind}" viewBox="{box}" role="img" aria-label="{safe(label)}">{inside}</svg>')
+        about = f'style="{name}" role="img" aria-label="{safe(label)}"'
+        return Markup(f'<svg class="{kind}" viewBox="{box}" {about}>{inside}</svg>')
 
     def _box(self) -> tuple[float, float, float, float]:
         rows, columns, labelled = self.rows, self.columns, len(self.column_names) > 0
         margin = 0.62 if labelled else 0.1
         if self.shape == "hexagons":
-            return -1.25, -1.15, columns + (rows - 1) / 2 + 1.4, (rows - 1) * 0.866 + 2.0
+            return -1.5, -1.35, columns + (rows - 1) / 2 + 1.65, (rows - 1) * 0.866 + 2.2
         if self.shape == "lattice":
-            return -0.3, -0.3, (columns - 1) / 2 + 0.6, (rows - 1) / 2 + 0.6
+            return -0.5, -0.3, (columns - 1) / 2 + 0.7, (rows - 1) / 2 + 0.8
         if self.shape == "columns":
             return -0.6, -0.6, columns + 0.2, rows + 0.2 + (0.45 if labelled else 0.0)
-        left, above = margin if self.row_names else 0.1, 0.35 if self.scene["cell_names"] else 0.1
+        left, above = margin if self.row_names else 0.1, 0.45 if self.scene["cell_names"] else 0.1
         return -0.5 - left, -0.5 - above, columns + left + 0.1, rows + margin - 0.1 + 2 * above
 
     def _centre(self, cell: int) -> tuple[float, float]:
@@ -99,7 +102,7 @@ class _Board:
         parts = [
             f'<rect class="square {"odd" if (x + y) % 2 else ""}" x="{_n(x - 0.5)}" y="{_n(y - 0.5)}" '
             f'width="1" height="1"/>'
-            + (_text("name small", x, -0.66 if y < 1 else y + 0.66, names[cell]) if names else "")
+            + (_text("name small", x, -0.72 if y < 1 else y + 0.72, names[cell]) if names else "")
             for cell, x, y in self._cells()
         ]
         return "".join(parts) + self._names()
@@ -121,8 +124,8 @@ class _Board:
             f'<path class="hexagon" d="M{"L".join(f"{_n(x + dx)} {_n(y + dy)}" for dx, dy in corner)}z"/>'
             for _, x, y in self._cells()
         ]
-        across = [_text("name", x - 0.1, -0.88, name) for x, name in enumerate(self.column_names)]
-        down = [_text("name", y / 2 - 0.98, y * 0.866 + 0.1, name) for y, name in enumerate(self.row_names)]
+        across = [_text("name", x - 0.1, -1.02, name) for x, name in enumerate(self.column_names)]
+        down = [_text("name", y / 2 - 1.1, y * 0.866 + 0.1, name) for y, name in enumerate(self.row_names)]
         return "".join(edges + cells + across + down)
 
     def _columns(self) -> str:
@@ -147,7 +150,10 @@ class _Board:
                 dx, dy = (0.5, 0.0) if across else (0.0, 0.5)
                 kind = f"line {'drawn' if drawn else ''} {'last' if cell == last else ''}"
                 edges.append(f'<path class="{kind}" d="M{_n(x - dx)} {_n(y - dy)}L{_n(x + dx)} {_n(y + dy)}"/>')
-        return "".join(boxes + edges + dots)
+        below = (self.rows - 1) / 2 + 0.32
+        across = [_text("name", x, below, chr(97 + x)) for x in range((self.columns + 1) // 2)]
+        down = [_text("name", -0.32, y, str(y + 1)) for y in range((self.rows + 1) // 2)]
+        return "".join([*boxes, *edges, *dots, *across, *down])
 
     # ---------------------------------------------------------------- what a position adds
 
@@ -191,19 +197,23 @@ class _Board:
         return f'<circle class="last" cx="{_n(x)}" cy="{_n(y)}" r="0.16"/>'
 
     def _drawn_heat(self) -> str:
-        spots, arrows = [], []
-        for action, heat in self.heat.items():
+        spots, arrows, labels = [], [], list[tuple[float, float]]()
+        for action, heat in sorted(self.heat.items(), key=lambda item: -item[1].strength):
             cell, strength = self._target(action), heat.strength
             if cell is None:
                 continue
             x, y = self._centre(cell)
             if len(self.places[action]) == 2:
                 u, v = self._centre(self.places[action][0])
+                begin, label = 0.4 / math.hypot(x - u, y - v), (u + 0.62 * (x - u), v + 0.62 * (y - v))
                 if strength > 0.02:
-                    ends = f'x1="{_n(u)}" y1="{_n(v)}" x2="{_n(u + 0.8 * (x - u))}" y2="{_n(v + 0.8 * (y - v))}"'
+                    ends = f'x1="{_n(u + begin * (x - u))}" y1="{_n(v + begin * (y - v))}" '
+                    ends += f'x2="{_n(u + 0.8 * (x - u))}" y2="{_n(v + 0.8 * (y - v))}"'
                     arrows.append(f'<line class="arrow" {ends} {_heat_style(0.25 + 0.75 * strength)}/>')
-                    if strength > 0.3:
-                        arrows.append(_text("heat-text", u + 0.62 * (x - u), v + 0.62 * (y - v), heat.text))
+                # Of labels that would lie on each other the strongest stays.
+                if strength > 0.3 and all(abs(label[0] - x) > 0.85 or abs(label[1] - y) > 0.4 for x, y in labels):
+                    labels.append(label)
+                    arrows.append(_text("heat-text", *label, heat.text))
             elif self.shape == "lattice":
                 dx, dy = (0.36, 0.0) if cell % self.columns % 2 else (0.0, 0.36)
                 path = f"M{_n(x - dx)} {_n(y - dy)}L{_n(x + dx)} {_n(y + dy)}"

@@ -86,9 +86,9 @@ def whisker(value: float, low: float, high: float, *, least: float, most: float,
 
 
 def value_colour(value: float) -> str:
-    """A colour from bad (-1) to good (+1), as the page has it."""
+    """A colour from bad (-1, purple) to good (+1, green), as the page has it."""
     strength = min(1.0, abs(value)) ** 0.65
-    hue, chroma = (32, 0.15) if value < 0 else (245, 0.13)
+    hue, chroma = (315, 0.16) if value < 0 else (155, 0.13)
     return f"oklch({0.8 - 0.28 * strength:.3f} {0.02 + chroma * strength:.3f} {hue})"
 
 

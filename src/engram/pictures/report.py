@@ -91,7 +91,7 @@ def _part(title: str, part: str) -> str:
     if not isinstance(part, Markup):
         return f"<p>{safe(part)}</p>"
     if "<table" in part:
-        return f'<div class="scroll" tabindex="0" role="region" aria-label="{safe(title)}">{part}</div>'
+        return f'<div class="scroll" tabindex="0" role="region" aria-label="{safe(title)}, a table">{part}</div>'
     return part
 
 

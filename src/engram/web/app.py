@@ -19,6 +19,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 import engram
+from engram.arena.database import shown
 from engram.arena.results import DEFAULT_DATABASE
 from engram.errors import EngramError, InvalidSpecification
 from engram.user_files import failure
@@ -149,7 +150,8 @@ class Server:
 
     def matches(self, fields: Fields, names: dict[str, Any]) -> Any:
         """The matches of the database, and those that this server runs."""
-        return {"matches": self.records.matches(), "runs": self.runs.to_json(), "database": self.settings.database}
+        database = shown(self.settings.database)
+        return {"matches": self.records.matches(), "runs": self.runs.to_json(), "database": database}
 
     def match(self, fields: Fields, names: dict[str, Any]) -> Any:
         """One match over its games."""

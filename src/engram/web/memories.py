@@ -30,20 +30,21 @@ def answer(search: Search, state: State, path: Sequence[int]) -> dict[str, Any]:
     names = game.move_names(path, state)
     for action in path:
         state = game.play(state, action)
-    told = explain(search, state, most=MOST_WITNESSES)
-    witnesses = [] if told is None else [
+    explanation = explain(search, state, most=MOST_WITNESSES)
+    witnesses = [] if explanation is None else [
         {
             "row": one.neighbour.row, "cosine": round(one.neighbour.cosine, 4),
             "weight": round(one.neighbour.weight, 4), "value": round(one.value, 4),
             "returns": one.neighbour.visit_count,
             "position": None if one.position is None else position(game, one.position),
         }
-        for one in told.witnesses
+        for one in explanation.witnesses
     ]  # fmt: skip
     return {
         "moves": names, "position": position(game, state), "to_play": game.to_play(state),
-        "value": None if told is None else round(told.value, 4), "count": 0 if told is None else round(told.count, 2),
-        "corrects": told is not None and told.corrects, "witnesses": witnesses,
+        "value": None if explanation is None else round(explanation.value, 4),
+        "count": 0 if explanation is None else round(explanation.count, 2),
+        "corrects": explanation is not None and explanation.corrects, "witnesses": witnesses,
         "entries": len(_store(search)), "capacity": len(_store(search).features),
     }  # fmt: skip
 

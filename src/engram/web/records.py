@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sql
 
+from engram.arena.database import shown
 from engram.arena.league import rated_players
 from engram.arena.report import MatchResult, configuration_of, report
 from engram.arena.results import MatchRecord, Results
@@ -89,7 +90,7 @@ class Records:
             records = results.games(number, first=game, last=game)
         if not records:
             raise DatabaseError(f"match {number} has no game {game}")
-        with configuration.stored(f"match {number} of {self.database}", allow_files=self._allow_files):
+        with configuration.stored(f"match {number} of {shown(self.database)}", allow_files=self._allow_files):
             rules = game_of(configuration.game)
         (one,) = records
         return {"game": configuration.game, "moves": rules.move_names(one.moves), "first": one.first,
@@ -137,21 +138,13 @@ class Records:
             rows = connection.execute(sql.text(_TRIALS)).all()
             params = connection.execute(sql.text(_PARAMS)).all()
             identities: dict[str, str] = dict(connection.execute(sql.text(_IDENTITIES)).tuples().all())
-        studies: dict[str, dict[int, dict[str, Any]]] = defaultdict(dict)
+        trials: dict[str, dict[Any, dict[str, Any]]] = defaultdict(dict)
         for study, number, key, value in rows:
-            trial = studies[study].setdefault(number, {"number": number, "values": {}})
-            trial[key.removeprefix("engram:")] = json.loads(value)
+            trials[study].setdefault(number, {"values": {}})[key.removeprefix("engram:")] = value
         for study, number, name, value in params:
-            if number in studies[study]:
-                studies[study][number]["values"][name] = value
-        return [
-            {"name": name, "about": _about(identities.get(name)), "trials": [
-                {"number": one["number"], "values": one["values"], "score": one["score"], "games": one.get("games", 0),
-                 "deviation": math.sqrt(max(0.0, one.get("variance", 0.0)))}
-                for _, one in sorted(trials.items()) if "score" in one
-            ]}
-            for name, trials in studies.items()
-        ]  # fmt: skip
+            if number in trials[study]:
+                trials[study][number]["values"][name] = value
+        return [{"name": name, **_study(identities.get(name), of)} for name, of in trials.items()]
 
     def learned(self, name: str) -> str:
         """The function and the numbers that a study has learned so far, as pictures for `drawCurves`.
@@ -219,12 +212,34 @@ _PARAMS = """
 """
 
 
-def _about(identity: str | None) -> str:
-    """What a study tunes, in words."""
-    plain = json.loads(identity) if identity else {}
-    search, _, _ = str(plain.get("search", "a search")).partition("(")
-    numbers = ", ".join(str(one["name"]) for one in plain.get("tunables", []))
-    return f"{search} in {plain.get('game', 'a game')} against {plain.get('b', 'a player')}: {numbers}"
+def _study(identity: str | None, trials: dict[Any, dict[str, Any]]) -> dict[str, Any]:
+    """What a study tunes, in words, and its trials with a score; the rows may hold anything."""
+    try:
+        plain = json.loads(identity) if identity else {}
+        search, _, _ = str(plain.get("search", "a search")).partition("(")
+        numbers = ", ".join(str(one["name"]) for one in plain.get("tunables", []))
+        about = f"{search} in {plain.get('game', 'a game')} against {plain.get('b', 'a player')}: {numbers}"
+        figures = []
+        for number, trial in sorted(trials.items()):
+            if "score" in trial:
+                values = {name: _number(value) for name, value in trial["values"].items()}
+                score, variance, games = (
+                    _number(json.loads(trial.get(key, "0"))) for key in ("score", "variance", "games")
+                )
+                deviation = math.sqrt(max(0.0, variance))
+                figures.append(
+                    {"number": int(number), "values": values, "score": score, "games": games, "deviation": deviation}
+                )
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+        return {"about": "that cannot be read: a row of it is damaged", "trials": []}
+    return {"about": about, "trials": figures}
+
+
+def _number(value: Any) -> float:
+    """A number of a row, which may hold anything."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(value)
+    return value
 
 
 def _finite(number: float) -> float | None:

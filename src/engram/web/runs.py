@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from engram.arena.configuration import MatchOptions, configure
+from engram.arena.database import shown
 from engram.web.fields import Fields
 from engram.web.sessions import Busy, Missing
 from engram.web.trust import typed
@@ -32,7 +33,7 @@ class Run:
 
     def __init__(self, arguments: list[str]):
         self.id = secrets.token_urlsafe(6)
-        self.command = shlex.join(["engram", *arguments])
+        self.command = shlex.join(["engram", *map(shown, arguments)])
         self._stopped = False
         self._lines: deque[str] = deque(maxlen=4)
         # A session of its own: Ctrl-C in the server's terminal does not end a match.

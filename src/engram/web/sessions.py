@@ -34,7 +34,8 @@ KEPT = 6
 """Finished searches that pages may still ask about."""
 _INTERVAL_S = 0.25
 _COST = 100.0
-"""A snapshot that took t seconds of the processor is followed by none for this many t: watching costs at most 1 %."""
+"""A snapshot that took t seconds of the processor is followed by none for this many t of the search's own thread:
+watching costs at most 1 %, even on a machine so busy that the search gets little of it."""
 ALONE_S = 30.0
 """A search that no page watches for so long ends."""
 _LINES = 12
@@ -76,7 +77,7 @@ class Session:
         self._questions: SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = SimpleQueue()
         self._stopped, self._ended = threading.Event(), threading.Event()
         self._after_end = threading.Lock()
-        self._next_snapshot, self._last_watched = 0.0, time.monotonic()
+        self._next_snapshot, self._next_work, self._last_watched = 0.0, 0.0, time.monotonic()
         self._thread = threading.Thread(target=self._run, name=f"search {self.id}", daemon=True)
 
     def start(self) -> None:
@@ -132,11 +133,11 @@ class Session:
         now = time.monotonic()
         if self._audience.num_watchers:
             self._last_watched = now
-            if now >= self._next_snapshot:
-                begin = time.thread_time()
+            begin = time.thread_time()
+            if now >= self._next_snapshot and begin >= self._next_work:
                 self._publish(self.search.so_far(_LINES))
-                took = time.thread_time() - begin
-                self._next_snapshot = now + max(_INTERVAL_S, _COST * took)
+                end = time.thread_time()
+                self._next_snapshot, self._next_work = now + _INTERVAL_S, end + _COST * (end - begin)
         return self._stopped.is_set() or now - self._last_watched > ALONE_S
 
     def _publish(self, result: SearchResult, **more: Any) -> None:

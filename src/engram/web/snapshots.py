@@ -29,8 +29,8 @@ def snapshot(search: Search, result: SearchResult) -> dict[str, Any]:
     return {
         "stopped": result.stopped, "simulations": result.simulations, "seconds": round(result.seconds, 3),
         "nodes": result.nodes, "node_bytes": result.node_bytes, "full": result.tree_full,
-        "value": _short(result.value), "player": result.player, "action": result.action, "name": result.name,
-        "search": search.preset.text, "moves": moves,
+        "value": _short(result.value), "bounds": list(result.bounds), "player": result.player, "action": result.action,
+        "name": result.name, "search": search.preset.text, "moves": moves,
     }  # fmt: skip
 
 
@@ -43,7 +43,7 @@ def _amaf(search: Search) -> dict[int, float]:
     sign = -1.0 if root["flags"] & PLAYER_1 else 1.0
     first, count = int(root["first_child"]), int(root["num_children"])
     rows, actions = tree.rows(AMAF)[first : first + count], tree.nodes["action"][first : first + count]
-    return {int(actions[k]): _short(sign * rows["mean"][k]) for k in np.flatnonzero(rows["count"])}
+    return {int(actions[k]): _short(tree.in_units(sign * rows["mean"][k])) for k in np.flatnonzero(rows["count"])}
 
 
 def _short(number: float) -> float:

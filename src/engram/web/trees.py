@@ -39,16 +39,19 @@ def node_at(tree: Tree, path: Sequence[int]) -> int:
 def visible(search: Search, path: Sequence[int], width: int, depth: int) -> dict[str, Any]:
     """The part of a tree that a picture of `width` pixels shows below the node at `path`.
 
-    As `engram.search.visible.visible`, with `nodes`, the number of all.
+    As `engram.search.visible.visible`: values within ±1 of `bounds`, those of returns. `nodes`: the number of all.
 
     Cost: O(nodes shown and their siblings). Only on the search's own thread, or after its end.
     """
     tree = search.tree
-    return {**visible_part(tree.nodes, node_at(tree, path), width, depth), "nodes": tree.num_nodes}
+    part = visible_part(tree.nodes, node_at(tree, path), width, depth)
+    return {**part, "nodes": tree.num_nodes, "bounds": list(tree.bounds)}
 
 
 def node(search: Search, state: State, path: Sequence[int]) -> dict[str, Any]:
     """One node in full: its position, its record, its rows in all columns, and its visited children.
+
+    Values of the node and of its children are in the game's units; columns are as the tree has them.
 
     Args:
       state: the root's. path: actions from there.
@@ -68,14 +71,14 @@ def node(search: Search, state: State, path: Sequence[int]) -> dict[str, Any]:
     return {
         "moves": names, "position": position(game, state),
         "record": {
-            "visits": int(record["visit_count"]), "value for player 0": _number(record["value"]),
+            "visits": int(record["visit_count"]), "value for player 0": _number(tree.in_units(record["value"])),
             "prior": _number(record["prior"]), "children": int(record["num_children"]),
             "visited children": int(record["num_visited"]), "proven": bool(record["flags"] & PROVEN),
         },
         "columns": columns,
         "children": [
             [int(child["action"]), game.action_name(int(child["action"]), state), int(child["visit_count"]),
-             _number(child["value"])] for child in visited[:30]
+             _number(tree.in_units(child["value"]))] for child in visited[:30]
         ],
     }  # fmt: skip
 

@@ -6,6 +6,7 @@ moves with exact probabilities. Any other is played by copies of itself (`copies
 
 from __future__ import annotations
 
+import re
 from types import ModuleType
 from typing import Any
 
@@ -14,8 +15,11 @@ from engram.games.gymnasium.copies import CopyGame
 from engram.games.gymnasium.model import ModelGame, transitions
 from engram.games.python_game import PythonGame
 from engram.specification import Specification, Value
+from engram.user_files import check_data
 
 PREFIX = "gymnasium"
+_FILE = re.compile(r"[/\\.]|file|path|dir", re.IGNORECASE)
+"""In an option and its text: an environment may open what it names, as those of MuJoCo open `xml_file`."""
 
 
 def package(what: str = PREFIX) -> ModuleType:
@@ -106,6 +110,9 @@ def _made(environment: str, name: str, options: dict[str, Any]) -> tuple[Any, An
         )
     if "render_mode" in options:
         raise InvalidSpecification(f"{name}: render_mode is engram's to choose; leave it out")
+    for key, value in options.items():
+        if isinstance(value, str) and _FILE.search(f"{key}={value}"):
+            check_data(value)
     try:
         limit = module.spec(environment).max_episode_steps
         options = {"disable_env_checker": True, "max_episode_steps": -1, **options}

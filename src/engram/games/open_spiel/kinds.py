@@ -13,8 +13,11 @@ from typing import Any
 
 from engram.errors import InvalidSpecification, MissingPackage, nearest
 from engram.specification import Specification
+from engram.user_files import check_data
 
 PREFIX = "openspiel"
+_FILE = re.compile("file|root|path")
+"""In the name of a parameter: OpenSpiel opens what it names."""
 
 
 def package(what: str = PREFIX) -> ModuleType:
@@ -84,6 +87,8 @@ def parameters_of(specification: Specification) -> tuple[str, dict[str, Any]]:
         if isinstance(value, Specification):
             inner, inner_parameters = parameters_of(value)
             parameters[key] = {"name": inner, **inner_parameters}
+        if _FILE.search(key) and value:
+            check_data(str(value))
         least = min(1, defaults[key]) if type(defaults[key]) is int else -math.inf
         if type(value) is int and value < least:  # a board without points ends the whole process in OpenSpiel
             raise InvalidSpecification(f"{specification.name}: {key} must be {least} or more, not {value}")

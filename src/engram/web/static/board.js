@@ -1,9 +1,11 @@
 // <engram-board>: a position as SVG, with a button over each cell, so that mouse, touch and keyboard are one thing.
 
-import { define, element, safe, signed, valueColour } from "./html.js";
+import { define, element, onScale, safe, signed, valueColour } from "./html.js";
 
 const STARS = { 9: [2, 4, 6], 13: [3, 6, 9], 19: [3, 9, 15] };
 const round = (number) => +number.toFixed(3);
+/** The size of the names beside a board in its own units: large boards are drawn small, but their names can be read. */
+const nameSize = (width) => Math.min(0.5, Math.max(0.32, width / 40));
 
 /** Where a shape puts its cells: centres, the picture's box, and the size of a button. */
 function geometry(board) {
@@ -14,13 +16,13 @@ function geometry(board) {
   if (shape === "hexagons") {
     return {
       centre: (number) => { const [x, y] = cell(number); return [x + y / 2, y * 0.866]; },
-      box: [-1.25, -1.15, columns + (rows - 1) / 2 + 1.4, (rows - 1) * 0.866 + 2.0], button: [0.92, 0.92],
+      box: [-1.5, -1.35, columns + (rows - 1) / 2 + 1.65, (rows - 1) * 0.866 + 2.2], button: [0.92, 0.92],
     };
   }
   if (shape === "lattice") {
     return {
       centre: (number) => cell(number).map((part) => part / 2),
-      box: [-0.3, -0.3, (columns - 1) / 2 + 0.6, (rows - 1) / 2 + 0.6], button: [0.5, 0.5],
+      box: [-0.5, -0.3, (columns - 1) / 2 + 0.7, (rows - 1) / 2 + 0.8], button: [0.5, 0.5],
     };
   }
   if (shape === "columns") {
@@ -28,7 +30,7 @@ function geometry(board) {
       centre: cell, box: [-0.6, -0.6, columns + 0.2, rows + 0.2 + (labelled ? 0.45 : 0)], button: [1, rows],
     };
   }
-  const left = board.row_names.length ? margin : 0.1, above = board.cell_names.length ? 0.35 : 0.1;
+  const left = board.row_names.length ? margin : 0.1, above = board.cell_names.length ? 0.45 : 0.1;
   return { centre: cell, box: [-0.5 - left, -0.5 - above, columns + left + 0.1, rows + margin - 0.1 + 2 * above], button: [1, 1] };
 }
 
@@ -55,7 +57,7 @@ class Board extends HTMLElement {
     this.geometry = geometry(board);
     const [x, y, width, height] = this.geometry.box;
     this.style.setProperty("--ratio", width / height);
-    this.svg = element(`<svg class="board" viewBox="${this.geometry.box.map(round).join(" ")}" aria-hidden="true"></svg>`);
+    this.svg = element(`<svg class="board" viewBox="${this.geometry.box.map(round).join(" ")}" style="--name:${round(nameSize(width))}px" aria-hidden="true"></svg>`);
     this.cells = element(`<div class="cells"></div>`);
     this.className = `${board.shape} ${board.pieces}`;
     const [buttonWidth, buttonHeight] = this.geometry.button;
@@ -230,7 +232,7 @@ class Board extends HTMLElement {
 
   #squares() {
     const { cell_names } = this.#board;
-    return this.#each((number, x, y) => `<rect class="square ${(x + y) % 2 ? "odd" : ""}" x="${x - 0.5}" y="${y - 0.5}" width="1" height="1"/>${cell_names.length ? `<text class="name small" x="${x}" y="${y < 1 ? -0.66 : y + 0.66}">${safe(cell_names[number])}</text>` : ""}`) + this.#names();
+    return this.#each((number, x, y) => `<rect class="square ${(x + y) % 2 ? "odd" : ""}" x="${x - 0.5}" y="${y - 0.5}" width="1" height="1"/>${cell_names.length ? `<text class="name small" x="${x}" y="${y < 1 ? -0.72 : y + 0.72}">${safe(cell_names[number])}</text>` : ""}`) + this.#names();
   }
 
   #hexagons() {
@@ -240,8 +242,8 @@ class Board extends HTMLElement {
     const edge = (cells, dy, dx, player) => `<polyline class="edge ${this.#colour(player)}" points="${cells.map(([x, y]) => { const [cx, cy] = corner(x, y); return `${round(cx + dx)},${round(cy + dy)}`; }).join(" ")}"/>`;
     const row = (y) => [[0, y], [columns - 1, y]], side = (x) => [[x, 0], [x, rows - 1]];
     const edges = edge(row(0), -0.62, 0.0, 0) + edge(row(rows - 1), 0.62, 0.0, 0) + edge(side(0), 0.0, -0.62, 1) + edge(side(columns - 1), 0.0, 0.62, 1);
-    const across = column_names.map((name, x) => { const [cx, cy] = corner(x, 0); return `<text class="name" x="${round(cx - 0.1)}" y="${round(cy - 0.88)}">${safe(name)}</text>`; });
-    const down = row_names.map((name, y) => { const [cx, cy] = corner(0, y); return `<text class="name" x="${round(cx - 0.98)}" y="${round(cy + 0.1)}">${safe(name)}</text>`; });
+    const across = column_names.map((name, x) => { const [cx, cy] = corner(x, 0); return `<text class="name" x="${round(cx - 0.1)}" y="${round(cy - 1.02)}">${safe(name)}</text>`; });
+    const down = row_names.map((name, y) => { const [cx, cy] = corner(0, y); return `<text class="name" x="${round(cx - 1.1)}" y="${round(cy + 0.1)}">${safe(name)}</text>`; });
     return edges + this.#each((number, x, y) => hexagon(x, y, r, "hexagon")) + across.join("") + down.join("");
   }
 
@@ -253,7 +255,7 @@ class Board extends HTMLElement {
   }
 
   #lattice() {
-    const { columns } = this.#board, last = this.#last === null ? -1 : this.#board.places[this.#last][0];
+    const { rows, columns } = this.#board, last = this.#last === null ? -1 : this.#board.places[this.#last][0];
     const boxes = [], edges = [], dots = [];
     this.#each((number, x, y) => {
       const odd = [number % columns % 2, Math.floor(number / columns) % 2], drawn = this.#position.marks[number] === "#";
@@ -265,7 +267,9 @@ class Board extends HTMLElement {
       }
       return "";
     });
-    return boxes.join("") + edges.join("") + dots.join("");
+    const across = Array.from({ length: (columns + 1) / 2 }, (_, x) => `<text class="name" x="${x}" y="${(rows - 1) / 2 + 0.32}">${String.fromCharCode(97 + x)}</text>`);
+    const down = Array.from({ length: (rows + 1) / 2 }, (_, y) => `<text class="name" x="-0.32" y="${y}">${y + 1}</text>`);
+    return boxes.join("") + edges.join("") + dots.join("") + across.join("") + down.join("");
   }
 
   #piece(x, y, player, extra = "") {
@@ -320,14 +324,18 @@ class Board extends HTMLElement {
 
   #drawHeat() {
     if (!this.#heat || this.#line.length) return "";
-    const small = this.#board.rows > 13, arrows = [];
-    const spots = [...this.#heat].map(([action, { strength, text, value }]) => {
+    const small = this.#board.rows > 13, arrows = [], labels = [];
+    const spots = [...this.#heat].sort((one, other) => other[1].strength - one[1].strength).map(([action, { strength, text, value }]) => {
       const cells = this.#board.places[action];
       if (!cells?.length) return "";
       const colour = value === undefined ? "var(--heat)" : valueColour(value);
       if (cells.length === 2) {
         const [[x, y], [u, v]] = cells.map((cell) => this.geometry.centre(cell));
-        if (strength > 0.02) arrows.push(`<line class="arrow" x1="${x}" y1="${y}" x2="${round(x + 0.8 * (u - x))}" y2="${round(y + 0.8 * (v - y))}" style="--c:${colour};--s:${round(0.25 + 0.75 * strength)}"/>${strength > 0.3 ? `<text class="heat-text" x="${round(x + 0.62 * (u - x))}" y="${round(y + 0.62 * (v - y))}">${text}</text>` : ""}`);
+        const at = (share) => [round(x + share * (u - x)), round(y + share * (v - y))], [p, q] = at(0.62);
+        const [[x1, y1], [x2, y2]] = [at(0.4 / Math.hypot(u - x, v - y)), at(0.8)]; // it begins beside the piece
+        if (strength > 0.02) arrows.push(`<line class="arrow" x1="${x1}" y1="${y1}" x2="${x2}" y2="${y2}" style="--c:${colour};--s:${round(0.25 + 0.75 * strength)}"/>`);
+        // Of labels that would lie on each other the strongest stays.
+        if (strength > 0.3 && labels.every(([r, s]) => Math.abs(p - r) > 0.85 || Math.abs(q - s) > 0.4)) { labels.push([p, q]); arrows.push(`<text class="heat-text" x="${p}" y="${q}">${text}</text>`); }
         return "";
       }
       const cell = this.target(action);
@@ -369,6 +377,9 @@ class Board extends HTMLElement {
 
 define("engram-board", Board);
 
+/** Whether a win is 1, so that values fit a cell as hundredths. */
+const inHundredths = ({ bounds: [low, high] }) => low >= -1 && high <= 1;
+
 /** The heat of a kind for the moves of a snapshot. */
 export function heatOf(snapshot, kind) {
   if (!snapshot || kind === "none") return null;
@@ -384,14 +395,22 @@ export function heatOf(snapshot, kind) {
     } else if (kind === "prior") heat.set(action, { strength: move[5] / highest, text: String(Math.round(100 * move[5])) });
     else if (move[place] !== null && (kind !== "value" || visits)) {
       const strength = kind === "value" ? 0.35 + 0.65 * Math.sqrt(visits / most) : 0.9;
-      heat.set(action, { strength, value: move[place], text: signed(move[place], 2).replace(/0(?=\.)/, "") });
+      heat.set(action, { strength, value: onScale(move[place], snapshot.bounds), text: signed(move[place] * (inHundredths(snapshot) ? 100 : 1), 0) });
     }
   }
   return heat;
 }
 
 export const HEATS = [
-  ["visits", "Visits", "share of the simulations, in percent"], ["value", "Value", "for the player to move, −1 to +1"],
-  ["prior", "Prior", "before any search, in percent"], ["memory", "Memory", "what similar positions say, −1 to +1"],
-  ["amaf", "AMAF", "value when played at any later time, −1 to +1"], ["none", "Nothing", ""],
+  ["visits", "Visits", "share of the simulations, in percent"], ["value", "Value", "for the player to move"],
+  ["prior", "Prior", "before any search, in percent"], ["memory", "Memory", "value of similar positions"],
+  ["amaf", "AMAF", "value when played at any later time"], ["none", "Nothing", ""],
 ];
+
+/** What the numbers on a board are; empty before there are any. */
+export function legendOf(snapshot, kind) {
+  const [, name, about] = HEATS.find(([value]) => value === kind);
+  if (!snapshot || !about) return "";
+  const scale = ["value", "memory", "amaf"].includes(kind) && inHundredths(snapshot) ? ", −100 (loss) to +100 (win)" : "";
+  return `${name}: ${about}${scale}`;
+}

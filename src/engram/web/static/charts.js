@@ -48,7 +48,7 @@ export class Curve extends HTMLElement {
     if (!this.isConnected) return;
     this.setAttribute("role", "img");
     this.setAttribute("aria-label", about);
-    const key = JSON.stringify([series, axes.x, axes.y, axes.lines, axes.range, this.#dark.matches]);
+    const key = JSON.stringify([series, axes.x, axes.y, axes.lines, axes.range, axes.low, axes.high, this.#dark.matches]);
     if (this.#plot && this.key === key) { this.#plot.setData(data); return; }
     this.key = key;
     this.#plot?.destroy();
@@ -58,7 +58,7 @@ export class Curve extends HTMLElement {
     const options = {
       width: Math.max(160, this.clientWidth), height: Math.max(120, this.clientHeight),
       scales: { x: { time: false, distr: axes.logX ? 3 : 1, range: (_, low, high) => (axes.range ?? (low === high ? [low - 0.5, high + 0.5] : [low, high])) }, y: { distr: { log: 3, asinh: 4 }[axes.scale] ?? 1, asinh: 0.1, range: (_, low, high) => [axes.low ?? low, axes.high ?? high].map((end, k) => (low === high && axes.low === undefined ? end + (k ? 1 : -1) : end)) } },
-      axes: [{ ...axis(axes.x, 30), values: axes.values ?? (axes.ticks && ((_, splits) => splits.map((split) => (split >= 1000 ? short(split) : String(+split.toPrecision(2)))))), splits: axes.ticks && (() => axes.ticks), filter: axes.ticks && ((_, splits) => splits) }, { ...axis(axes.y, 44), values: axes.format && ((plot, splits) => splits.map((split) => (split === null || split < plot.scales.y.min ? "" : axes.format(split)))) }],
+      axes: [{ ...axis(axes.x, 30), values: axes.values ?? (axes.ticks && ((_, splits) => splits.map((split) => (split >= 1000 ? short(split) : String(+split.toPrecision(3)))))), splits: axes.ticks && (() => axes.ticks), filter: axes.ticks && ((_, splits) => splits) }, { ...axis(axes.y, 44), values: axes.format && ((plot, splits) => splits.map((split) => (split === null || split < plot.scales.y.min ? "" : axes.format(split)))) }],
       series: [{ label: axes.x }, ...series.map((one) => ({ label: one.label, class: one.label ? undefined : "nameless", stroke: ink(one.colour), width: one.width ?? 2, dash: one.dash, paths: one.stairs ? uPlot.paths.stepped({ align: -1 }) : undefined, points: { show: one.points ?? undefined, size: 5, fill: ink(one.colour) }, value: (_, value) => (value == null ? "" : (axes.format ?? String)(value)), spanGaps: true }))],
       bands: series.flatMap((one, number) => (one.band ? [{ series: one.band, fill: ink(one.tint ?? "--band", one.tint ? 0.18 : 1) }] : [])),
       legend: { show: series.filter((one) => one.label).length > 1, live: false },

@@ -1,7 +1,7 @@
 // The view of two searches side by side: what each thinks of one position, where they differ, and why.
 
 import { post } from "./api.js";
-import { HEATS, heatOf } from "./board.js";
+import { HEATS, heatOf, legendOf } from "./board.js";
 import { count, element, percent, safe, signed, trying } from "./html.js";
 import { Runner } from "./runner.js";
 
@@ -16,7 +16,7 @@ export class Compare {
       <section class="panel" aria-labelledby="compare-title"><h2 id="compare-title">Two searches of one position</h2>
         <p class="hint">Both begin at the present position of the game.</p>
         <div class="row"><button type="button" class="both primary">Run both</button>
-        <label class="inline">Show on the boards <select class="heat">${HEATS.map(([value, name]) => `<option value="${value}">${name}</option>`).join("")}</select></label></div>
+        <label class="inline">Show on the boards <select class="heat">${HEATS.map(([value, name]) => `<option value="${value}">${name}</option>`).join("")}</select></label><span class="hint legend"></span></div>
       </section>
       ${SIDES.map((side) => `<section class="panel ${side}" aria-label="Search ${side.toUpperCase()}"><div class="place"></div>
         <engram-board role="group" aria-label="Board of search ${side.toUpperCase()}"></engram-board><pre tabindex="0" aria-label="Position" hidden></pre>
@@ -53,6 +53,7 @@ export class Compare {
       board.heat = heatOf(runner.snapshot, this.find(".heat").value);
       this.#why(runner, place.querySelector(".why"));
     });
+    this.find(".legend").textContent = opened.board ? legendOf(this.runners[0].snapshot, this.find(".heat").value) : "";
     this.#table();
   }
 
@@ -62,7 +63,7 @@ export class Compare {
     if (place.kept === runner.id) return;
     place.kept = runner.id;
     const { best, next, looks, reasons } = explanation;
-    place.innerHTML = `<h3>Why ${safe(best.action)}</h3><ul>${reasons.map((reason) => `<li>${safe(reason.replace(/^the (first|second) player/, (_, which) => runner.players[+(which === "second")]))}</li>`).join("")}</ul>
+    place.innerHTML = `<h3>Why ${safe(best.action)}</h3><ul>${reasons.map((reason) => `<li>${safe(reason.replace(/-(?=\d)/g, "−").replace(/^the (first|second) player/, (_, which) => runner.players[+(which === "second")]))}</li>`).join("")}</ul>
       <h3>Value of the two best moves while it thought</h3><engram-curve class="looks"></engram-curve>
       <p class="hint">${[best, next].filter(Boolean).map((line) => `Expected after ${safe(line.action)}: ${safe(line.line.join(" "))}`).join("<br>")}</p>`;
     const data = [looks.map((look) => look.simulations), looks.map((look) => look.value[0]), ...(next ? [looks.map((look) => look.value[1])] : [])];
@@ -84,7 +85,7 @@ export class Compare {
     const rows = one.moves.map((move) => ({ name: move[9][0], a: move, b: theirs.get(move[0]), shares: [move[1] / totals[0], theirs.get(move[0])[1] / totals[1]] }))
       .sort((x, y) => Math.abs(y.shares[1] - y.shares[0]) - Math.abs(x.shares[1] - x.shares[0])).slice(0, 12);
     const value = (move) => (move[1] ? signed(move[2]) : "–");
-    this.find(".moves").innerHTML = `<caption>Moves by the difference of their shares</caption><thead><tr><th scope="col">Move</th><th scope="col" class="number">Share A</th><th scope="col" class="number">Share B</th><th scope="col">B less A</th><th scope="col" class="number">Value A</th><th scope="col" class="number">Value B</th></tr></thead><tbody>${rows.map(({ name, a, b, shares }) => `<tr><th scope="row">${safe(name)}</th><td class="number">${percent(shares[0])}</td><td class="number">${percent(shares[1])}</td><td>${this.#bar(shares[1] - shares[0])}</td><td class="number">${value(a)}</td><td class="number">${value(b)}</td></tr>`).join("")}</tbody>`;
+    this.find(".moves").innerHTML = `<caption>Moves by the difference of their shares</caption><thead><tr><th scope="col">Move</th><th scope="col" class="number">Share A</th><th scope="col" class="number">Share B</th><th scope="col">B less A, %</th><th scope="col" class="number">Value A</th><th scope="col" class="number">Value B</th></tr></thead><tbody>${rows.map(({ name, a, b, shares }) => `<tr><th scope="row">${safe(name)}</th><td class="number">${percent(shares[0])}</td><td class="number">${percent(shares[1])}</td><td>${this.#bar(shares[1] - shares[0])}</td><td class="number">${value(a)}</td><td class="number">${value(b)}</td></tr>`).join("")}</tbody>`;
   }
 
   #bar(change) {
@@ -100,7 +101,7 @@ export class Compare {
       if (ids.some((id, k) => id !== this.runners[k].id)) return;
       this.find(".levels").innerHTML = levels.slice(1).map((level) => {
         const line = level[0].line.slice(0, -1).join(" ");
-        return `<div class="scroll" tabindex="0" role="region" aria-label="After ${safe(line)}"><table><caption>After ${safe(line)}, on the main line of B</caption><thead><tr><th scope="col">Move</th><th scope="col" class="number">Visits A</th><th scope="col" class="number">Visits B</th><th scope="col">Share, B less A</th><th scope="col" class="number">Value A</th><th scope="col" class="number">Value B</th></tr></thead><tbody>${level.slice(0, 5).map((change) => `<tr><th scope="row">${safe(change.line.at(-1))}</th><td class="number">${count(change.visits_before)}</td><td class="number">${count(change.visits_after)}</td><td>${this.#bar(change.share_change)}</td><td class="number">${change.value_before === null ? "–" : signed(change.value_before)}</td><td class="number">${change.value_after === null ? "–" : signed(change.value_after)}</td></tr>`).join("")}</tbody></table></div>`;
+        return `<div class="scroll" tabindex="0" role="region" aria-label="After ${safe(line)}"><table><caption>After ${safe(line)}, on the main line of B</caption><thead><tr><th scope="col">Move</th><th scope="col" class="number">Visits A</th><th scope="col" class="number">Visits B</th><th scope="col">Share, B less A, %</th><th scope="col" class="number">Value A</th><th scope="col" class="number">Value B</th></tr></thead><tbody>${level.slice(0, 5).map((change) => `<tr><th scope="row">${safe(change.line.at(-1))}</th><td class="number">${count(change.visits_before)}</td><td class="number">${count(change.visits_after)}</td><td>${this.#bar(change.share_change)}</td><td class="number">${change.value_before === null ? "–" : signed(change.value_before)}</td><td class="number">${change.value_after === null ? "–" : signed(change.value_after)}</td></tr>`).join("")}</tbody></table></div>`;
       }).join("");
     });
   }

@@ -4,6 +4,10 @@ import { post } from "./api.js";
 
 const KEY = "engram.game";
 
+/** The names of a game's players. */
+export const playersOf = (opened) =>
+  (opened.board?.players ?? (opened.players === 1 ? ["the player"] : ["the first player", "the second player"])).slice(0, opened.players);
+
 export class GameTree extends EventTarget {
   #opened = null;
 
@@ -40,6 +44,7 @@ export class GameTree extends EventTarget {
   /** The server's answer about the present position. */
   get opened() { return this.#opened; }
   get position() { return this.#opened.position; }
+  get players() { return playersOf(this.#opened); }
 
   #restore() {
     try {

@@ -16,21 +16,30 @@ export const count = (number) => whole.format(number);
 export const short = (number) =>
   number >= 1e6 ? `${(number / 1e6).toFixed(1)} M` : number >= 1e4 ? `${(number / 1e3).toFixed(0)} k` : count(Math.round(number));
 export const signed = (value, digits = 2) => {
-  const text = Math.abs(value).toFixed(digits);
+  const text = Math.abs(value) < 100 ? Math.abs(value).toFixed(digits) : count(Math.round(Math.abs(value)));
   return (+text === 0 ? "" : value < 0 ? "−" : "+") + text;
 };
 /** A return in a game's own units. */
 export const units = (value) => String(Number(value.toPrecision(6)));
+/** A value between a game's bounds as one from −1 to +1. */
+export const onScale = (value, [low, high]) => (2 * (value - low)) / (high - low || 1) - 1;
+/** The value in the game's units of one from −1 to +1. */
+export const inUnits = (value, [low, high]) => low + ((value + 1) * (high - low)) / 2;
 /** A value on an axis. */
 export const tick = (value) => (value ? signed(value, 1) : "0");
-export const percent = (share) => `${(100 * share).toFixed(share > 0 && share < 0.0995 ? 1 : 0)} %`;
+export const percent = (share) =>
+  share > 0 && share < 0.0005 ? "< 0.1 %" : `${(100 * share).toFixed(share > 0 && share < 0.0995 ? 1 : 0)} %`;
 
-/** A colour from bad (−1) to good (+1) for a value; the same in dark and light. */
+/** A colour from bad (−1) to good (+1) for a value, the same in dark and light; no player of a game has these colours. */
 export function valueColour(value) {
   const strength = Math.min(1, Math.abs(value)) ** 0.65;
-  const [hue, chroma] = value < 0 ? [32, 0.15] : [245, 0.13];
+  const [hue, chroma] = value < 0 ? [315, 0.16] : [155, 0.13];
   return `oklch(${(0.8 - 0.28 * strength).toFixed(3)} ${(0.02 + chroma * strength).toFixed(3)} ${hue})`;
 }
+
+/** The meaning of the two colours. */
+export const keyOf = (players) =>
+  [0.8, -0.8].map((value, k) => `<i style="background:${valueColour(value)}"></i>${players[k] ? `good for ${safe(players[k])}` : "bad"}`).join(" ");
 
 const probe = element(`<i hidden></i>`);
 /** A colour of the style sheet, as a canvas takes it: in the dark or the light; `share`: of its strength. */

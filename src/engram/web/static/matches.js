@@ -30,15 +30,15 @@ export class Matches {
         <p class="hint where"></p>
         <details class="start"><summary>Start a match</summary><form>
           <div class="fields">${field("game", "Game", setup.game, "required")}${field("a", "Player A", setup.search, `list="searches" required`)}${field("b", "Player B", "uct(exploration=0.5)", `list="searches" required`)}</div>
-          <div class="fields">${field("games", "Games, an even number", 100, `type="number" min="2" step="2"`)}${field("simulations", "Simulations a move", 500, `type="number" min="1"`)}${field("seed", "Seed", 0, `type="number" min="0"`)}${field("workers", "Processes", 1, `type="number" min="1"`)}${field("sprt", "Test, optional", "", `placeholder="elo0=0,elo1=30"`)}</div>
+          <div class="fields">${field("games", "Games, an even number", 100, `type="number" min="2" step="2"`)}${field("simulations", "Simulations a move", 500, `type="number" min="1"`)}${field("seed", "Seed", 0, `type="number" min="0"`)}${field("workers", "Processes", 1, `type="number" min="1"`)}${field("sprt", "Early stop (SPRT), optional", "", `placeholder="elo0=0,elo1=30"`)}</div>
           <div class="row"><button class="primary">Start the match</button><span class="hint">The same fields again continue a match. It goes on when this page is closed.</span></div>
         </form></details>
         <div class="runs"></div>
-        <div class="scroll" tabindex="0" role="region" aria-label="Matches of the database"><table class="all"></table></div>
+        <div class="scroll tall" tabindex="0" role="region" aria-label="Matches of the database"><table class="all"></table></div>
       </section>
       <section class="panel one" aria-labelledby="one-title" hidden><h2 id="one-title"></h2>
         <p class="verdict" role="status"></p>
-        <div class="halves"><div><h3>Elo of A over the games</h3><engram-curve class="elo"></engram-curve></div>
+        <div class="halves"><div><h3>Elo of A over the games, with its 95 % interval</h3><engram-curve class="elo"></engram-curve></div>
           <div class="test"><h3>Log-likelihood ratio of the test</h3><engram-curve class="llr"></engram-curve></div></div>
         <h3>Games</h3>
         <div class="halves"><div><div class="scroll tall" tabindex="0" role="region" aria-label="Games of the match"><table class="games"></table></div>
@@ -136,7 +136,7 @@ export class Matches {
     const columns = match.curve.length ? match.curve[0].map((_, place) => match.curve.map((row) => row[place])) : [[], [], [], [], [], [], [], []];
     const bound = (number, low) => (number === null ? (low ? -800 : 800) : Math.max(-800, Math.min(800, number)));
     this.find(".elo").show("Elo of A with its 95 % interval over the games", [columns[0], columns[6].map((x) => bound(x)), columns[5].map((x) => bound(x, true)), columns[4].map((x, k) => (x === null ? (columns[1][k] > 0.5 ? 800 : -800) : x))],
-      [{ label: "95 % high", colour: "--band", width: 1, band: [1, 2], points: false }, { label: "95 % low", colour: "--band", width: 1, points: false }, { label: "Elo", colour: "--accent" }],
+      [{ label: "", colour: "--band", width: 1, band: [1, 2], points: false }, { label: "", colour: "--band", width: 1, points: false }, { label: "Elo", colour: "--accent" }],
       { x: "games", y: "Elo of A", lines: [0], format: (value) => signed(value, 0) });
     this.find(".test").hidden = !match.sprt;
     if (match.sprt) this.find(".llr").show("Log-likelihood ratio between its bounds", [columns[0], columns[7]], [{ label: "LLR", colour: "--accent" }],
@@ -147,7 +147,7 @@ export class Matches {
     const number = this.#open, { games } = await post(`matches/${number}/games`, { first: this.nextGame });
     if (number !== this.#open) return;
     if (!this.nextGame) this.find(".games").innerHTML = `<thead><tr><th scope="col">Game</th><th scope="col">First</th><th scope="col">Result</th><th scope="col" class="number">Moves</th></tr></thead><tbody></tbody>`;
-    this.find(".games tbody").insertAdjacentHTML("beforeend", games.map((one) => `<tr><th scope="row"><button type="button" data-game="${one.number}" aria-label="Show game ${one.number}">${one.number}</button></th><td>${one.first}</td><td>${resultOf(one)}${one.reason === "end" ? "" : `<br><small>${safe(one.reason)}</small>`}</td><td class="number">${one.moves}</td></tr>`).join(""));
+    this.find(".games tbody").insertAdjacentHTML("beforeend", games.map((one) => `<tr><th scope="row"><button type="button" data-game="${one.number}" aria-label="Show game ${+one.number}">${+one.number}</button></th><td>${safe(one.first)}</td><td>${resultOf(one)}${one.reason === "end" ? "" : `<br><small>${safe(one.reason)}</small>`}</td><td class="number">${one.moves}</td></tr>`).join(""));
     this.nextGame = games.length ? games.at(-1).number + 1 : this.nextGame;
     this.find(".more").hidden = games.length < 40;
   }
@@ -206,28 +206,28 @@ export class Matches {
     for (const league of leagues) {
       const ends = league.rows.flatMap((row) => [row.elo_low, row.elo_high, row.elo]).filter((number) => number !== null);
       const low = Math.min(...ends, 0), high = Math.max(...ends, 1);
-      place.append(element(`<section class="panel" aria-label="Ratings of ${safe(league.game)}"><h2>Ratings in ${safe(league.game)}, ${safe(league.budget)} a move</h2><div class="scroll" tabindex="0" role="region" aria-label="Ratings"><table><thead><tr><th scope="col" class="number">Rank</th><th scope="col">Player</th><th scope="col">Elo, 95 %</th><th scope="col" class="number">Games</th><th scope="col" class="number">Points</th></tr></thead><tbody>${league.rows.map((row) => `<tr><td class="number">${row.rank}</td><th scope="row">${safe(row.player)}</th><td class="value">${row.elo === null ? "–" : whisker(row.elo, row.elo_low ?? low, row.elo_high ?? high, low, high, 0)} ${row.elo === null ? "" : elo(row.elo)}</td><td class="number">${count(row.games)}</td><td class="number">${row.points}</td></tr>`).join("")}</tbody></table></div></section>`));
+      place.append(element(`<section class="panel" aria-label="Ratings of ${safe(league.game)}, ${safe(league.budget)}"><h2>Ratings in ${safe(league.game)}, ${safe(league.budget)} a move</h2><div class="scroll tall" tabindex="0" role="region" aria-label="Ratings, ${safe(league.game)}, ${safe(league.budget)}"><table><thead><tr><th scope="col" class="number">Rank</th><th scope="col">Player</th><th scope="col">Elo, 95 %</th><th scope="col" class="number">Games</th><th scope="col" class="number">Points</th></tr></thead><tbody>${league.rows.map((row) => `<tr><td class="number">${row.rank}</td><th scope="row">${safe(row.player)}</th><td class="value">${row.elo === null ? "–" : whisker(row.elo, row.elo_low ?? low, row.elo_high ?? high, low, high, 0)} ${row.elo === null ? "" : elo(row.elo)}</td><td class="number">${count(row.games)}</td><td class="number">${row.points}</td></tr>`).join("")}</tbody></table></div></section>`));
     }
     for (const training of trainings) {
-      const panel = element(`<section class="panel" aria-label="Training"><h2>Training ${safe(training.name)}</h2><p class="hint">${training.seeds} seeds, ${count(training.states)} states in the table. ${safe(training.findings.join(" "))}</p><div class="halves"></div></section>`);
+      const panel = element(`<section class="panel" aria-label="Training"><h2>Training ${safe(training.name)}</h2><p class="hint">${training.seeds} seeds, ${count(training.states)} states in the table. ${safe(training.findings.at(-1) ?? "")}</p><div class="halves"></div></section>`);
       place.append(panel);
       for (const { opponent, points } of training.curves) {
-        const box = element(`<div><h3>Score against ${safe(opponent)}</h3><engram-curve class="score"></engram-curve></div>`);
+        const box = element(`<div><h3>Score against ${safe(opponent)}: mean and range of the seeds</h3><engram-curve class="score"></engram-curve></div>`);
         panel.querySelector(".halves").append(box);
         const column = (k) => points.map((point) => point[k]);
         box.querySelector("engram-curve").show(`Score against ${opponent} by episodes`, [column(0), column(3), column(1), column(2)],
-          [{ label: "best seed", colour: "--band", width: 1, band: [1, 2], points: false }, { label: "worst seed", colour: "--band", width: 1, points: false }, { label: "mean", colour: "--accent" }],
+          [{ label: "", colour: "--band", width: 1, band: [1, 2], points: false }, { label: "", colour: "--band", width: 1, points: false }, { label: "mean", colour: "--accent" }],
           { x: "episodes", y: "score", low: 0, high: 1, lines: [0.5], format: (value) => percent(value) });
       }
     }
     for (const study of studies) {
       const top = [...study.trials].sort((a, b) => b.score - a.score).slice(0, 8), names = Object.keys(top[0]?.values ?? {});
-      const panel = element(`<section class="panel" aria-label="Tuning"><h2>Tuning ${safe(study.about)}</h2><p class="hint">${safe(study.name)}</p><h3>Score of the trials, with two deviations</h3><engram-curve class="score"></engram-curve><div class="scroll" tabindex="0" role="region" aria-label="Best trials"><table><caption>Trials of the highest scores</caption><thead><tr><th scope="col">Trial</th><th scope="col" class="number">Score</th><th scope="col" class="number">Games</th>${names.map((name) => `<th scope="col" class="number">${safe(name)}</th>`).join("")}</tr></thead><tbody>${top.map((one) => `<tr><th scope="row">${one.number}</th><td class="number">${percent(one.score)} ± ${percent(2 * one.deviation)}</td><td class="number">${count(one.games)}</td>${names.map((name) => `<td class="number">${(one.values[name] ?? 0).toPrecision(3)}</td>`).join("")}</tr>`).join("")}</tbody></table></div></section>`);
+      const panel = element(`<section class="panel" aria-label="Tuning"><h2>Tuning ${safe(study.about)}</h2><p class="hint">${safe(study.name)}</p><h3>Score of the trials, with two deviations</h3><engram-curve class="score"></engram-curve><div class="scroll" tabindex="0" role="region" aria-label="Best trials"><table><caption>Trials of the highest scores</caption><thead><tr><th scope="col">Trial</th><th scope="col" class="number">Score</th><th scope="col" class="number">Games</th>${names.map((name) => `<th scope="col" class="number">${safe(name)}</th>`).join("")}</tr></thead><tbody>${top.map((one) => `<tr><th scope="row">${+one.number}</th><td class="number">${percent(one.score)} ± ${percent(2 * one.deviation)}</td><td class="number">${count(one.games)}</td>${names.map((name) => `<td class="number">${(one.values[name] ?? 0).toPrecision(3).replace("-", "−")}</td>`).join("")}</tr>`).join("")}</tbody></table></div></section>`);
       place.append(panel);
       this.#showLearned(panel, study.name);
       const trials = study.trials, column = (from) => trials.map(from);
       panel.querySelector("engram-curve").show("Scores of the trials", [column((one) => one.number), column((one) => Math.min(1, one.score + 2 * one.deviation)), column((one) => Math.max(0, one.score - 2 * one.deviation)), column((one) => one.score)],
-        [{ label: "high", colour: "--band", width: 1, band: [1, 2], points: false }, { label: "low", colour: "--band", width: 1, points: false }, { label: "score", colour: "--accent" }],
+        [{ label: "", colour: "--band", width: 1, band: [1, 2], points: false }, { label: "", colour: "--band", width: 1, points: false }, { label: "score", colour: "--accent" }],
         { x: "trials", y: "score", low: 0, high: 1, lines: [0.5], format: (value) => percent(value) });
     }
   }

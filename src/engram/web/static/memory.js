@@ -1,7 +1,7 @@
 // The view of a search's memory: the stored positions that answered, as boards, and all of them as a map.
 
 import { post } from "./api.js";
-import { count, element, ink, percent, safe, signed, trying, valueColour } from "./html.js";
+import { count, element, ink, keyOf, percent, safe, signed, trying, valueColour } from "./html.js";
 import { Runner } from "./runner.js";
 
 const HEIGHT = 380, MARGIN = 24;
@@ -10,7 +10,7 @@ export class Memory {
   #path = [];
   #points = [];
   #marked = new Set();
-  #chosen = null;
+  #selected = null;
 
   constructor(game, setup) {
     this.game = game;
@@ -21,12 +21,12 @@ export class Memory {
         <p class="hint">A search keeps the positions it has met, and asks those that are alike what a new one is worth.</p>
         <div class="place"></div></section>
       <section class="panel asked" aria-labelledby="asked-title" hidden><h2 id="asked-title">The question</h2>
-        <div class="halves"><div class="question"><engram-board role="group" aria-label="The position asked about"></engram-board><pre tabindex="0" aria-label="The position asked about" hidden></pre>
-          <div class="chosen-entry" hidden><h3></h3><div class="card"><engram-board role="group" aria-label="The stored position"></engram-board><p></p></div></div></div>
-        <div class="told"><label>Ask about <select class="about"></select></label><p class="verdict" role="status"></p>
+        <div class="halves"><div class="question"><engram-board role="group" aria-label="The position asked about"></engram-board><pre tabindex="0" aria-label="The position asked about" hidden></pre></div>
+        <div class="said"><label>Ask about <select class="about"></select></label><p class="verdict" role="status"></p>
           <h3>The store as a map</h3><p class="hint">The features' two main components: positions that are alike lie close. Ringed: those that answered.</p>
           <div class="map" tabindex="0" role="application" aria-label="Map of the stored positions: arrow keys walk to the next one"><canvas></canvas></div>
-          <p class="key" aria-hidden="true"></p><p class="hint map-note" role="status"></p></div></div>
+          <p class="key" aria-hidden="true"></p><p class="hint map-note" role="status"></p>
+          <div class="entry" hidden><h3></h3><div class="card"><engram-board role="group" aria-label="The stored position"></engram-board><p></p></div></div></div></div>
       </section>
       <section class="panel answers" aria-labelledby="answers-title" hidden><h2 id="answers-title">The positions that answered</h2><p class="hint whose"></p><div class="cards"></div></section></div>`);
     this.find = (selector) => this.element.querySelector(selector);
@@ -40,21 +40,21 @@ export class Memory {
     map.addEventListener("click", (event) => {
       const box = map.getBoundingClientRect(), [x, y] = [event.clientX - box.left, event.clientY - box.top];
       const near = this.#points.map((point) => [Math.hypot(point.x - x, point.y - y), point]).sort((a, b) => a[0] - b[0])[0];
-      if (near && near[0] < 24) this.#choose(near[1]);
+      if (near && near[0] < 24) this.#select(near[1]);
     });
     map.addEventListener("keydown", (event) => {
       const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
       if (!by || !this.#points.length) return;
       event.preventDefault();
-      const order = [...this.#points].sort((a, b) => a.x - b.x), at = order.indexOf(this.#chosen);
-      this.#choose(order[(at + by + order.length) % order.length]);
+      const order = [...this.#points].sort((a, b) => a.x - b.x), at = order.indexOf(this.#selected);
+      this.#select(order[(at + by + order.length) % order.length]);
     });
   }
 
   shown() { this.#draw(); }
   hidden() { this.runner.stop(); }
 
-  #hide() { for (const place of [".asked", ".answers", ".chosen-entry"]) this.find(place).hidden = true; }
+  #hide() { for (const place of [".asked", ".answers", ".entry"]) this.find(place).hidden = true; }
 
   #put(board, position, last = null) {
     const { opened } = this.game;
@@ -69,38 +69,38 @@ export class Memory {
     const { id } = this.runner;
     if (!id || !this.runner.snapshot) return;
     trying(async () => {
-      const told = await post(`searches/${id}/memory`, { path: this.#path });
+      const answer = await post(`searches/${id}/memory`, { path: this.#path });
       if (id !== this.runner.id) return;
-      this.#show(told);
+      this.#show(answer);
       if (!mapToo) { this.#draw(); return; }
       const map = await post(`searches/${id}/map`);
       if (id !== this.runner.id) return;
       this.#points = map.points.map(([row, u, v, value, returns]) => ({ row, u, v, value, returns }));
-      this.find(".map-note").textContent = `${count(map.points.length)} of ${count(told.entries)} entries; the two components hold ${percent(map.share)} of the variance.`;
+      this.find(".map-note").textContent = `${count(map.points.length)} of ${count(answer.entries)} entries; the two components hold ${percent(map.share)} of the variance.`;
       this.#draw();
     });
   }
 
-  #show(told) {
-    const { find } = this, players = this.runner.players, mover = players[told.to_play];
+  #show(answer) {
+    const { find } = this, players = this.runner.players, mover = players[answer.to_play];
     find(".asked").hidden = find(".answers").hidden = false;
-    find(".chosen-entry").hidden = true;
+    find(".entry").hidden = true;
     const about = find(".about");
     about.innerHTML = `<option value="">the position of the search</option>` + this.runner.snapshot.moves.map((move) => `<option value="${move[0]}">the position after ${safe(move[9][0])}</option>`).join("");
     about.value = this.#path.length ? String(this.#path[0]) : "";
-    this.#put(find(".question engram-board"), told.position, this.#path.at(-1) ?? this.game.action);
+    this.#put(find(".question engram-board"), answer.position, this.#path.at(-1) ?? this.game.action);
     find(".question pre").hidden = !!this.game.opened.board;
-    find(".question pre").textContent = told.position.diagram;
-    find(".asked .verdict").textContent = told.value === null ? "The memory knows nothing alike."
-      : `The memory says ${signed(told.value, 3)} for ${mover}${told.corrects ? ", to be added to the value" : ""}, with the weight of ${told.count.toFixed(1)} returns. It holds ${count(told.entries)} of at most ${count(told.capacity)} positions.`;
-    this.#marked = new Set(told.witnesses.map((witness) => witness.row));
+    find(".question pre").textContent = answer.position.diagram;
+    find(".asked .verdict").textContent = answer.value === null ? "The memory knows nothing alike."
+      : `The memory says ${signed(answer.value, 3)} for ${mover}${answer.corrects ? ", to be added to the value" : ""}, with the weight of ${answer.count.toFixed(1)} returns. It holds ${count(answer.entries)} of at most ${count(answer.capacity)} positions.`;
+    this.#marked = new Set(answer.witnesses.map((witness) => witness.row));
     find(".whose").textContent = `Weight: its share of the answer. Cosine: its likeness. Values are for ${mover}.`;
-    find(".cards").replaceChildren(...told.witnesses.map((witness) => {
+    find(".cards").replaceChildren(...answer.witnesses.map((witness) => {
       const card = element(`<article class="card"><engram-board role="group" aria-label="A stored position"></engram-board>${witness.position && !this.game.opened.board ? `<pre tabindex="0" aria-label="A stored position">${safe(witness.position.diagram)}</pre>` : ""}<dl><div><dt>weight</dt><dd>${percent(witness.weight)}</dd></div><div><dt>cosine</dt><dd>${witness.cosine.toFixed(3)}</dd></div><div><dt>value</dt><dd>${signed(witness.value)}</dd></div><div><dt>returns</dt><dd>${count(Math.round(witness.returns))}</dd></div></dl></article>`);
       this.#put(card.querySelector("engram-board"), witness.position);
       return card;
     }));
-    if (told.witnesses.length && told.witnesses.every((witness) => !witness.position)) find(".cards").append(element(`<p class="hint">With keep_states=true the memory keeps the boards too.</p>`));
+    if (answer.witnesses.length && answer.witnesses.every((witness) => !witness.position)) find(".cards").append(element(`<p class="hint">With keep_states=true the memory keeps the boards too.</p>`));
   }
 
   #draw() {
@@ -111,8 +111,8 @@ export class Memory {
     canvas.style.height = `${HEIGHT}px`;
     const context = canvas.getContext("2d");
     context.scale(scale, scale);
-    const players = this.runner.players, points = this.#points;
-    this.find(".asked .key").innerHTML = `<i style="background:${valueColour(0.8)}"></i>good for ${safe(players[0])} <i style="background:${valueColour(-0.8)}"></i>good for ${safe(players[1])}`;
+    const points = this.#points;
+    this.find(".asked .key").innerHTML = keyOf(this.game.players);
     if (!points.length) return;
     const range = (key) => { const all = points.map((point) => point[key]); return [Math.min(...all), Math.max(...all)]; };
     const [[left, right], [bottom, top]] = [range("u"), range("v")];
@@ -126,20 +126,20 @@ export class Memory {
     context.globalAlpha = 1;
     context.lineWidth = 2.5;
     for (const point of points) if (this.#marked.has(point.row)) { disc(point, point.size + 3); context.strokeStyle = ink("--ink"); context.stroke(); }
-    if (this.#chosen) { disc(this.#chosen, this.#chosen.size + 5); context.strokeStyle = "#d6216b"; context.lineWidth = 3; context.stroke(); }
+    if (this.#selected) { disc(this.#selected, this.#selected.size + 5); context.strokeStyle = "#d6216b"; context.lineWidth = 3; context.stroke(); }
   }
 
-  #choose(point) {
-    this.#chosen = point;
+  #select(point) {
+    this.#selected = point;
     this.#draw();
     trying(async () => {
       const entry = await post(`searches/${this.runner.id}/memory`, { row: point.row });
-      if (this.#chosen !== point) return;
-      const place = this.find(".chosen-entry");
+      if (this.#selected !== point) return;
+      const place = this.find(".entry");
       place.hidden = false;
       place.querySelector("h3").textContent = `Entry ${entry.row}`;
       this.#put(place.querySelector("engram-board"), entry.position);
-      place.querySelector("p").textContent = `Value ${signed(entry.value)} for ${this.runner.players[0]}, ${count(Math.round(entry.returns))} returns.`;
+      place.querySelector("p").textContent = `Value ${signed(entry.value)} for ${this.runner.players[0]}, from ${count(Math.round(entry.returns))} return${entry.returns === 1 ? "" : "s"}.`;
     });
   }
 }

@@ -43,17 +43,18 @@ class Moves extends HTMLElement {
     const memory = has(6), amaf = has(7);
     head.innerHTML = `<tr><th scope="col">Move</th><th scope="col" class="number">Visits</th><th scope="col">Value, 95 % interval</th>${hasPrior ? `<th scope="col" class="number">Prior</th>` : ""}${memory ? `<th scope="col" class="number">Memory</th>` : ""}${amaf ? `<th scope="col" class="number">AMAF</th>` : ""}<th scope="col">Line</th></tr>`;
     const total = snapshot.moves.reduce((sum, move) => sum + move[1], 0) || 1;
-    // The intervals of the moves that matter fill the picture; the others are cut at its edges.
+    // The intervals of the moves that matter fill the picture; the others are cut at its edges, or an arrow points to them.
     const seen = snapshot.moves.filter((move) => move[1] > total / 200);
     const ends = [...seen.map((move) => move[3]), ...seen.map((move) => move[4])];
-    const room = Math.max(0, 0.2 - (Math.max(...ends) - Math.min(...ends))) / 2;
-    const least = Math.max(-1, Math.min(...ends, 1) - room), most = Math.min(1, Math.max(...ends, -1) + room);
+    const [lowest, highest] = snapshot.bounds, spread = Math.max(...ends) - Math.min(...ends);
+    const room = highest - lowest > 2 ? 0.05 * spread : Math.max(0, 0.2 - spread) / 2; // bounds of points may be far beyond all moves
+    const least = Math.max(lowest, Math.min(...ends, highest) - room), most = Math.min(highest, Math.max(...ends, lowest) + room);
     const focused = this.getRootNode().activeElement?.closest?.("tr")?.dataset.action;
     body.innerHTML = snapshot.moves.slice(0, this.#shown).map((move) => {
       const [action, visits, value, low, high, prior, remembered, later, proven, line] = move;
       const name = this.names(action, line);
       const x = (number) => (((number - least) / (most - least)) * (WIDTH - 8) + 4).toFixed(1);
-      const whisker = visits ? `<svg class="whisker" viewBox="0 0 ${WIDTH} 16" width="${WIDTH}" height="16" role="img" aria-label="between ${signed(low)} and ${signed(high)}">${least < 0 && most > 0 ? `<path class="zero" d="M${x(0)} 1V15"/>` : ""}<path d="M${x(low)} 8H${x(high)}M${x(low)} 5V11M${x(high)} 5V11"/><circle cx="${x(value)}" cy="8" r="3.5"/></svg>` : "";
+      const whisker = visits ? `<svg class="whisker" viewBox="0 0 ${WIDTH} 16" width="${WIDTH}" height="16" role="img" aria-label="between ${signed(low)} and ${signed(high)}">${least < 0 && most > 0 ? `<path class="zero" d="M${x(0)} 1V15"/>` : ""}${high < least ? `<path d="M7 4L2 8L7 12"/>` : low > most ? `<path d="M${WIDTH - 7} 4L${WIDTH - 2} 8L${WIDTH - 7} 12"/>` : `<path d="M${x(low)} 8H${x(high)}M${x(low)} 5V11M${x(high)} 5V11"/><circle cx="${x(value)}" cy="8" r="3.5"/>`}</svg>` : "";
       return `<tr data-action="${action}" data-name="${safe(name)}" class="${action === snapshot.action ? "best" : ""}"><th scope="row"><button type="button" data-play title="Play ${safe(name)}">${safe(name)}</button></th><td class="number"><span class="share" style="--s:${visits / total}">${percent(visits / total)}</span><small>${short(visits)}</small></td><td class="value">${visits ? `<b>${signed(value)}</b>` : "–"}${proven ? `<em>proven</em>` : whisker}</td>${hasPrior ? `<td class="number">${percent(prior)}</td>` : ""}${memory ? `<td class="number">${remembered === null ? "–" : signed(remembered)}</td>` : ""}${amaf ? `<td class="number">${later === null ? "–" : signed(later)}</td>` : ""}<td class="line">${safe(line.slice(0, 8).join(" "))}</td></tr>`;
     }).join("");
     if (focused !== undefined) body.querySelector(`tr[data-action="${focused}"] button`)?.focus({ preventScroll: true });
@@ -64,6 +65,9 @@ class Moves extends HTMLElement {
 }
 
 define("engram-moves", Moves);
+
+/** Until the first snapshot: the very first search of a kind is compiled, and that takes its time. */
+export const STARTS = "starting; the first search of a kind compiles for some seconds …";
 
 /** One line about a search under way or ended. */
 export function progressOf(snapshot, players) {

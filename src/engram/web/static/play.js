@@ -1,9 +1,9 @@
 // The view to play and to analyse.
 
 import { post, watch } from "./api.js";
-import { HEATS, heatOf } from "./board.js";
+import { HEATS, heatOf, legendOf } from "./board.js";
 import { element, safe, say, tick, trying, units } from "./html.js";
-import { progressOf } from "./moves.js";
+import { STARTS, progressOf } from "./moves.js";
 
 const KEY = "engram.play";
 
@@ -32,7 +32,7 @@ export class Play {
         <p class="history" aria-label="Moves of the game"></p>
       </section>
       <section class="panel" aria-labelledby="play-title">
-        <h2 id="play-title">Game</h2>
+        <h2 id="play-title">Game</h2><p class="hint name-of-game"></p>
         <div class="fields">
           <label>You play <select class="human"></select></label>
           <label>Level <select class="level">${setup.levels.map((level, k) => `<option value="${k}">${level.name}</option>`).join("")}</select></label>
@@ -51,10 +51,11 @@ export class Play {
           <label>Show on the board <select class="heat">${HEATS.map(([value, name]) => `<option value="${value}">${name}</option>`).join("")}</select></label>
           <button type="button" class="think primary">Analyse</button>
         </div>
+        <p class="hint about-search"></p>
         <p class="legend"></p>
         <p class="progress" role="status" aria-live="off"></p>
         <engram-moves></engram-moves>
-        <p class="hint">Point at a move to see its line on the board.</p>
+        <p class="hint point">Point at a move to see its line on the board.</p>
       </section>
       <section class="panel" aria-labelledby="value-title">
         <h2 id="value-title">Value over the game</h2>
@@ -110,11 +111,7 @@ export class Play {
     });
   }
 
-  get players() {
-    const { opened } = this.game;
-    const names = opened.board?.players ?? (opened.players === 1 ? ["the player"] : ["the first player", "the second player"]);
-    return names.slice(0, opened.players);
-  }
+  get players() { return this.game.players; }
 
   shown() { this.#changed("open"); }
   hidden() { this.stop(); }
@@ -174,18 +171,28 @@ export class Play {
       return button;
     }));
     const names = find(".human");
-    names.innerHTML = `<option value="both">both sides</option>${players.map((name, k) => `<option value="${k}">${safe(name)}</option>`).join("")}`;
+    const sides = opened.players === 1 ? [["both", "yourself"], ["1", "the engine plays"]] : [["both", "both sides"], ...players.map((name, k) => [k, name])];
+    names.innerHTML = sides.map(([value, name]) => `<option value="${value}">${safe(name)}</option>`).join("");
     names.value = this.choice.human;
+    if (!names.value) names.value = "both";
     find(".save").hidden = find(".load").hidden = !opened.is_go;
     find(".undo").disabled = game.at === 0;
-    find(".think").disabled = over || waits;
+    find(".think").disabled = over || waits || !!position.chances;
     find(".think").textContent = this.#thinking && !waits ? "Stop" : "Analyse";
-    find(".legend").textContent = HEATS.find(([value]) => value === this.choice.heat)?.[2] ?? "";
+    find(".name-of-game").textContent = opened.game;
+    find(".heat").parentElement.hidden = !opened.board;
+    find(".level").disabled = this.choice.human === "both";
+    find(".about-search").textContent = this.setup.searches.find((one) => one.text === this.choice.search)?.about ?? "";
+    this.#drawLegend();
     find(".progress").textContent = progressOf(this.#snapshot, players);
     this.moves.show(waits ? null : this.#snapshot, (action, line) => line[0]);
-    find(".hint").hidden = !this.#snapshot || waits;
+    find(".point").hidden = !this.#snapshot || waits || !opened.board;
     this.#drawHistory();
     this.#drawValues();
+  }
+
+  #drawLegend() {
+    this.find(".legend").textContent = this.game.opened.board ? legendOf(this.#snapshot, this.choice.heat) : "";
   }
 
   #drawHistory() {
@@ -207,7 +214,7 @@ export class Play {
     this.find(".values").show(`Value for ${this.players[0]} over the moves of the game`,
       has ? [line.map((_, number) => number), known] : [[], []],
       [{ label: `value for ${this.players[0]}`, colour: "--accent", points: true }],
-      { x: "moves", y: `for ${this.players[0]}`, low: -1, high: 1, lines: [0], range: [0, Math.max(4, line.length - 1)], format: tick,
+      { x: "moves", y: `for ${this.players[0]}`, low: Math.min(-1, ...known), high: Math.max(1, ...known), lines: [0], range: [0, Math.max(4, line.length - 1)], format: tick,
         values: (_, splits) => splits.map((split) => (Number.isInteger(split) ? split : "")),
         empty: "Analyse, or play against the engine: each search adds its value.",
         click: (number) => number !== null && this.#leave(() => game.goTo(line[number])) });
@@ -269,8 +276,9 @@ export class Play {
     find(".progress").textContent = progressOf(snapshot, this.players);
     if (this.#thinking?.analyses) {
       if (this.game.opened.board) this.board.heat = heatOf(snapshot, this.choice.heat);
+      this.#drawLegend();
       this.moves.show(snapshot, (action, line) => line[0]);
-      find(".hint").hidden = false;
+      find(".point").hidden = !this.game.opened.board;
     }
     this.#drawValues();
   }
@@ -279,6 +287,7 @@ export class Play {
     return trying(async () => {
       const ended = this.#search({ search: this.choice.search, seed: 0 }, true);
       this.find(".think").textContent = "Stop";
+      this.find(".analysis .progress").textContent = STARTS;
       try {
         await ended;
       } finally {

@@ -2,7 +2,7 @@
 
 import { post, watch } from "./api.js";
 import { element, safe, say, trying } from "./html.js";
-import { progressOf } from "./moves.js";
+import { STARTS, progressOf } from "./moves.js";
 
 export class Runner extends EventTarget {
   #thinking = null;
@@ -26,7 +26,7 @@ export class Runner extends EventTarget {
     this.element.querySelector(".go").addEventListener("click", () => (this.#thinking ? this.stop() : this.run()));
   }
 
-  get players() { return this.game.opened.board?.players ?? ["the first player", "the second player"]; }
+  get players() { return this.game.players; }
   get isRunning() { return this.#thinking !== null; }
 
   /** Forgets the search, because the position has changed. */
@@ -41,6 +41,7 @@ export class Runner extends EventTarget {
     return trying(async () => {
       this.stop();
       const thinking = (this.#thinking = new AbortController());
+      this.snapshot = null;
       this.#say();
       try {
         const { id } = await post("searches", {
@@ -48,7 +49,6 @@ export class Runner extends EventTarget {
           simulations: Math.round(+this.element.querySelector(".simulations").value),
         }, thinking.signal);
         this.id = id;
-        this.snapshot = null;
         await watch(`searches/${id}/events`, (snapshot) => {
           if (thinking.signal.aborted) return;
           if (snapshot.error) { say(snapshot.error, { bad: true }); return; }
@@ -71,6 +71,6 @@ export class Runner extends EventTarget {
 
   #say() {
     this.element.querySelector(".go").textContent = this.#thinking ? "Stop" : this.start_;
-    this.element.querySelector(".progress").textContent = progressOf(this.snapshot, this.players);
+    this.element.querySelector(".progress").textContent = this.#thinking && !this.snapshot ? STARTS : progressOf(this.snapshot, this.players);
   }
 }

@@ -1,7 +1,7 @@
 // The view of a search's tree: an icicle whose widths are visits and whose colours are values.
 
 import { post } from "./api.js";
-import { count, element, ink, safe, signed, trying, valueColour } from "./html.js";
+import { count, element, ink, inUnits, keyOf, safe, signed, trying, valueColour } from "./html.js";
 import { Runner } from "./runner.js";
 
 const ROW = 27, DEPTH = 15;
@@ -78,6 +78,7 @@ export class TreeView {
     root.sum((node) => Math.max(0, node.visits - node.children.reduce((sum, child) => sum + child.visits, 0)));
     this.#part = d3.partition().size([width, (root.height + 1) * ROW])(root);
     this.total = part.nodes;
+    this.bounds = part.bounds;
     this.#selected = kept === null ? null : root.descendants().find((node) => this.#path(node).join() === kept) ?? null;
     this.#draw();
     this.#tell();
@@ -91,8 +92,7 @@ export class TreeView {
     canvas.style.height = `${height}px`;
     const context = canvas.getContext("2d");
     context.scale(scale, scale);
-    const players = this.game.opened.board?.players ?? ["the first player", "the second player"];
-    this.find(".key").innerHTML = `<i style="background:${valueColour(0.8)}"></i>good for ${safe(players[0])} <i style="background:${valueColour(-0.8)}"></i>good for ${safe(players[1])}`;
+    this.find(".key").innerHTML = keyOf(this.game.players);
     context.font = "13px system-ui";
     context.textBaseline = "middle";
     if (!root) {
@@ -131,8 +131,7 @@ export class TreeView {
     const shown = `${count(this.#part.descendants().length)} of ${count(this.total)} nodes are wide enough to be seen`;
     if (!node) { what.textContent = `${shown}. Choose a box.`; return; }
     const line = this.#path(node).map((action) => this.#name(action)).join(" ") || "the start";
-    const player = this.game.opened.board?.players[0] ?? "the first player";
-    what.textContent = `${line}: ${count(node.data.visits)} visits, value ${signed(node.data.value)} for ${player}. ${shown}.`;
+    what.textContent = `${line}: ${count(node.data.visits)} visits, value ${signed(inUnits(node.data.value, this.bounds))} for ${this.game.players[0]}. ${shown}.`;
   }
 
   #choose(node) {
@@ -157,8 +156,8 @@ export class TreeView {
       const path = this.#path(this.#selected);
       picture.show(full.position, { last: path.at(-1) ?? this.game.action, playable: false });
     } else text.textContent = full.position.diagram;
-    const cell = (value) => (value === null ? "–" : Array.isArray(value) ? value.map(cell).join(", ") : typeof value === "number" && !Number.isInteger(value) ? value.toFixed(4) : safe(value));
-    const rows = (fields) => Object.entries(fields).map(([name, value]) => `<tr><th scope="row">${safe(name.replaceAll("_", " "))}</th><td class="number">${cell(value)}</td></tr>`).join("");
+    const cell = (value) => (value === null ? "–" : Array.isArray(value) ? value.map(cell).join(", ") : typeof value === "boolean" ? (value ? "yes" : "no") : typeof value !== "number" ? safe(value) : Number.isInteger(value) ? count(value) : value.toFixed(4));
+    const rows = (fields) => Object.entries(fields).map(([name, value]) => `<tr><th scope="row">${safe(name.replaceAll("_", " ").replace("player 0", this.game.players[0]))}</th><td class="number">${cell(value)}</td></tr>`).join("");
     const tables = [["Node", full.record], ...Object.entries(full.columns).map(([name, fields]) => [`Column ${name.replaceAll("_", " ")}`, fields])];
     const children = full.children.length ? `<table><caption>Children</caption><thead><tr><th scope="col">Move</th><th scope="col" class="number">Visits</th><th scope="col" class="number">Value for ${safe(this.runner.players[0])}</th></tr></thead><tbody>${full.children.map(([, name, visits, value]) => `<tr><th scope="row">${safe(name)}</th><td class="number">${count(visits)}</td><td class="number">${signed(value, 3)}</td></tr>`).join("")}</tbody></table>` : "";
     this.find("#node-title").textContent = full.moves.length ? `After ${full.moves.join(" ")}` : "The start of the search";

@@ -1,6 +1,6 @@
 // The widget of a notebook: a position, a search of it that streams, and its moves, over a model that Python keeps.
 
-import { HEATS, heatOf } from "./board.js";
+import { HEATS, heatOf, legendOf } from "./board.js";
 import { element, safe, units } from "./html.js";
 import { progressOf } from "./moves.js";
 
@@ -54,7 +54,7 @@ function render({ model, el }) {
     find(".think").textContent = model.get("running") ? "Stop" : "Analyse";
     find(".progress").textContent = progressOf(snapshot, players);
     const kind = find("select").value;
-    find(".legend").textContent = HEATS.find(([value]) => value === kind)[2];
+    find(".legend").textContent = legendOf(snapshot?.moves ? snapshot : null, kind);
     moves.show(snapshot?.moves ? snapshot : null, (action, line) => line[0]);
     if (opened.board) board.heat = heatOf(snapshot?.moves ? snapshot : null, kind);
   }
