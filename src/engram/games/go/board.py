@@ -114,6 +114,16 @@ def is_past(board, key):
 
 
 @compiled(inline=True)
+def neighbour(point, stride, k):
+    """The point above, left, right or below, by k = 0 … 3."""
+    if k == 0:
+        return point - stride
+    if k == 1:
+        return point - _1
+    return point + _1 if k == 2 else point + stride
+
+
+@compiled(inline=True)
 def around(board, point, stride):
     """The chain words of the four neighbours, one in each lane."""
     return (

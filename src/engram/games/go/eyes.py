@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from engram.games.go.board import around, bits_of, has_empty, not_zero
-from engram.games.go.tactics import neighbour
-from engram.native.intrinsics import popcount
+from engram.games.go.board import neighbour
+from engram.games.go.heavy_board import LARGEST_SHAPE, ROOM, traits_of
+from engram.native.intrinsics import trailing_zeros
 from engram.native.jit import compiled
 
 _0 = np.uint64(0)
 _1 = np.uint64(1)
 _2 = np.uint64(2)
 _3 = np.uint64(3)
-LARGEST_EYE = 6
 
 
 @compiled
@@ -49,7 +48,7 @@ def has_middle(size, most, pairs):
 @compiled
 def _vital_point(board, start, colour, stride):
     """The vital point of the empty region around `start`; 0 if it has none or touches a stone of `colour`."""
-    cells = np.empty(LARGEST_EYE, np.uint64)
+    cells = board.cells
     cells[0] = start
     size = 1
     index = 0
@@ -64,7 +63,7 @@ def _vital_point(board, start, colour, stride):
                 for i in range(size):
                     is_listed = is_listed or cells[i] == beside
                 if not is_listed:
-                    if size == LARGEST_EYE:
+                    if size == LARGEST_SHAPE:
                         return _0
                     cells[size] = beside
                     size += 1
@@ -75,42 +74,19 @@ def _vital_point(board, start, colour, stride):
     return vital if has_middle(size, most, pairs) else _0
 
 
-@compiled(inline=True)
-def _touches(lanes, colour):
-    return bits_of(lanes, colour) & ~bits_of(lanes, _1 - colour) != _0
-
-
-@compiled
-def _may_be_eye(board, start, colour, stride):
-    """Whether `start` may be in an enemy eye of three to six points, judged by the points up to two steps away.
-
-    The answer is nearly always no, and this test needs no list of cells.
-    """
-    lanes = around(board, start, stride)
-    if _touches(lanes, colour) or not has_empty(lanes):
-        return False
-    beside, beyond = _0, _0
-    for k in range(4):
-        point = neighbour(start, stride, k)
-        if board.chain[point] == 0:
-            lanes = around(board, point, stride)
-            if _touches(lanes, colour):
-                return False
-            beside += _1
-            beyond += _3 - popcount(not_zero(lanes))
-    # A point two steps away is counted from at most two sides.
-    return beside + (beyond + _1) // _2 < np.uint64(LARGEST_EYE)
-
-
 @compiled
 def nakade(board, last, colour, stride, ko):
     """The vital point of an enemy eye of three to six points beside the last move, else 0."""
+    starts = _0
     for k in range(4):
         start = neighbour(last, stride, k)
-        if board.chain[start] == 0 and _may_be_eye(board, start, colour, stride):
-            vital = _vital_point(board, start, colour, stride)
-            if vital != _0 and vital != ko:
-                return vital
+        room = (traits_of(board, start) // (ROOM << colour)) & np.uint64(board.chain[start] == 0)
+        starts |= room << np.uint64(k)
+    while starts != _0:
+        vital = _vital_point(board, neighbour(last, stride, trailing_zeros(starts)), colour, stride)
+        if vital != _0 and vital != ko:
+            return vital
+        starts &= starts - _1
     return _0
 
 
@@ -120,7 +96,7 @@ def kills_when_taken(board, point, colour, stride):
 
     These are one or two points, a square of four, and shapes with a vital point, which is played next.
     """
-    cells = np.empty(LARGEST_EYE, np.uint64)
+    cells = board.cells
     cells[0] = point
     size = 1
     for k in range(4):
@@ -133,7 +109,7 @@ def kills_when_taken(board, point, colour, stride):
         for i in range(size):
             is_listed = is_listed or np.uint64(board.chain[cells[i]]) == word
         while not is_listed:
-            if size == LARGEST_EYE:
+            if size == LARGEST_SHAPE:
                 return False
             cells[size] = stone
             size += 1

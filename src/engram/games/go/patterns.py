@@ -31,12 +31,12 @@ PATTERNS = (
 )
 _KINDS = {".": 0, "X": 1, "O": 2, " ": 3}
 _MEANS = {"x": ".O ", "o": ".X ", "?": ".XO "}
-_AROUND = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1), (2, 2)]
+AROUND = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1), (2, 2)]
 
 
 def code_of(rows: tuple[str, ...]) -> int:
     """The code of surroundings without wildcards: two bits a neighbour, row by row."""
-    return sum(_KINDS[rows[row][column]] << (2 * k) for k, (row, column) in enumerate(_AROUND))
+    return sum(_KINDS[rows[row][column]] << (2 * k) for k, (row, column) in enumerate(AROUND))
 
 
 def images(rows: tuple[str, ...]) -> list[tuple[str, ...]]:
@@ -53,7 +53,7 @@ def _table() -> np.ndarray:
     table = np.zeros(1 << 16, np.uint8)
     for pattern in PATTERNS:
         for rows in images(pattern):
-            cells = [_MEANS.get(rows[row][column], rows[row][column]) for row, column in _AROUND]
+            cells = [_MEANS.get(rows[row][column], rows[row][column]) for row, column in AROUND]
             for kinds in product(*cells):
                 table[sum(_KINDS[kind] << (2 * k) for k, kind in enumerate(kinds))] = 1
     return table
