@@ -290,6 +290,29 @@ def rave(
     return select
 
 
+def puct_rave(exploration: float = 1.0, strength: float = 10.0, bias: float = 0.0085) -> Selection:
+    def select(node: Node, rng: Rng, q: Quality) -> int:
+        own, best, highest = node.sign * node.here, EXPAND, -math.inf
+        for index, child in enumerate(node.children):
+            n, value = child.visit_count, own
+            if index < node.num_visited:
+                value = (n * q(node, child) + strength * own) / (n + strength)
+            m = len(child.amaf_returns)
+            if m and value > -math.inf:
+                mean = 0.0
+                for number, given in enumerate(child.amaf_returns, 1):
+                    mean += (given - mean) / number
+                n0 = n + strength
+                beta = m / (n0 + m + 4.0 * n0 * m * bias * bias) if n0 else 1.0
+                value += beta * (node.sign * mean - value)
+            bound = value + exploration * math.sqrt(node.visit_count) * child.prior / (1 + n)
+            if bound > highest:
+                best, highest = index, bound
+        return best
+
+    return select
+
+
 def widening(selection: Selection, coefficient: float = 1.0, exponent: float = 0.5) -> Selection:
     def select(node: Node, rng: Rng, q: Quality) -> int:
         limit = max(1, math.ceil(coefficient * node.visit_count**exponent))

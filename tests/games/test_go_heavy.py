@@ -174,7 +174,8 @@ def test_stones_given_up_kill_where_they_leave_one_eye(name):
         for r in range(7)
     ]
     where = np.uint64((last[0] + 1) * 8 + last[1] + 1)
-    assert go_eyes.kills_when_taken(board_of(*rows), where, np.uint64(0), np.uint64(8)) == kills
+    board = board_of(*rows)
+    assert go_eyes.kills_when_taken(board, board["cells"], where, np.uint64(0), np.uint64(8)) == kills
 
 
 @pytest.mark.parametrize("name", [name for name, (drawing, _) in SHAPES.items() if sum(map(len, drawing)) > 2])

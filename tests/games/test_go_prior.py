@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 
@@ -12,7 +13,9 @@ from engram.drivers.search import Search
 from engram.errors import InvalidParameter, InvalidSpecification
 from engram.games.catalogue import game as game_of
 from engram.games.go import prior as go_prior
-from engram.games.go.patterns import TABLE
+from engram.games.go import prior_weights as weights
+from engram.games.go.board import MAX_POINTS, point_of
+from engram.games.go.patterns import CLASS, NUM_CLASSES
 from engram.games.go.rules import stones
 from engram.native.intrinsics import call_float
 from engram.native.jit import compiled
@@ -21,70 +24,225 @@ from engram.rng import new_rng
 from engram.search.limit import Limit
 
 
-def glance(cells, colour, point, last):
-    """The weight of a legal move; `cells` holds 0, or 1 or 2 for a stone, by (row, column)."""
-    row, column = point
+def beside(at, cells):
+    steps = [(at[0] - 1, at[1]), (at[0], at[1] - 1), (at[0], at[1] + 1), (at[0] + 1, at[1])]
+    return [point for point in steps if point in cells]
 
-    def beside(at):
-        steps = [(at[0] - 1, at[1]), (at[0], at[1] - 1), (at[0], at[1] + 1), (at[0] + 1, at[1])]
-        return [one for one in steps if one in cells]
 
-    def chain(at, board):
-        found, todo = {at}, [at]
-        while todo:
-            fresh = {one for one in beside(todo.pop()) if board[one] == board[at]} - found
-            found |= fresh
-            todo += fresh
-        return len(found), {free for stone in found for free in beside(stone) if board[free] == 0}
+def chain_at(at, cells):
+    """The stones of a chain and its liberties."""
+    stones, todo = {at}, [at]
+    while todo:
+        fresh = {point for point in beside(todo.pop(), cells) if cells[point] == cells[at]} - stones
+        stones |= fresh
+        todo += fresh
+    return frozenset(stones), {free for stone in stones for free in beside(stone, cells) if cells[free] == 0}
 
-    around = [cells[one] for one in beside(point)]
-    corners = [(row + i, column + j) for i in (-1, 1) for j in (-1, 1)]
-    enemies = sum(cells.get(one) == 3 - colour for one in corners)
-    if all(kind == colour for kind in around) and enemies + any(one not in cells for one in corners) < 2:
-        return go_prior.BAD
-    last_liberty = [
-        (cells[one], size)
-        for one in beside(point)
-        if cells[one]
-        for size, free in [chain(one, cells)]
-        if len(free) == 1
+
+def after(cells, point, colour):
+    """The board after a move, without ko, and the number of captured stones; None for suicide."""
+    board, num_captured = {**cells, point: colour}, 0
+    for at in beside(point, board):
+        if board[at] == 3 - colour and not chain_at(at, board)[1]:
+            dead = chain_at(at, board)[0]
+            board.update(dict.fromkeys(dead, 0))
+            num_captured += len(dead)
+    return (board, num_captured) if chain_at(point, board)[1] else None
+
+
+def exposes(cells, point, colour):
+    """Whether a move captures nothing and leaves its chain at most one liberty."""
+    move = after(cells, point, colour)
+    return move is None or (move[1] == 0 and len(chain_at(point, move[0])[1]) < 2)
+
+
+def chains_beside(chain, cells, colour):
+    return {chain_at(at, cells)[0] for stone in chain for at in beside(stone, cells) if cells[at] == colour}
+
+
+def has_prey(stone, cells):
+    """Whether an enemy chain beside a chain is in atari."""
+    prey = chains_beside(chain_at(stone, cells)[0], cells, 3 - cells[stone])
+    return any(len(chain_at(next(iter(chain)), cells)[1]) == 1 for chain in prey)
+
+
+def is_pursued(stone, cells):
+    """Whether a ladder catches a chain, its enemy to move."""
+    colour, free = cells[stone], sorted(chain_at(stone, cells)[1])
+    if len(free) != 2:
+        return len(free) < 2
+    for atari, way_out in (free, free[::-1]):
+        if exposes(cells, atari, 3 - colour):
+            continue
+        board, _ = after(cells, atari, 3 - colour)
+        if has_prey(stone, board):
+            continue
+        move = after(board, way_out, colour)
+        if move is None or len(chain_at(stone, move[0])[1]) < 2:
+            return True
+        if len(chain_at(stone, move[0])[1]) == 2:
+            return is_pursued(stone, move[0])
+    return False
+
+
+def kind_of(stone, cells):
+    """What `survey` says of a chain."""
+    free = chain_at(stone, cells)[1]
+    if len(free) > 2:
+        return go_prior.FREE
+    if len(free) == 2:
+        return go_prior.LADDER if is_pursued(stone, cells) else go_prior.SHORT
+    move = after(cells, min(free), cells[stone])
+    lost = not has_prey(stone, cells) and (move is None or is_pursued(stone, move[0]))
+    return go_prior.LOST if lost else go_prior.RUNS
+
+
+def makes_one_eye(shape):
+    """Whether the points of a captured chain make only one eye."""
+    links = [len([at for at in shape if abs(at[0] - p[0]) + abs(at[1] - p[1]) == 1]) for p in shape]
+    pairs = sum(links) // 2
+    return len(shape) <= 3 or (len(shape), max(links), pairs) in [
+        (4, 3, 3), (4, 2, 4), (5, 4, 4), (5, 3, 5), (5, 2, 5), (6, 4, 6),
+    ]  # fmt: skip
+
+
+def apart(a, b):
+    rows, columns = (abs(a[0] - b[0]), abs(a[1] - b[1])) if b is not None else (0, 0)
+    return min(rows + columns + max(rows, columns), 19)
+
+
+EIGHT = [(row, column) for row in range(3) for column in range(3) if (row, column) != (1, 1)]
+
+
+def class_of(cells, point, colour):
+    """The number of the 3×3 surroundings among all that boards can show, the mover's stones as 1."""
+    square = [[cells.get((point[0] + i, point[1] + j), 3) for j in (-1, 0, 1)] for i in (-1, 0, 1)]
+    square = [[{0: 0, 3: 3, colour: 1}.get(kind, 2) for kind in row] for row in square]
+    codes = []
+    for _ in range(4):
+        square = [list(row) for row in zip(*square[::-1], strict=True)]
+        for image in (square, [row[::-1] for row in square]):
+            flat = [image[row][column] for row, column in EIGHT]
+            codes.append(sum(kind << (2 * k) for k, kind in enumerate(flat)))
+    return CLASS[min(codes)]
+
+
+def levels_of(cells, colour, point, last, before, num_moves, size):
+    """The level of each feature of a legal move; `cells` holds 0, or 1 or 2 for a stone, by (row, column)."""
+    contact = {chain_at(at, cells)[0]: kind_of(at, cells) for at in beside(point, cells) if cells[at]}
+    capture, escape, atari, extension = [0], [0], [0], [0]
+    for chain, kind in contact.items():
+        stone, several = next(iter(chain)), min(len(chain), 2)
+        if cells[stone] == colour:
+            if kind in (go_prior.LOST, go_prior.RUNS):
+                escape.append({go_prior.LOST: 0, go_prior.RUNS: 2}[kind] + several)
+            elif kind != go_prior.FREE:
+                extension.append({go_prior.SHORT: 0, go_prior.LADDER: 2}[kind] + several)
+        elif kind in (go_prior.LOST, go_prior.RUNS):
+            kinds = [kind_of(next(iter(mine)), cells) for mine in chains_beside(chain, cells, colour)]
+            saves = any(mine in (go_prior.LOST, go_prior.RUNS, go_prior.LADDER) for mine in kinds)
+            capture.append((4 if saves else {go_prior.LOST: 0, go_prior.RUNS: 2}[kind]) + several)
+        elif kind != go_prior.FREE:
+            atari.append({go_prior.SHORT: 0, go_prior.LADDER: 2}[kind] + several)
+    exposed = exposes(cells, point, colour)
+    captures = any(cells[min(chain)] != colour and kind <= go_prior.RUNS for chain, kind in contact.items())
+    group, free = chain_at(point, {**cells, point: colour})
+    liberties = min(len(free), 3)
+    corners = [(point[0] + i, point[1] + j) for i in (-1, 1) for j in (-1, 1)]
+    enemies = sum(cells.get(at) == 3 - colour for at in corners) + any(at not in cells for at in corners)
+    is_eye = all(cells[at] == colour for at in beside(point, cells)) and enemies < 2
+    shape = 0 if not exposed else 1 if len(group) == 1 else 2 if makes_one_eye(group) else 3
+    near = 0 < apart(point, last) <= 3
+    line = 1 + min(point[0], point[1], size - 1 - point[0], size - 1 - point[1])
+    return [
+        class_of(cells, point, colour) + (0 if near else NUM_CLASSES),
+        apart(point, last),
+        apart(point, before),
+        4 * (min(line, 6) - 1) + min(81 * num_moves // (10 * size * size), 3),
+        max(capture),
+        0 if exposed else max(escape),
+        max(atari) + 4 * (max(atari) > 0 and liberties < 2),
+        max(extension) + 4 * (max(extension) > 0 and liberties < 3),
+        shape,
+        int(is_eye),
+        min(liberties + captures, 3),
     ]
-    takes = any(kind == 3 - colour for kind, _ in last_liberty)
-    if not takes and len(chain(point, {**cells, point: colour})[1]) <= 1:
-        return go_prior.BAD
-    weight = go_prior.EVEN + go_prior.TACTIC * max((min(size, 2) for _, size in last_liberty), default=0)
-    square = [cells.get((row + i, column + j), 3) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
-    weight += go_prior.SHAPE * TABLE[sum(kind << (2 * k) for k, kind in enumerate(square))]
-    if last is not None:
-        distance = abs(row - last[0]) + abs(column - last[1])
-        weight += go_prior.NEAR[distance] if distance < 4 else 0.0
-    lonely = len(around) < 4 and not any(around)
-    return go_prior.EDGE if lonely and weight == go_prior.EVEN else weight
+
+
+TABLES = (
+    weights.NEAR_PATTERNS + weights.FAR_PATTERNS, weights.LAST, weights.BEFORE, weights.LINE, weights.CAPTURE,
+    weights.ESCAPE, weights.ATARI, weights.EXTENSION, weights.SELF_ATARI, weights.EYE, weights.LIBERTIES,
+)  # fmt: skip
+
+
+def glance(*position):
+    first, *others = levels_of(*position)
+    digits = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+    exponent = (digits.index(TABLES[0][first]) - 36) / 10
+    return math.exp(exponent + sum(table[level] for table, level in zip(TABLES[1:], others, strict=True)))
 
 
 @pytest.mark.parametrize(("size", "seed"), [(5, 1), (5, 2), (7, 3), (9, 4)])
 def test_the_prior_is_what_a_glance_at_the_diagram_says(size, seed):
     game, rng = game_of(f"go:{size}"), random.Random(seed)
-    state, last = game.initial_state(), None
-    buffer, weights = game.new_buffer(), np.zeros(game.num_actions, np.float32)
-    seen = Counter()
-    for _ in range(6 * size):
+    state, points = game.initial_state(), [None, None]
+    buffer, given = game.new_buffer(), np.zeros(game.num_actions, np.float32)
+    seen = [Counter() for _ in TABLES]
+    for num_moves in range(6 * size):
         legal = np.array(game.legal_actions(state), np.int32)
         game.write(buffer, state)
         call = game.callbacks["prior"].from_python
-        assert call(buffer.ctypes.data, legal.ctypes.data, len(legal), weights.ctypes.data) == 0
+        assert call(buffer.ctypes.data, legal.ctypes.data, len(legal), given.ctypes.data) == 0
         cells = {divmod(at, size): int(kind) for at, kind in enumerate(stones(state).ravel())}
+        total = 0.0
         for action in legal[:-1].tolist():
-            said = glance(cells, 1 + game.to_play(state), divmod(action, size), last)
-            assert weights[action] == said, (game.render(state), game.action_name(action))
-            seen[said] += 1
-        assert weights[legal[-1]] == go_prior.PASS
-        action = int(rng.choice(legal[:-1]) if len(legal) > 1 and (last is None or rng.random() < 0.9) else legal[-1])
+            position = (cells, 1 + game.to_play(state), divmod(action, size), points[-1], points[-2], num_moves, size)
+            weight = glance(*position)
+            assert given[action] == pytest.approx(weight), (game.render(state), game.action_name(action))
+            total += weight
+            for counter, level in zip(seen, levels_of(*position), strict=True):
+                counter[level] += 1
+        assert given[legal[-1]] == pytest.approx(go_prior.PASS * total if len(legal) > 1 else 1.0)
+        if len(legal) > 1 and rng.random() < 0.95:
+            action = int(rng.choice(legal[:-1]))
+            if rng.random() < 0.5:  # toward contact, where chains get short
+                action = int(legal[np.argmax(given[legal])])
+        else:
+            action = int(legal[-1])
         state = game.play(state, action)
-        last = divmod(action, size) if action < size * size else None
+        points.append(divmod(action, size) if action < size * size else None)
         if game.is_over(state):
             break
-    assert len(seen) > 8
+    assert [len(counter) > 1 for counter in seen[4:]] == [True] * 7
+
+
+# Black's stone on E5 is in atari; its ladder runs to the right edge, unless a black stone stands on the way.
+@pytest.mark.parametrize(("ladder_breaker", "is_lost"), [("", True), ("G3", False)])
+def test_a_ladder_is_read_to_its_end(ladder_breaker, is_lost):
+    rows = {"E5": "X", "E6": "O", "D5": "O", "D4": "O", "F5": "O"} | ({ladder_breaker: "X"} if ladder_breaker else {})
+    diagram = "\n".join("".join(rows.get(f"{letter}{row}", ".") for letter in "ABCDEFGHJ") for row in range(9, 0, -1))
+    game = game_of("go:9")
+    board = np.asarray(game.parse_state(diagram)).reshape(-1)[0]
+    status = np.zeros(MAX_POINTS, np.uint8)
+    go_prior.survey(board, status)
+    assert status[point_of(game.parse_action("E5"), 9)] == (go_prior.LOST if is_lost else go_prior.RUNS)
+
+
+@pytest.mark.parametrize(
+    ("moves", "expected"),
+    [
+        ("E5 E6 F6 D5 F5 D6", "D4"),  # hane at the head of two stones
+        ("E4 E5 D5 A9 F5", "E6"),  # the way out of atari
+        ("D4 D5 C5 A7 E5 A6", "D6"),  # the capture
+    ],
+)
+def test_the_prior_favours_the_natural_move(moves, expected):
+    game = game_of("go:9")
+    state, given = game.play_moves(moves), np.zeros(game.num_actions, np.float32)
+    legal, buffer = np.array(game.legal_actions(state), np.int32), game.new_buffer()
+    game.write(buffer, state)
+    game.callbacks["prior"].from_python(buffer.ctypes.data, legal.ctypes.data, len(legal), given.ctypes.data)
+    assert game.action_name(int(np.argmax(given))) == expected
 
 
 @compiled

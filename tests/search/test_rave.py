@@ -20,6 +20,7 @@ from engram.presets.catalogue import preset
 from engram.rng import new_rng
 from engram.search.expansion import Expansion
 from engram.search.extensions.rave import AMAF
+from engram.search.extensions.rave import puct_rave as puct_rave_rule
 from engram.search.extensions.rave import rave as rave_rule
 from engram.search.limit import Limit
 from engram.search.operators import selection
@@ -143,6 +144,29 @@ def test_rave_with_memory_and_compiled_priors_is_the_oracles():
         amaf=True,
     )
     compare(game, state, search_preset, oracle, 500, seed=6)
+
+
+# Q of starting visits: s = 1, V(s) = 0, n = 1, V = (0.5, -0.5) → Q = (0.25, -0.25, 0), the last unvisited. b = 0 and
+# ñ = (2, 2, 1): β = (1/2, 1/2, 1/2), so Q̃ = (0.05, 0.65, 0.5) gives 0.15, 0.2, 0.25; the bonus is sqrt(2)·P/(1 + n)
+# times c: with P = (0.7, 0.2, 0.1) and c = 1 the bounds are 0.645, 0.341, 0.391.
+@pytest.mark.parametrize("player", [0, 1])
+@pytest.mark.parametrize(("exploration", "expected"), [(0.0, entering(3)), (1.0, 1)])
+def test_puct_rave_by_hand(player, exploration, expected):
+    tree = bandit((1, 1), (0.5, -0.5), unvisited=1, player=player, priors=(0.7, 0.2, 0.1), columns=(AMAF,))
+    tree.nodes["value"][0], tree.nodes["visit_count"][0] = 0.0, 2
+    tree = with_amaf(tree, (2, 2, 1), (0.05, 0.65, 0.5))
+    assert choose(puct_rave_rule(exploration=exploration, strength=1.0, bias=0.0), tree) == expected
+
+
+@pytest.mark.parametrize("rule", [{}, {"exploration": 0.3, "strength": 2.0, "bias": 0.2}], ids=["default", "numbers"])
+@pytest.mark.parametrize("game_name", GAMES)
+def test_puct_rave_is_the_oracles(game_name, rule):
+    for number, prior in enumerate((None, middle) if game_name == "tic_tac_toe" else (None,)):
+        game, state, position = position_after(game_name, 2 * number, seed=number)
+        search_preset = Preset(selection=puct_rave_rule(**rule), prior=prior, solver=number == 1)
+        twin = reference.puct_rave(**rule)
+        oracle = ReferenceSearch(position, twin, prior=prior and middle_of, solver=number == 1, amaf=True)
+        compare(game, state, search_preset, oracle, 150, seed=number)
 
 
 @pytest.mark.parametrize("game_name", ["tic_tac_toe", "connect_four"])

@@ -24,6 +24,7 @@ from engram.search.extensions import (  # noqa: F401 - register rules
     uncertainty,
     variance,
 )
+from engram.search.extensions.rave import puct_rave as puct_rave_rule
 from engram.search.extensions.rave import rave as rave_rule
 from engram.search.operators import Operator
 from engram.search.preset import Preset, SearchOptions
@@ -203,6 +204,28 @@ def rave(
         first_play_urgency=first_play_urgency,
     )  # fmt: skip
     return _seeded(rule, evaluator, network, search, prior=prior, first_nodes=first_nodes)
+
+
+@register
+def puct_rave(
+    *,
+    exploration: float = 1.0,
+    strength: float = 10.0,
+    bias: float = 0.0085,
+    prior: Callable[..., int] | str | None = None,
+    **search: Unpack[SearchOptions],
+) -> Preset:
+    """PUCT on values of RAVE: priors guide, rollouts value, and a move's value comes from its later uses, too.
+
+    Args:
+      exploration, strength, bias: as in `engram.search.extensions.rave.puct_rave`.
+      prior: a compiled function, or `game` for the game's own (see `Preset`); None: uniform.
+      search: as in `SearchOptions`.
+
+    Source: as the rule's.
+    """
+    rule = puct_rave_rule(exploration=exploration, strength=strength, bias=bias)
+    return Preset.assemble(rule, search, prior=prior)
 
 
 def _seeded(selection: Operator, evaluator: Any, network: str | None, search: SearchOptions, **priors: Any) -> Preset:

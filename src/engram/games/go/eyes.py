@@ -91,12 +91,12 @@ def nakade(board, last, colour, stride, ko):
 
 
 @compiled
-def kills_when_taken(board, point, colour, stride):
+def kills_when_taken(board, cells, point, colour, stride):
     """Whether the chain of a self-atari leaves points that make only one eye after its capture.
 
-    These are one or two points, a square of four, and shapes with a vital point, which is played next.
+    These are one or two points, a square of four, and shapes with a vital point, which is played next. `cells` is
+    scratch for `LARGEST_SHAPE` points.
     """
-    cells = board.cells
     cells[0] = point
     size = 1
     for k in range(4):

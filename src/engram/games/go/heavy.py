@@ -65,7 +65,7 @@ def _is_playable(board, point, colour, stride, ko, rng, cautious):
         return True
     if not keeps(board, point, colour, stride, _1):
         return False
-    return kills_when_taken(board, point, colour, stride) or random_float(rng) >= cautious
+    return kills_when_taken(board, board.cells, point, colour, stride) or random_float(rng) >= cautious
 
 
 @compiled(inline=True)

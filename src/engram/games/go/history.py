@@ -36,18 +36,26 @@ def keep_board(board):
 
 
 @compiled(inline=True)
-def last_point(board):
-    """The point of the last move of `play`; 0 at the start, after a pass, or on a board that was set up."""
-    if board.num_moves == np.uint64(0) or board.passes != np.uint64(0):
+def laid_point(board, back):
+    """The point of the move of `play` that was made `back` moves ago, 1 or 2; 0 for none and for a pass."""
+    back = np.uint64(back)
+    if board.num_moves < back:
         return np.uint64(0)
-    slot = (board.num_moves - _1) & _SLOT
-    other = _1 - board.colour
+    slot = (board.num_moves - back) & _SLOT
+    mover = (board.colour + back) & _1
     for word in range(used_words(board)):
-        laid = board.laid[other, word] & ~board.earlier[slot, other, word]
+        laid = board.laid[mover, word] if back == _1 else board.earlier[(slot + _1) & _SLOT, mover, word]
+        laid &= ~board.earlier[slot, mover, word]
         if laid != np.uint64(0):
             cell = (np.uint64(word) << _6) + trailing_zeros(laid)
             return (cell // board.width + _1) * (board.width + _1) + cell % board.width + _1
     return np.uint64(0)
+
+
+@compiled(inline=True)
+def last_point(board):
+    """The point of the last move of `play`; 0 at the start, after a pass, or on a board that was set up."""
+    return laid_point(board, 1)
 
 
 @compiled(inline=True)

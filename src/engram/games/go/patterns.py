@@ -62,11 +62,38 @@ def _table() -> np.ndarray:
 TABLE = _table()
 _1 = np.uint64(1)
 _3 = np.uint64(3)
+_ODD = np.uint64(0x5555)
+
+
+_SIDES = ((0, 1, 2), (5, 6, 7), (0, 3, 5), (2, 4, 7))
+"""Cells of `AROUND` above, below, left and right."""
+
+
+def _classes() -> tuple[np.ndarray, int]:
+    """The class of each code that a board can show, and the number of classes.
+
+    Two codes are of a class if a rotation or reflection maps one to the other; colours stay. Classes are numbered by
+    the lowest code in them.
+    """
+    cells = (np.arange(1 << 16)[:, None] >> (2 * np.arange(8))) & 3
+    top, bottom, left, right = (sum(1 << k for k in side) for side in _SIDES)
+    borders = {0, top, bottom, left, right, top | left, top | right, bottom | left, bottom | right}
+    possible = np.isin(((cells == _KINDS[" "]) << np.arange(8)).sum(1), list(borders))
+    lowest = np.full(1 << 16, 1 << 16)
+    for flips in product((False, True), repeat=3):
+        images = [(2 - row if flips[0] else row, 2 - column if flips[1] else column) for row, column in AROUND]
+        order = [AROUND.index(image[::-1] if flips[2] else image) for image in images]
+        lowest = np.minimum(lowest, (cells[:, order] << (2 * np.arange(8))).sum(1))
+    classes = np.unique(lowest[possible])
+    return np.where(possible, np.searchsorted(classes, lowest), 0).astype(np.uint16), len(classes)
+
+
+CLASS, NUM_CLASSES = _classes()
 
 
 @compiled(inline=True)
-def matches(board, point, stride):
-    """Whether the surroundings of an empty point fit a pattern."""
+def surroundings(board, point, stride):
+    """The code of the eight points around an empty point, Black's stones as X."""
     code = np.uint64(board.chain[point - stride - _1]) & _3
     code |= (np.uint64(board.chain[point - stride]) & _3) << np.uint64(2)
     code |= (np.uint64(board.chain[point - stride + _1]) & _3) << np.uint64(4)
@@ -75,4 +102,19 @@ def matches(board, point, stride):
     code |= (np.uint64(board.chain[point + stride - _1]) & _3) << np.uint64(10)
     code |= (np.uint64(board.chain[point + stride]) & _3) << np.uint64(12)
     code |= (np.uint64(board.chain[point + stride + _1]) & _3) << np.uint64(14)
-    return TABLE[code] != 0
+    return code
+
+
+@compiled(inline=True)
+def matches(board, point, stride):
+    """Whether the surroundings of an empty point fit a pattern."""
+    return TABLE[surroundings(board, point, stride)] != 0
+
+
+@compiled(inline=True)
+def class_for(board, point, stride, colour):
+    """The class of a point's surroundings, the stones of `colour` as X."""
+    code = surroundings(board, point, stride)
+    if colour != np.uint64(0):
+        code = ((code & _ODD) << _1) | ((code >> _1) & _ODD)
+    return CLASS[code]

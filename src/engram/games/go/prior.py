@@ -1,84 +1,166 @@
-"""A weight for each move of Go by simple rules, as the prior of a search without a network.
+"""A weight for each move of Go, learnt from strong games, as the prior of a search without a network.
 
-A weight is the number of wins among starting visits: `EVEN` for an ordinary move; more for captures, rescues, good
-shape and points near the last move; almost nothing for filling an eye and for self-atari.
+The weight is exp(Σ θ) over eleven features of a move: the 3×3 points around it, how near the last two moves are, its
+line, and what it captures, saves, puts into atari or extends. Each feature has a level, and each level its θ. Ladders
+are read for every chain in atari or with two liberties.
 
-Source: the priors of michi (P. Baudiš, 2015) and of Fuego; distance is Manhattan's, not along chains.
+Source: R. Coulom, "Computing Elo ratings of move patterns in the game of Go", 2007. Deviation: a conditional logit,
+fitted by gradient descent; one weight for a level.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from engram.games.go.board import around, bits_of
-from engram.games.go.history import last_point
-from engram.games.go.patterns import matches
-from engram.games.go.tactics import is_own_eye, is_self_atari, neighbour, only_liberty
+from engram.games.go.board import MAX_POINTS, around, board_dtype, neighbour
+from engram.games.go.eyes import kills_when_taken
+from engram.games.go.heavy_board import LARGEST_SHAPE
+from engram.games.go.history import laid_point
+from engram.games.go.ladders import is_caught
+from engram.games.go.patterns import NUM_CLASSES, class_for
+from engram.games.go.prior_weights import FIRST, THETA
+from engram.games.go.tactics import is_own_eye, liberties_of_move, takes, walk_liberties
 from engram.native.jit import compiled
 
-EVEN = 6.0
-BAD = 0.5
-PASS = 1.0
-TACTIC = 15.0  # capturing or saving one stone; twice that for several
-SHAPE = 10.0
-NEAR = np.array([0.0, 24.0, 22.0, 8.0])
-"""Weight by distance from the last move, 1 to 3."""
-EDGE = 2.0
-"""Weight of a point at the border without a stone next to it."""
+LOST, RUNS, LADDER, SHORT, FREE = 1, 2, 3, 4, 5
+"""A chain in atari that cannot or can be saved, one of two liberties that a ladder catches or not, one of more."""
+PASS = 0.002
+"""Weight of a pass as a share of all other weights."""
+NEAR, FARTHEST = 3, 19
+"""Distances: patterns within the first have weights of their own, and beyond the second all are alike."""
+PATTERN, LAST, BEFORE, LINE, CAPTURE, ESCAPE, ATARI, EXTENSION, SELF_ATARI, EYE, LIBERTIES = range(11)
+"""Features, by their place; `prior_weights.py` says their levels."""
+
+_0 = np.uint64(0)
+_1 = np.uint64(1)
+_2 = np.uint64(2)
+_3 = np.uint64(3)
 
 
 @compiled
-def _stones_at_stake(board, point, stride):
-    """1 if the point is the last liberty of a single stone of either colour, 2 of several stones, else 0."""
-    most = 0
-    for k in range(4):
-        beside = neighbour(point, stride, k)
-        word = np.uint64(board.chain[beside])
-        kind = word & np.uint64(3)
-        if kind == np.uint64(0) or kind == np.uint64(3):
+def survey(board, status):
+    """Sets `status[head]` of every chain."""
+    stride = board.width + _1
+    boards = np.empty(2, board_dtype)
+    for point in range(stride + _1, stride * stride):
+        word = np.uint64(board.chain[point])
+        if word & _3 == _0 or word & _3 == _3 or word >> _2 != point:
             continue
-        head = word >> np.uint64(2)
-        if only_liberty(board, head, stride) == point:
-            several = np.uint64(board.following[head]) != head
-            most = max(most, 2 if several else 1)
-    return most
+        count = walk_liberties(board, word >> _2, stride, _0, 3, 0, _0, _0)[0]
+        status[point] = FREE
+        if count < 3:
+            caught = is_caught(board, np.uint64(point), (word & _3) - _1, stride, boards)
+            status[point] = (LOST if caught else RUNS) if count == 1 else (LADDER if caught else SHORT)
+
+
+@compiled(inline=True)
+def apart(point, other, stride):
+    """Distance of two points, Δx + Δy + max(Δx, Δy), at most `FARTHEST`; 0 if there is no other."""
+    if other == _0:
+        return 0
+    rows = abs(np.int64(point // stride) - np.int64(other // stride))
+    columns = abs(np.int64(point % stride) - np.int64(other % stride))
+    return min(rows + columns + max(rows, columns), FARTHEST)
 
 
 @compiled
-def worth(board, point, last, colour, stride):
-    """The weight of a legal move at an empty point."""
+def _rescues(board, head, status, stride):
+    """Whether the capture of a chain saves a chain beside it."""
+    enemy = np.uint64(board.chain[head]) & _3
+    stone = head
+    while True:
+        for k in range(4):
+            word = np.uint64(board.chain[neighbour(stone, stride, k)])
+            if word & _3 == _3 - enemy and status[word >> _2] <= LADDER:
+                return True
+        stone = np.uint64(board.following[stone])
+        if stone == head:
+            return False
+
+
+@compiled(inline=True)
+def _contacts(board, point, status, colour, stride):
+    """Levels of capture, escape, atari and extension: each the highest among the chains beside the point."""
+    capture, escape, atari, extension = 0, 0, 0, 0
+    for k in range(4):
+        word = np.uint64(board.chain[neighbour(point, stride, k)])
+        if word & _3 == _0 or word & _3 == _3:
+            continue
+        head = word >> _2
+        kind = status[head]
+        size = 2 if np.uint64(board.following[head]) != head else 1
+        if kind == FREE:
+            continue
+        if word & _3 == _1 + colour:
+            if kind <= RUNS:
+                escape = max(escape, 2 * (kind - LOST) + size)
+            else:
+                extension = max(extension, 2 * (SHORT - kind) + size)
+        elif kind <= RUNS:
+            capture = max(capture, 2 * (2 if _rescues(board, head, status, stride) else kind - LOST) + size)
+        else:
+            atari = max(atari, 2 * (SHORT - kind) + size)
+    return capture, escape, atari, extension
+
+
+@compiled
+def _self_atari(board, point, colour, stride):
+    """Level of a stone without a second liberty: 1 alone, 2 where the capture of its chain kills, else 3."""
+    for k in range(4):
+        if np.uint64(board.chain[neighbour(point, stride, k)]) & _3 == _1 + colour:
+            cells = np.empty(LARGEST_SHAPE, np.uint16)
+            return 2 if kills_when_taken(board, cells, point, colour, stride) else 3
+    return 1
+
+
+@compiled
+def describe(board, point, status, last, before, levels):
+    """Writes the level of each feature of a legal move; `last` and `before` are the points of the last two moves."""
+    colour, stride = board.colour, board.width + _1
     lanes = around(board, point, stride)
-    if is_own_eye(board, point, lanes, colour, stride):
-        return BAD
-    if is_self_atari(board, point, colour, stride):
-        return BAD
-    weight = EVEN + TACTIC * _stones_at_stake(board, point, stride)
-    if matches(board, point, stride):
-        weight += SHAPE
-    if last != np.uint64(0):
-        rows = np.int64(point // stride) - np.int64(last // stride)
-        columns = np.int64(point % stride) - np.int64(last % stride)
-        distance = abs(rows) + abs(columns)
-        if distance < len(NEAR):
-            weight += NEAR[distance]
-    stones = bits_of(lanes, np.uint64(0)) ^ bits_of(lanes, np.uint64(1))
-    border = bits_of(lanes, np.uint64(0)) & bits_of(lanes, np.uint64(1))
-    if border != np.uint64(0) and stones == np.uint64(0) and weight == EVEN:
-        weight = EDGE
-    return weight
+    captures = takes(board, lanes, colour)
+    liberties = liberties_of_move(board, point, colour, stride, 3)
+    capture, escape, atari, extension = _contacts(board, point, status, colour, stride)
+    row, column = point // stride, point % stride
+    line = int(np.int64(min(row, stride - row, column, stride - column)))
+    phase = int(np.int64(board.num_moves * np.uint64(81) // (np.uint64(10) * board.width * board.width)))
+    exposed = liberties < 2 and not captures
+    levels[PATTERN] = np.int64(class_for(board, point, stride, colour))
+    levels[LAST] = apart(point, last, stride)
+    if not 0 < levels[LAST] <= NEAR:
+        levels[PATTERN] += NUM_CLASSES
+    levels[BEFORE] = apart(point, before, stride)
+    levels[LINE] = 4 * (min(line, 6) - 1) + min(phase, 3)
+    levels[CAPTURE] = capture
+    levels[ESCAPE] = 0 if exposed else escape
+    levels[ATARI] = atari + 4 if atari > 0 and liberties < 2 else atari
+    levels[EXTENSION] = extension + 4 if extension > 0 and liberties < 3 else extension
+    levels[SELF_ATARI] = _self_atari(board, point, colour, stride) if exposed else 0
+    levels[EYE] = 1 if is_own_eye(board, point, lanes, colour, stride) else 0
+    levels[LIBERTIES] = min(liberties + (1 if captures else 0), 3)
 
 
 def prior(state, actions, count, weights):
     """Writes `weights[action]` for each legal action."""
     width = np.int64(state.width)
-    stride = state.width + np.uint64(1)
-    colour = state.colour
-    last = last_point(state)
+    last, before = laid_point(state, 1), laid_point(state, 2)
+    status = np.empty(MAX_POINTS, np.uint8)
+    survey(state, status)
+    levels = np.empty(len(FIRST) - 1, np.int64)
+    total = 0.0
     for k in range(count):
         action = np.int64(actions[k])
         if action == width * width:
-            weights[action] = np.float32(PASS)
-        else:
-            point = np.uint64((action // width + 1) * (width + 1) + action % width + 1)
-            weights[action] = np.float32(worth(state, point, last, colour, stride))
+            continue
+        point = np.uint64((action // width + 1) * (width + 1) + action % width + 1)
+        describe(state, point, status, last, before, levels)
+        exponent = 0.0
+        for feature in range(len(levels)):
+            exponent += THETA[FIRST[feature] + levels[feature]]
+        weight = math.exp(exponent)
+        weights[action] = np.float32(weight)
+        total += weight
+    weights[width * width] = np.float32(PASS * total if total > 0.0 else 1.0)
     return 0

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engram.games.go.board import ONES, around, bits_of, is_eye, liberties_after, not_zero
-from engram.games.go.board import neighbour as neighbour  # noqa: PLC0414 - `prior` imports it from here
+from engram.games.go.board import ONES, around, bits_of, is_eye, liberties_after, neighbour, not_zero
 from engram.native.jit import compiled
 
 _0 = np.uint64(0)

@@ -17,6 +17,7 @@ from engram.rng import random_below
 from engram.search.columns import VALUE, Column, bounded
 from engram.search.extension import Extension
 from engram.search.operators import Parameter, Record, after_backup, column_of, selection
+from engram.search.returns import position_value
 from engram.search.selection import highest_prior, ucb_scale, with_starting_visits
 from engram.search.tree import EXPAND, PLAYER_1, blend_weight, entering, nodes_of, sign_of, statistics
 
@@ -91,6 +92,55 @@ def rave(tree, node, rng, parameters):
                 if place == 0:
                     return entering(child)
                 place -= 1
+    return best
+
+
+@selection(
+    amaf=AMAF, exploration=Parameter(1.0, low=0.0), strength=Parameter(10.0, low=0.0),
+    bias=Parameter(0.0085, low=0.0),
+)  # fmt: skip
+def puct_rave(tree, node, rng, parameters):
+    """PUCT on values of RAVE: the child of the highest (1-β)·Q + β·Q̃ + c·P·sqrt(N(s)) / (1 + n), where
+
+        Q = (n·V + s·V(s)) / (n + s),   β = ñ/(n + s + ñ + 4·(n + s)·ñ·b²)
+
+    n and V are the child's visits and value, Q̃ its AMAF value of ñ samples, V(s) the node's own value. So s starting
+    visits worth V(s) keep a few samples from deciding, and a child without any evidence is worth V(s).
+
+    Args:
+      exploration: c ≥ 0, for values in [-1, 1] and priors that are chances.
+      strength: s ≥ 0, starting visits of every child.
+      bias: b ≥ 0 of AMAF's win rate, as in `rave`.
+
+    Cost: as `rave`, and a division a child.
+    Source: RAVE of Gelly and Silver 2011, with the bonus of Rosin 2011 in place of UCB1's.
+    """
+    nodes = nodes_of(tree)
+    column = column_of(tree, parameters.amaf, amaf_dtype)
+    parent = nodes[node]
+    first = np.uint64(parent.first_child)
+    unvisited = first + np.uint64(parent.num_visited)
+    end = first + np.uint64(parent.num_children)
+    sign = sign_of(parent)
+    own = sign * position_value(tree, node)
+    start = parameters.strength
+    scale = parameters.exploration * math.sqrt(np.float64(parent.visit_count) + np.float64(parent.in_flight))
+    best = np.int64(EXPAND)
+    highest = -math.inf
+    for child in range(first, end):
+        visits = 0.0
+        value = own
+        if child < unvisited:
+            visits, value = statistics(tree, nodes, child, sign)
+            value = (visits * value + start * own) / (visits + start)
+        count = np.float64(column[child].count)
+        if count > 0.0 and value > -math.inf:
+            weight = blend_weight(visits + start, count, 0.0, parameters.bias)
+            value += weight * (sign * column[child].mean - value)
+        bound = value + scale * np.float64(nodes[child].prior) / (1.0 + visits)
+        if bound > highest:
+            highest = bound
+            best = np.int64(child) if child < unvisited else entering(child)
     return best
 
 

@@ -1,0 +1,116 @@
+"""Ladders in Go: chains that atari after atari captures, read on copies of the board.
+
+A ladder is one line of play: the attacker gives atari, the defender extends, and the chain never gets more than two
+liberties. A capture beside the chain breaks a ladder, whatever comes after it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engram.games.go.board import NEUTRAL, around, bits_of, liberties_after, neighbour, put_stone, safe, used_points
+from engram.games.go.tactics import is_self_atari, only_liberty, walk_liberties
+from engram.native.jit import compiled
+
+_0 = np.uint64(0)
+_1 = np.uint64(1)
+_2 = np.uint64(2)
+_3 = np.uint64(3)
+LONGEST = 80
+"""Ataris after which a ladder counts as successful."""
+
+
+@compiled
+def copy_stones(target, source):
+    """Copies the chains of a board, without its history."""
+    points = used_points(source)
+    target.width = source.width
+    for index in range(points):
+        target.chain[index] = source.chain[index]
+    for index in range(points):
+        target.liberties[index] = source.liberties[index]
+    for index in range(points):
+        target.following[index] = source.following[index]
+    target.liberties[0] = NEUTRAL
+
+
+@compiled
+def put(board, point, colour, stride):
+    """Puts a stone of a line of play; False, without a change, if it were suicide."""
+    lanes = around(board, point, stride)
+    left = liberties_after(board, lanes)
+    if safe(left, bits_of(lanes, _1 - colour)) == _0:
+        return False
+    put_stone(board, point, colour, stride, lanes, left, _0)
+    return True
+
+
+@compiled
+def can_capture_beside(board, head, colour, stride):
+    """Whether an enemy chain beside a chain of `colour` is in atari."""
+    stone = head
+    while True:
+        for k in range(4):
+            word = np.uint64(board.chain[neighbour(stone, stride, k)])
+            if word & _3 == _2 - colour and only_liberty(board, word >> _2, stride) != _0:
+                return True
+        stone = np.uint64(board.following[stone])
+        if stone == head:
+            return False
+
+
+@compiled
+def _liberties(board, stone, stride):
+    return walk_liberties(board, np.uint64(board.chain[stone]) >> _2, stride, _0, 3, 0, _0, _0)
+
+
+@compiled
+def _pursued(boards, stone, colour, stride):
+    """Whether a ladder catches the chain of `stone` in `boards[0]`, its enemy to move; changes both boards."""
+    now = 0
+    for _ in range(LONGEST):
+        board, trial = boards[now], boards[1 - now]
+        count, first, second = _liberties(board, stone, stride)
+        if count != 2:
+            return count < 2
+        goes_on = False
+        for side in range(2):  # in the order of the board, so that the ring of a chain does not matter
+            atari, way_out = min(first, second), max(first, second)
+            if side == 1:
+                atari, way_out = way_out, atari
+            if goes_on or is_self_atari(board, atari, _1 - colour, stride):
+                continue
+            copy_stones(trial, board)
+            if not put(trial, atari, _1 - colour, stride):
+                continue
+            if can_capture_beside(trial, np.uint64(trial.chain[stone]) >> _2, colour, stride):
+                continue
+            if not put(trial, way_out, colour, stride):
+                return True
+            left = _liberties(trial, stone, stride)[0]
+            if left < 2:
+                return True
+            goes_on = left == 2
+        if not goes_on:
+            return False
+        now = 1 - now
+    return True
+
+
+@compiled
+def is_caught(board, stone, colour, stride, boards):
+    """Whether a chain of at most two liberties is lost in a ladder: at one its owner moves, at two the enemy.
+
+    Args:
+      stone: any of the chain's. colour: its owner. boards: two records as scratch.
+
+    Cost: a copy of the board for each atari.
+    """
+    work = boards[0]
+    count, first, _ = _liberties(board, stone, stride)
+    if count == 1 and can_capture_beside(board, np.uint64(board.chain[stone]) >> _2, colour, stride):
+        return False
+    copy_stones(work, board)
+    if count == 1 and not put(work, first, colour, stride):
+        return True
+    return _pursued(boards, stone, colour, stride)
