@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -174,3 +177,19 @@ def test_go9_plays_on_in_a_game_that_it_lost_by_a_pass():
         search.advance(action)
         state = game.play(state, action)
     assert game.outcome(state) == 1.0
+
+
+def test_rollouts_read_no_memory_that_is_freed():
+    """The C library fills freed memory with 165: before, that was the board of the rollout."""
+    code = (
+        "import numpy as np; from engram.games.catalogue import game as game_of;"
+        "from engram.games.go.endings import ROLLOUTS, survivors; from engram.games.go.board import MAX_POINTS;"
+        f"state = game_of('go:7,komi=4.5').parse_state({DEAD_STONE!r}); alive = np.zeros(MAX_POINTS, np.int64);"
+        "board = np.asarray(state).reshape(-1)[0];"
+        "print([survivors(board, seed, alive) for seed in range(50)], alive.tolist())"
+    )
+    results = [
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **more}).stdout
+        for more in ({}, {"MALLOC_PERTURB_": "165"})
+    ]
+    assert results[0] == results[1] != ""

@@ -33,12 +33,17 @@ _rollout = compiled(heavy_rollout)
 @compiled
 def survivors(state, seed, alive):
     """Plays a heavy rollout, and adds 1 to `alive` at each point that ends with its present colour; its outcome."""
-    boards, generators = np.empty(1, board_dtype), np.empty(1, rng_dtype)
+    return _play_out(np.empty(1, board_dtype), np.empty(1, rng_dtype), state, seed, alive)
+
+
+@compiled
+def _play_out(boards, generators, state, seed, alive):
+    """As `survivors`, on arrays that outlive their records: Numba frees an array after its last use."""
     boards[0] = state
-    board = boards[0]
+    board, rng = boards[0], generators[0]
     board.passes = _0
-    seed_rng(generators[0], state.key + np.uint64(seed))
-    outcome = _rollout(board, generators[0])
+    seed_rng(rng, state.key + np.uint64(seed))
+    outcome = _rollout(board, rng)
     for point in range(state.width + _2, (state.width + _1) * (state.width + _1)):
         alive[point] += (board.chain[point] & _3) == (state.chain[point] & _3)
     return outcome

@@ -98,15 +98,25 @@ def heavy(state, rng, moves, writes, escapes, captures, nakades, races, patterns
       cautious: probability of drawing again after a self-atari that kills nothing, in [0, 1].
     """
     room = np.int64(moves[0]) if writes else 0
-    written = np.int64(0)
     if writes:
         moves[0] = 0
-    stride = state.width + _1
-    passes = state.passes
-    if passes >= _2 or state.num_moves >= state.move_limit:
+    if state.passes >= _2 or state.num_moves >= state.move_limit:
         return value_of(area_balance(state), state.komi)
     boards = np.empty(1, heavy_dtype)
+    return _play_out(
+        boards, state, rng, moves, writes, room, escapes, captures, nakades, races, patterns, anywhere, cautious
+    )
+
+
+@compiled
+def _play_out(
+    boards, state, rng, moves, writes, room, escapes, captures, nakades, races, patterns, anywhere, cautious
+):  # fmt: skip
+    """Plays on `boards[0]`: as an argument the array outlives its record, which Numba does not see to by itself."""
     board = boards[0]
+    written = np.int64(0)
+    stride = state.width + _1
+    passes = state.passes
     num_empty = set_up(board, state)
     ko = state.ko
     colour = state.colour
