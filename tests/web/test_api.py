@@ -3,6 +3,7 @@
 
 import json
 import random
+import signal
 import socket
 import sqlite3
 import subprocess
@@ -499,7 +500,15 @@ def test_a_match_of_a_file_is_not_run(recorded, tmp_path):
     assert not ran.exists()
 
 
-def test_a_match_is_started_stopped_and_continued(tmp_path):
+@pytest.fixture
+def in_the_background():
+    """This process ignores Ctrl-C, as one that a script starts with `&` does, and its children inherit that."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_match_is_started_stopped_and_continued(tmp_path, in_the_background):
     database = str(tmp_path / "results.sqlite")
     fields = {"game": "connect_four", "a": "uct", "b": "random", "games": 400_000, "simulations": 30, "workers": 1}
 

@@ -22,6 +22,10 @@ from engram.web.trust import typed
 MOST = 2
 """Matches that may run at once."""
 _KEPT = 20
+# A server that a script starts in the background ignores Ctrl-C, and its children would, too.
+_START = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from engram.cli.app import main; main()"
+)
 
 
 class Run:
@@ -38,7 +42,7 @@ class Run:
         self._lines: deque[str] = deque(maxlen=4)
         # A session of its own: Ctrl-C in the server's terminal does not end a match.
         self._process = subprocess.Popen(
-            [sys.executable, "-c", "from engram.cli.app import main; main()", *arguments], stdin=subprocess.DEVNULL,
+            [sys.executable, "-c", _START, *arguments], stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
         )  # fmt: skip
         threading.Thread(target=self._read, daemon=True).start()
