@@ -63,8 +63,6 @@ TABLE = _table()
 _1 = np.uint64(1)
 _3 = np.uint64(3)
 _ODD = np.uint64(0x5555)
-
-
 _SIDES = ((0, 1, 2), (5, 6, 7), (0, 3, 5), (2, 4, 7))
 """Cells of `AROUND` above, below, left and right."""
 
@@ -103,12 +101,6 @@ def surroundings(board, point, stride):
     code |= (np.uint64(board.chain[point + stride]) & _3) << np.uint64(12)
     code |= (np.uint64(board.chain[point + stride + _1]) & _3) << np.uint64(14)
     return code
-
-
-@compiled(inline=True)
-def matches(board, point, stride):
-    """Whether the surroundings of an empty point fit a pattern."""
-    return TABLE[surroundings(board, point, stride)] != 0
 
 
 @compiled(inline=True)
