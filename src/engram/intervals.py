@@ -22,5 +22,6 @@ def wilson(share: Any, count: Any) -> tuple[Any, Any]:
     trials, square = np.maximum(count, 1e-9), NORMAL_95**2
     centre = (share + square / (2 * trials)) / (1 + square / trials)
     half = NORMAL_95 / (1 + square / trials) * np.sqrt(share * (1 - share) / trials + square / (4 * trials**2))
-    low, high = np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
+    # Without the share as a bound, rounding may put 0 or 1 outside.
+    low, high = np.clip(centre - half, 0.0, share), np.clip(centre + half, share, 1.0)
     return np.where(count > 0, low, 0.0)[()], np.where(count > 0, high, 1.0)[()]

@@ -11,7 +11,7 @@ from engram.games.scene import COLOURS, DRAWN, EMPTY, FIRST, SECOND, SHAPES
 GAMES = [
     "connect_four", "tic_tac_toe", "gomoku:9", "line:rows=9,columns=10,run=5,gravity=true", "go:5", "hex:5",
     "othello:6", "breakthrough:5", "dots_and_boxes:rows=2,columns=3",
-    "same_game:seed=1,rows=5,columns=7,colours=4", "backgammon",
+    "same_game:seed=1,rows=5,columns=7,colours=4", "backgammon", "2048",
 ]  # fmt: skip
 
 

@@ -368,6 +368,8 @@ def test_a_band_is_student_s_interval_over_seeds():
     alone = band(points()[:1])
     assert (alone.low[0], alone.high[0]) == pytest.approx(wilson(0.45, 100))
     assert wilson(0.5, 100) == pytest.approx((0.403832, 0.596168), abs=1e-6)
+    for games in range(1, 101):  # rounding once put the share outside its interval
+        assert wilson(0.0, games)[0] == 0.0 and wilson(1.0, games)[1] == 1.0
     assert len(band([]).episodes) == 0 and sparkline([0.0, 0.5, 1.0]) == "▁▅█"
 
 

@@ -124,6 +124,24 @@ def test_dice_fall_by_themselves_and_checkers_move_in_two_steps(visit, served):
     assert serious(page) == []
 
 
+def test_tiles_slide_by_the_arrow_keys_and_undo_passes_nature_by(visit, served):
+    page = visit(f"{served.address}&game=2048&moves=2@a1,2@b1").page
+    turn, history = page.locator(".turn"), page.locator(".history button.main")
+    expect(turn).to_have_text("Player to move · score so far 0")
+    page.keyboard.press("ArrowRight")
+    expect(history).to_have_count(4)  # nature has put its tile
+    expect(turn).to_have_text("Player to move · score so far 4")
+    assert page.get_by_role("button", name="d1, 4").count() == 1
+    drawn = page.locator(".tile-text").all_text_contents()
+    assert sorted(drawn)[-1] == "4" and len(drawn) == 2
+    page.get_by_role("button", name="Undo").click()
+    expect(history.nth(1)).to_have_attribute("aria-current", "step")
+    expect(turn).to_have_text("Player to move · score so far 0")
+    page.locator(".others").get_by_role("button", name="right", exact=True).click()
+    expect(turn).to_have_text("Player to move · score so far 4")
+    assert serious(page) == []
+
+
 def test_analysis_streams_stops_and_shows_its_line(visit):
     page = visit().page
     page.get_by_label("Search", exact=True).fill("rave")

@@ -13,7 +13,7 @@ from tests.web.test_play import serious
 
 GAMES = [
     "connect_four", "go:9", "go:5", "othello:6", "hex:5", "breakthrough:5", "dots_and_boxes", "tic_tac_toe", "gomoku:9",
-    "same_game", "backgammon",
+    "same_game", "backgammon", "2048",
 ]  # fmt: skip
 STROKES = """(svg) => [...svg.querySelectorAll("*")].map((one) => [one.tagName,
   ...[...one.attributes].filter(({ name }) => name !== "class").map(({ name, value }) => `${name}=${value}`).sort(),

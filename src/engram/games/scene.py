@@ -28,8 +28,8 @@ class Scene:
       places: by action, its cells row·columns + column: one where a piece is put, two where it moves from the first to
         the second; none for an action without a place, such as a pass. In `columns` the place is the top of a column.
       column_names, row_names: along the edges of the board; empty: none.
-      pieces: `stones`, `discs`, `pawns`, `edges`; `checkers`, of which several stand on a cell; or `tiles`, which
-        a move takes together with all alike around them.
+      pieces: `stones`, `discs`, `pawns`, `edges`; `checkers`, of which several stand on a cell; `tiles`, which a
+        move takes together with all alike around them; or `numbers`, tiles that show their count.
       players: the names of player 0 and player 1 by their colours.
       note: from a state to a line under the board; empty: none.
       cell_names: of boards whose rows and columns do not name their cells; empty: they do.

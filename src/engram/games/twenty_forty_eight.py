@@ -13,6 +13,7 @@ import numpy as np
 
 from engram.errors import InvalidState
 from engram.games.game import NATURE, Game
+from engram.games.scene import COLOURS, EMPTY, Scene
 from engram.native.jit import compiled
 from engram.rng import mix, random_below
 
@@ -193,6 +194,18 @@ def twenty_forty_eight() -> Game:
         action_names=[*SLIDES, *tiles],
         render=_render,
         parse_state=_parse,
+        scene=Scene(
+            "squares",
+            4,
+            4,
+            _marks,
+            [*([] for _ in SLIDES), *([cell] for cell in range(16) for _ in range(2))],
+            "abcd",
+            "4321",
+            pieces="numbers",
+            players=("Player", "Nature"),
+            counts=_numbers,
+        ),
     )
 
 
@@ -216,3 +229,12 @@ def _parse(diagram: str) -> np.ndarray:
     if int(state["pending"]) > tiles.count(0) or (not due and tiles.count(0) > 14):
         raise InvalidState("2048: nature begins with two tiles, and each tile needs a free cell")
     return state
+
+
+def _marks(state: np.ndarray) -> str:
+    """A colour for each tile; those from 512 on share the last."""
+    return "".join(COLOURS[min(exponent, 9) - 1] if exponent else EMPTY for exponent in state["cells"].tolist())
+
+
+def _numbers(state: np.ndarray) -> list[int]:
+    return [1 << exponent if exponent else 0 for exponent in state["cells"].tolist()]

@@ -52,8 +52,9 @@ class _Board:
 
     def svg(self, label: str) -> Markup:
         box = " ".join(_n(number) for number in self._box())
-        # Large boards are drawn small, but the names beside them can be read.
-        name = f"--name:{_n(min(0.5, max(0.32, self._box()[2] / 40)))}px"
+        # On large boards and on small ones the names can be read.
+        width = self._box()[2]
+        name = f"--name:{_n(min(0.5, max(width / 40, min(0.32, width / 27))))}px"
         ground: str = getattr(self, f"_{self.shape}")()
         pieces = "" if self.shape == "lattice" else self._pieces()
         kind = f"board {safe(self.shape)} {safe(self.scene['pieces'])}"
@@ -163,7 +164,9 @@ class _Board:
             mark, player = self.marks[cell], "XO".find(self.marks[cell])
             if mark.isdigit():
                 place = f'x="{_n(x - 0.46)}" y="{_n(y - 0.46)}" width="0.92" height="0.92" rx="0.12"'
-                parts.append(f'<rect class="tile tile-{mark}" {place}/>{_text("tile-text", x, y, mark)}')
+                parts.append(f'<rect class="tile tile-{mark}" {place}/>')
+                text = str(self.counts[cell]) if self.scene["pieces"] == "numbers" else mark
+                parts.append(_text(f"tile-text {'long' if len(text) > 3 else ''}", x, y, text))
             elif player >= 0:
                 kind = f'class="piece {safe(self.colours[player])} "'
                 if self.scene["pieces"] == "pawns":

@@ -76,6 +76,8 @@ def chart(title: str, series: Sequence[Series], *, x: str, y: str, note: str = "
     if axes.get("logX") and places:
         axes["range"] = [places[0] / 1.1, places[-1] * 1.1]
     shown = _plain({"about": title, "data": data, "series": drawn, "axes": {"x": x, "y": y, **axes}})
+    if len(series) == 1 and len(series[0].low):  # without a legend
+        note = "; ".join(filter(None, [series[0].label, note]))
     below = f'<figcaption class="hint">{safe(note)}</figcaption>' if note else ""
     element = f'<engram-curve><script type="application/json">{shown}</script></engram-curve>'
     return Markup(f"<figure><h3>{safe(title)}</h3>{element}{below}</figure>")

@@ -53,5 +53,5 @@ def visible(nodes: np.ndarray, top: int, width: int, depth: int) -> dict[str, An
     flags = (records["flags"] & (PLAYER_1 | TERMINAL | PROVEN)) + np.where(hides, HIDES, 0)
     return {
         "parent": owners.tolist(), "action": records["action"].tolist(), "visits": records["visit_count"].tolist(),
-        "value": np.round(records["value"], 4).tolist(), "flags": flags.tolist(),
+        "value": np.round(records["value"], 7).tolist(), "flags": flags.tolist(),
     }  # fmt: skip

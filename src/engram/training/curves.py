@@ -13,6 +13,7 @@ from engram.training.run import LOG
 
 REPORT = "report.html"
 _KINDS = {"losses": "training, mean of recent batches", "validation": "held out"}
+_LOSSES = "policy", "value", "cosine"
 _ALONE = ("first_wins", "draws", "second_wins", "mean_moves", "mean_age")
 """Figures of self-play."""
 
@@ -61,7 +62,8 @@ def _curves(lines: Sequence[Mapping[str, Any]]) -> list[Markup]:
             if points:
                 steps, values = zip(*points, strict=True)
                 series.append(Series(label, steps, values, points=True))
-        shown.append(chart(name.replace("_", " "), series, x="steps", y=name.replace("_", " "), format="number"))
+        title = name.replace("_", " ") + (" loss" if name in _LOSSES else "")
+        shown.append(chart(title, series, x="steps", y=title, format="number"))
     return shown
 
 

@@ -223,19 +223,21 @@ def curves(space: Space, findings: Findings) -> list[Markup]:
     shown = []
     function = findings.function
     if function is not None:
-        learned = Series("learned, 80 % of the optima drawn", function.u, function.best, function.low, function.high)
+        learned = Series("band: 80 % of the optima drawn", function.u, function.best, function.low, function.high)
         meaning = _MEANINGS.get(space.rule or "", "∫ e^h")
         shown.append(_function(f"Learned function of {space.rule}", [learned], meaning))
         u = np.linspace(0.0, 1.0, 201)
         stairs = [Staircase(exponential=number in (1, 3), widening=number in (2, 3)) for number in range(4)]
         steps = [Series(f"F{k + 1}", u[1:], one.table(200)[:200]) for k, one in enumerate(stairs)]
-        shown.append(_function("The paper's figure 1: feedback adjustment", steps, "weight w"))
+        paper = PAPER.replace("\n", " ")
+        shown.append(_function("The paper's figure 1: feedback adjustment", steps, "weight w", note=paper))
         for number, rule in ((2, "monotone"), (3, "softmax")):
             papers = [
                 Series(f"paper's {name}", u, values, dash=True) for name, values in paper_profiles(rule, u).items()
             ]
             here = [Series("learned here", function.u, function.best)] if rule == space.rule else []
-            shown.append(_function(f"The paper's figure {number}: {rule}", [*here, *papers], _MEANINGS[rule]))
+            title = f"The paper's figure {number}: {rule}"
+            shown.append(_function(title, [*here, *papers], _MEANINGS[rule], note=paper))
     for name, (values, means, deviations) in findings.slices.items():
         place = space.names.index(name)
         tunable, most = space.tunables[place], max(trial.games for trial in findings.trials)
@@ -258,12 +260,12 @@ def curves(space: Space, findings: Findings) -> list[Markup]:
     return shown
 
 
-def _function(title: str, series: list[Series], meaning: str) -> Markup:
+def _function(title: str, series: list[Series], meaning: str, note: str = "") -> Markup:
     # A temperature begins at 0, where a logarithm is undefined.
     scale = "log" if meaning == "weight w" else "asinh"
-    return chart(title, series, x="u = visits / budget", y=meaning, scale=scale, format="number")
+    return chart(title, series, x="u = visits / budget", y=meaning, scale=scale, format="number", note=note)
 
 
 def _mean(x: Any, means: Any, deviations: Any) -> Series:
     low, high = np.clip([means - 2 * np.array(deviations), means + 2 * np.array(deviations)], 0.0, 1.0)
-    return Series("posterior mean, ± 2 deviations", x, means, low, high)
+    return Series("band: ± 2 deviations of the posterior", x, means, low, high)

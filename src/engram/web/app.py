@@ -146,12 +146,14 @@ class Server:
     def compare(self, fields: Fields, names: dict[str, Any]) -> Any:
         """Where two ended searches of one position differ, along the main line of the second."""
         one, other = (self.sessions.get(fields.text(name)) for name in ("a", "b"))
-        return {"levels": trees.differences(one.saved(), other.saved())}
+        return {"levels": trees.differences(one.saved(), other.saved(), one.search.game, one.state)}
 
     def matches(self, fields: Fields, names: dict[str, Any]) -> Any:
         """The matches of the database, and those that this server runs."""
         database = shown(self.settings.database)
-        return {"matches": self.records.matches(), "runs": self.runs.to_json(), "database": database}
+        records = self.records
+        return {"matches": records.matches(), "points": records.points(), "runs": self.runs.to_json(),
+                "database": database}  # fmt: skip
 
     def match(self, fields: Fields, names: dict[str, Any]) -> Any:
         """One match over its games."""

@@ -15,6 +15,7 @@ from engram.web.fields import Fields
 from engram.web.trust import typed
 
 MOST_SGF = 500_000
+MOST_NAMES = 10_000
 
 
 @dataclass(frozen=True)
@@ -82,13 +83,23 @@ def opened(line: Line) -> dict[str, Any]:
     game, end = line.game, position(line.game, line.state)
     if end["outcome"] is not None:
         end["outcome"] = game.line_return(line.actions, line.first)
+    elif game.players == 1 and game.has("reward"):
+        end["note"] = " · ".join(filter(None, [f"score so far {_score(line):,.10g}", end["note"]]))
     return {
         "game": line.text, "name": game.name, "start": line.start, "moves": game.move_names(line.actions, line.first),
         "actions": list(line.actions), "board": game.scene.board() if game.scene else None,
-        "action_names": [game.action_name(action) for action in range(game.num_actions)] if game.scene else [],
+        "action_names": [game.action_name(action) for action in range(min(game.num_actions, MOST_NAMES))],
         "is_go": is_go(game), "players": game.players, "first_player": game.to_play(line.first),
         "position": end,
     }  # fmt: skip
+
+
+def _score(line: Line) -> float:
+    state, score = line.first, 0.0
+    for action in line.actions:
+        state = line.game.play(state, action)
+        score += line.game.reward(state)
+    return score
 
 
 def catalogue() -> list[dict[str, Any]]:

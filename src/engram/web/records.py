@@ -21,7 +21,7 @@ from engram.arena.tally import Tally
 from engram.errors import DatabaseError, EngramError, InvalidParameter
 from engram.games.catalogue import game as game_of
 from engram.pictures.report import pictures
-from engram.training.td.history import recorded_points
+from engram.training.td.history import num_points, recorded_points, recorded_settings
 from engram.tuning import require
 
 PAGE = 40
@@ -48,6 +48,13 @@ class Records:
             return []
         with self._open() as results, self._lock:
             return [self._row(results, record) for record in reversed(results.matches())]
+
+    def points(self) -> int:
+        """The number of points of trainings."""
+        if not self._exists():
+            return 0
+        with self._open() as results:
+            return num_points(results)
 
     def match(self, number: int) -> dict[str, Any]:
         """One match, with its score and its test over the games."""
@@ -110,6 +117,7 @@ class Records:
             return []
         with self._open() as results:
             trainings = recorded_points(results)
+            settings = recorded_settings(results) if trainings else {}
         rows = []
         for name, points in trainings.items():
             curves = []
@@ -123,9 +131,9 @@ class Records:
                          for episode, scores in sorted(by_episode.items())]  # fmt: skip
                 curves.append({"opponent": opponent, "points": curve})
             findings = list(dict.fromkeys(itertools.chain.from_iterable(point.findings for point in points)))
-            rows.append({"name": name, "seeds": len({point.seed for point in points}), "curves": curves,
-                         "states": max((point.searched_states for point in points), default=0),
-                         "findings": findings})  # fmt: skip
+            rows.append({"name": name, "about": _training(settings[name]), "curves": curves,
+                         "seeds": len({point.seed for point in points}), "findings": findings,
+                         "states": max((point.searched_states for point in points), default=0)})  # fmt: skip
         return rows
 
     def studies(self) -> list[dict[str, Any]]:
@@ -210,6 +218,15 @@ _PARAMS = """
     SELECT s.study_name, t.number, p.param_name, p.param_value FROM studies s JOIN trials t ON t.study_id = s.study_id
     JOIN trial_params p ON p.trial_id = t.trial_id ORDER BY s.study_name, t.number, p.param_id
 """
+
+
+def _training(configuration: str) -> str:
+    """What a training learns from, in words; the row may hold anything."""
+    try:
+        plain = json.loads(configuration)
+        return f"in {plain['game']}, {plain['simulations']} simulations a move"
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return "with settings that cannot be read: a row of it is damaged"
 
 
 def _study(identity: str | None, trials: dict[Any, dict[str, Any]]) -> dict[str, Any]:

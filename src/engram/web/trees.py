@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from engram.drivers.search import Search
 from engram.errors import InvalidParameter
-from engram.games.game import State
+from engram.games.game import Game, State
 from engram.search.comparison import compare
 from engram.search.persistence import SavedTree
 from engram.search.tree import PROVEN, Tree
@@ -83,9 +84,18 @@ def node(search: Search, state: State, path: Sequence[int]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def differences(one: SavedTree, other: SavedTree) -> list[list[dict[str, Any]]]:
-    """The moves of the root and along the main line of the other tree, as `compare` gives them, most visited first."""
-    return [[change.to_json() for change in level[:_MOST_MOVES]] for level in compare(one, other, depth=_LEVELS)]
+def differences(one: SavedTree, other: SavedTree, game: Game, state: State) -> list[list[dict[str, Any]]]:
+    """The moves of the root and along the main line of the other tree, as `compare` gives them, most visited first.
+
+    Args:
+      game, state: of the root; names of moves may depend on the position.
+    """
+    numbers = tuple(map(str, range(game.num_actions)))
+    levels = compare(*(replace(tree, action_names=numbers) for tree in (one, other)), depth=_LEVELS)
+    return [
+        [move.to_json() | {"line": game.move_names([*map(int, move.line)], state)} for move in level[:_MOST_MOVES]]
+        for level in levels
+    ]
 
 
 def _number(value: Any) -> Any:

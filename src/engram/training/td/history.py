@@ -80,6 +80,21 @@ def recorded_points(results: Results) -> dict[str, list[Point]]:
     return trainings
 
 
+def recorded_settings(results: Results) -> dict[str, str]:
+    """The configuration of each training as JSON, by its name, where points are recorded."""
+    with results.reading() as connection:
+        rows = connection.execute(sql.select(_POINTS.c.training, _POINTS.c.configuration).distinct())
+        return dict(rows.tuples().all())
+
+
+def num_points(results: Results) -> int:
+    """The number of points of all trainings."""
+    with results.reading() as connection:
+        if not sql.inspect(connection).has_table(_POINTS.name):
+            return 0
+        return int(connection.execute(sql.select(sql.func.count()).select_from(_POINTS)).scalar_one())
+
+
 class TrainingResults(Results):
     """The results database with its table of training points."""
 

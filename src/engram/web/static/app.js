@@ -6,7 +6,7 @@ import "./charts.js";
 import "./moves.js";
 import { Compare } from "./compare.js";
 import { GameTree } from "./game.js";
-import { element, safe, say } from "./html.js";
+import { element, prose, safe, say } from "./html.js";
 import { Matches } from "./matches.js";
 import { Memory } from "./memory.js";
 import { Play } from "./play.js";
@@ -45,9 +45,14 @@ async function begin() {
   try {
     setup = await get("setup");
     document.body.append(element(`<datalist id="searches">${setup.searches.map((one) => `<option value="${safe(one.text)}">${safe(one.about)}</option>`).join("")}</datalist>`));
-    await game.begin(fields, setup.game);
+    await game.begin(fields, setup.game).catch((error) => {
+      if (!fields.has("game")) throw error;
+      say(`The link cannot be opened: ${error.message}`, { bad: true });
+      history.replaceState(null, "", location.pathname);
+      return game.begin(new URLSearchParams(), setup.game);
+    });
   } catch (error) {
-    document.getElementById("main").innerHTML = `<p class="empty">${safe(error.message)}</p>`;
+    document.getElementById("main").innerHTML = `<p class="empty">${prose(error.message)}</p>`;
     return;
   }
   document.querySelector("nav").append(...VIEWS.map(([key, title]) => {

@@ -4,8 +4,8 @@ import { define, element, onScale, safe, signed, valueColour } from "./html.js";
 
 const STARS = { 9: [2, 4, 6], 13: [3, 6, 9], 19: [3, 9, 15] };
 const round = (number) => +number.toFixed(3);
-/** The size of the names beside a board in its own units: large boards are drawn small, but their names can be read. */
-const nameSize = (width) => Math.min(0.5, Math.max(0.32, width / 40));
+/** The size of the names beside a board in its own units: on large boards and on small ones they can be read. */
+const nameSize = (width) => Math.min(0.5, Math.max(width / 40, Math.min(0.32, width / 27)));
 
 /** Where a shape puts its cells: centres, the picture's box, and the size of a button. */
 function geometry(board) {
@@ -151,6 +151,7 @@ class Board extends HTMLElement {
       const number = +button.dataset.cell, mark = this.#position.marks[number];
       const content = shape === "columns" ? "" : mark === "." ? ", empty" : mark === "#" ? ", drawn"
         : pieces === "tiles" ? `, colour ${mark}`
+        : pieces === "numbers" ? `, ${counts[number]}`
         : counts ? `, ${counts[number]} ${players["XO".indexOf(mark)]} ${piece}${counts[number] > 1 ? "s" : ""}`
         : `, ${players["XO".indexOf(mark)]} ${piece}`;
       const legal = this.#playable && this.#actionsAt(number).length > 0;
@@ -274,7 +275,7 @@ class Board extends HTMLElement {
 
   #piece(x, y, player, extra = "") {
     const colour = this.#colour(player), kind = this.#board.pieces;
-    if (kind === "tiles") return "";
+    if (kind === "tiles" || kind === "numbers") return "";
     if (kind === "pawns") {
       return `<g class="piece ${colour} ${extra}" transform="translate(${x} ${y})"><path d="M-.27 .34H.27L.2 .2C.1 .12 .1 .02 .1 -.06A.17 .17 0 1 0 -.1 -.06C-.1 .02 -.1 .12 -.2 .2z"/></g>`;
     }
@@ -285,8 +286,8 @@ class Board extends HTMLElement {
   #pieces() {
     const { marks, counts } = this.#position;
     return this.#each((number, x, y) => {
-      const mark = marks[number], player = "XO".indexOf(mark);
-      if (mark >= "1" && mark <= "9") return `<rect class="tile tile-${mark}" x="${x - 0.46}" y="${y - 0.46}" width="0.92" height="0.92" rx="0.12"/><text class="tile-text" x="${x}" y="${y}">${mark}</text>`;
+      const mark = marks[number], player = "XO".indexOf(mark), text = counts?.[number] ?? mark;
+      if (mark >= "1" && mark <= "9") return `<rect class="tile tile-${mark}" x="${x - 0.46}" y="${y - 0.46}" width="0.92" height="0.92" rx="0.12"/><text class="tile-text ${text > 999 ? "long" : ""}" x="${x}" y="${y}">${text}</text>`;
       if (player < 0) return "";
       const number_of = counts?.[number] > 1 ? `<text class="count ${this.#colour(player)}" x="${x}" y="${y}">${counts[number]}</text>` : "";
       return this.#piece(x, y, player) + number_of;

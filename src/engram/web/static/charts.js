@@ -19,7 +19,7 @@ export function drawCurves(place) {
 export class Curve extends HTMLElement {
   #plot = null;
   #asked = null;
-  #size = new ResizeObserver(() => this.#fit());
+  #size = new ResizeObserver(() => this.#fitTwice());
   #dark = matchMedia("(prefers-color-scheme: dark)");
   #redraw = () => this.#asked && this.show(...this.#asked);
 
@@ -58,7 +58,7 @@ export class Curve extends HTMLElement {
     const options = {
       width: Math.max(160, this.clientWidth), height: Math.max(120, this.clientHeight),
       scales: { x: { time: false, distr: axes.logX ? 3 : 1, range: (_, low, high) => (axes.range ?? (low === high ? [low - 0.5, high + 0.5] : [low, high])) }, y: { distr: { log: 3, asinh: 4 }[axes.scale] ?? 1, asinh: 0.1, range: (_, low, high) => [axes.low ?? low, axes.high ?? high].map((end, k) => (low === high && axes.low === undefined ? end + (k ? 1 : -1) : end)) } },
-      axes: [{ ...axis(axes.x, 30), values: axes.values ?? (axes.ticks && ((_, splits) => splits.map((split) => (split >= 1000 ? short(split) : String(+split.toPrecision(3)))))), splits: axes.ticks && (() => axes.ticks), filter: axes.ticks && ((_, splits) => splits) }, { ...axis(axes.y, 44), values: axes.format && ((plot, splits) => splits.map((split) => (split === null || split < plot.scales.y.min ? "" : axes.format(split)))) }],
+      axes: [{ ...axis(axes.x, 30), values: axes.values ?? (axes.ticks && ((_, splits) => splits.map((split) => (split >= 1000 ? short(split) : String(+split.toPrecision(3)))))), splits: axes.ticks && (() => axes.ticks), filter: axes.ticks && ((_, splits) => splits) }, { ...axis(axes.y, 44), grid: { stroke: ink("--edge"), width: 1, filter: (plot, splits) => splits.map((split) => (split < plot.scales.y.min ? null : split)) }, values: axes.format && ((plot, splits) => splits.map((split) => (split === null || split < plot.scales.y.min ? "" : axes.format(split)))) }],
       series: [{ label: axes.x }, ...series.map((one) => ({ label: one.label, class: one.label ? undefined : "nameless", stroke: ink(one.colour), width: one.width ?? 2, dash: one.dash, paths: one.stairs ? uPlot.paths.stepped({ align: -1 }) : undefined, points: { show: one.points ?? undefined, size: 5, fill: ink(one.colour) }, value: (_, value) => (value == null ? "" : (axes.format ?? String)(value)), spanGaps: true }))],
       bands: series.flatMap((one, number) => (one.band ? [{ series: one.band, fill: ink(one.tint ?? "--band", one.tint ? 0.18 : 1) }] : [])),
       legend: { show: series.filter((one) => one.label).length > 1, live: false },
@@ -67,6 +67,10 @@ export class Curve extends HTMLElement {
     };
     this.#plot = new uPlot(options, data, this);
     if (axes.click) this.#plot.over.addEventListener("click", () => axes.click(this.#plot.cursor.idx));
+    this.#fitTwice();
+  }
+
+  #fitTwice() {
     this.#fit();
     requestAnimationFrame(() => this.#fit()); // the legend has its height only now
   }

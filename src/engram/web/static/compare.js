@@ -42,16 +42,17 @@ export class Compare {
   #draw() {
     if (!this.element.isConnected) return;
     const { opened, position, action } = this.game;
+    this.find("label.inline").hidden = !opened.board;
     this.runners.forEach((runner, k) => {
       const place = this.find(`.${SIDES[k]}`), board = place.querySelector("engram-board"), text = place.querySelector("pre");
       board.hidden = !opened.board;
       text.hidden = !!opened.board;
       text.textContent = position.diagram;
+      this.#why(runner, place.querySelector(".why"));
       if (!opened.board) return;
       if (board.kept !== JSON.stringify(opened.board)) { board.board = opened.board; board.kept = JSON.stringify(opened.board); }
       if (board.position !== position) { board.show(position, { last: action, playable: false }); board.position = position; }
       board.heat = heatOf(runner.snapshot, this.find(".heat").value);
-      this.#why(runner, place.querySelector(".why"));
     });
     this.find(".legend").textContent = opened.board ? legendOf(this.runners[0].snapshot, this.find(".heat").value) : "";
     this.#table();
@@ -63,7 +64,7 @@ export class Compare {
     if (place.kept === runner.id) return;
     place.kept = runner.id;
     const { best, next, looks, reasons } = explanation;
-    place.innerHTML = `<h3>Why ${safe(best.action)}</h3><ul>${reasons.map((reason) => `<li>${safe(reason.replace(/-(?=\d)/g, "−").replace(/^the (first|second) player/, (_, which) => runner.players[+(which === "second")]))}</li>`).join("")}</ul>
+    place.innerHTML = `<h3>Why ${safe(best.action)}</h3><ul>${reasons.map((reason) => `<li>${safe(reason.replace(/-(?=\d)/g, "−").replace(/(?<=\d)%/g, " %").replace(/^the (first|second) player/, (_, which) => runner.players[+(which === "second")]))}</li>`).join("")}</ul>
       <h3>Value of the two best moves while it thought</h3><engram-curve class="looks"></engram-curve>
       <p class="hint">${[best, next].filter(Boolean).map((line) => `Expected after ${safe(line.action)}: ${safe(line.line.join(" "))}`).join("<br>")}</p>`;
     const data = [looks.map((look) => look.simulations), looks.map((look) => look.value[0]), ...(next ? [looks.map((look) => look.value[1])] : [])];

@@ -4,6 +4,9 @@
 export const safe = (text) =>
   String(text).replace(/[&<>"']/g, (mark) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" })[mark]);
 
+/** A sentence as HTML, with what stands in backticks as code. */
+export const prose = (text) => safe(text).replace(/`([^`]+)`/g, "<code>$1</code>");
+
 /** An element of some HTML; the page's own elements in it work at once. */
 export function element(html) {
   const template = document.createElement("template");
@@ -57,7 +60,7 @@ let newsTimer = 0;
 export function say(text, { stays = false, bad = false } = {}) {
   const news = document.getElementById("news");
   clearTimeout(newsTimer);
-  news.textContent = text;
+  news.innerHTML = prose(text);
   news.hidden = !text;
   news.classList.toggle("bad", bad);
   if (!stays) newsTimer = setTimeout(() => (news.hidden = true), 6000);

@@ -39,7 +39,7 @@ export class Matches {
       <section class="panel one" aria-labelledby="one-title" hidden><h2 id="one-title"></h2>
         <p class="verdict" role="status"></p>
         <div class="halves"><div><h3>Elo of A over the games, with its 95 % interval</h3><engram-curve class="elo"></engram-curve></div>
-          <div class="test"><h3>Log-likelihood ratio of the test</h3><engram-curve class="llr"></engram-curve></div></div>
+          <div class="test"><h3>Log-likelihood ratio; it ends the test at a dashed bound</h3><engram-curve class="llr"></engram-curve></div></div>
         <h3>Games</h3>
         <div class="halves"><div><div class="scroll tall" tabindex="0" role="region" aria-label="Games of the match"><table class="games"></table></div>
             <button type="button" class="more quiet">More games</button></div>
@@ -83,9 +83,9 @@ export class Matches {
     if (now) {
       this.now = now;
       this.#draw();
-      // The other figures follow from the games that are recorded.
-      const key = now.matches.map((match) => `${match.id}:${match.games}`).join();
-      if (key !== this.#ratings || !now.matches.length) { this.#ratings = key; await trying(() => this.#drawRatings()); }
+      // The other figures follow from the games and the points of trainings that are recorded.
+      const key = now.matches.map((match) => `${match.id}:${match.games}`).join() + now.points;
+      if (key !== this.#ratings) { this.#ratings = key; await trying(() => this.#drawRatings()); }
     }
     if (this.element.isConnected) this.#timer = setTimeout(() => this.#look(), EVERY_MS);
   }
@@ -94,12 +94,12 @@ export class Matches {
     const { matches, runs, database } = this.now;
     this.find(".where").textContent = matches.length ? `From ${database}, by any process; new games show by themselves.` : `${database} holds no matches yet: start one here, or with engram match.`;
     this.find(".runs").innerHTML = runs.slice(0, 6).map((run) => `<div class="run ${run.failed ? "bad" : ""}"><div class="row"><b>${run.running ? "playing" : run.failed ? "failed" : "ended"}</b><code>${safe(run.command)}</code><span class="grow"></span>${run.running ? `<button type="button" data-run="${safe(run.id)}">Stop</button>` : ""}</div>${run.failed ? `<p>${safe(run.lines.at(-1) ?? "")}</p>` : ""}</div>`).join("");
-    const head = `<thead><tr><th scope="col">Match</th><th scope="col">Game</th><th scope="col">A against B</th><th scope="col" class="number">Games</th><th scope="col">Score of A, 95 %</th><th scope="col">Elo</th><th scope="col">Test</th></tr></thead>`;
+    const head = `<thead><tr><th scope="col">Match</th><th scope="col">A against B</th><th scope="col" class="number">Games</th><th scope="col">Score of A, 95 %</th><th scope="col">Elo</th><th scope="col">Test</th></tr></thead>`;
     const rows = matches.map((match) => {
       const button = `<button type="button" data-match="${match.id}" aria-label="Show match ${match.id}" ${match.id === this.#open ? `aria-current="true"` : ""}>${match.id}</button>`;
-      if (match.error) return `<tr><th scope="row">${match.id}</th><td colspan="6">${safe(match.error)}</td></tr>`;
+      if (match.error) return `<tr><th scope="row">${match.id}</th><td colspan="5">${safe(match.error)}</td></tr>`;
       const test = match.sprt ? `${whisker(match.sprt.llr, Math.min(0, match.sprt.llr), Math.max(0, match.sprt.llr), match.sprt.lower, match.sprt.upper, 0)}<small>${match.sprt.decision ? `accepts ${match.sprt.decision === "elo1" ? match.elo1 : match.elo0}` : `LLR ${signed(match.sprt.llr, 2)}`}</small>` : `<span class="hint">none</span>`;
-      return `<tr class="${match.id === this.#open ? "open" : ""}"><th scope="row">${button}</th><td>${safe(match.game)}<br><small>${safe(match.budget)} a move</small></td><td class="names">${safe(match.a.player)}<br>${safe(match.b.player)}</td><td class="number">${count(match.games)}<br><small>of ${count(match.asked)}</small></td><td class="value">${whisker(match.score, match.score_low, match.score_high, 0, 1, 0.5)} ${percent(match.score)}</td><td class="value">${elo(match.elo)} <small>[${elo(match.elo_low).replace("∞", "−∞")}, ${elo(match.elo_high)}]</small></td><td class="value">${test}</td></tr>`;
+      return `<tr class="${match.id === this.#open ? "open" : ""}"><th scope="row">${button}</th><td class="names">${safe(match.a.player)}<br>${safe(match.b.player)}<br><small>${safe(match.game)}, ${safe(match.budget)} a move</small></td><td class="number">${count(match.games)}<br><small>of ${count(match.asked)}</small></td><td class="value">${whisker(match.score, match.score_low, match.score_high, 0, 1, 0.5)} ${percent(match.score)}</td><td class="value">${match.score < 0.5 ? elo(match.elo).replace("∞", "−∞") : elo(match.elo)} <small>[${elo(match.elo_low).replace("∞", "−∞")}, ${elo(match.elo_high)}]</small></td><td class="value">${test}</td></tr>`;
     });
     this.find(".all").innerHTML = matches.length ? head + `<tbody>${rows.join("")}</tbody>` : "";
     const open = matches.find((match) => match.id === this.#open);
@@ -209,7 +209,7 @@ export class Matches {
       place.append(element(`<section class="panel" aria-label="Ratings of ${safe(league.game)}, ${safe(league.budget)}"><h2>Ratings in ${safe(league.game)}, ${safe(league.budget)} a move</h2><div class="scroll tall" tabindex="0" role="region" aria-label="Ratings, ${safe(league.game)}, ${safe(league.budget)}"><table><thead><tr><th scope="col" class="number">Rank</th><th scope="col">Player</th><th scope="col">Elo, 95 %</th><th scope="col" class="number">Games</th><th scope="col" class="number">Points</th></tr></thead><tbody>${league.rows.map((row) => `<tr><td class="number">${row.rank}</td><th scope="row">${safe(row.player)}</th><td class="value">${row.elo === null ? "–" : whisker(row.elo, row.elo_low ?? low, row.elo_high ?? high, low, high, 0)} ${row.elo === null ? "" : elo(row.elo)}</td><td class="number">${count(row.games)}</td><td class="number">${row.points}</td></tr>`).join("")}</tbody></table></div></section>`));
     }
     for (const training of trainings) {
-      const panel = element(`<section class="panel" aria-label="Training"><h2>Training ${safe(training.name)}</h2><p class="hint">${training.seeds} seeds, ${count(training.states)} states in the table. ${safe(training.findings.at(-1) ?? "")}</p><div class="halves"></div></section>`);
+      const panel = element(`<section class="panel" aria-label="Training ${safe(training.name)}"><h2>Training ${safe(training.about)}</h2><p class="hint">${safe(training.name)}</p><p>${count(training.seeds)} seed${training.seeds === 1 ? "" : "s"}, ${count(training.states)} states in the table.</p><p class="finding">${safe(training.findings.at(-1) ?? "")}</p><div class="halves"></div></section>`);
       place.append(panel);
       for (const { opponent, points } of training.curves) {
         const box = element(`<div><h3>Score against ${safe(opponent)}: mean and range of the seeds</h3><engram-curve class="score"></engram-curve></div>`);
@@ -222,13 +222,13 @@ export class Matches {
     }
     for (const study of studies) {
       const top = [...study.trials].sort((a, b) => b.score - a.score).slice(0, 8), names = Object.keys(top[0]?.values ?? {});
-      const panel = element(`<section class="panel" aria-label="Tuning"><h2>Tuning ${safe(study.about)}</h2><p class="hint">${safe(study.name)}</p><h3>Score of the trials, with two deviations</h3><engram-curve class="score"></engram-curve><div class="scroll" tabindex="0" role="region" aria-label="Best trials"><table><caption>Trials of the highest scores</caption><thead><tr><th scope="col">Trial</th><th scope="col" class="number">Score</th><th scope="col" class="number">Games</th>${names.map((name) => `<th scope="col" class="number">${safe(name)}</th>`).join("")}</tr></thead><tbody>${top.map((one) => `<tr><th scope="row">${+one.number}</th><td class="number">${percent(one.score)} ± ${percent(2 * one.deviation)}</td><td class="number">${count(one.games)}</td>${names.map((name) => `<td class="number">${(one.values[name] ?? 0).toPrecision(3).replace("-", "−")}</td>`).join("")}</tr>`).join("")}</tbody></table></div></section>`);
+      const panel = element(`<section class="panel" aria-label="Tuning ${safe(study.name)}"><h2>Tuning ${safe(study.about)}</h2><p class="hint">${safe(study.name)}</p><h3>Scores of the trials, ± two deviations</h3><engram-curve class="score"></engram-curve><div class="scroll" tabindex="0" role="region" aria-label="Best trials of ${safe(study.name)}"><table><caption>Trials of the highest scores, ± two deviations</caption><thead><tr><th scope="col">Trial</th><th scope="col" class="number">Score</th><th scope="col" class="number">Games</th>${names.map((name) => `<th scope="col" class="number">${safe(name)}</th>`).join("")}</tr></thead><tbody>${top.map((one) => `<tr><th scope="row">${+one.number}</th><td class="number">${percent(one.score)} ± ${percent(2 * one.deviation)}</td><td class="number">${count(one.games)}</td>${names.map((name) => `<td class="number">${(one.values[name] ?? 0).toPrecision(3).replace("-", "−")}</td>`).join("")}</tr>`).join("")}</tbody></table></div></section>`);
       place.append(panel);
       this.#showLearned(panel, study.name);
       const trials = study.trials, column = (from) => trials.map(from);
       panel.querySelector("engram-curve").show("Scores of the trials", [column((one) => one.number), column((one) => Math.min(1, one.score + 2 * one.deviation)), column((one) => Math.max(0, one.score - 2 * one.deviation)), column((one) => one.score)],
-        [{ label: "", colour: "--band", width: 1, band: [1, 2], points: false }, { label: "", colour: "--band", width: 1, points: false }, { label: "score", colour: "--accent" }],
-        { x: "trials", y: "score", low: 0, high: 1, lines: [0.5], format: (value) => percent(value) });
+        [{ label: "", colour: "--soft", width: 0, points: false }, { label: "", colour: "--soft", width: 0, points: false, whisker: [1, 2], tint: "--soft" }, { label: "score", colour: "--accent", width: 0, points: true }],
+        { x: "trial", y: "score", low: 0, high: 1, lines: [0.5], format: (value) => percent(value) });
     }
   }
 }

@@ -6,6 +6,7 @@ import { element, safe, say, tick, trying, units } from "./html.js";
 import { STARTS, progressOf } from "./moves.js";
 
 const KEY = "engram.play";
+const THINKS = ", the engine thinks";
 
 export class Play {
   #thinking = null; // the abort controller of the search under way
@@ -105,13 +106,17 @@ export class Play {
     game.addEventListener("change", (event) => this.#changed(event.detail));
     document.addEventListener("keydown", (event) => {
       if (!this.element.isConnected || event.target.closest("input, select, textarea, dialog")) return;
+      const slide = game.position.legal.find(([, name]) => event.key.toLowerCase() === `arrow${name}`);
+      if (slide && !this.#waits) { event.preventDefault(); event.stopPropagation(); this.#play({ action: slide[0], name: slide[1] }); }
       const by = { PageUp: -1, PageDown: 1 }[event.key];
       if (by) { event.preventDefault(); this.#leave(() => game.step(by)); }
       if (event.key === "u" && !event.ctrlKey && !event.metaKey) this.undo();
-    });
+    }, true);
   }
 
   get players() { return this.game.players; }
+  /** Whether the engine thinks about its move. */
+  get #waits() { return !!this.#thinking && !this.#thinking.analyses; }
 
   shown() { this.#changed("open"); }
   hidden() { this.stop(); }
@@ -127,14 +132,14 @@ export class Play {
       this.board.board = opened.board;
     }
     this.#draw();
-    if (opened.position.chances && why !== "go") this.#drawByChance();
+    if (opened.position.chances && why !== "go") this.#drawByChance(why);
     else if (why === "new" || why === "move" || why === "open") this.#answer();
   }
 
   /** Nature moves by its chances; a person who goes back may choose for it. */
-  #drawByChance() {
+  #drawByChance(why) {
     const { legal, chances } = this.game.position, { game } = this;
-    if (this.drawn === game.position || game.nodes[game.at].kids.length) return;
+    if (this.drawn === game.position || (why !== "move" && game.nodes[game.at].kids.length)) return;
     this.drawn = game.position;
     let left = Math.random();
     const drawn = chances.findIndex((chance) => (left -= chance) < 0);
@@ -148,22 +153,23 @@ export class Play {
 
   #draw() {
     const { game, find } = this, { opened, position } = game;
-    const players = this.players, over = position.outcome !== null, waits = !over && this.#isEngine(position.to_play);
+    const players = this.players, over = position.outcome !== null, waits = this.#waits;
     const winner = position.outcome > 0 ? 0 : 1;
     find(".turn").innerHTML = over
       ? `<b>${opened.players === 1 ? `The game is over: ${units(position.outcome)}` : position.outcome === 0 ? "A draw" : `${safe(players[winner])} wins`}</b>${position.result ? ` (${safe(position.result)})` : ""}`
-      : `<b>${safe(players[position.to_play] ?? "Nature")}</b> to move${waits ? ", the engine thinks" : ""}`;
+      : `<b>${safe(players[position.to_play] ?? "Nature")}</b> to move${waits ? THINKS : ""}`;
     if (position.note) find(".turn").append(` · ${position.note}`);
     find(".plain").hidden = !!opened.board;
     this.board.hidden = !opened.board;
     if (opened.board) {
-      this.board.show(position, { last: game.action, playable: !over && !waits });
+      this.board.show(position, { last: game.action, playable: !over && !waits && !position.chances });
       this.board.heat = heatOf(this.#snapshot, this.choice.heat);
       this.board.line = [];
     } else {
       find("pre").textContent = position.diagram;
     }
-    const elsewhere = position.legal.filter(([action]) => !opened.board?.places[action]?.length);
+    const elsewhere = position.legal.filter(([action]) => position.chances || !opened.board?.places[action]?.length);
+    const onBoard = (this.onBoard = elsewhere.length < position.legal.length);
     find(".others").replaceChildren(...elsewhere.map(([action, name]) => {
       const button = element(`<button type="button">${safe(name)}</button>`);
       button.disabled = waits;
@@ -180,19 +186,19 @@ export class Play {
     find(".think").disabled = over || waits || !!position.chances;
     find(".think").textContent = this.#thinking && !waits ? "Stop" : "Analyse";
     find(".name-of-game").textContent = opened.game;
-    find(".heat").parentElement.hidden = !opened.board;
+    find(".heat").parentElement.hidden = !opened.board || (!onBoard && !over);
     find(".level").disabled = this.choice.human === "both";
     find(".about-search").textContent = this.setup.searches.find((one) => one.text === this.choice.search)?.about ?? "";
     this.#drawLegend();
     find(".progress").textContent = progressOf(this.#snapshot, players);
     this.moves.show(waits ? null : this.#snapshot, (action, line) => line[0]);
-    find(".point").hidden = !this.#snapshot || waits || !opened.board;
+    find(".point").hidden = !this.#snapshot || waits || !onBoard;
     this.#drawHistory();
     this.#drawValues();
   }
 
   #drawLegend() {
-    this.find(".legend").textContent = this.game.opened.board ? legendOf(this.#snapshot, this.choice.heat) : "";
+    this.find(".legend").textContent = this.onBoard ? legendOf(this.#snapshot, this.choice.heat) : "";
   }
 
   #drawHistory() {
@@ -236,12 +242,11 @@ export class Play {
 
   undo() {
     const { game } = this;
-    let node = game.nodes[game.at].parent, back = game.path().length - 2;
-    if (node < 0) return;
-    // Against the engine, back to the person's own move.
-    if (this.choice.human !== "both" && game.position.outcome === null && !this.#isEngine(game.position.to_play) && back > 0) node = game.nodes[node].parent;
-    else if (this.choice.human !== "both" && game.position.outcome !== null && back > 0 && game.nodes[game.at].byEngine) node = game.nodes[node].parent;
-    this.#leave(() => game.goTo(node));
+    // Back to a person's move, past those of the engine and of nature.
+    this.#leave(async () => {
+      do await game.goTo(game.nodes[game.at].parent); while (game.at && (game.position.chances || this.#isEngine(game.position.to_play)));
+      this.#answer();
+    });
   }
 
   // ------------------------------------------------------------- searches
@@ -278,7 +283,7 @@ export class Play {
       if (this.game.opened.board) this.board.heat = heatOf(snapshot, this.choice.heat);
       this.#drawLegend();
       this.moves.show(snapshot, (action, line) => line[0]);
-      find(".point").hidden = !this.game.opened.board;
+      find(".point").hidden = !this.onBoard;
     }
     this.#drawValues();
   }
@@ -291,7 +296,10 @@ export class Play {
       try {
         await ended;
       } finally {
-        if (!this.#thinking) this.find(".think").textContent = "Analyse";
+        if (!this.#thinking) {
+          this.find(".think").textContent = "Analyse";
+          this.find(".analysis .progress").textContent = progressOf(this.#snapshot, this.players);
+        }
       }
     });
   }
@@ -309,9 +317,8 @@ export class Play {
       if (!last || last.error || this.game.at !== at) return;
       const keyboard = this.board.contains(document.activeElement);
       await this.game.play(last.name, last.action);
-      this.game.nodes[this.game.at].byEngine = true;
       if (keyboard) this.board.focusCell();
-    });
+    }).then(() => !this.#waits && this.find(".turn").textContent.endsWith(THINKS) && this.#draw());
   }
 
   /** Ends the search, whose last word still comes. */

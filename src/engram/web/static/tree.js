@@ -1,7 +1,7 @@
 // The view of a search's tree: an icicle whose widths are visits and whose colours are values.
 
 import { post } from "./api.js";
-import { count, element, ink, inUnits, keyOf, safe, signed, trying, valueColour } from "./html.js";
+import { count, element, ink, inUnits, keyOf, onScale, safe, signed, trying, valueColour } from "./html.js";
 import { Runner } from "./runner.js";
 
 const ROW = 27, DEPTH = 15;
@@ -79,6 +79,9 @@ export class TreeView {
     this.#part = d3.partition().size([width, (root.height + 1) * ROW])(root);
     this.total = part.nodes;
     this.bounds = part.bounds;
+    // Bounds of points may be far beyond all boxes, whose colours then have a scale of their own.
+    const values = part.value.filter((_, place) => part.visits[place] > part.visits[0] / 200);
+    this.range = part.bounds[1] - part.bounds[0] > 2 ? [Math.min(...values), Math.max(...values)] : [-1, 1];
     this.#selected = kept === null ? null : root.descendants().find((node) => this.#path(node).join() === kept) ?? null;
     this.#draw();
     this.#tell();
@@ -103,7 +106,7 @@ export class TreeView {
     }
     for (const node of root.descendants()) {
       const { x0, x1, y0, y1 } = node, { flags, value, action } = node.data;
-      context.fillStyle = valueColour(Math.round(value * 20) / 20);
+      context.fillStyle = valueColour(Math.round(onScale(value, this.range) * 20) / 20);
       context.fillRect(x0, y0, Math.max(0.7, x1 - x0 - (x1 - x0 > 4 ? 1 : 0.3)), y1 - y0 - 1);
       const label = node.parent ? this.#name(action) + (flags & 4 ? " ✓" : "") : this.#top.length ? this.#name(this.#top.at(-1)) : "start";
       if (x1 - x0 > context.measureText(label).width + 8) {
@@ -156,7 +159,7 @@ export class TreeView {
       const path = this.#path(this.#selected);
       picture.show(full.position, { last: path.at(-1) ?? this.game.action, playable: false });
     } else text.textContent = full.position.diagram;
-    const cell = (value) => (value === null ? "–" : Array.isArray(value) ? value.map(cell).join(", ") : typeof value === "boolean" ? (value ? "yes" : "no") : typeof value !== "number" ? safe(value) : Number.isInteger(value) ? count(value) : value.toFixed(4));
+    const cell = (value) => (value === null ? "–" : Array.isArray(value) ? value.map(cell).join(", ") : typeof value === "boolean" ? (value ? "yes" : "no") : typeof value !== "number" ? safe(value) : Number.isInteger(value) ? count(value) : (Math.abs(value) < 100 ? value.toFixed(4) : value.toPrecision(6)).replace("-", "−"));
     const rows = (fields) => Object.entries(fields).map(([name, value]) => `<tr><th scope="row">${safe(name.replaceAll("_", " ").replace("player 0", this.game.players[0]))}</th><td class="number">${cell(value)}</td></tr>`).join("");
     const tables = [["Node", full.record], ...Object.entries(full.columns).map(([name, fields]) => [`Column ${name.replaceAll("_", " ")}`, fields])];
     const children = full.children.length ? `<table><caption>Children</caption><thead><tr><th scope="col">Move</th><th scope="col" class="number">Visits</th><th scope="col" class="number">Value for ${safe(this.runner.players[0])}</th></tr></thead><tbody>${full.children.map(([, name, visits, value]) => `<tr><th scope="row">${safe(name)}</th><td class="number">${count(visits)}</td><td class="number">${signed(value, 3)}</td></tr>`).join("")}</tbody></table>` : "";
