@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import engram
 from engram.arena.configuration import configure
@@ -14,6 +15,7 @@ from engram.arena.report import recorded_result
 from engram.arena.results import Results
 from engram.arena.runner import MatchRunner
 from engram.arena.statistics import better, means
+from engram.cli.app import app
 from engram.errors import InvalidParameter
 from engram.games.game import NATURE
 from tests.games_for_tests import walk
@@ -65,6 +67,8 @@ def test_a_match_of_one_player_compares_outcomes_on_the_same_draws(file, tmp_pat
     assert "mean outcome" in shown and "first movers" not in shown and "Elo" not in shown
     assert result.to_json()["means"]["a"] == result.means.a
     assert result.configuration.players == 1
+    listed = CliRunner().invoke(app, ["results", "-d", str(database)], env={"COLUMNS": "200"}).stdout
+    assert "Elo" not in listed and "outcome of A" in listed and result.lead.split()[0] in listed
 
     game = engram.game(text)
     with Results(database) as results:

@@ -193,7 +193,7 @@ def league(
 
 
 def rated_players(matches: Iterable[MatchResult]) -> list[tuple[str, LeagueResult]]:
-    """Ratings of all players that met in matches of the same game and budget, where there are three or more.
+    """Ratings of all players that met in matches of the same game for two players and budget, if three or more did.
 
     Of several matches of two players the one of most games counts.
 
@@ -202,7 +202,7 @@ def rated_players(matches: Iterable[MatchResult]) -> list[tuple[str, LeagueResul
     groups: dict[tuple[str, str], list[MatchResult]] = defaultdict(list)
     for match in matches:
         setup = match.configuration
-        if match.games and setup.limits["A"] == setup.limits["B"]:
+        if match.games and match.means is None and setup.limits["A"] == setup.limits["B"]:
             groups[setup.game, setup.limits["A"].text].append(match)
     leagues = []
     for (game, budget), group in groups.items():

@@ -143,18 +143,24 @@ class MatchResult(Standing):
             )
         return "\n".join([*lines, self.verdict])
 
+    @property
+    def lead(self) -> str:
+        """Elo of A over B with its interval; with one player, the difference of the outcomes."""
+        if self.means is None:
+            return self.elo_text
+        return f"{_signed(self.means.difference)} [{_signed(self.means.low)}, {_signed(self.means.high)}]"
+
     def _figures(self) -> list[str]:
         """Strength in lines: score and Elo; with one player, the difference of the outcomes."""
         if self.means is not None:
             wins, draws, losses = self.wins // 2, self.draws // 2, self.losses // 2
-            interval = f"[{_signed(self.means.low)}, {_signed(self.means.high)}] (95 %, by pairs)"
             return [
-                f"difference of A and B {_signed(self.means.difference)} {interval}",
+                f"difference of A and B {self.lead} (95 %, by pairs)",
                 f"on the same opening and draws A reached more in {wins} pairs, as much in {draws}, less in {losses}",
             ]
         return [
             f"score of A {100 * self.score:.1f} % [{100 * self.score_low:.1f}, {100 * self.score_high:.1f}], "
-            f"Elo {self.elo_text} (95 %, by pairs)",
+            f"Elo {self.lead} (95 %, by pairs)",
             f"first movers: {self.first_wins} won, {self.first_draws} drawn, {self.first_losses} lost",
         ]
 

@@ -157,11 +157,13 @@ def _cells(row: MatchResult, shift: float = 0.0, low: float = math.nan, high: fl
     if test is not None and setup.sprt is not None:
         state = {"elo0": f"accepts {setup.sprt.elo0:g}", "elo1": f"accepts {setup.sprt.elo1:g}", None: "undecided"}
         sprt = f"{setup.sprt.elo0:g} or {setup.sprt.elo1:g}: {state[test.decision]}, LLR {test.llr:+.2f}"
+    alone = row.means is not None
     seen = "" if low > 0 or high < 0 else ", no difference seen"
     compared = f"{100 * shift:+.1f} % [{100 * low:+.1f}, {100 * high:+.1f}]{seen}"
     return {
         "match": row.match_id, "game": setup.game, "A": setup.a, "B": setup.b,
         "budget a move": " / ".join(dict.fromkeys(limit.text for limit in setup.limits.values())),
-        "seed": setup.seed, "games": row.games, "score": f"{100 * row.score:.1f} %", "Elo of A [95 %]": row.elo_text,
+        "seed": setup.seed, "games": row.games, "score": "" if alone else f"{100 * row.score:.1f} %",
+        "Elo of A [95 %]": "" if alone else row.lead, "outcome of A less B's [95 %]": row.lead if alone else "",
         "SPRT": sprt, "score less that of the first": "" if math.isnan(low) else compared,
     }  # fmt: skip

@@ -71,13 +71,13 @@ EMPTY = np.uint64(7)
 
 def _traits() -> np.ndarray:
     codes = np.arange(1 << 16)
-    square = np.zeros((3, 3, 1 << 16), np.int64)
+    square = np.zeros((3, 3, 1 << 16), np.uint8)
     for k, (row, column) in enumerate(AROUND):
         square[row, column] = (codes >> (2 * k)) & 3
     beside, diagonal = square[[0, 1, 1, 2], [1, 0, 2, 1]], square[[0, 0, 2, 2], [0, 2, 0, 2]]
     room = np.zeros(square.shape, bool)
     room[1, 1] = True
-    for _ in range(8):
+    for _ in range(2):  # a corner is two steps away, and no other place is farther
         room |= _spread(room) & (square == 0)
     traits = TABLE | ((beside == 0).sum(0) << int(EMPTY))
     for colour in (0, 1):

@@ -52,10 +52,12 @@ def images(rows: tuple[str, ...]) -> list[tuple[str, ...]]:
 def _table() -> np.ndarray:
     table = np.zeros(1 << 16, np.uint8)
     for pattern in PATTERNS:
-        for rows in images(pattern):
-            cells = [_MEANS.get(rows[row][column], rows[row][column]) for row, column in AROUND]
-            for kinds in product(*cells):
-                table[sum(_KINDS[kind] << (2 * k) for k, kind in enumerate(kinds))] = 1
+        for rows in set(images(pattern)):
+            codes = np.zeros(1, np.int64)
+            for k, (row, column) in enumerate(AROUND):
+                kinds = _MEANS.get(rows[row][column], rows[row][column])
+                codes = np.add.outer(codes, [_KINDS[kind] << (2 * k) for kind in kinds]).ravel()
+            table[codes] = 1
     return table
 
 
@@ -73,17 +75,25 @@ def _classes() -> tuple[np.ndarray, int]:
     Two codes are of a class if a rotation or reflection maps one to the other; colours stay. Classes are numbered by
     the lowest code in them.
     """
-    cells = (np.arange(1 << 16)[:, None] >> (2 * np.arange(8))) & 3
+    cells = (np.arange(256)[:, None] >> (2 * np.arange(4))) & 3  # of half a code
     top, bottom, left, right = (sum(1 << k for k in side) for side in _SIDES)
     borders = {0, top, bottom, left, right, top | left, top | right, bottom | left, bottom | right}
-    possible = np.isin(((cells == _KINDS[" "]) << np.arange(8)).sum(1), list(borders))
+    possible = _joined((cells == _KINDS[" "]) << np.arange(4), (cells == _KINDS[" "]) << np.arange(4, 8))
+    possible = np.isin(np.arange(256), list(borders))[possible]
     lowest = np.full(1 << 16, 1 << 16)
     for flips in product((False, True), repeat=3):
         images = [(2 - row if flips[0] else row, 2 - column if flips[1] else column) for row, column in AROUND]
-        order = [AROUND.index(image[::-1] if flips[2] else image) for image in images]
-        lowest = np.minimum(lowest, (cells[:, order] << (2 * np.arange(8))).sum(1))
+        places = 2 * np.array([AROUND.index(image[::-1] if flips[2] else image) for image in images])
+        lowest = np.minimum(lowest, _joined(cells << places[:4], cells << places[4:]))
     classes = np.unique(lowest[possible])
-    return np.where(possible, np.searchsorted(classes, lowest), 0).astype(np.uint16), len(classes)
+    number = np.zeros((1 << 16) + 1, np.uint16)
+    number[classes] = np.arange(len(classes))
+    return np.where(possible, number[lowest], 0).astype(np.uint16), len(classes)
+
+
+def _joined(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """(65536,) sums over all codes of what their halves' cells, (256, 4) each, are worth."""
+    return (high.sum(1)[:, None] + low.sum(1)).ravel()
 
 
 CLASS, NUM_CLASSES = _classes()
