@@ -15,8 +15,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from engram.storage import whole
+from engram.training.history import Point
 from engram.training.td.curves import band, draw_small_multiples
-from engram.training.td.history import Point
 from engram.training.td.settings import EvaluationPlan, TdConfiguration, parse_opponents
 from engram.training.td.training import train
 

@@ -23,8 +23,8 @@ from engram.games.line.solver.solver import LimitReached, Solver
 from engram.memory.values.table import Table
 from engram.rng import derive_seed
 from engram.storage import whole
+from engram.training.history import Point
 from engram.training.td.curves import draw_small_multiples
-from engram.training.td.history import Point
 from engram.training.td.settings import EvaluationPlan, TdConfiguration, parse_opponents
 from engram.training.td.training import train
 

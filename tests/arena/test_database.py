@@ -18,7 +18,7 @@ from engram.arena.match import match
 from engram.arena.report import recorded_result
 from engram.arena.results import Results
 from engram.errors import DatabaseError
-from engram.training.td.history import Point, TrainingResults
+from engram.training.history import Point, TrainingResults
 from tests.arena.test_results import CONFIGURATION, one_sentence, record
 
 # As versions without claims made it (commits eb60d62 to 2c0482e; the first wrote DOUBLE for FLOAT).
@@ -158,7 +158,7 @@ def test_a_migration_that_is_cut_short_leaves_the_old_schema(tmp_path, monkeypat
 
 def test_migrations_end_with_the_tables_that_the_code_reads(tmp_path):
     from engram.arena.results import _TABLES
-    from engram.training.td.history import _POINTS
+    from engram.training.history import _POINTS
 
     with Results(tmp_path / "r.sqlite") as results, results.reading() as connection:
         tables = MetaData()

@@ -191,6 +191,7 @@ def test_rollouts_of_a_policy_are_for_the_player_to_move_and_repeat():
 def test_the_command_distils_and_fails_in_one_sentence(table_file, tmp_path):
     run = lambda *more: CliRunner().invoke(app, ["train", "distil", "-g", GAME, *more])  # noqa: E731
     common = ["-t", str(table_file), "-o", str(tmp_path / "net"), "--steps", "5", "--batch", "8", "--min-visits", "20"]
+    common += ["-d", str(tmp_path / "x.sqlite")]
     done = run(*common, "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["done"] == 5 and json.loads(done.stdout)["validation"]["positions"] > 0

@@ -174,7 +174,7 @@ def test_the_command_line(tmp_path):
     run = CliRunner().invoke(
         app, ["train", "features", "-g", GAME, "--positions", "400", "--steps", "3", "--batch", "2", "--validation",
               "0.3", "--simulations", "100", "--network", "features(blocks=1,filters=4)", "-o", str(tmp_path / "run"),
-              "--json"],
+              "--json", "-d", str(tmp_path / "x.sqlite")],
     )  # fmt: skip
     assert run.exit_code == 0 and json.loads(run.stdout)["done"] == 3
     for wrong, said in (

@@ -18,10 +18,10 @@ from engram.cli.app import app
 from engram.errors import EngramError, InvalidFile, InvalidParameter
 from engram.intervals import wilson
 from engram.memory.values import table_files
+from engram.training.history import Point, TrainingResults
 from engram.training.td.curves import band, draw, draw_small_multiples, sparkline
 from engram.training.td.diagnosis import diagnose
 from engram.training.td.episodes import TdLearner, episode_dtype
-from engram.training.td.history import Point, TrainingResults
 from engram.training.td.settings import EvaluationPlan, TdConfiguration, TdOpponent, parse_opponents
 from engram.training.td.training import seed_file, train
 

@@ -27,6 +27,7 @@ from engram.networks.architectures import architecture  # noqa: E402
 from engram.networks.by_name import NamedNetwork  # noqa: E402
 from engram.networks.network import load_network  # noqa: E402
 from engram.networks.torch_backend import NetworkModule  # noqa: E402
+from engram.training.history import TrainingResults, recorded_points  # noqa: E402
 from engram.training.learner import KIND, Learner  # noqa: E402
 from engram.training.records import Records, read  # noqa: E402
 from engram.training.run import CHECKPOINT, NETWORK  # noqa: E402
@@ -114,7 +115,8 @@ def test_no_setting_of_a_plan_is_without_effect(data, tmp_path):
 def test_killed_at_any_moment_the_same_command_ends_as_if_undisturbed(data, tmp_path):
     steps, folder = 400, tmp_path / "killed"
     command = ["train", "records", "--game", f"go:{SIZE}", "--network", "residual(blocks=1,filters=8)", "--batch", "8",
-               "--data", str(data), "--steps", str(steps), "--validation", "0.2", "--seed", "3"]  # fmt: skip
+               "--data", str(data), "--steps", str(steps), "--validation", "0.2", "--seed", "3",
+               "-d", str(tmp_path / "x.sqlite")]  # fmt: skip
     # A checkpoint a step, so that most moments are moments of writing.
     often = [sys.executable, "-m", "engram", *command, "-o", str(folder), "--checkpoint-s", "0"]
     process = subprocess.Popen(often, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -134,6 +136,12 @@ def test_killed_at_any_moment_the_same_command_ends_as_if_undisturbed(data, tmp_
     assert one.keys() == other.keys() and all(one[name].tobytes() == other[name].tobytes() for name in one)
     one, other = weights(folder), weights(tmp_path / "whole")
     assert all(torch.equal(one[name], other[name]) for name in one)
+    with TrainingResults(tmp_path / "x.sqlite") as results:
+        recorded = {name.split()[0]: points for name, points in recorded_points(results).items()}
+    assert {points[-1].episode for points in recorded.values()} == {steps} and set(recorded) == {"killed", "whole"}
+    assert len({point.episode for point in recorded["killed"]}) == len(recorded["killed"]) > 1
+    assert recorded["killed"][-1].measured == recorded["whole"][-1].measured
+    assert {"policy", "policy, held out"} <= set(recorded["whole"][-1].measured)
 
 
 def test_a_training_goes_on_from_a_known_network(data, tmp_path):
@@ -199,6 +207,7 @@ def test_why_a_run_does_not_learn(data):
 def test_the_command_trains_and_fails_in_one_sentence(data, tmp_path):
     run = lambda *more: CliRunner().invoke(app, ["train", "records", "--game", "go:4", *more])  # noqa: E731
     common = ["--data", str(data), "--output", str(tmp_path / "net"), "--steps", "5", "--batch", "8"]
+    common += ["-d", str(tmp_path / "x.sqlite")]
     done = run(*common, "--network", "residual(blocks=1,filters=4)", "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["done"] == 5

@@ -25,7 +25,7 @@ from engram.arena.results import Results
 from engram.drivers.recollection import explain
 from engram.errors import InvalidFile
 from engram.presets.catalogue import preset
-from engram.training.td.history import Point, TrainingResults
+from engram.training.history import MEASURED, Point, TrainingResults
 from engram.web import runs as web_runs
 from engram.web import sessions as web_sessions
 from engram.web.app import MOST_BYTES, Settings, application
@@ -381,6 +381,8 @@ def recorded(tmp_path):
         for episode in (0, 10):
             for seed in (0, 1):
                 results.add_point("td", {}, Point(seed, episode, "random", 10, 5 + seed, 0, 5 - seed, 10, 4, 40))
+        figures = {"policy": 2.0, "policy, held out": 2.5}
+        results.add_point("net", {"game": "go:9", "steps": 1000}, Point(0, 50, MEASURED, *[0] * 7, measured=figures))
     return database
 
 
@@ -404,7 +406,9 @@ def test_matches_are_read_as_they_are_recorded(recorded):
         ratings = client.get("/api/ratings").json()
         (league,) = ratings["leagues"]
         assert [row["rank"] for row in league["rows"]] == [1, 2, 3] and league["rows"][-1]["player"] == "random"
-        (training,) = ratings["trainings"]
+        training, network = ratings["trainings"]
+        assert (network["about"], training["pictures"]) == ("in go:9, 1,000 steps", "")
+        assert "<h3>policy</h3>" in network["pictures"] and "held out" in network["pictures"]
         assert training["curves"][0]["points"] == [[0, 0.5, 0.55, 0.6], [10, 0.5, 0.55, 0.6]]
         assert ratings["studies"] == []
         refused(client, "matches/1/games", number=99)

@@ -9,10 +9,12 @@ from typing import Any
 
 from engram.pictures.markup import Markup, table
 from engram.pictures.report import Series, chart, pictures, section, write_report
-from engram.training.run import LOG
 
+LOG = "log.jsonl"
 REPORT = "report.html"
-_KINDS = {"losses": "training, mean of recent batches", "validation": "held out"}
+_HELD_OUT = ", held out"
+_TRAINING = "training, mean of recent batches"
+_KINDS = {"losses": "", "validation": _HELD_OUT}
 _LOSSES = "policy", "value", "cosine"
 _ALONE = ("first_wins", "draws", "second_wins", "mean_moves", "mean_age")
 """Figures of self-play."""
@@ -29,47 +31,52 @@ def report(folder: Path, title: str, result: str, warnings: Sequence[str], **how
       InvalidFile: the report cannot be written.
     """
     lines = [json.loads(line) for line in (folder / LOG).read_text(encoding="utf-8").splitlines()]
+    points = [(step_of(line), figures(line)) for line in lines]
     question = "Does the network learn: do its losses fall, and does it hold on what it has not seen?"
     write_report(
         folder / REPORT, title, question, section("Result", result),
         *([section("Doubts", *warnings)] if warnings else []),
-        section("Curves", pictures(_curves(lines))), section("Checkpoints", _table(lines)), **how,
+        section("Curves", pictures(curves(points))), section("Checkpoints", _table(points)), **how,
     )  # fmt: skip
 
 
-def _step(line: Mapping[str, Any]) -> int:
+def step_of(line: Mapping[str, Any]) -> int:
+    """The step of a checkpoint's line in the log."""
     return int(line.get("step", line["done"]))
 
 
-def _figures(line: Mapping[str, Any]) -> dict[tuple[str, str], float]:
-    """The figures of a checkpoint by their name and kind."""
+def figures(line: Mapping[str, Any]) -> dict[str, float]:
+    """The figures of a checkpoint's line in the log, by their names."""
     nested = {
-        (name.removesuffix("_loss"), kind): value
-        for kind in _KINDS for name, value in (line.get(kind) or {}).items() if name != "positions"
+        f"{name.removesuffix('_loss')}{kind}".replace("_", " "): value
+        for key, kind in _KINDS.items() for name, value in (line.get(key) or {}).items() if name != "positions"
     }  # fmt: skip
-    alone = {(name, ""): line[name] for name in _ALONE if name in line}
-    return {at: value for at, value in {**nested, **alone}.items() if isinstance(value, (int, float))}
+    alone = {name.replace("_", " "): line[name] for name in _ALONE if name in line}
+    return {name: value for name, value in {**nested, **alone}.items() if isinstance(value, (int, float))}
 
 
-def _curves(lines: Sequence[Mapping[str, Any]]) -> list[Markup]:
-    figures = [(_step(line), _figures(line)) for line in lines]
-    names = dict.fromkeys(name for _, checkpoint in figures for name, _ in checkpoint)
+def curves(points: Sequence[tuple[int, Mapping[str, float]]]) -> list[Markup]:
+    """A picture of each figure by steps, in training and held out.
+
+    Args:
+      points: steps, each with `figures`.
+    """
+    names = dict.fromkeys(name for _, numbers in points for name in numbers)
     shown = []
-    for name in names:
-        series = []
-        for kind, label in {**_KINDS, "": name}.items():
-            points = [(step, numbers[name, kind]) for step, numbers in figures if (name, kind) in numbers]
-            if points:
-                steps, values = zip(*points, strict=True)
+    for about in dict.fromkeys(name.removesuffix(_HELD_OUT) for name in names):
+        series, other = [], about + _HELD_OUT
+        for name, label in ((about, _TRAINING if other in names else about), (other, "held out")):
+            if name in names:
+                steps, values = zip(
+                    *((step, numbers[name]) for step, numbers in points if name in numbers), strict=True
+                )
                 series.append(Series(label, steps, values, points=True))
-        title = name.replace("_", " ") + (" loss" if name in _LOSSES else "")
-        shown.append(chart(title, series, x="steps", y=title, format="number"))
+        shown.append(chart(about, series, x="steps", y=about, format="number"))
     return shown
 
 
-def _table(lines: Sequence[Mapping[str, Any]]) -> Markup:
-    heads = list(dict.fromkeys(at for line in lines for at in _figures(line)))
-    rows = [[f"{_step(line):,}", *(f"{_figures(line)[at]:.4g}" if at in _figures(line) else "–" for at in heads)]
-            for line in lines]  # fmt: skip
-    named = [f"{name.replace('_', ' ')}{', held out' if kind == 'validation' else ''}" for name, kind in heads]
-    return table(["step", *named], rows)
+def _table(points: Sequence[tuple[int, Mapping[str, float]]]) -> Markup:
+    heads = list(dict.fromkeys(name for _, numbers in points for name in numbers))
+    rows = [[f"{step:,}", *(f"{numbers[name]:.4g}" if name in numbers else "–" for name in heads)]
+            for step, numbers in points]  # fmt: skip
+    return table(["step", *heads], rows)

@@ -95,7 +95,11 @@ class _FeatureRun(TrainingRun):
             self.validation = FeatureValidation(**known)
 
     def run(
-        self, checkpoint_s: float = 60.0, stop_at: int | None = None, progress: Callable[[Any], None] | None = None
+        self,
+        checkpoint_s: float = 60.0,
+        stop_at: int | None = None,
+        progress: Callable[[Any], None] | None = None,
+        database: str | None = None,
     ) -> FeatureProgress:
         """Draws missing positions, then trains."""
         self._groups = groups = self._draw_all(checkpoint_s, progress)
@@ -104,7 +108,7 @@ class _FeatureRun(TrainingRun):
             raise InvalidParameter(f"{len(groups)} groups are too few to hold some out: ask for more positions")
         if groups.value.std(axis=1).mean() < 0.05:
             self.warnings = ("nearly all positions of a group have the same value: there is nothing to learn",)
-        state: FeatureProgress = super().run(checkpoint_s, stop_at, progress)
+        state: FeatureProgress = super().run(checkpoint_s, stop_at, progress, database)
         return state
 
     def _draw_all(self, checkpoint_s: float, progress: Callable[[FeatureProgress], None] | None) -> PositionGroups:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import math
@@ -9,6 +10,7 @@ import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any, TypedDict
@@ -23,12 +25,13 @@ from engram.networks.architectures import architecture, fit
 from engram.networks.by_name import find, shipped
 from engram.networks.network import load_network, save_network
 from engram.networks.torch_backend import NetworkModule
+from engram.training.curves import LOG, figures, step_of
+from engram.training.history import MEASURED, Point, TrainingResults
 from engram.training.learner import Learner
 
 _LOG = logging.getLogger(__name__)
 CHECKPOINT = "checkpoint.safetensors"
 NETWORK = "network.safetensors"
-LOG = "log.jsonl"
 RECENT = 200
 """Number of batches behind the mean losses."""
 EARLY = 1000
@@ -89,6 +92,7 @@ class Course(TypedDict, total=False):
     checkpoint_s: float
     stop_at: int | None
     progress: Callable[[Any], None] | None
+    database: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +148,7 @@ class TrainingRun(ABC):
         self.warnings: tuple[str, ...] = ()
         self._start = time.monotonic()
         self._last_report = 0.0
+        self._results: TrainingResults | None = None
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -204,13 +209,21 @@ class TrainingRun(ABC):
         self.learner.save(self.folder / CHECKPOINT, about)
 
     def run(
-        self, checkpoint_s: float = 120.0, stop_at: int | None = None, progress: Callable[[Any], None] | None = None
+        self,
+        checkpoint_s: float = 120.0,
+        stop_at: int | None = None,
+        progress: Callable[[Any], None] | None = None,
+        database: str | None = None,
     ) -> Any:
         """Trains to the end, or to step `stop_at`; returns the state then.
 
         Args:
           checkpoint_s: seconds between checkpoints, each with a validation; a kill loses at most these.
           stop_at: pause after this step of the plan. progress: called a few times a second.
+          database: results database that takes the figures of each checkpoint, for the page; None: none.
+
+        Raises:
+          DatabaseError: it cannot be opened or written.
         """
         from torch.utils.tensorboard import SummaryWriter
 
@@ -218,7 +231,8 @@ class TrainingRun(ABC):
         last, early = steps if stop_at is None else min(steps, stop_at), min(steps, EARLY)
         written, state = time.monotonic(), self.standing()
         _LOG.info("%s: training of %s from step %d to %d", self.folder, self.game.name, learner.done, last)
-        with SummaryWriter(str(self.folder / "tensorboard"), purge_step=learner.done) as self.board:
+        writer = SummaryWriter(str(self.folder / "tensorboard"), purge_step=learner.done)
+        with writer as self.board, TrainingResults(database) if database else nullcontext() as self._results:
             while learner.done < last:
                 before = learner.done
                 self.advance(last)
@@ -254,11 +268,17 @@ class TrainingRun(ABC):
         return type(self.losses[0])(*(float(numbers.mean()) if len(numbers) else math.nan for numbers in finite))
 
     def log(self, line: dict[str, Any]) -> None:
-        """Appends a line to the log, and syncs it to the disk."""
+        """Appends a line to the log, and syncs it to the disk; the results database gets its figures."""
         with open(self.folder / LOG, "a", encoding="utf-8") as log:
             log.write(json.dumps(without_nan(line)) + "\n")
             log.flush()
             os.fsync(log.fileno())
+        if self._results is not None:
+            plan = {**without_nan(asdict(self.plan)), "game": self.game.name}
+            place = f"{self.folder.resolve()} {json.dumps(plan, sort_keys=True)}"
+            name = f"{self.folder.name} {hashlib.sha256(place.encode()).hexdigest()[:6]}"
+            point = Point(self.plan.seed, step_of(line), MEASURED, 0, 0, 0, 0, 0, 0, 0, figures(without_nan(line)))
+            self._results.add_point(name, plan, point)
 
 
 def starting_network(text: str, game: Game) -> NetworkModule:

@@ -21,7 +21,8 @@ from engram.arena.tally import Tally
 from engram.errors import DatabaseError, EngramError, InvalidParameter
 from engram.games.catalogue import game as game_of
 from engram.pictures.report import pictures
-from engram.training.td.history import num_points, recorded_points, recorded_settings
+from engram.training.curves import curves
+from engram.training.history import Point, num_points, recorded_points, recorded_settings
 from engram.tuning import require
 
 PAGE = 40
@@ -112,7 +113,7 @@ class Records:
         return [{"game": one.game, "budget": budget, "rows": one.rows()} for budget, one in rated]
 
     def trainings(self) -> list[dict[str, Any]]:
-        """Curves of temporal-difference trainings: score by episode against each opponent, mean and range of seeds."""
+        """Curves of trainings: score by episode against each opponent, mean and range of seeds; figures of networks."""
         if not self._exists():
             return []
         with self._open() as results:
@@ -133,6 +134,7 @@ class Records:
             findings = list(dict.fromkeys(itertools.chain.from_iterable(point.findings for point in points)))
             rows.append({"name": name, "about": _training(settings[name]), "curves": curves,
                          "seeds": len({point.seed for point in points}), "findings": findings,
+                         "pictures": "" if played else _figures(points),
                          "states": max((point.searched_states for point in points), default=0)})  # fmt: skip
         return rows
 
@@ -220,11 +222,19 @@ _PARAMS = """
 """
 
 
+def _figures(points: list[Point]) -> str:
+    """The losses of a network's training by steps, as pictures for `drawCurves`; the rows may hold anything."""
+    rows = [(point.episode, point.measured) for point in points if isinstance(point.measured, dict)]
+    numbers = [(step, {name: one for name, one in row.items() if isinstance(one, (int, float))}) for step, row in rows]
+    return pictures(curves(numbers))
+
+
 def _training(configuration: str) -> str:
     """What a training learns from, in words; the row may hold anything."""
     try:
         plain = json.loads(configuration)
-        return f"in {plain['game']}, {plain['simulations']} simulations a move"
+        budget = f"{plain['simulations']} simulations a move" if "simulations" in plain else f"{plain['steps']:,} steps"
+        return f"in {plain['game']}, {budget}"
     except (KeyError, TypeError, ValueError, RecursionError):
         return "with settings that cannot be read: a row of it is damaged"
 

@@ -29,6 +29,7 @@ def distil(
     value_weight: options.ValueWeight = 1.0,
     validation: options.Validation = 0.05,
     checkpoint_s: options.CheckpointS = 120.0,
+    database: options.Database = "engram.sqlite",
     stop_at: options.StopAt = None,
     seed: options.Seed = 0,
     as_json: options.Json = False,
@@ -47,5 +48,6 @@ def distil(
     )  # fmt: skip
     run_training(
         train, plan, output, progress_line, checkpoint_s=checkpoint_s, stop_at=stop_at, as_json=as_json,
+        database=database,
         how=typed(context), use=f"play with it by puct(network='{output}')",
     )  # fmt: skip

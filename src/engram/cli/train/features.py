@@ -32,6 +32,7 @@ def features(
     learning_rate: options.LearningRate = 2e-3,
     validation: options.Validation = 0.1,
     checkpoint_s: options.CheckpointS = 60.0,
+    database: options.Database = "engram.sqlite",
     stop_at: options.StopAt = None,
     seed: options.Seed = 0,
     as_json: options.Json = False,
@@ -54,6 +55,7 @@ def features(
     )  # fmt: skip
     run_training(
         train_features, plan, output, _progress_line, checkpoint_s=checkpoint_s, stop_at=stop_at, as_json=as_json,
+        database=database,
         how=typed(context),
         before=f"first {positions:,} positions are drawn by {search}, then {steps:,} steps learn from them",
         use=f"compare positions by it with memory_uct(network='{output}')",

@@ -41,6 +41,7 @@ def selfplay(
     gate: Annotated[int, whole("Most pairs of games a new network must pass; 0: none.", low=0)] = 0,
     learning_rate: options.LearningRate = 2e-3,
     checkpoint_s: options.CheckpointS = 120.0,
+    database: options.Database = "engram.sqlite",
     stop_at: options.StopAt = None,
     seed: options.Seed = 0,
     workers: options.Workers = None,
@@ -70,6 +71,7 @@ def selfplay(
         train = partial(train_self_play, workers=workers or default_workers())
         run_training(
             train, plan, output, _progress_line, checkpoint_s=checkpoint_s, stop_at=stop_at, as_json=as_json,
+            database=database,
             how=typed(context),
         )  # fmt: skip
 

@@ -14,7 +14,7 @@ from engram.cli.train.training import train_app
 from engram.cli.typed import typed
 
 if TYPE_CHECKING:
-    from engram.training.td.history import Point
+    from engram.training.history import Point
     from engram.training.td.training import TdProgress
 
 

@@ -24,6 +24,7 @@ def run_training(
     *,
     checkpoint_s: float,
     stop_at: int | None,
+    database: str,
     as_json: bool,
     how: dict[str, Any],
     before: str = "",
@@ -32,7 +33,7 @@ def run_training(
     """Runs or continues a training with its progress on stderr, then prints where it stands.
 
     Args:
-      train: `(plan, output, checkpoint_s=, stop_at=, progress=)`; returns the last progress (`done`, `warnings`).
+      train: `(plan, output, checkpoint_s=, stop_at=, progress=, database=)`; returns the last progress.
       line: progress and plan in words. how: command and settings, for the folder's report.
       before: a sentence on what comes first. use: one on what the result is for.
     """
@@ -45,7 +46,7 @@ def run_training(
                 live.warn(warning)
             live.update(progress.done, line(progress, plan))
 
-        progress = train(plan, output, checkpoint_s=checkpoint_s, stop_at=stop_at, progress=update)
+        progress = train(plan, output, checkpoint_s=checkpoint_s, stop_at=stop_at, progress=update, database=database)
     from engram.training.curves import report
 
     report(output, f"{how['command'].split(' -')[0]}: {output.name}", line(progress, plan), progress.warnings, **how)

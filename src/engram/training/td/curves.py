@@ -19,7 +19,7 @@ from engram.pictures.markup import table
 from engram.pictures.report import Series, chart, pictures, section, write_report
 from engram.plotting import new_figure
 from engram.storage import whole
-from engram.training.td.history import Point
+from engram.training.history import Point
 
 
 @dataclass(frozen=True)

@@ -18,16 +18,15 @@ from engram.fleet import Link, fleet, on_cluster
 from engram.memory.values import table_files
 from engram.rng import derive_seed
 from engram.storage import whole
+from engram.training.history import MEASURED, Point, TrainingResults
 from engram.training.td.diagnosis import diagnose
 from engram.training.td.episodes import TdLearner, files_of_seed
-from engram.training.td.history import Point, TrainingResults
 from engram.training.td.settings import EvaluationPlan, TdConfiguration
 
 _LOG = logging.getLogger(__name__)
 SAVE_EVERY_S = 20.0
 _SAVING_SHARE = 0.05  # of the time, at most: a large table takes seconds
 _GRACE_S = 30.0  # for a worker to end its episode and save
-_MEASURED = "measured"
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,7 @@ def train(
         tables = [table_files.load(seed_file(output, seed))[0] for seed in seeds]
         merged = table_files.merge(tables, configuration.capacity)
         table_files.save(output, merged, {**configuration.identity, "seeds": len(seeds), "episodes": episodes})
-        opponents = {opponent.name for opponent in plan.opponents} | {_MEASURED}
+        opponents = {opponent.name for opponent in plan.opponents} | {MEASURED}
         return [point for point in results.points(plan.key(configuration))
                 if point.seed in seeds and point.episode <= episodes and point.opponent in opponents]  # fmt: skip
 
@@ -159,10 +158,10 @@ def _evaluate(learner: TdLearner, plan: EvaluationPlan, results: TrainingResults
         )  # fmt: skip
         counts = {name: getattr(played, name) for name in ("games", "wins", "draws", "losses", "distinct_games")}
         points.append(Point(opponent=opponent.name, **counts, **states))
-    if plan.measure is not None and _MEASURED not in stored:
+    if plan.measure is not None and MEASURED not in stored:
         counts = dict.fromkeys(("games", "wins", "draws", "losses", "distinct_games"), 0)
         numbers = plan.measure(configuration, learner.table)
-        points.append(Point(opponent=_MEASURED, measured=numbers, **counts, **states))
+        points.append(Point(opponent=MEASURED, measured=numbers, **counts, **states))
     for point in points:
         results.add_point(key, configuration.identity, point)
     return points

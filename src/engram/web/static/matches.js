@@ -209,8 +209,9 @@ export class Matches {
       place.append(element(`<section class="panel" aria-label="Ratings of ${safe(league.game)}, ${safe(league.budget)}"><h2>Ratings in ${safe(league.game)}, ${safe(league.budget)} a move</h2><div class="scroll tall" tabindex="0" role="region" aria-label="Ratings, ${safe(league.game)}, ${safe(league.budget)}"><table><thead><tr><th scope="col" class="number">Rank</th><th scope="col">Player</th><th scope="col">Elo, 95 %</th><th scope="col" class="number">Games</th><th scope="col" class="number">Points</th></tr></thead><tbody>${league.rows.map((row) => `<tr><td class="number">${row.rank}</td><th scope="row">${safe(row.player)}</th><td class="value">${row.elo === null ? "–" : whisker(row.elo, row.elo_low ?? low, row.elo_high ?? high, low, high, 0)} ${row.elo === null ? "" : elo(row.elo)}</td><td class="number">${count(row.games)}</td><td class="number">${row.points}</td></tr>`).join("")}</tbody></table></div></section>`));
     }
     for (const training of trainings) {
-      const panel = element(`<section class="panel" aria-label="Training ${safe(training.name)}"><h2>Training ${safe(training.about)}</h2><p class="hint">${safe(training.name)}</p><p>${count(training.seeds)} seed${training.seeds === 1 ? "" : "s"}, ${count(training.states)} states in the table.</p><p class="finding">${safe(training.findings.at(-1) ?? "")}</p><div class="halves"></div></section>`);
+      const panel = element(`<section class="panel" aria-label="Training ${safe(training.name)}"><h2>Training ${safe(training.about)}</h2><p class="hint">${safe(training.name)}</p>${training.states ? `<p>${count(training.seeds)} seed${training.seeds === 1 ? "" : "s"}, ${count(training.states)} states in the table.</p>` : ""}<p class="finding">${safe(training.findings.at(-1) ?? "")}</p><div class="halves">${training.pictures}</div></section>`);
       place.append(panel);
+      drawCurves(panel);
       for (const { opponent, points } of training.curves) {
         const box = element(`<div><h3>Score against ${safe(opponent)}: mean and range of the seeds</h3><engram-curve class="score"></engram-curve></div>`);
         panel.querySelector(".halves").append(box);

@@ -12,14 +12,17 @@ from sqlalchemy import BigInteger, Column, Integer, MetaData, String, Table, Tex
 
 from engram.arena.results import Results
 
+MEASURED = "measured"
+"""The opponent of numbers that no match gave."""
+
 
 @dataclass(frozen=True)
 class Point:
-    """One measurement of a table.
+    """One measurement of a table of values or of a network.
 
     Attributes:
-      seed, episode: of the table.
-      opponent: text, with its simulations if it has any; `measured` for numbers without a match.
+      seed, episode: of the table; of a network, its step.
+      opponent: text, with its simulations if it has any; `MEASURED` for numbers without a match.
       games, wins, draws, losses: for the learner. distinct_games: different move sequences among them.
       played_states, searched_states: different positions on the board, and entered into the table, so far.
       measured: other numbers by name. findings: of `diagnose` at that episode.
