@@ -4,13 +4,16 @@ python benchmarks/openspiel.py [game ...]            (needs open_spiel)
     OpenSpiel's games through engram's adapter
 python benchmarks/openspiel.py --built-in [game ...]
     engram's own games, where OpenSpiel has the same one
-python benchmarks/openspiel.py --score GAMES [SIMULATIONS]
-    2048 played to the end by engram and by OpenSpiel's Python MCTS: scores and speed. A game of theirs would take hours
-    at 1,000 simulations a move. So engram's compiled rollout stands in for theirs, as uniformly random as theirs: the
-    first lines compare their means. Their time is that of their own rollout, at every 200th move
+python benchmarks/openspiel.py --score SIDE FIRST-LAST [SIMULATIONS]
+    2048 played to the end, a game for each seed: by a preset of engram, such as "uct(bounds=learnt)", or by
+    `openspiel`, its Python MCTS. A game of theirs would take hours at 1,000 simulations a move. So engram's compiled
+    rollout stands in for theirs, as uniformly random as theirs: the first lines compare their means
+python benchmarks/openspiel.py --difference LOG LOG
+    the difference of mean scores between two such logs, with Welch's interval
 
-One process, in turns; UCT with one random rollout a simulation on all sides, from the first position where a player
-moves. The exploration of OpenSpiel's search is 1, and 1,000 points in 2048, about that of engram.
+One process, in turns, by processor time; UCT with one random rollout a simulation on all sides, from the first
+position where a player moves. The exploration of OpenSpiel's search is 1, and 1,000 points in 2048, about that of
+engram.
 """
 
 from __future__ import annotations
@@ -18,10 +21,13 @@ from __future__ import annotations
 import statistics
 import sys
 import time
+from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pyspiel
+import scipy.stats
 from open_spiel.python.algorithms import mcts
 
 import engram
@@ -39,6 +45,7 @@ TWINS = {
 SIMULATIONS = 1000
 ROUNDS = 9
 EXPLORATION_2048 = 1000.0
+EXPONENTS = {"0": 0} | {str(1 << exponent): exponent for exponent in range(1, 18)}
 
 
 def to_a_player(game: engram.Game):
@@ -67,7 +74,9 @@ def ours(game: engram.Game, repeats: int = 1) -> float:
     seconds = 0.0
     for repeat in range(repeats):
         search.clear()
-        seconds += search.run(state, engram.Limit(simulations=SIMULATIONS), seed=repeat).seconds
+        begun = time.process_time()
+        search.run(state, engram.Limit(simulations=SIMULATIONS), seed=repeat)
+        seconds += time.process_time() - begun
     return repeats * SIMULATIONS / seconds
 
 
@@ -110,9 +119,9 @@ def in_cpp(game) -> float:
 
 def timed(bot, game) -> float:
     state = to_their_player(game.new_initial_state(), np.random.default_rng(1))
-    begun = time.perf_counter()
+    begun = time.process_time()
     bot.mcts_search(state)
-    return SIMULATIONS / (time.perf_counter() - begun)
+    return SIMULATIONS / (time.process_time() - begun)
 
 
 def speeds(pairs: dict[str, str]) -> None:
@@ -137,9 +146,9 @@ class Rollouts(mcts.RandomRolloutEvaluator):
         seed_rng(self._rng[0], seed)
 
     def evaluate(self, state):
-        cells = np.array(str(state).split(), np.int64)
-        self._state["cells"] = np.log2(np.maximum(cells, 1))
-        self._state["free"], self._state["pending"] = np.count_nonzero(cells == 0), state.is_chance_node()
+        cells = [EXPONENTS[tile] for tile in str(state).split()]
+        self._state["cells"] = cells
+        self._state["free"], self._state["pending"] = cells.count(0), state.is_chance_node()
         return np.array([state.returns()[0] + self._play_out(self._state.ctypes.data, self._rng.ctypes.data)])
 
 
@@ -152,10 +161,10 @@ def compare_rollouts(count: int) -> None:
         print(f"a rollout of {name}: mean {returns.mean():.0f} ± {1.96 * returns.std() / count**0.5:.0f}", flush=True)
 
 
-def our_game(number: int, simulations: int) -> tuple[float, float, int]:
+def our_game(preset: str, number: int, simulations: int) -> tuple[float, float, int]:
     """A game of 2048 by engram: score, seconds of search a move, and moves."""
     game = engram.game("2048")
-    search, draws, state = engram.Search(game, preset_of(game)), np.random.default_rng(number), game.initial_state()
+    search, draws, state = engram.Search(game, preset), np.random.default_rng(number), game.initial_state()
     score, seconds, moves = 0.0, 0.0, 0
     while not game.is_over(state):
         if game.to_play(state) == NATURE:
@@ -170,44 +179,49 @@ def our_game(number: int, simulations: int) -> tuple[float, float, int]:
 
 
 def their_game(number: int, simulations: int) -> tuple[float, float, int]:
-    """A game of 2048 by OpenSpiel's Python MCTS, which goes on after a tile of 2048."""
+    """A game of 2048 by OpenSpiel's Python MCTS with engram's rollouts, which goes on after a tile of 2048."""
     game, draws = pyspiel.load_game("2048(max_tile=131072)"), np.random.default_rng(number)
-    bot, slow = python_bot(game, number, simulations, Rollouts(number)), python_bot(game, number, simulations)
+    bot = python_bot(game, number, simulations, Rollouts(number))
     state = to_their_player(game.new_initial_state(), draws)
-    seconds, moves = [], 0
+    seconds, moves = 0.0, 0
     while not state.is_terminal():
-        if moves % 200 == 0:
-            begun = time.perf_counter()
-            slow.step(state)
-            seconds.append(time.perf_counter() - begun)
+        begun = time.perf_counter()
         state.apply_action(bot.step(state))
-        moves += 1
+        seconds, moves = seconds + time.perf_counter() - begun, moves + 1
         if not state.is_terminal():
             to_their_player(state, draws)
-    return state.returns()[0], statistics.mean(seconds), moves
+    return state.returns()[0], seconds / moves, moves
 
 
-def scores(games: int, simulations: int) -> None:
+def scores(side: str, seeds: range, simulations: int) -> None:
     compare_rollouts(1000)
-    sides: dict[str, list[tuple[float, float, int]]] = {"engram": [], "Python MCTS": []}
-    for number in range(games):
-        for side, play in zip(sides, (our_game, their_game), strict=True):
-            sides[side].append(play(number, simulations))
-            score, pace, moves = sides[side][-1]
-            print(f"{number} {side}: {score:.0f} in {moves} moves, {1000 * pace:.1f} ms each", flush=True)
-    paces = []
-    for side, played in sides.items():
-        totals, pace, _ = (np.array(column, float) for column in zip(*played, strict=True))
-        error = totals.std(ddof=1) / len(totals) ** 0.5
-        paces.append(np.median(pace))
-        print(f"{side}: mean score {totals.mean():.0f} ± {1.96 * error:.0f} (95 %), {1000 * paces[-1]:.1f} ms a move")
-    print(f"engram takes 1/{paces[1] / paces[0]:.0f} of the time")
+    totals = []
+    for number in seeds:
+        play = their_game if side == "openspiel" else partial(our_game, side)
+        score, pace, moves = play(number, simulations)
+        totals.append(score)
+        print(f"{number} {side}: {score:.0f} in {moves} moves, {1000 * pace:.1f} ms each", flush=True)
+    error = statistics.stdev(totals) / len(totals) ** 0.5 if len(totals) > 1 else np.nan
+    print(f"{side}: mean score {statistics.mean(totals):.0f} ± {1.96 * error:.0f} (95 %), {len(totals)} games")
+
+
+def difference(*logs: str) -> None:
+    lines = [Path(log).read_text().splitlines() for log in logs]
+    first, second = ([float(line.split(": ")[1].split()[0]) for line in log if " ms each" in line] for log in lines)
+    test = scipy.stats.ttest_ind(first, second, equal_var=False)
+    low, high = test.confidence_interval()
+    means = statistics.mean(first), statistics.mean(second)
+    print(f"{len(first)} games of mean {means[0]:.0f}, {len(second)} of mean {means[1]:.0f}")
+    print(f"difference {means[0] - means[1]:+.0f}, 95 % interval {low:+.0f} to {high:+.0f}, p = {test.pvalue:.2g}")
 
 
 def main() -> None:
     words = sys.argv[1:]
     if words[:1] == ["--score"]:
-        scores(int(words[1]), int(words[2]) if len(words) > 2 else SIMULATIONS)
+        first, last = map(int, words[2].split("-"))
+        scores(words[1], range(first, last + 1), int(words[3]) if len(words) > 3 else SIMULATIONS)
+    elif words[:1] == ["--difference"]:
+        difference(*words[1:])
     elif words[:1] == ["--built-in"]:
         speeds({name: TWINS[name] for name in words[1:] or TWINS})
     else:

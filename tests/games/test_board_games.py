@@ -119,3 +119,20 @@ def test_hex_openings_have_their_known_values(text, opening, value):
 def test_a_size_that_the_game_has_not_is_refused(text):
     with pytest.raises(InvalidSpecification):
         engram.game(text)
+
+
+def test_rollouts_of_dots_and_boxes_play_as_random_play_does():
+    """Two boxes side by side after an edge: the mean outcome over all 6! orders of the rest."""
+    game = engram.game("dots_and_boxes:rows=1,columns=2")
+    state = game.play_moves("a1b1")
+
+    def mean(state):
+        actions = game.legal_actions(state)
+        means = [mean(game.play(state, action)) for action in actions] or [game.outcome(state)]
+        return sum(means) / len(means)
+
+    rollout, rng, buffer, values = game.callbacks["rollout"].from_python, engram.rng.new_rng(1), game.new_buffer(), []
+    for _ in range(8000):
+        game.write(buffer, state)
+        values.append(rollout(buffer.ctypes.data, rng.ctypes.data))
+    assert sum(values) / len(values) == pytest.approx(mean(state), abs=0.05)

@@ -8,7 +8,10 @@ import pytest
 
 import engram
 from engram.errors import InvalidSpecification
-from engram.games.game import NATURE
+from engram.games.game import NATURE, random_return
+from engram.games.nibble_board import free_cells, slid_left, slides, turned, turned_back
+from engram.native.intrinsics import call_float
+from engram.rng import new_rng
 
 
 @numba.njit
@@ -88,6 +91,59 @@ def test_a_search_of_pig_finds_the_probability_to_win(text):
     assert (1.0 + result.value) / 2.0 == pytest.approx(win[0, 0, 0], abs=0.02)
 
 
+@numba.njit
+def returns(game, function, state, buffer, rng, returns, actions, weights):
+    """Fills `returns` by a rollout of the game, or without one by random play through its functions."""
+    for number in range(len(returns)):
+        buffer[:] = state
+        if function != 0:
+            returns[number] = call_float(function, (buffer.ctypes.data, rng.ctypes.data))
+        else:
+            at = buffer.ctypes.data
+            returns[number] = random_return(game, at, rng[0], actions.ctypes.data, weights.ctypes.data)
+
+
+def returns_of(game, state, function, count, seed=1):
+    """(count,) returns of the game's `function`, or of random play through the functions of its contract if None."""
+    start, buffer, values = game.new_buffer(), game.new_buffer(), np.zeros(count)
+    game.write(start, state)
+    actions, weights = np.zeros(game.num_actions + 64, np.int32), np.zeros(game.num_actions, np.float32)
+    address = game.address(function) if function else 0
+    returns(game.record()[0], address, start, buffer, new_rng(seed), values, actions, weights)
+    return values
+
+
+def assert_alike(game, state, count):
+    """Rollouts and random play have the same distribution of returns, as far as 5 standard errors show."""
+    ours, random = returns_of(game, state, "rollout", count), returns_of(game, state, None, count, seed=2)
+    for power in (1, 2):
+        one, other = ours**power, random**power
+        error = ((one.var() + other.var()) / count) ** 0.5
+        assert one.mean() == pytest.approx(other.mean(), abs=5.0 * error + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("pig", {}),
+        ("pig", {"scores": (70, 85), "turn": 9, "player": 1}),
+        ("pig", {"scores": (70, 85), "turn": 9, "rolls": 1}),
+        ("pig:goal=20,sides=3", {"turn": 4}),
+        ("pig:goal=20,sides=2", {}),
+        ("pig:goal=20", {"moves": 4985}),
+        ("pig:goal=20", {"moves": 4997, "turn": 15}),
+        ("pig:goal=20", {"moves": 4998, "turn": 15}),
+        ("pig:goal=20", {"moves": 4999, "turn": 15, "rolls": 1}),
+    ],
+)
+def test_rollouts_of_pig_play_as_random_play_does(text, place):
+    game = engram.game(text)
+    state = game.initial_state()
+    for field, value in place.items():
+        state[field] = value
+    assert_alike(game, state, 20_000)
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_search_finds_the_value_of_pig(seed):
     """The preset that docs/methods/backup.md names; of 100 other seeds each is within 0.5 %."""
@@ -157,6 +213,47 @@ def test_2048_slides_as_the_oracle_does():
                 assert game.reward(after) == score
                 assert after["free"] == (board == 0).sum()
                 assert game.to_play(after) == NATURE
+
+
+@numba.njit
+def slides_of(board):
+    return slides(board), free_cells(board)
+
+
+@numba.njit
+def slid_in_nibbles(board, direction):
+    return turned_back(slid_left(turned(board, direction)), direction)
+
+
+def test_nibbles_slide_as_cells_do():
+    game, rng = engram.game("2048"), np.random.default_rng(2)
+    for crowd in np.linspace(0.1, 1.0, 200):
+        cells = np.where(rng.random(16) < crowd, rng.integers(1, rng.choice([3, 6, 15]), 16), 0)
+        state = game.initial_state()
+        state["cells"], state["free"], state["pending"] = cells, (cells == 0).sum(), 0
+        board = np.uint64(sum(int(tile) << (4 * cell) for cell, tile in enumerate(cells)))
+        options, free = slides_of(board)
+        legal = game.legal_actions(state)
+        assert [bool(options >> direction & 1) for direction in range(4)] == [d in legal for d in range(4)]
+        assert [bool(int(free) >> 4 * cell & 1) for cell in range(16)] == [tile == 0 for tile in cells]
+        for direction in legal:
+            after = int(slid_in_nibbles(board, np.uint64(direction)))
+            assert [after >> (4 * cell) & 15 for cell in range(16)] == game.play(state, direction)["cells"].tolist()
+
+
+@pytest.mark.parametrize(
+    "diagram",
+    [
+        "2 . . .\n. . . .\n. . . .\n. . . 4",
+        "2 4 8 16\n16 8 4 2\n2 4 8 2\n2 . 2 . nature puts 1 tile",
+        # Tiles that pass 65,536 during the rollout, or before it.
+        "32768 16384 8192 4096\n2048 1024 512 256\n128 64 16 4\n2 . . .",
+        "65536 32768 8192 4096\n2048 1024 512 256\n2 4 2 4\n. . 2 4",
+    ],
+)
+def test_rollouts_of_2048_play_as_random_play_does(diagram):
+    game = engram.game("2048")
+    assert_alike(game, game.parse_state(diagram), 3000)
 
 
 def test_2048_begins_with_two_tiles():

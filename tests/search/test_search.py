@@ -222,6 +222,24 @@ def test_result_explains_itself():
     assert result.to_json()["moves"][0]["visits"] == result.moves[0].visits
 
 
+@pytest.mark.parametrize("options", [{}, {"threads": 2, "parallel": "root"}])
+def test_a_line_follows_the_most_visited_children(options):
+    search = Search(CONNECT_FOUR, "uct", **options)
+    result = search.run(CONNECT_FOUR.initial_state(), Limit(simulations=2000))
+    for move in result.moves:
+        lines = []
+        for tree in search._workspace.trees:
+            children, line = tree.children(), []
+            children = children[children["action"] == move.action]
+            visits = int(children["visit_count"][0])
+            while len(children) and children["visit_count"].max() and len(line) < 16:
+                best = children[children["visit_count"].argmax()]
+                line.append(CONNECT_FOUR.action_name(int(best["action"])))
+                children = tree.nodes[best["first_child"] :][: best["num_children"]]
+            lines.append((visits, line))
+        assert list(move.principal_variation) == max(lines, key=lambda pair: pair[0])[1]
+
+
 def test_print_is_a_table():
     _, result = run(CONNECT_FOUR, "uct", (3,), 300)
     lines = str(result).splitlines()

@@ -459,7 +459,7 @@ def test_a_damaged_study_is_said_and_hides_nothing_else(recorded, damage):
             {"name": "one", "about": "that cannot be read: a row of it is damaged", "trials": []},
             two,
         ]
-        assert len(ratings["leagues"]) == len(ratings["trainings"]) == 1
+        assert (len(ratings["leagues"]), len(ratings["trainings"])) == (1, 2)
 
 
 class Ended:

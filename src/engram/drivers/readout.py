@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from engram.games.game import State
 from engram.search.decision import final_move, interval
 from engram.search.result import MoveStatistics, RootMoves, SearchResult, merged
-from engram.search.tree import PLAYER_1
+from engram.search.tree import PLAYER_1, write_lines
 from engram.search.workspace import Workspace
+
+LINE = 16  # moves of a line at most
 
 
 def root_moves(work: Workspace) -> RootMoves:
@@ -23,27 +27,31 @@ def result(work: Workspace, root: State, seconds: float, stopped: str, lines: in
     memory = np.full(len(actions), np.nan) if moves.advice is None else moves.advice
     low, high = interval(value, visits)
     low, high = np.where(proven, value, low), np.where(proven, value, high)
-    best = final_move(preset.decision, value, visits, proven)
+    best = int(actions[final_move(preset.decision, value, visits, proven)])
     order = np.lexsort((actions, -value, -visits.astype(np.int64)))
+    numbers = actions, visits, *map(tree.in_units, (value, low, high)), moves.prior, proven, tree.in_units(memory)
+    columns = [column[order].tolist() for column in numbers]
     rows = tuple(
         MoveStatistics(
-            action=int(actions[k]),
-            name=game.action_name(int(actions[k]), root),
-            visits=int(visits[k]),
-            value=float(tree.in_units(value[k])),
-            low=float(tree.in_units(low[k])),
-            high=float(tree.in_units(high[k])),
-            prior=float(moves.prior[k]),
-            principal_variation=_line(work, root, int(actions[k]), 16 if lines is None or rank < lines else 1),
-            proven=bool(proven[k]),
-            memory=None if np.isnan(memory[k]) else float(tree.in_units(memory[k])),
+            action=action,
+            name=game.action_name(action, root),
+            visits=number,
+            value=middle,
+            low=least,
+            high=most,
+            prior=prior,
+            principal_variation=tuple(game.move_names(line, root)),
+            proven=sure,
+            memory=None if math.isnan(advice) else advice,
         )
-        for rank, k in enumerate(order)
+        for (action, number, middle, least, most, prior, sure, advice), line in zip(
+            zip(*columns, strict=True), _lines(work, columns[0], lines), strict=True
+        )
     )
     num_nodes = sum(tree.num_nodes for tree in work.trees)
     return SearchResult(
-        game=game.name, player=int(tree.nodes[0]["flags"] & PLAYER_1), action=int(actions[best]),
-        name=game.action_name(int(actions[best]), root), value=float(tree.in_units(_root_value(work))),
+        game=game.name, player=int(tree.nodes[0]["flags"] & PLAYER_1), action=best,
+        name=game.action_name(best, root), value=float(tree.in_units(_root_value(work))),
         simulations=work.total_done(), seconds=seconds, moves=rows, nodes=num_nodes,
         node_bytes=num_nodes * work.bytes_a_node, tree_full=any(tree.full for tree in work.trees), stopped=stopped,
         players=game.players, bounds=tree.bounds, bounds_learnt=preset.bounds == "learnt", root=root,
@@ -56,22 +64,20 @@ def _root_value(work: Workspace) -> float:
     return float(np.average(values, weights=visits)) if sum(visits) and len(values) > 1 else values[0]
 
 
-def _line(work: Workspace, root: State, action: int, longest: int) -> tuple[str, ...]:
-    """The most visited line that begins with an action, in the tree with the most visits there."""
-    if longest == 1:
-        return (work.game.action_name(action, root),)
-    line = [action]
-    tree, node, most = work.trees[0], 0, 0
-    for candidate in work.trees:
-        children = candidate.children()
-        for k in np.flatnonzero(children["action"] == action):
-            if children["visit_count"][k] > most:
-                first = int(candidate.nodes[0]["first_child"])
-                tree, node, most = candidate, first + int(k), int(children["visit_count"][k])
-    while node and len(line) < longest:
-        children = tree.children(node)
-        if not len(children) or children["visit_count"].max() == 0:
-            break
-        node = int(tree.nodes[node]["first_child"]) + int(children["visit_count"].argmax())
-        line.append(int(tree.nodes[node]["action"]))
-    return tuple(work.game.move_names(line, root))
+def _lines(work: Workspace, actions: list[int], number: int | None) -> list[list[int]]:
+    """The most visited line that begins with each action, in the tree with the most visits there.
+
+    Those after the first `number` actions are cut to the action itself.
+    """
+    lines: dict[int, tuple[int, list[int]]] = {}
+    for tree in work.trees:
+        children = tree.children()
+        table = np.full((len(children), LINE), -1, np.int32)
+        write_lines(tree.header[0], table)
+        for line, visits in zip(table.tolist(), children["visit_count"].tolist(), strict=True):
+            if visits > lines.get(line[0], (0, []))[0]:
+                lines[line[0]] = visits, [action for action in line if action >= 0]
+    return [
+        lines[action][1] if action in lines and (number is None or rank < number) else [action]
+        for rank, action in enumerate(actions)
+    ]

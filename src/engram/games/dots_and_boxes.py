@@ -1,7 +1,8 @@
 """Dots and Boxes: players draw edges between dots; an edge that completes a box gains it and another move.
 
-The most boxes at the end win. An action is an edge, written from dot to dot, `a1b1`: the horizontal edges row by row,
-then the vertical ones. The bit of an edge is its action. The lattice has a place for each dot, edge and box.
+The most boxes at the end win. An action is an edge, written from dot to dot, `a1b1`. The lattice has a place for each
+dot, edge and box; read row by row its edges are the odd places, so action e stands at place 2·e + 1. The bit of an edge
+is its action: a box with the top edge e has the edges e, e + columns, e + columns + 1 and e + 2·columns + 1.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ state_dtype = np.dtype(
     [
         ("drawn", np.uint64),  # edges
         ("edges", np.uint64),  # all edges of the board
+        ("tops", np.uint64),  # those on top of a box
         ("rows", np.int64),  # of boxes
         ("columns", np.int64),
         ("surplus", np.int64),  # boxes of player 0 minus those of player 1
@@ -32,31 +34,10 @@ state_dtype = np.dtype(
 
 
 @compiled(inline=True)
-def _is_box(state, row, column):
-    """Whether all four edges of a box are drawn; 0 for a place outside the board."""
-    if not (0 <= row < state.rows and 0 <= column < state.columns):
-        return 0
-    upper = row * state.columns + column
-    left = (state.rows + 1) * state.columns + row * (state.columns + 1) + column
-    sides = (_1 << np.uint64(upper)) | (_1 << np.uint64(upper + state.columns)) | (np.uint64(3) << np.uint64(left))
-    return np.int64(state.drawn & sides == sides)
-
-
-@compiled(inline=True)
-def _draw(state, edge):
-    """Draws an edge; returns 1 if it was the last."""
-    state.drawn |= _1 << np.uint64(edge)
-    horizontal = (state.rows + 1) * state.columns
-    if edge < horizontal:
-        row, column = edge // state.columns, edge % state.columns
-        boxes = _is_box(state, row, column) + _is_box(state, row - 1, column)
-    else:
-        row, column = (edge - horizontal) // (state.columns + 1), (edge - horizontal) % (state.columns + 1)
-        boxes = _is_box(state, row, column) + _is_box(state, row, column - 1)
-    state.surplus += boxes if state.player == 0 else -boxes
-    if boxes == 0:
-        state.player = 1 - state.player
-    return np.int64(state.drawn == state.edges)
+def _num_boxes(drawn, tops, columns):
+    """Boxes whose four edges are drawn."""
+    sides = (drawn >> columns) & (drawn >> (columns + _1))
+    return np.int64(popcount(drawn & sides & (drawn >> (columns + columns + _1)) & tops))
 
 
 def legal_actions(state, actions):
@@ -70,7 +51,14 @@ def legal_actions(state, actions):
 
 
 def play(state, action):
-    return _draw(state, action)
+    columns = np.uint64(state.columns)
+    before = _num_boxes(state.drawn, state.tops, columns)
+    state.drawn |= _1 << np.uint64(action)
+    boxes = _num_boxes(state.drawn, state.tops, columns) - before
+    state.surplus += boxes if state.player == 0 else -boxes
+    if boxes == 0:
+        state.player = 1 - state.player
+    return np.int64(state.drawn == state.edges)
 
 
 def to_play(state):
@@ -91,16 +79,6 @@ def position_hash(state):
     return mix(state.drawn + _standing(state))
 
 
-@compiled(inline=True)
-def _place(state, edge):
-    """Row and column of an edge in the lattice."""
-    horizontal = (state.rows + 1) * state.columns
-    if edge < horizontal:
-        return 2 * (edge // state.columns), 2 * (edge % state.columns) + 1
-    edge -= horizontal
-    return 2 * (edge // (state.columns + 1)) + 1, 2 * (edge % (state.columns + 1))
-
-
 def canonical_hash(state):
     height, width = 2 * state.rows + 1, 2 * state.columns + 1
     lowest = HIGHEST
@@ -108,9 +86,9 @@ def canonical_hash(state):
         code = _standing(state)
         drawn = state.drawn
         while drawn != np.uint64(0):
-            row, column = _place(state, np.int64(trailing_zeros(drawn)))
+            place = 2 * np.int64(trailing_zeros(drawn)) + 1
             drawn &= drawn - _1
-            code ^= cell_word(image(symmetry, row, column, height, width), 0)
+            code ^= cell_word(image(symmetry, place // width, place % width, height, width), 0)
         lowest = min(lowest, code)
     return lowest
 
@@ -119,16 +97,23 @@ def canonical_hash(state):
 def _uniform(state, rng, moves, writes):
     room = np.int64(moves[0]) if writes else 0
     written = np.int64(0)
-    over = np.int64(state.drawn == state.edges)
-    while over == 0:
-        free = state.edges & ~state.drawn
-        edge = np.int64(trailing_zeros(pick_bit(free, random_below(rng, popcount(free)))))
+    # Local numbers stay in registers, which the fields of a record do not.
+    drawn, edges, tops, columns = state.drawn, state.edges, state.tops, np.uint64(state.columns)
+    surplus, sign = state.surplus, 1 - 2 * state.player
+    boxes = _num_boxes(drawn, tops, columns)
+    while drawn != edges:
+        free = edges & ~drawn
+        edge = pick_bit(free, random_below(rng, popcount(free)))
         if writes:
-            written = note(moves, written, room, edge, state.player)
-        over = _draw(state, edge)
+            written = note(moves, written, room, np.int64(trailing_zeros(edge)), (1 - sign) >> 1)
+        drawn |= edge
+        before = boxes
+        boxes = _num_boxes(drawn, tops, columns)
+        surplus += sign * (boxes - before)
+        sign = -sign if boxes == before else sign
     if writes:
         moves[0] = written
-    return np.float64(np.sign(state.surplus))
+    return np.float64(np.sign(surplus))
 
 
 def rollout(state, rng):
@@ -141,15 +126,12 @@ def rollout_moves(state, rng, moves):
 
 def encode(state, planes):
     """Edges drawn, then one plane of the boxes that the mover is ahead by, as a share of all."""
-    width = 2 * state.columns + 1
-    places = (2 * state.rows + 1) * width
+    places = (2 * state.rows + 1) * (2 * state.columns + 1)
     ahead = state.surplus if state.player == 0 else -state.surplus
     for place in range(places):
-        planes[place] = np.float32(0.0)
+        drawn = (state.drawn >> np.uint64(place >> 1)) & np.uint64(place)
+        planes[place] = np.float32(drawn & _1)
         planes[places + place] = np.float32(ahead / (state.rows * state.columns))
-    for edge in range(np.int64(popcount(state.edges))):
-        row, column = _place(state, edge)
-        planes[row * width + column] = np.float32((state.drawn >> np.uint64(edge)) & _1)
     return 0
 
 
@@ -159,16 +141,13 @@ def dots_and_boxes(rows: int = 3, columns: int = 3) -> Game:
     Raises:
       InvalidSpecification: a board without boxes, or with more edges.
     """
-    across, upright = (rows + 1) * columns, rows * (columns + 1)
-    if rows < 1 or columns < 1 or across + upright > 64:
+    edges, width = (rows + 1) * columns + rows * (columns + 1), 2 * columns + 1
+    if rows < 1 or columns < 1 or edges > 64:
         raise InvalidSpecification(f"{rows} by {columns} boxes: there must be 1 or more, with at most 64 edges")
-    edges = across + upright
     state = np.zeros(1, state_dtype)
     state["rows"], state["columns"], state["edges"] = rows, columns, (1 << edges) - 1
-    places = [(2 * (e // columns), 2 * (e % columns) + 1) for e in range(across)]
-    places += [(2 * (e // (columns + 1)) + 1, 2 * (e % (columns + 1))) for e in range(upright)]
-    width = 2 * columns + 1
-    numbers = {row * width + column: edge for edge, (row, column) in enumerate(places)}
+    state["tops"] = sum(((1 << columns) - 1) << row * width for row in range(rows))
+    places = range(1, 2 * edges, 2)
     lattices = board_symmetries(2 * rows + 1, width, (2 * rows + 1) * width)
     return Game(
         f"dots_and_boxes:rows={rows},columns={columns}",
@@ -184,17 +163,17 @@ def dots_and_boxes(rows: int = 3, columns: int = 3) -> Game:
         rollout=rollout,
         rollout_moves=rollout_moves,
         encode=encode,
-        constants=("edges", "rows", "columns"),
+        constants=("edges", "tops", "rows", "columns"),
         planes_shape=(2, 2 * rows + 1, width),
-        symmetries=[Symmetry(s.cells, np.array([numbers[int(s.cells[place])] for place in numbers])) for s in lattices],
-        action_names=[_name(row, column) for row, column in places],
+        symmetries=[Symmetry(s.cells, s.cells[places] >> 1) for s in lattices],
+        action_names=[_name(*divmod(place, width)) for place in places],
         render=_render,
         scene=Scene(
             "lattice",
             2 * rows + 1,
             width,
-            lambda state: _marks(state, places),
-            [[place] for place in numbers],
+            _marks,
+            [[place] for place in places],
             pieces="edges",
             players=("Blue", "Red"),
             note=_note,
@@ -208,13 +187,15 @@ def _name(row: int, column: int) -> str:
     return "".join(f"{LETTERS[across]}{down + 1}" for down, across in (first, second))
 
 
-def _marks(state: np.ndarray, places: list[tuple[int, int]]) -> str:
+def _lattice(state: np.ndarray) -> np.ndarray:
+    """(2·rows + 1, 2·columns + 1): whether an edge stands at each place."""
     rows, width, drawn = 2 * int(state["rows"]) + 1, 2 * int(state["columns"]) + 1, int(state["drawn"])
-    lattice = np.zeros((rows, width), bool)
-    for edge, place in enumerate(places):
-        lattice[place] = drawn >> edge & 1
-    sides = lattice[:-2:2, 1::2] & lattice[2::2, 1::2] & lattice[1::2, :-2:2] & lattice[1::2, 2::2]
-    lattice[1::2, 1::2] = sides
+    return np.array([bool(place & 1 & (drawn >> (place >> 1))) for place in range(rows * width)]).reshape(rows, width)
+
+
+def _marks(state: np.ndarray) -> str:
+    lattice = _lattice(state)
+    lattice[1::2, 1::2] = lattice[:-2:2, 1::2] & lattice[2::2, 1::2] & lattice[1::2, :-2:2] & lattice[1::2, 2::2]
     return "".join(DRAWN if drawn else EMPTY for drawn in lattice.ravel())
 
 
@@ -225,17 +206,14 @@ def _note(state: np.ndarray) -> str:
 
 def _render(state: np.ndarray) -> str:
     """Diagram with coordinates and the score."""
-    rows, columns, drawn = int(state["rows"]), int(state["columns"]), int(state["drawn"])
-    lines = ["   " + "   ".join(LETTERS[: columns + 1])]
-    across = (rows + 1) * columns
-    for row in range(rows + 1):
-        bars = ["---" if drawn >> (row * columns + column) & 1 else "   " for column in range(columns)]
-        lines.append(f"{row + 1:2d} " + "+".join(["", *bars, ""]))
-        if row < rows:
-            left = across + row * (columns + 1)
-            lines.append(
-                "   " + "   ".join("|" if drawn >> (left + column) & 1 else " " for column in range(columns + 1))
-            )
+    lattice = _lattice(state)
+    lines = ["   " + "   ".join(LETTERS[: int(state["columns"]) + 1])]
+    for row in range(len(lattice)):
+        if row % 2 == 0:
+            bars = ["---" if drawn else "   " for drawn in lattice[row, 1::2]]
+            lines.append(f"{row // 2 + 1:2d} " + "+".join(["", *bars, ""]))
+        else:
+            lines.append("   " + "   ".join("|" if drawn else " " for drawn in lattice[row, ::2]))
     return "\n".join(
         [*lines, f"player {int(state['player'])} to play, boxes ahead of player 0: {int(state['surplus'])}"]
     )

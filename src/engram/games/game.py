@@ -412,7 +412,7 @@ class Game:
         self._initial = initial[0:1].copy().reshape(())
         self._action_names = list(action_names) if action_names is not None else None
         self._aliases = {text.lower(): action for text, action in (aliases or {}).items()}
-        self._constants = tuple(constants)
+        self._constants = [(field, self._initial[field].tobytes()) for field in constants]
         self._render = render
         self.scene = scene
         self._parse_state = parse_state
@@ -760,6 +760,7 @@ class Game:
             state = np.asarray(state)
         if not isinstance(state, np.ndarray) or state.dtype != self.state_dtype or state.size != 1:
             raise InvalidState(f"this is not a state of {self.name}: {type(state).__name__} instead of its record")
-        if any((state[field] != self._initial[field]).any() for field in self._constants):
+        plain = state.view(np.ndarray)
+        if any(plain[field].tobytes() != constant for field, constant in self._constants):
             raise InvalidState(f"this is a state of another size or setting than {self.name}")
         return cast(np.ndarray, state)

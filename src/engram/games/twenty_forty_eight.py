@@ -13,12 +13,15 @@ import numpy as np
 
 from engram.errors import InvalidState
 from engram.games.game import NATURE, Game
+from engram.games.nibble_board import free_cells, slid_left, slides, turned
 from engram.games.scene import COLOURS, EMPTY, Scene
+from engram.native.intrinsics import pick_bit, popcount, trailing_zeros
 from engram.native.jit import compiled
 from engram.rng import mix, random_below
 
 SLIDES = ("up", "down", "left", "right")
 MOST = 3_932_156  # score of the largest board: 4 + 4·8 + … with tiles up to 2^17
+NIBBLES = 65_536  # below this sum each tile fits four bits
 MAX_MOVES = 262_200  # each slide and each tile is a move, and a tile adds at least 2 to a sum that stays below 2^18
 
 state_dtype = np.dtype(
@@ -142,7 +145,9 @@ def position_hash(state):
     return word + np.uint64(state.pending)
 
 
-def rollout(state, rng):
+@compiled
+def _play_out(state, rng):
+    """A uniform rollout for tiles of any size."""
     total = 0.0
     while True:
         if state.pending > 0:
@@ -164,6 +169,49 @@ def rollout(state, rng):
             return total
         _slide(state, slide)
         total += state.score
+
+
+@compiled(inline=True)
+def _sum_and_score(state):
+    """The sum of the tiles; and the score that they are worth if each began as 2s."""
+    total = np.int64(0)
+    score = np.int64(0)
+    for cell in range(16):
+        exponent = np.int64(state.cells[cell])
+        if exponent > 0:
+            total += 1 << exponent
+            score += (exponent - 1) << exponent
+    return total, score
+
+
+def rollout(state, rng):
+    total, before = _sum_and_score(state)
+    if total >= NIBBLES:
+        return _play_out(state, rng)
+    board = np.uint64(0)
+    for cell in range(16):
+        board |= np.uint64(state.cells[cell]) << np.uint64(4 * cell)
+    pending = state.pending
+    while total < NIBBLES:
+        if pending > 0:
+            free = free_cells(board)
+            four = random_below(rng, 10) == 0
+            board |= pick_bit(free, random_below(rng, popcount(free))) << np.uint64(four)
+            total += 4 if four else 2
+            before += 4 if four else 0  # a 4 of nature is worth what it has not scored
+            pending -= 1
+            continue
+        options = slides(board)
+        if options == np.uint64(0):
+            break
+        slide = trailing_zeros(pick_bit(options, random_below(rng, popcount(options))))
+        board = slid_left(turned(board, slide))  # no rule asks how the board lies, so it stays turned
+        pending = np.int64(1)
+    for cell in range(16):
+        state.cells[cell] = np.int8((board >> np.uint64(4 * cell)) & np.uint64(15))
+    state.free, state.pending = np.int64(popcount(free_cells(board))), pending
+    _, after = _sum_and_score(state)
+    return np.float64(after - before) + (_play_out(state, rng) if total >= NIBBLES else 0.0)
 
 
 def twenty_forty_eight() -> Game:

@@ -48,10 +48,7 @@ def with_nature(tree, node, rng, parameters):
     first = np.uint64(parent.first_child)
     unvisited = first + np.uint64(parent.num_visited)
     end = first + np.uint64(parent.num_children)
-    total = 0.0
-    for child in range(first, end):
-        total += np.float64(nodes[child].prior)
-    left = random_float(rng) * total
+    left = random_float(rng)  # the probabilities sum to 1; rounding falls to the last
     drawn = np.int64(EXPAND)
     for child in range(first, end):
         prior = np.float64(nodes[child].prior)

@@ -220,6 +220,28 @@ def subtree_order(nodes, child, order):
     return count
 
 
+@compiled
+def write_lines(tree, lines):
+    """Writes the most visited line from each child of the root.
+
+    Args:
+      lines: (A, L) of int32 actions, a row for each of the root's A children; those behind a line's end stay.
+    """
+    nodes = nodes_of(tree)
+    for row in range(len(lines)):
+        node = np.int64(nodes[0].first_child) + row
+        for place in range(lines.shape[1]):
+            lines[row, place] = nodes[node].action
+            most = np.uint32(0)
+            first = np.int64(nodes[node].first_child)
+            for child in range(first, first + np.int64(nodes[node].num_children)):
+                if nodes[child].visit_count > most:
+                    most = nodes[child].visit_count
+                    node = np.int64(child)
+            if most == 0:
+                break
+
+
 class Tree:
     """The arrays of one tree, which grow as needed up to a bound.
 

@@ -219,15 +219,15 @@ class Workspace:
 
     def done(self, number: int) -> int:
         """Simulations backed up in a tree since `start`."""
-        return int(self._slots_of(number)["done"].sum())
+        return sum(self._slots_of(number)["done"].tolist())
 
     def total_done(self) -> int:
         """Simulations backed up in all trees since `start`."""
-        return int(self.slots["done"].sum())
+        return sum(self.slots["done"].tolist())
 
     def left(self) -> int:
         """Simulations of all trees until their budgets are spent."""
-        return int(self.slots["budget"].sum()) - self.total_done()
+        return sum(self.slots["budget"].tolist()) - self.total_done()
 
     def is_proven(self, number: int) -> bool:
         """Whether the value of a tree's root is proven."""
@@ -289,7 +289,7 @@ class Workspace:
 
     def finished(self) -> bool:
         """Whether every search has ended."""
-        return bool((self.slots["status"] == FINISHED).all())
+        return set(self.slots["status"].tolist()) == {FINISHED}
 
     def warm_up(self) -> None:
         """Compiles, or loads from the cache, all that a search calls."""
@@ -475,7 +475,7 @@ class Workspace:
 
     def _raise_failures(self) -> None:
         self.game.raise_pending()
-        status = int(self.slots["status"].min())
+        status = min(self.slots["status"].tolist())
         if status < 0:
             raise OperatorError(f"while searching {self.game.name}: {self._culprit(status)}")
         if self.slots["done"][0] > 0 and not self.trees[0].nodes[0]["visit_count"]:
@@ -486,7 +486,7 @@ class Workspace:
 
     def _grow(self, slots: np.ndarray) -> bool:
         """Grows the trees of the slots that need room; returns whether any did."""
-        numbers = np.flatnonzero(slots["status"] == GROW)
+        numbers = [number for number, status in enumerate(slots["status"].tolist()) if status == GROW]
         for number in numbers:
             tree = self.trees[number // self.sharers]
             room = self.game.num_actions * (self.sharers + 1)
