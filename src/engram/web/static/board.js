@@ -383,6 +383,7 @@ const inHundredths = ({ bounds: [low, high] }) => low >= -1 && high <= 1;
 
 /** The heat of a kind for the moves of a snapshot. */
 export function heatOf(snapshot, kind) {
+  const rounded = (share) => (share >= 0.005 ? String(Math.round(100 * share)) : ""); // a 0 says nothing
   if (!snapshot || kind === "none") return null;
   const total = snapshot.moves.reduce((sum, move) => sum + move[1], 0) || 1;
   const most = Math.max(...snapshot.moves.map((move) => move[1]), 1);
@@ -392,8 +393,8 @@ export function heatOf(snapshot, kind) {
   for (const move of snapshot.moves) {
     const [action, visits] = move;
     if (kind === "visits") {
-      if (visits) heat.set(action, { strength: visits / most, text: String(Math.round((100 * visits) / total)) });
-    } else if (kind === "prior") heat.set(action, { strength: move[5] / highest, text: String(Math.round(100 * move[5])) });
+      if (visits) heat.set(action, { strength: visits / most, text: rounded(visits / total) });
+    } else if (kind === "prior") heat.set(action, { strength: move[5] / highest, text: rounded(move[5]) });
     else if (move[place] !== null && (kind !== "value" || visits)) {
       const strength = kind === "value" ? 0.35 + 0.65 * Math.sqrt(visits / most) : 0.9;
       heat.set(action, { strength, value: onScale(move[place], snapshot.bounds), text: signed(move[place] * (inHundredths(snapshot) ? 100 : 1), 0) });
