@@ -107,13 +107,23 @@ def test_a_match_goes_on_when_a_machine_dies_and_no_game_counts_twice(tmp_path, 
     assert afar == played(*game, database=tmp_path / "here.sqlite", workers=2, **settings)
 
 
+DIES_ONCE = """
+import os, sys
+if any("specific-server" in word for word in sys.orig_argv) and not os.path.exists({marker!r}):
+    open({marker!r}, "w").close()
+    os._exit(1)
+"""
+
+
 def test_a_match_from_outside_the_cluster_is_the_same(tmp_path, machines, cluster):
+    marker = tmp_path / "died"
+    (tmp_path / "sitecustomize.py").write_text(DIES_ONCE.format(marker=str(marker)))
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     door = subprocess.Popen(
         [sys.executable, "-m", "ray.util.client.server", "--address", machines.address, "--host", "127.0.0.1",
          "--port", str(port)],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(tmp_path)},
     )  # fmt: skip
     try:
         deadline = time.monotonic() + 120
@@ -133,6 +143,7 @@ def test_a_match_from_outside_the_cluster_is_the_same(tmp_path, machines, cluste
         while not lines or ("no core is free yet; other work holds them" not in lines[-1] and lines[-1]):
             lines.append(outside.stderr.readline())
         assert lines[-1], "".join(lines)
+        assert marker.exists(), "its first process there died, and it tried again"
         for holder in holders:
             cluster.free(holder)
         assert outside.wait() == 0

@@ -90,6 +90,7 @@ def test_a_group_of_tiles_goes_by_a_click_on_any_of_them(visit, served):
     assert page.get_by_label("You play").locator("option").all_inner_texts() == ["yourself", "the engine plays"]
     page.get_by_role("button", name="Analyse").click()
     expect(page.locator(".point")).to_be_visible()
+    expect(page.locator(".whisker circle").first).to_be_visible()  # the first snapshot may come before any simulation
     page.get_by_role("button", name="Stop").click()
     points = page.locator(".whisker circle").evaluate_all("(all) => all.map((one) => +one.getAttribute('cx'))")
     assert points and all(0 <= x <= 110 for x in points)  # the scale is that of the game's points

@@ -8,6 +8,7 @@ import os
 import pickle
 import socket
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +24,8 @@ from engram.fleet import default_workers, pickled
 _LOG = logging.getLogger(__name__)
 _LOOK_S = 120.0
 _DOOR_S = 10.0  # for an address to answer; Ray itself would try for minutes
+_JOINS = 3  # times that an address is tried whose process for us dies at its start
+_PAUSE_S = 1.0
 
 
 class ClusterError(EngramError, RuntimeError):
@@ -186,12 +189,25 @@ def _knock(address: str) -> None:
             raise ConnectionError(f"nothing answers at {host}:{port} ({error})") from None
 
 
+def _join(ray: Any, address: str, quiet: dict[str, Any]) -> None:
+    """Joins a cluster; from outside, Ray starts a process for each client there, and that process may die at once."""
+    for attempt in range(1, _JOINS + 1):
+        try:
+            ray.init(address=address, **quiet)
+            return
+        except ConnectionAbortedError as error:
+            if attempt == _JOINS or "Initialization failure" not in str(error):
+                raise
+            _LOG.warning("the cluster's process for this client died at its start; attempt %d", attempt + 1)
+            time.sleep(_PAUSE_S)
+
+
 def _connect(ray: Any, address: str) -> None:
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     try:
         _knock(os.environ.get("RAY_ADDRESS", "") if address == "auto" else address)
         if address != "auto":
-            ray.init(address=address, **quiet)
+            _join(ray, address, quiet)
             return
         try:
             ray.init(address="auto", **quiet)
