@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import engram
 from engram.errors import InvalidSpecification
 from engram.specification import MAX_DEPTH, MAX_LENGTH, Specification, parse, parse_value, split_specifications
 
@@ -164,3 +165,18 @@ def test_no_text_does_anything_but_parse_or_be_refused(text):
         except InvalidSpecification as error:
             assert str(error)
             assert len(str(error)) < 400
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("gymnasium:FrozenLake-v1:is_slippery=true", "options follow with commas after one colon"),
+        ("2048:4", "2048 takes no options"),
+        ("openspiel:nosuch", "no game 'nosuch'; `engram games`"),
+    ],
+)
+def test_a_slip_in_a_name_says_how_it_is_written(text, words):
+    if text.startswith("openspiel"):
+        pytest.importorskip("pyspiel")
+    with pytest.raises(InvalidSpecification, match=words):
+        engram.game(text)

@@ -29,7 +29,7 @@ Value = Union[None, bool, int, float, str, tuple["Value", ...], "Specification"]
 MAX_LENGTH = 4000
 MAX_DEPTH = 12
 
-_COLON = re.compile(r"\s*([A-Za-z_]\w*)\s*:(.*)", re.DOTALL)
+_COLON = re.compile(r"\s*(\w+)\s*:(.*)", re.DOTALL)
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "none": None}
 _NUMBERS = {"inf": math.inf, "nan": math.nan}
 _PAIRS = {")": "(", "]": "["}
@@ -292,6 +292,10 @@ def _tree(source: str, text: str) -> ast.expr:
             return ast.parse(source, mode="eval").body
     except SyntaxError as error:
         reason = (error.msg or "not understood").split(". Perhaps")[0].split(". Maybe")[0]
+        if reason == "invalid decimal literal":
+            reason = "a word that begins with a digit stands in quotes"
+        elif ":" in source:
+            reason = "options follow with commas after one colon, as in connect_four:rows=5,columns=6"
         raise InvalidSpecification(f"{_shown(text)} cannot be read: {reason}") from None
     except (ValueError, RecursionError, MemoryError):
         raise InvalidSpecification(f"{_shown(text)} cannot be read") from None

@@ -367,3 +367,18 @@ def test_without_gymnasium_a_sentence_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "gymnasium", None)
     with pytest.raises(MissingPackage, match=r"pip install 'engram\[gymnasium\]'"):
         game_of(f"{LAKE},seed=77")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("is_slippery=maybe", "FrozenLake-v1: is_slippery must be true or false, not 'maybe'"),
+        ("success_rate=high", "FrozenLake-v1: success_rate must be a number, not 'high'"),
+        ('map_name="9x9"', "Gymnasium cannot make .*: KeyError: '9x9'"),
+        ("map_name=9x9", "a word that begins with a digit stands in quotes"),
+        ("seed=-1", "seed is a whole number from 0, or None, not -1"),
+    ],
+)
+def test_options_are_checked_before_an_environment_is_made(options, words):
+    with pytest.raises(InvalidSpecification, match=words):
+        engram.game(f"gymnasium:FrozenLake-v1,{options}")

@@ -122,7 +122,65 @@ class Returning(Puzzle):
 
 
 class Mute(Puzzle):
+    """Its text is the address of an object."""
+
     __str__ = object.__str__
+
+    def __init__(self):
+        super().__init__()
+        self.board = object()
+
+
+class Nature(Puzzle):
+    def to_play(self):
+        return 2
+
+
+class Colours(Puzzle):
+    def to_play(self):
+        return "white"
+
+
+class Halves(Puzzle):
+    def legal_actions(self):
+        return [0.5, 1.5] if len(self.moves) < 3 else []
+
+
+class Unordered(Puzzle):
+    def legal_actions(self):
+        return {0, 1} if len(self.moves) < 3 else set()
+
+
+class Itself(Puzzle):
+    def copy(self):
+        return self
+
+
+class Uncopied(Puzzle):
+    def copy(self):
+        return None
+
+
+class Hashless(Puzzle):
+    def hash(self):
+        return None
+
+
+class Drawn(Puzzle):
+    """Nature makes the second move."""
+
+    def to_play(self):
+        return 2 if len(self.moves) == 1 else 0
+
+
+class DrawnByName(Drawn):
+    def chance(self):
+        return {0: 0.5, 1: 0.5}
+
+
+class Weightless(Drawn):
+    def chance(self):
+        return None
 
 
 class Sharing(Puzzle):
@@ -148,10 +206,19 @@ class Forgetful(Puzzle):
         (Puzzle, {"bounds": (-1.0, 1.0)}, r"outcome \d is not in \[-1, 1\]; bounds=\(least, greatest\) says others"),
         (Puzzle, {"max_moves": 2}, "longer than max_moves = 2"),
         (Puzzle, {"num_actions": 1}, "2 legal actions, but num_actions is 1"),
-        (Wordy, {}, "legal_actions gives numbers from 0 to 1, not 'left'; action_name= writes them"),
+        (Wordy, {}, "legal_actions gives whole numbers from 0 to 1, not 'left'; action_name= writes them"),
+        (Halves, {}, "legal_actions gives whole numbers from 0 to 1, not 0.5"),
+        (Unordered, {}, "legal_actions must return a list, not a set"),
+        (Nature, {}, r"to_play is 2, not 0; the method chance\(\) makes 2 nature"),
+        (Colours, {}, "to_play is 'white', not 0"),
+        (Itself, {}, "the copy of a state must be another, independent one, not itself"),
+        (Uncopied, {}, "the copy of a state must be another, independent one, not None"),
+        (DrawnByName, {}, "chance gives a list, a weight for each legal action, not {0: 0.5, 1: 0.5}"),
+        (Weightless, {}, "chance gives a list, a weight for each legal action, not None"),
         (Returning, {}, "play must change the state in place"),
         (Mute, {}, "write hash\\(\\), or __str__ with all that tells positions apart"),
         (Sharing, {}, "a copy shares something with its original"),
+        (Hashless, {}, "hash gave None, not a whole number"),
         (Priceless, {}, "reward gave None, not a number"),
         (Forgetful, {}, "outcome None is not in"),
     ],
@@ -160,6 +227,28 @@ def test_mistakes_are_named_with_their_remedy(kind, options, words):
     options = {"num_actions": 2, "max_moves": 3, "players": 1, "bounds": (0.0, 3.0), **options}
     with pytest.raises(InvalidGame, match=words):
         engram.check_game(engram.PythonGame(kind.__name__, kind, **options))
+
+
+@pytest.mark.parametrize("kind", [Nature, Colours, Halves, Unordered, Itself, Uncopied, DrawnByName, Weightless])
+def test_a_search_refuses_mistakes_too(kind):
+    game = engram.PythonGame(kind.__name__, kind, num_actions=2, max_moves=3, players=1, bounds=(0.0, 3.0))
+    with pytest.raises(InvalidGame):
+        engram.Search(game, "uct").run(game.initial_state(), engram.Limit(simulations=50))
+
+
+def test_a_state_without_text_shows_its_attributes():
+    class Silent(Puzzle):
+        __str__ = object.__str__
+
+    game = engram.PythonGame("silent", Silent, num_actions=2, max_moves=3, players=1, bounds=(0.0, 3.0))
+    engram.check_game(game)
+    assert game.render(game.play(game.initial_state(), 1)) == "moves=[1]"
+
+
+def test_where_nature_moves_its_moves_are_named(folder):
+    refused = run("move", "-g", "pig", "-m", "roll", "-n", "9")
+    assert refused.exit_code == 2
+    assert "add what it drew to the moves (1, 2, 3, ...)" in " ".join(refused.output.split())
 
 
 def test_an_object_instead_of_a_class_is_named():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -112,3 +113,26 @@ def test_a_shipped_network_plays_without_pytorch():
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0 and done.stdout.count(" 40\n") == 4, done.stderr
+
+
+def test_small_batches_go_to_the_backend_with_quick_calls():
+    torch = pytest.importorskip("torch")
+    game = engram.game("go:9")
+
+    def usual(batch, **options):
+        return type(NamedNetwork("go9", **options)(game, batch).backend.backend).__name__
+
+    quick = "TorchBackend" if torch.cuda.is_available() else "OnnxBackend"
+    assert [usual(batch) for batch in (1, 16, 17, 64)] == [quick, quick, "TorchBackend", "TorchBackend"]
+    assert usual(1, backend="torch") == usual(1, precision="bfloat16") == "TorchBackend"
+    assert usual(64, backend="onnx") == "OnnxBackend"
+
+
+@pytest.mark.parametrize("backend", ["torch", "onnx"])
+def test_values_are_never_beyond_one(backend):
+    pytest.importorskip({"torch": "torch", "onnx": "onnxruntime"}[backend])
+    network = NamedNetwork("go9").network
+    loud = {name: 1e3 * array if name.startswith("value") else array for name, array in network.weights.items()}
+    planes = np.random.default_rng(0).random((64, 11, 9, 9), np.float32)[:, : network.configuration.planes]
+    value = open_backend(replace(network, weights=loud), backend).forward(planes).value
+    assert np.abs(value).max() <= 1.0 and np.abs(value).max() > 0.999

@@ -206,8 +206,7 @@ class _Play:
         """Equal positions have equal hashes, and all positions of a canonical hash the same player and outcome."""
         game, state = self._game, self._state
         player = self._call("to_play", self._buffer.ctypes.data)
-        movers = [*range(game.players), *([NATURE] if game.has("chance") else [])]
-        self._must(player in movers, f"to_play is {player}, not {' or '.join(map(str, movers))}")
+        self._must(player in game.movers, f"to_play is {player}, not {' or '.join(map(str, game.movers))}")
         self._must(not is_over or player != NATURE, "nature is to move at the end of the game")
         same = game.hash(state) == game.hash(game.read(self._buffer))
         remedy = "" if game.compiled else ": write hash(), or __str__ with all that tells positions apart"

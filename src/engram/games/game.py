@@ -446,6 +446,11 @@ class Game:
         """Bytes of a state in a search, a multiple of 8."""
         return (self.state_dtype.itemsize + 7) // 8 * 8
 
+    @property
+    def movers(self) -> tuple[int, ...]:
+        """The players that `to_play` may name."""
+        return (*range(self.players), *([NATURE] if self.has("chance") else []))
+
     def has(self, function: str) -> bool:
         """Whether the game has an optional function, such as `chance` or `reward`."""
         return function in self.callbacks

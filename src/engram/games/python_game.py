@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import ctypes
 import math
+import operator
 import random
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, SupportsFloat, SupportsIndex, runtime_checkable
 
 import numpy as np
@@ -63,7 +64,8 @@ class PythonGame(Game):
       players, bounds, discount: as for `Game`.
 
     The objects follow `GameState`. A state may also have `hash()` (64-bit, equal for equal positions;
-    default: of its text), `canonical_hash()` (equal for mirror images too) and `__str__` (its diagram).
+    default: of its diagram), `canonical_hash()` (equal for mirror images too) and `__str__` (its diagram; default: its
+    attributes).
     Two more methods go beyond outcomes at the end: `chance()`, weights ≥ 0 of the legal actions in their order, where
     nature moves; and `reward()`, that of the last move for player 0, 0 before any.
 
@@ -114,7 +116,7 @@ class PythonGame(Game):
         self._pending: BaseException | None = None
         self._random = random.Random(0)
         self._draw = _RANDOM_WORD.from_python
-        self._is_over = is_over or (lambda state: not len(state.legal_actions()))
+        self._is_over = is_over or (lambda state: not len(self._checked_actions(state)))
         self._user_rollout, self._user_encode = rollout, encode
         whole, real = ctypes.c_int64, ctypes.c_double
         self._pointers = {
@@ -155,23 +157,26 @@ class PythonGame(Game):
 
         return wrapped
 
-    def _write_actions(self, at: int, actions: int) -> int:
-        legal = self._states[at].legal_actions()
-        if not hasattr(legal, "__len__"):
+    def _checked_actions(self, state: Any) -> array[int]:
+        legal = state.legal_actions()
+        if not hasattr(legal, "__getitem__"):
             raise InvalidGame(f"{self.name}: legal_actions must return a list, not a {type(legal).__name__}")
         if len(legal) > self.num_actions:
             raise InvalidGame(f"{self.name}: {len(legal)} legal actions, but num_actions is {self.num_actions}")
         if len(set(legal)) < len(legal):
             raise InvalidGame(f"{self.name}: legal_actions names an action twice")
         try:
-            numbers = array("i", legal)  # a name keeps it alive until it is copied
-        except TypeError:
+            return array("i", legal)
+        except (TypeError, OverflowError):
             raise InvalidGame(
-                f"{self.name}: legal_actions gives numbers from 0 to {self.num_actions - 1}, not {legal[0]!r}; "
-                "action_name= writes them as text"
+                f"{self.name}: legal_actions gives whole numbers from 0 to {self.num_actions - 1}, "
+                f"not {legal[0]!r}; action_name= writes them as text"
             ) from None
-        ctypes.memmove(actions, numbers.buffer_info()[0], 4 * len(legal))
-        return len(legal)
+
+    def _write_actions(self, at: int, actions: int) -> int:
+        numbers = self._checked_actions(self._states[at])  # a name keeps it alive until it is copied
+        ctypes.memmove(actions, numbers.buffer_info()[0], 4 * len(numbers))
+        return len(numbers)
 
     def _play(self, at: int, action: int) -> int:
         state = self._states[at]
@@ -180,15 +185,7 @@ class PythonGame(Game):
         return 1 if self._is_over(state) else 0
 
     def _mover(self, at: int) -> int:
-        player = int(self._states[at].to_play())
-        if not 0 <= player < self.players and not (player == NATURE and self.has("chance")):
-            raise InvalidGame(f"{self.name}: to_play is {player}, not {self._movers}")
-        return player
-
-    @property
-    def _movers(self) -> str:
-        """Who may move, in words."""
-        return ("0" if self.players == 1 else "0 or 1") + (" or 2 (nature)" if self.has("chance") else "")
+        return self.to_play(self._states[at])
 
     def _write_weights(self, at: int, actions: int, count: int, weights: int) -> int:
         numbers = (ctypes.c_int32 * count).from_address(actions)
@@ -217,7 +214,7 @@ class PythonGame(Game):
         return 0
 
     def _copy(self, target: int, source: int) -> int:
-        self._states[target] = self._states[source].copy()
+        self._states[target] = self._copied(self._states[source])
         return 0
 
     def _rollout(self, at: int, rng: int) -> float:
@@ -262,10 +259,10 @@ class PythonGame(Game):
         return self._addresses.get(function, 0)
 
     def write(self, buffer: np.ndarray, state: Any) -> None:
-        self._states[buffer.ctypes.data] = self._checked_object(state).copy()
+        self._states[buffer.ctypes.data] = self._copied(self._checked_object(state))
 
     def read(self, buffer: np.ndarray) -> Any:
-        return self._states[buffer.ctypes.data].copy()
+        return self._copied(self._states[buffer.ctypes.data])
 
     def forget(self, address: int) -> None:
         """Drops the state of a buffer that is about to be freed."""
@@ -289,21 +286,26 @@ class PythonGame(Game):
         return bool(self._is_over(self._checked_object(state)))
 
     def legal_actions(self, state: Any) -> list[int]:
-        return sorted(int(action) for action in self._checked_object(state).legal_actions())
+        return sorted(self._checked_actions(self._checked_object(state)))
 
     def play(self, state: Any, action: int | str) -> Any:
         action = self._legal(state, action)
-        after = state.copy()
+        after = self._copied(state)
         after.play(action)
         return after
 
     def to_play(self, state: Any) -> int:
-        return int(self._checked_object(state).to_play())
+        player = self._checked_object(state).to_play()
+        if not isinstance(player, SupportsIndex) or player not in self.movers:
+            movers = " or ".join("2 (nature)" if mover == NATURE else str(mover) for mover in self.movers)
+            remedy = "; the method chance() makes 2 nature" if player == NATURE else ""
+            raise InvalidGame(f"{self.name}: to_play is {player!r}, not {movers}{remedy}")
+        return int(player)
 
     def outcome(self, state: Any, player: int = 0) -> float:
         if not self.is_over(state):
             raise InvalidState(f"{self.name}: the game is not over, so it has no outcome yet")
-        value = float(state.outcome())
+        value = self._checked_outcome(state.outcome())
         return value if player == 0 else -value
 
     def reward(self, state: Any) -> float:
@@ -315,19 +317,29 @@ class PythonGame(Game):
         return float(reward)
 
     def _weights(self, state: Any, legal: list[int]) -> list[float]:
-        given, weights = list(state.legal_actions()), list(state.chance())
+        given, chance = self._checked_actions(state), state.chance()
+        try:
+            weights = None if isinstance(chance, (Mapping, str)) else [float(weight) for weight in chance]
+        except (TypeError, ValueError):
+            weights = None
+        if weights is None:
+            raise InvalidGame(f"{self.name}: chance gives a list, a weight for each legal action, not {chance!r}")
         if len(weights) != len(given):
             raise InvalidGame(f"{self.name}: chance gave {len(weights)} weights for {len(given)} legal actions")
-        by_action = dict(zip(given, map(float, weights), strict=True))
+        by_action = dict(zip(given, weights, strict=True))
         return [by_action[action] for action in legal]
 
     def hash(self, state: Any) -> int:
-        method = getattr(state, "hash", None)
-        return int(method()) & 0xFFFFFFFFFFFFFFFF if method else derive_seed(str(state))
+        return self._word(state, "hash") if hasattr(state, "hash") else derive_seed(self.render(state))
 
     def canonical_hash(self, state: Any) -> int:
-        method = getattr(state, "canonical_hash", None)
-        return int(method()) & 0xFFFFFFFFFFFFFFFF if method else self.hash(state)
+        return self._word(state, "canonical_hash") if hasattr(state, "canonical_hash") else self.hash(state)
+
+    def _word(self, state: Any, method: str) -> int:
+        word = getattr(state, method)()
+        if not isinstance(word, SupportsIndex):
+            raise InvalidGame(f"{self.name}: {method} gave {word!r}, not a whole number")
+        return operator.index(word) & 0xFFFFFFFFFFFFFFFF
 
     def action_name(self, action: int, state: Any = None) -> str:
         return self._name_action(action) if self._name_action else str(action)
@@ -347,6 +359,9 @@ class PythonGame(Game):
         return [self.parse_action(word) for word in text.replace(",", " ").split()]
 
     def render(self, state: Any) -> str:
+        kind = type(state)
+        if kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__ and hasattr(state, "__dict__"):
+            return ", ".join(f"{name}={value!r}" for name, value in vars(state).items())
         return str(state)
 
     def parse_state(self, diagram: str) -> Any:
@@ -354,6 +369,13 @@ class PythonGame(Game):
 
     def __repr__(self) -> str:
         return f"PythonGame({self.name!r}, {self.num_actions} actions)"
+
+    def _copied(self, state: Any) -> Any:
+        copy = state.copy()
+        if copy is state or not isinstance(copy, self._kind):
+            given = "itself" if copy is state else repr(copy)
+            raise InvalidGame(f"{self.name}: the copy of a state must be another, independent one, not {given}")
+        return copy
 
     def _checked_object(self, state: Any) -> Any:
         if not isinstance(state, self._kind):

@@ -18,6 +18,8 @@ from engram.networks.network import Network
 from engram.search.evaluation import Evaluation
 
 PRECISIONS = ("float32", "bfloat16")
+SMALL_BATCH = 16
+"""Positions in a call at which what a call costs decides: up to here, a backend with quick calls is preferred."""
 
 
 class Backend(Protocol):
@@ -66,6 +68,8 @@ class FixedBatches(BackendWrapper):
 
     def forward(self, planes: np.ndarray) -> Evaluation:
         """See `Backend`."""
+        if len(planes) == self.batch:
+            return self.backend.forward(planes)
         answers = []
         for first in range(0, max(len(planes), 1), self.batch):
             some = planes[first : first + self.batch]
@@ -94,17 +98,21 @@ def _onnx(network: Network, **options: Any) -> Backend:
 
 
 class Installable(NamedTuple):
-    """A backend that a package brings: the modules it needs, their title, the extra with them, what opens a network."""
+    """A backend that a package brings: the modules it needs, their title, the extra with them, what opens a network.
+
+    `quick_calls`: on the processor a call costs little beside its positions, so that small batches are fast.
+    """
 
     modules: tuple[str, ...]
     title: str
     extra: str
     opened: Callable[..., Backend]
+    quick_calls: bool = False
 
 
 BACKENDS = {
     "torch": Installable(("torch",), "PyTorch", "learn", _torch),
-    "onnx": Installable(("onnxruntime", "onnx"), "ONNX Runtime", "onnx", _onnx),
+    "onnx": Installable(("onnxruntime", "onnx"), "ONNX Runtime", "onnx", _onnx, quick_calls=True),
 }
 """By name, the preferred first."""
 
@@ -114,14 +122,17 @@ def installed() -> list[str]:
     return [name for name, backend in BACKENDS.items() if all(map(find_spec, backend.modules))]
 
 
-def choose(name: str | None) -> str:
-    """The backend of this name, or (None) the preferred one; raises as `open_backend`."""
+def choose(name: str | None, small: bool = False) -> str:
+    """The backend of this name, or (None) the preferred one, for `small` batches; raises as `open_backend`."""
     ready = installed()
     if name is None and not ready:
         titles, extras = zip(*((one.title, f"'engram[{one.extra}]'") for one in BACKENDS.values()), strict=True)
         raise MissingPackage(f"a network needs {' or '.join(titles)}: pip install {' or '.join(extras)}")
-    if name is None or name in ready:
-        return name or ready[0]
+    if name is None:
+        quick = [one for one in ready if small and BACKENDS[one].quick_calls and not _has_gpu()]
+        return (quick or ready)[0]
+    if name in ready:
+        return name
     if name not in BACKENDS:
         names = ", ".join(BACKENDS)
         raise InvalidParameter(f"no backend is called {name!r}{nearest(name, BACKENDS)}; there are {names}")
@@ -129,17 +140,27 @@ def choose(name: str | None) -> str:
     raise MissingPackage(f"the backend {name} needs {missing.title}: pip install 'engram[{missing.extra}]'")
 
 
+def _has_gpu() -> bool:
+    if find_spec("torch") is None:
+        return False
+    import torch
+
+    return torch.cuda.is_available()
+
+
 def open_backend(
-    network: Network, name: str | None = None, *, layer: str | None = None, precision: str = "auto"
+    network: Network, name: str | None = None, *, layer: str | None = None, precision: str = "auto", batch: int = 64
 ) -> Backend:
     """A backend that computes a network.
 
     Args:
-      name: of `BACKENDS`, `torch` or `onnx`; None: the first that is installed.
+      name: of `BACKENDS`, `torch` or `onnx`; None: of those installed the first, or for small batches a quick one.
       layer: whose output is the embedding (`Architecture.layer_sizes`), or None.
-      precision: `float32`, `bfloat16`, or `auto`: what is faster here.
+      precision: `float32`, `bfloat16`, or `auto`: the faster one here.
+      batch: positions in each call, ≥ 1; up to `SMALL_BATCH` they are small.
 
     Raises:
       InvalidParameter: no such backend, layer or precision. MissingPackage: the backend is not installed.
     """
-    return BACKENDS[choose(name)].opened(network, layer=layer, precision=precision)
+    small = batch <= SMALL_BATCH and precision != "bfloat16"
+    return BACKENDS[choose(name, small)].opened(network, layer=layer, precision=precision)

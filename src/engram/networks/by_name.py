@@ -110,8 +110,11 @@ class NamedNetwork:
         return lambda game, _: self._evaluator(game, backend)
 
     def _open(self, game: Game, batch: int, cache: int) -> Backend:
-        inner = open_backend(self.network, self.backend, layer=self.embedding, precision=self.precision)
-        backend: Backend = FixedBatches(inner, min(batch, MOST_AT_ONCE))
+        batch = min(batch, MOST_AT_ONCE)
+        inner = open_backend(
+            self.network, self.backend, layer=self.embedding, precision=self.precision, batch=batch
+        )  # fmt: skip
+        backend: Backend = FixedBatches(inner, batch)
         backend = EvaluationCache(backend, cache) if cache else backend
         return RandomSymmetry(backend, game) if self.symmetry else backend
 

@@ -117,10 +117,11 @@ class OnnxBackend:
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         model = graph_of(network, layer).SerializeToString()
         self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        self._names = [output.name for output in self._session.get_outputs()]
 
     def forward(self, planes: np.ndarray) -> Evaluation:
         """See `Backend`."""
-        names = [output.name for output in self._session.get_outputs()]
-        answers = dict(zip(names, self._session.run(names, {"planes": planes}), strict=True))
-        value = answers["value"].reshape(-1) if "value" in answers else None
+        answers = dict(zip(self._names, self._session.run(self._names, {"planes": planes}), strict=True))
+        # Its tanh passes 1 by a rounding error.
+        value = np.clip(answers["value"].reshape(-1), -1.0, 1.0) if "value" in answers else None
         return Evaluation(value, answers["policy"], answers.get("embedding"))

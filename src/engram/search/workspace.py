@@ -62,7 +62,11 @@ def check_root(game: Game, state: State) -> None:
     if game.is_over(state):
         raise InvalidState(f"{game.name}: the game is over, there is nothing to search")
     if game.has("chance") and game.to_play(state) == NATURE:
-        raise InvalidState(f"{game.name}: nature moves here, so there is no move to choose; play what it drew first")
+        drawn = ", ".join(game.action_name(action, state) for action in game.legal_actions(state)[:3])
+        raise InvalidState(
+            f"{game.name}: nature moves here, so there is no move to choose; "
+            f"add what it drew to the moves ({drawn}, ...)"
+        )
 
 
 class Workspace:
@@ -160,7 +164,10 @@ class Workspace:
         self._slots_of(number)["replay"] = 0  # its path is of the nodes that go
         tree = self.trees[number]
         tree.clear()
-        tree.nodes[0]["flags"] = FLAG_OF_PLAYER.get(self.game.to_play(state), 0)
+        mover = self.game.to_play(state)
+        if mover not in self.game.movers:
+            raise OperatorError(f"while searching {self.game.name}: {self._culprit(statuses.TO_PLAY)}")
+        tree.nodes[0]["flags"] = FLAG_OF_PLAYER[mover]
 
     def descend(self, number: int, action: int) -> bool:
         """Makes the child by `action` the root of a tree and keeps the subtree below; False if there is none."""

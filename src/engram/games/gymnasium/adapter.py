@@ -6,6 +6,7 @@ moves with exact probabilities. Any other is played by copies of itself (`copies
 
 from __future__ import annotations
 
+import inspect
 import re
 from types import ModuleType
 from typing import Any
@@ -14,7 +15,7 @@ from engram.errors import InvalidSpecification, MissingPackage
 from engram.games.gymnasium.copies import CopyGame
 from engram.games.gymnasium.model import ModelGame, transitions
 from engram.games.python_game import PythonGame
-from engram.specification import Specification, Value
+from engram.specification import Specification, Value, typed
 from engram.user_files import check_data
 
 PREFIX = "gymnasium"
@@ -62,6 +63,8 @@ def environment_game(
         raise InvalidSpecification(f"{name} has actions in {environment.action_space}; engram plays Discrete ones")
     if isinstance(max_steps, bool) or not isinstance(max_steps, int) or max_steps < 1:
         raise InvalidSpecification(f"{name} has no limit of steps: add max_episode_steps=100, or what suits it")
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
+        raise InvalidSpecification(f"{name}: seed is a whole number from 0, or None, not {seed!r}")
     observation = None if seed is None else environment.reset(seed=seed)[0]
     table = transitions(environment)
     if table is None:
@@ -114,7 +117,8 @@ def _made(environment: str, name: str, options: dict[str, Any]) -> tuple[Any, An
         if isinstance(value, str) and _FILE.search(f"{key}={value}"):
             check_data(value)
     try:
-        limit = module.spec(environment).max_episode_steps
+        registered = module.spec(environment)
+        limit, options = registered.max_episode_steps, _typed(environment, registered, options)
         options = {"disable_env_checker": True, "max_episode_steps": -1, **options}
         made = module.make(environment, **options)
         if "ansi" in made.metadata.get("render_modes", []):
@@ -122,8 +126,22 @@ def _made(environment: str, name: str, options: dict[str, Any]) -> tuple[Any, An
         return made, limit
     except module.error.DependencyNotInstalled as error:
         raise MissingPackage(f"{name}: {_sentence(error)}") from None
-    except (module.error.Error, TypeError, ValueError) as error:
-        raise InvalidSpecification(f"Gymnasium cannot make {name}: {_sentence(error)}") from None
+    except InvalidSpecification:
+        raise
+    except Exception as error:  # the environment's own code raises any
+        kind = f"{type(error).__name__}: " if isinstance(error, LookupError) else ""
+        raise InvalidSpecification(f"Gymnasium cannot make {name}: {kind}{_sentence(error)}") from None
+
+
+def _typed(environment: str, registered: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """Options of an environment, whose classes take any value: each has the type of its default there."""
+    from gymnasium.envs.registration import load_env_creator
+
+    entry = registered.entry_point
+    parameters = inspect.signature(load_env_creator(entry) if isinstance(entry, str) else entry).parameters
+    usual = {name: type(parameter.default) for name, parameter in parameters.items()}
+    plain = {name for name in options if usual.get(name) in (bool, int, float, str)}
+    return options | {name: typed(f"{environment}: {name}", options[name], usual[name]) for name in plain}
 
 
 def _sentence(error: Exception) -> str:

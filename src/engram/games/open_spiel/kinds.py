@@ -75,7 +75,7 @@ def parameters_of(specification: Specification) -> tuple[str, dict[str, Any]]:
     kinds = {kind.short_name: kind for kind in package().registered_games()}
     if specification.name not in kinds:
         raise InvalidSpecification(
-            f"OpenSpiel has no game {specification.name!r}{nearest(specification.name, kinds)}; "
+            f"OpenSpiel has no game {specification.name!r}{nearest(specification.name, playable())}; "
             "`engram games` lists those that engram plays"
         )
     defaults: Mapping[str, Any] = kinds[specification.name].parameter_specification
