@@ -248,6 +248,8 @@ def test_killed_training_goes_on(tmp_path):
     while not list(tmp_path.glob("net/checkpoint-*/playing")) and time.monotonic() < end:
         time.sleep(0.05)
     time.sleep(0.5)
+    with pytest.raises(InvalidFile, match="another training works in"):
+        train_self_play(plan(steps=100_000), tmp_path / "net", stop_at=1)
     os.kill(child.pid, signal.SIGKILL)
     child.wait()
     found = train_self_play(plan(steps=100_000), tmp_path / "net", stop_at=1)

@@ -359,7 +359,7 @@ class PythonGame(Game):
         return [self.parse_action(word) for word in text.replace(",", " ").split()]
 
     def render(self, state: Any) -> str:
-        kind = type(state)
+        kind: Any = type(state)
         if kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__ and hasattr(state, "__dict__"):
             return ", ".join(f"{name}={value!r}" for name, value in vars(state).items())
         return str(state)

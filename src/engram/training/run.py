@@ -17,6 +17,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 import torch
+from filelock import FileLock, Timeout
 
 from engram.errors import InvalidFile, InvalidParameter
 from engram.games.catalogue import game as game_of
@@ -31,6 +32,7 @@ from engram.training.learner import Learner
 
 _LOG = logging.getLogger(__name__)
 CHECKPOINT = "checkpoint.safetensors"
+LOCK = ".lock"
 NETWORK = "network.safetensors"
 RECENT = 200
 """Number of batches behind the mean losses."""
@@ -131,7 +133,7 @@ class TrainingRun(ABC):
       board: TensorBoard's writer while it runs.
 
     Raises:
-      InvalidFile: the folder cannot be created, or holds the training of another plan.
+      InvalidFile: the folder cannot be created, holds the training of another plan, or is in use by another process.
     """
 
     learner: Learner
@@ -153,6 +155,11 @@ class TrainingRun(ABC):
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InvalidFile(f"{self.folder} cannot be created: {error}") from None
+        self._lock = FileLock(self.folder / LOCK)  # held as long as this object lives
+        try:
+            self._lock.acquire(timeout=0)
+        except Timeout:
+            raise InvalidFile(f"another training works in {self.folder}: wait for it, or name another folder") from None
 
     @abstractmethod
     def advance(self, last: int) -> None:
