@@ -2,8 +2,9 @@
 
 python benchmarks/openspiel.py [game ...]            (needs open_spiel)
     OpenSpiel's games through engram's adapter
-python benchmarks/openspiel.py --built-in [game ...]
-    engram's own games, where OpenSpiel has the same one
+python benchmarks/openspiel.py --built-in [SIMULATIONS] [game ...]
+    engram's own games, where OpenSpiel has the same one, with 1,000 simulations a search or another number;
+    their Python search always has 1,000
 python benchmarks/openspiel.py --score SIDE FIRST-LAST [SIMULATIONS]
     2048 played to the end, a game for each seed: by a preset of engram, such as "uct(bounds=learnt)", or by
     `openspiel`, its Python MCTS. A game of theirs would take hours at 1,000 simulations a move. So engram's compiled
@@ -69,15 +70,15 @@ def preset_of(game: engram.Game) -> str:
     return "uct(bounds=learnt)" if game.bounds is None or game.name == "2048" else "uct"
 
 
-def ours(game: engram.Game, repeats: int = 1) -> float:
+def ours(game: engram.Game, simulations: int, repeats: int = 1) -> float:
     search, state = engram.Search(game, preset_of(game)), to_a_player(game)
     seconds = 0.0
     for repeat in range(repeats):
         search.clear()
         begun = time.process_time()
-        search.run(state, engram.Limit(simulations=SIMULATIONS), seed=repeat)
+        search.run(state, engram.Limit(simulations=simulations), seed=repeat)
         seconds += time.process_time() - begun
-    return repeats * SIMULATIONS / seconds
+    return repeats * simulations / seconds
 
 
 class Terminal:
@@ -106,31 +107,35 @@ def python_bot(game, seed: int, simulations: int = SIMULATIONS, evaluator=None):
 
 
 def in_python(game) -> float:
-    return timed(python_bot(game, 1), game)
+    """At 1,000 simulations, whatever the others run: it is too slow for more."""
+    return timed(python_bot(game, 1), game, SIMULATIONS)
 
 
-def in_cpp(game) -> float:
+def in_cpp(game, simulations: int) -> float:
     """nan where its C++ search refuses the game, which it does with rewards on the way."""
     if game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS:
         return np.nan
     evaluator = pyspiel.RandomRolloutEvaluator(1, 1)
-    return timed(pyspiel.MCTSBot(game, evaluator, 1.0, SIMULATIONS, 1000, False, 1, False), game)
+    return timed(pyspiel.MCTSBot(game, evaluator, 1.0, simulations, 1000, False, 1, False), game, simulations)
 
 
-def timed(bot, game) -> float:
+def timed(bot, game, simulations: int) -> float:
     state = to_their_player(game.new_initial_state(), np.random.default_rng(1))
     begun = time.process_time()
     bot.mcts_search(state)
-    return SIMULATIONS / (time.process_time() - begun)
+    return simulations / (time.process_time() - begun)
 
 
-def speeds(pairs: dict[str, str]) -> None:
+def speeds(pairs: dict[str, str], simulations: int = SIMULATIONS) -> None:
     print(f"{'simulations/s':32} {'engram':>10} {'Python MCTS':>12} {'ratio':>7} {'C++ MCTS':>10} {'ratio':>7}")
     for name, twin in pairs.items():
         game, spiel = engram.game(name), pyspiel.load_game(twin)
-        ours(game)  # compiles
-        repeats = max(1, round(0.2 * ours(game) / SIMULATIONS))
-        rounds = np.array([(ours(game, repeats), in_python(spiel), in_cpp(spiel)) for _ in range(ROUNDS)])
+        ours(game, simulations)  # compiles
+        repeats = max(1, round(0.2 * ours(game, simulations) / simulations))
+        sides = [
+            partial(ours, game, simulations, repeats), partial(in_python, spiel), partial(in_cpp, spiel, simulations),
+        ]  # fmt: skip
+        rounds = np.array([[side() for side in sides] for _ in range(ROUNDS)])
         a, b, c = (statistics.median(column) for column in rounds.T)
         python, cpp = np.median(rounds[:, :1] / rounds[:, 1:], axis=0)
         print(f"{name:32} {a:>10,.0f} {b:>12,.0f} {python:>7.1f} {c:>10,.0f} {cpp:>7.2f}", flush=True)
@@ -223,7 +228,8 @@ def main() -> None:
     elif words[:1] == ["--difference"]:
         difference(*words[1:])
     elif words[:1] == ["--built-in"]:
-        speeds({name: TWINS[name] for name in words[1:] or TWINS})
+        simulations = int(words.pop(1)) if words[1:] and words[1].isdecimal() and words[1] not in TWINS else SIMULATIONS
+        speeds({name: TWINS[name] for name in words[1:] or TWINS}, simulations)
     else:
         speeds({f"openspiel:{name}": name for name in words or GAMES})
 

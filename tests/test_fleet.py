@@ -50,7 +50,17 @@ def test_results_come_in_the_order_of_the_tasks():
     squares = [number * number for number in range(9)]
     assert list(spread(slow_square, tasks, 1)) == list(spread(slow_square, tasks, 3)) == squares
     assert list(spread(partial(slow_square, seconds=0.0), [(3,)], 4)) == [9]
+
+
+def test_the_default_number_of_processes_is_that_of_the_environment(monkeypatch):
+    monkeypatch.delenv("ENGRAM_WORKERS", raising=False)
     assert default_workers() >= 1
+    monkeypatch.setenv("ENGRAM_WORKERS", "3")
+    assert default_workers() == 3
+    for wrong in ("0", "-1", "many", "1.5"):
+        monkeypatch.setenv("ENGRAM_WORKERS", wrong)
+        with pytest.raises(InvalidParameter, match="ENGRAM_WORKERS must be a whole number"):
+            default_workers()
 
 
 def test_an_error_of_the_work_is_raised_as_it_is():

@@ -75,7 +75,7 @@ def match(
         searches with rollouts, whose values show the winner early. None plays every game out.
       sprt: test that ends the match early, an `engram.Sprt` or a text such as `"elo0=0,elo1=20"`; pairs count in their
         order, not in the order in which they end.
-      workers: processes; default one a core; 1 plays in this process; at most 4 a core, or 64.
+      workers: processes; default `$ENGRAM_WORKERS`, or one a core; 1 plays in this process; at most 4 a core, or 64.
       database: file or URL (`postgresql+psycopg://…`); default `engram.sqlite` in the working directory; `":memory:"`
         keeps nothing.
       max_bytes: approximate memory, in each process, for games that searches with networks play at once, ≥ 1;

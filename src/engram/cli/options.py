@@ -54,7 +54,7 @@ Seconds = Annotated[Optional[float], real("Seconds a move.", "--seconds", above=
 SideSimulations = Annotated[Optional[int], whole("Simulations a move of this side alone.")]
 SideSeconds = Annotated[Optional[float], real("Seconds a move of this side alone.", above=True, high=1e7)]
 Seed = Annotated[int, whole("Seed of all random numbers.", "--seed", low=-(2**63), high=2**64 - 1)]
-Workers = Annotated[Optional[int], whole("Processes; default one a core.", "--workers", high=512)]
+Workers = Annotated[Optional[int], whole("Processes; default $ENGRAM_WORKERS, or one a core.", "--workers", high=512)]
 OpeningMoves = Annotated[Optional[int], whole("Random moves that begin each pair.", "--opening-moves", low=0)]
 Resign = Annotated[Optional[float], real("End a game once both sides value it so far for one winner: 0.9.", above=True)]
 Cluster = Annotated[

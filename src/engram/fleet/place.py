@@ -48,9 +48,16 @@ def on_cluster() -> bool:
 
 
 def default_workers() -> int:
-    """Number of cores that this process may use, or of workers that the cluster has room for."""
+    """Workers that the cluster has room for; else `$ENGRAM_WORKERS`, or the cores that this process may use.
+
+    Raises:
+      InvalidParameter: `$ENGRAM_WORKERS` is not a whole number from 1.
+    """
     if (other := cluster.get()) is not None:
         return other.num_workers
+    if wanted := os.environ.get("ENGRAM_WORKERS"):
+        check_whole("ENGRAM_WORKERS", int(wanted) if wanted.isdecimal() else wanted, 1, 512)
+        return int(wanted)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

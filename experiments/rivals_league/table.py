@@ -1,0 +1,85 @@
+"""Ratings of the leagues that play.sh played: one table, one picture, and ratings.json with their numbers.
+
+python table.py FOLDER      the leagues in FOLDER, as `engram league --json` wrote them
+python table.py             those in ratings.json
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+from engram.plotting import new_figure, save
+
+HERE = Path(__file__).parent
+GAMES = ("connect_four", "hex", "go9", "othello", "p_game", "2048")
+
+
+def rows_of(league: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """By player: Elo beside that of `uct`, its 95 % half-width, games and simulations a move."""
+    names = [player["player"] for player in league["players"]]
+    elo = [player["elo"] for player in league["players"]]
+    base, spread = names.index(min(names, key=len)), league["covariance"]
+    moves, simulations = dict.fromkeys(names, 0), dict.fromkeys(names, 0.0)
+    for match in league["matches"]:
+        for side in (match["a"], match["b"]):
+            moves[side["player"]] += side["moves"]
+            simulations[side["player"]] += side["moves"] * side["simulations"]
+    rows = {}
+    for place, name in enumerate(names):
+        variance = spread[place][place] + spread[base][base] - 2 * spread[place][base]
+        rows[name.replace("bounds=learnt,", "").replace("(bounds=learnt)", "")] = {
+            "elo": round(elo[place] - elo[base]), "error": round(1.96 * math.sqrt(max(0.0, variance))),
+            "games": league["players"][place]["games"], "simulations": round(simulations[name] / moves[name]),
+        }  # fmt: skip
+    return rows
+
+
+def main() -> None:
+    kept = HERE / "ratings.json"
+    if folder := sys.argv[1:]:
+        files = {game: Path(folder[0]) / f"{game}.json" for game in GAMES}
+        there = {game: file for game, file in files.items() if file.exists() and file.stat().st_size}
+        ended = {game: json.loads(file.read_text()) for game, file in there.items()}
+        text = json.dumps({game: rows_of(league) for game, league in ended.items()}, indent=1)
+        kept.write_text(text + "\n")
+    ratings = json.loads(kept.read_text())
+    games = [game for game in GAMES if game in ratings]
+    means = {
+        name: sum(rows[name]["elo"] for rows in ratings.values() if name in rows)
+        / sum(name in rows for rows in ratings.values())
+        for name in ratings["connect_four"]
+    }
+    order = sorted(means, key=means.__getitem__, reverse=True)
+    print("| rule | " + " | ".join(games) + " |\n|" + "---|" * (len(games) + 1))
+    for name in order:
+        cells = []
+        for game in games:
+            row = ratings[game].get(name)
+            if row is None:
+                cells.append("")
+                continue
+            bold = "**" if abs(row["elo"]) > row["error"] else ""
+            cells.append(f"{bold}{row['elo']:+d} ± {row['error']}{bold}, {row['simulations']:,}")
+        print(f"| `{name}` | " + " | ".join(cells) + " |")
+    figure = new_figure("the picture", figsize=(11.0, 4.6), layout="constrained")
+    for place, game in enumerate(games):
+        axes = figure.add_subplot(1, len(games), place + 1)
+        shown = [(level, ratings[game][name]) for level, name in enumerate(order) if name in ratings[game]]
+        axes.axvline(0.0, color="0.7", linewidth=1)
+        axes.errorbar(
+            [row["elo"] for _, row in shown], [level for level, _ in shown], xerr=[row["error"] for _, row in shown],
+            fmt="o", markersize=4, linewidth=1,
+        )  # fmt: skip
+        axes.set_yticks(range(len(order)), order if place == 0 else [""] * len(order))
+        axes.set_ylim(len(order) - 0.5, -0.5)
+        axes.set_title(game)
+        axes.set_xlabel("Elo beside uct")
+    save(figure, HERE / "ratings.png")
+
+
+if __name__ == "__main__":
+    main()
