@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from engram.errors import InvalidGame
+from engram.games.catalogue import game as game_of
 from engram.games.game import NATURE, SLACK, Game, State
 from engram.games.symmetry import Symmetry
 from engram.native.guard import begin_step, guarded
@@ -67,11 +68,11 @@ def _call_float(address: int, arguments: tuple[int, ...]) -> float:
     return float(_call(address, arguments, ctypes.c_double))
 
 
-def check_game(game: Game, games: int = 50, seed: int = 0, *, max_s: float = math.inf) -> CheckReport:
+def check_game(game: Game | str, games: int = 50, seed: int = 0, *, max_s: float = math.inf) -> CheckReport:
     """Plays random games through every function of a game and checks all that a search relies on.
 
     Args:
-      game: compiled or plain Python. games: number of games, ≥ 1. seed: of the random moves.
+      game: compiled or plain Python, or its name. games: number of games, ≥ 1. seed: of the random moves.
       max_s: seconds after which no further game begins.
 
     Raises:
@@ -79,6 +80,7 @@ def check_game(game: Game, games: int = 50, seed: int = 0, *, max_s: float = mat
 
     Cost: some milliseconds a game, and once the time to compile.
     """
+    game = game_of(game)
 
     def play(seconds: float = GUARD_S) -> list[tuple[int, list[float]]]:
         check, began = _Check(game, seed), time.perf_counter()
