@@ -13,4 +13,4 @@ league hex hex:11 0.02 4 players.txt
 league go9 go:9 0.05 4 players.txt
 league othello othello:8 0.02 6 players.txt
 league p_game p_game:branching=4,depth=12 0.01 16 players.txt
-league 2048 2048 0.005 20 one_player.txt
+league 2048 2048 0.003 6 one_player.txt

@@ -50,6 +50,9 @@ def test_means_are_those_of_pairs():
     assert math.isinf(means(pairs[:1], np.arange(1)).high)
     again = means(pairs[:3] * 5, np.tile(np.arange(3), 5))
     assert (again.low, again.high) == pytest.approx((figures.low, figures.high))
+    equal = [[2.0, 1.0]] * 6
+    assert math.isinf(means(equal[:5], np.arange(5)).high)  # no spread is known, and all five by chance are 1 in 16
+    assert (means(equal, np.arange(6)).low, means(equal, np.arange(6)).high) == (1.0, 1.0)
     rows = better(pairs)
     assert rows[:3].tolist() == [[1.0, 1.0], [1.0, 1.0], [0.0, 0.0]]
     assert np.isnan(rows[3]).all()
@@ -64,7 +67,7 @@ def test_a_match_of_one_player_compares_outcomes_on_the_same_draws(file, tmp_pat
     assert result.verdict == "A reaches more (95 % interval)"
     assert result.games == 400 and result.wins % 2 == 0
     shown = str(result)
-    assert "mean outcome" in shown and "first movers" not in shown and "Elo" not in shown
+    assert "mean return" in shown and "first movers" not in shown and "Elo" not in shown
     assert result.to_json()["means"]["a"] == result.means.a
     assert result.configuration.players == 1
     listed = CliRunner().invoke(app, ["results", "-d", str(database)], env={"COLUMNS": "200"}).stdout

@@ -217,6 +217,11 @@ def test_bench_of_a_users_game_has_no_empty_columns(tmp_path):
     assert shown.exit_code == 0 and "peer" not in shown.stdout and "simulations" in shown.stdout
 
 
+def test_bench_of_a_game_that_nature_begins():
+    shown = engram("bench", "-g", "2048", "--seconds", "0.05", "--no-peer", "-n", "20")
+    assert shown.exit_code == 0 and "2048" in shown.stdout
+
+
 def test_results_tell_matches_apart_by_budget_seed_and_test(tmp_path):
     database = str(tmp_path / "r.sqlite")
     players = ("match", "-g", "tic_tac_toe", "--a", "random", "--b", "random", "-d", database, "--workers", "1")

@@ -110,6 +110,18 @@ def third_player(state):
     return np.int64(2)
 
 
+def endless(state):
+    return np.nan
+
+
+def paid_at_once(state):
+    return 1.0
+
+
+def blind(state):
+    return np.uint64(7)
+
+
 def forgetful_rollout(state, rng):
     return 5.0
 
@@ -124,6 +136,9 @@ def forgetful_rollout(state, rng):
         ({"rollout": forgetful_rollout}, "rollout"),
         ({"max_moves": 3}, "max_moves"),
         ({"num_actions": 2}, "actions"),
+        ({"outcome": endless}, "outcome is nan, not a finite number"),
+        ({"reward": paid_at_once}, "reward is 1, and before any move it is 0"),
+        ({"hash": blind}, "hash is the same for positions with different"),
     ],
 )
 def test_broken_games_are_found(changes, word):
@@ -217,6 +232,12 @@ def test_a_game_of_impossible_size_is_refused():
         one_heap(num_actions=70_000)
     with pytest.raises(InvalidGame, match="record"):
         one_heap(state=np.zeros(3))
+    with pytest.raises(InvalidGame, match=r"max_moves is 12.5, it must be a whole number"):
+        one_heap(max_moves=12.5)
+    with pytest.raises(InvalidGame, match=r"chance is a function, not \[1, 2, 1\]"):
+        one_heap(chance=[1, 2, 1])
+    with pytest.raises(InvalidGame, match="is_over is a function, not 5"):
+        engram.PythonGame("twins", Twins, num_actions=2, max_moves=9, is_over=5)
 
 
 def test_states_of_another_game_are_refused():

@@ -37,7 +37,6 @@ CLIFF = "gymnasium:CliffWalking-v1,max_episode_steps=1000"
         ("gymnasium:Taxi-v4,is_rainy=true", ModelGame, "one player, chance, rewards on the way"),
         ("gymnasium:CartPole-v1", CopyGame, "one player, rewards on the way"),
         ("gymnasium:MountainCar-v0,max_episode_steps=20,bounds=[-20,0]", CopyGame, "one player, rewards on the way"),
-        ("gymnasium:Blackjack-v1,max_episode_steps=20,draws=5", CopyGame, "one player, chance, rewards on the way"),
         ("gymnasium:Taxi-v4,fickle_passenger=true,draws=3", CopyGame, "one player, chance, rewards on the way"),
     ],
 )
@@ -225,6 +224,16 @@ class Drawing(Counter):
         return action if self.np_random.random() < 0.5 else 1
 
 
+def test_nature_draws_other_seeds_where_the_environment_starts_otherwise():
+    counts = []
+    for seed in (1, 2, 3, 1):
+        game = environment_game(Drawing(), "drawing", max_steps=5, seed=seed, draws=16)
+        moved = game.play(game.initial_state(), 1)
+        counts.append(tuple(game.play(moved, draw).observation for draw in range(16)))
+    assert counts[0] == counts[3] and len(set(counts)) == 3
+    assert set(counts[0]) == {1, 2}
+
+
 class Within(Counter):
     """Draws from a generator that a part of the environment holds."""
 
@@ -335,7 +344,9 @@ def test_nature_draws_one_of_the_seeds():
         ("gymnasium:FrozenLke-v1", "Did you mean: `FrozenLake`"),
         (f"{LAKE},is_slipery=true", "is_slipery"),
         (f"{LAKE},render_mode=human", "render_mode is engram's to choose"),
-        (f"{LAKE},max_episode_steps=0", "no limit of steps"),
+        (f"{LAKE},max_episode_steps=0", "a game has 1 step or more, not 0"),
+        (f"{LAKE},draws=-3", "draws is 0 to 1,000, not -3"),
+        ("gymnasium:Blackjack-v1,draws=8,max_episode_steps=9", "hides the dealer's second card"),
         (f"{LAKE},discount=2", "discount is 2"),
         ("gymnasium:CliffWalking-v1", "no limit of steps: add max_episode_steps=100"),
         ("gymnasium:Pendulum-v1", "engram plays Discrete ones"),

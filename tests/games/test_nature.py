@@ -99,14 +99,14 @@ def _natures(state):
 
 
 def _dear(state):
-    return 13.0
+    return 13.0 * (state.place > 0)
 
 
 @pytest.mark.parametrize(
     ("changes", "word"),
     [
-        ({"chance": _nothing}, "chance gave no weights"),
-        ({"chance": _negative}, "chance gave no weights"),
+        ({"chance": _nothing}, "chance gave the weights"),
+        ({"chance": _negative}, "chance gave the weights"),
         ({"chance": _elsewhere, "legal_actions": _two_actions}, "not legal"),
         ({"chance": None, "to_play": _natures}, "to_play is 2, not 0"),
         ({"reward": _endless}, "reward is inf"),

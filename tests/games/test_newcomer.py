@@ -195,6 +195,34 @@ class Priceless(Puzzle):
         return None
 
 
+class Masked(Puzzle):
+    def legal_actions(self):
+        return [False, True] if len(self.moves) < 3 else []
+
+
+class Purse(Puzzle):
+    """Its reward reads a list that copies share."""
+
+    def __init__(self):
+        super().__init__()
+        self.coins = [0.0]
+
+    def play(self, action):
+        super().play(action)
+        self.coins[0] += action + 0.5
+
+    def reward(self):
+        return self.coins[0]
+
+    def outcome(self):
+        return 0.0
+
+    def copy(self):
+        other = super().copy()
+        other.coins = self.coins
+        return other
+
+
 class Forgetful(Puzzle):
     def outcome(self):
         return None
@@ -219,8 +247,10 @@ class Forgetful(Puzzle):
         (Mute, {}, "write hash\\(\\), or __str__ with all that tells positions apart"),
         (Sharing, {}, "a copy shares something with its original"),
         (Hashless, {}, "hash gave None, not a whole number"),
-        (Priceless, {}, "reward gave None, not a number"),
-        (Forgetful, {}, "outcome None is not in"),
+        (Priceless, {}, "reward gave None, not a finite number; before any move it is 0"),
+        (Forgetful, {}, "outcome gave None, not a finite number"),
+        (Masked, {}, "gives the numbers of actions, not a mask of True and False"),
+        (Purse, {"bounds": (0.0, 9.0)}, "a copy shares something with its original"),
     ],
 )
 def test_mistakes_are_named_with_their_remedy(kind, options, words):

@@ -340,7 +340,7 @@ def test_what_is_no_answer_is_refused_and_changes_nothing():
     before = bytes_of(search)
     for wrong, word in (
         ({"value": 1.5}, r"outside connect_four's \[-1, 1\]"),
-        ({"value": float("nan")}, "nan is outside"),
+        ({"value": float("nan")}, "a value is a finite number, not nan"),
         ({"value": "good"}, "cannot be taken"),
         ({"value": None}, "no values"),
         ({"value": 0.0, "policy": [1.0]}, "shape"),
@@ -376,6 +376,9 @@ def test_bounds_of_the_games_own():
     learnt = Search(walk(bounds=None), "uct(bounds=learnt)", leaves=1)
     learnt.tell(learnt.ask()[0], 1234.5)
     assert learnt.so_far().value == 1234.5
+    bounded = Search(walk(bounds=(-9.0, 9.0)), "uct(bounds=learnt)", leaves=1)
+    with pytest.raises(InvalidParameter, match=r"10.0 is outside walk's \[-9, 9\]"):
+        bounded.tell(bounded.ask()[0], 10.0)
 
 
 def test_leaves_in_flight_hold_the_root():

@@ -14,7 +14,7 @@ from engram.games.python_game import PythonGame
 from engram.search.comparison import compare
 from engram.search.limit import Limit
 from engram.search.persistence import SavedTree
-from tests.games_for_tests import PickPosition
+from tests.games_for_tests import PickPosition, walk
 
 TIC_TAC_TOE = line(3, 3, 3, name="tic_tac_toe")
 CONNECT_FOUR = line(6, 7, 4, gravity=True, name="connect_four")
@@ -96,6 +96,16 @@ def test_other_games_presets_sizes_and_damage_are_refused_and_change_nothing(tmp
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << int(rng.integers(8))]) + whole[at + 1 :])
         refused(path, "tree")
     refused(tmp_path / "nothing", "there is no file")
+
+
+def test_returns_of_another_discount_are_refused(tmp_path):
+    search = Search(walk(discount=0.9))
+    search.run(search.game.initial_state(), Limit(simulations=50))
+    search.save(tmp_path / "tree")
+    other = Search(walk(discount=0.5))
+    with pytest.raises(InvalidFile, match=r"returns with a discount of 0.9, not of 0.5"):
+        other.load(tmp_path / "tree")
+    assert other.root is None
 
 
 @pytest.mark.parametrize(

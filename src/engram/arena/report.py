@@ -49,7 +49,7 @@ class MatchResult(Standing):
         winners.
       match_id: in the database; None if nothing is recorded.
       database: its file or URL; None if nothing is recorded.
-      means: with one player, mean outcomes and their difference. A pair is then won by the side that reaches more on
+      means: with one player, mean returns and their difference. A pair is then won by the side that reaches more on
         the same opening and draws of nature, and it counts as two won games.
     """
 
@@ -156,7 +156,8 @@ class MatchResult(Standing):
             wins, draws, losses = self.wins // 2, self.draws // 2, self.losses // 2
             return [
                 f"difference of A and B {self.lead} (95 %, by pairs)",
-                f"on the same opening and draws A reached more in {wins} pairs, as much in {draws}, less in {losses}",
+                f"of {self.pairs} pairs with the same opening and draws A reached more in {wins}, as much in {draws}, "
+                f"less in {losses}",
             ]
         return [
             f"score of A {100 * self.score:.1f} % [{100 * self.score_low:.1f}, {100 * self.score_high:.1f}], "
@@ -172,7 +173,7 @@ class MatchResult(Standing):
 
     def _cells(self) -> list[tuple[str, ...]]:
         """The heads of the columns, and the two sides."""
-        heads = ("mean outcome",) if self.means is not None else ("wins", "draws", "losses", "score")
+        heads = ("mean return",) if self.means is not None else ("wins", "draws", "losses", "score")
         rows: list[tuple[str, ...]] = [("", "player", *heads, "simulations/move", "ms/move")]
         sides = (("A", self.a, self.wins, self.losses), ("B", self.b, self.losses, self.wins))
         for side, spent, wins, losses in sides:

@@ -29,6 +29,9 @@ from engram.errors import InvalidParameter, InvalidSpecification
 from engram.intervals import NORMAL_95
 from engram.specification import parse
 
+SIGNS = 6
+"""Pairs of one sign that exclude chance: without a difference they come less than once in 20 matches."""
+
 
 @dataclass(frozen=True)
 class Standing:
@@ -109,8 +112,9 @@ class Means:
     """Outcomes of two sides that each play alone, pair by pair on the same opening and draws of nature.
 
     Attributes:
-      a, b: mean outcomes over all pairs, in the game's units.
-      difference: A's less B's. low, high: its 95 % interval by pairs that differ (Student's t); infinite below two.
+      a, b: mean returns over all pairs, in the game's units.
+      difference: A's less B's. low, high: its 95 % interval by pairs that differ (Student's t). It is infinite below
+        two, and below `SIGNS` if all have the same difference, whose spread then is unknown.
     """
 
     a: float
@@ -150,7 +154,7 @@ def means(pairs: Any, alike: Any) -> Means | None:
     unit = np.unique(np.asarray(alike)[kept], return_inverse=True)[1]
     sizes, sums = np.bincount(unit), np.bincount(unit, outcomes[:, 0] - outcomes[:, 1])
     count, difference, half = len(sizes), a - b, math.inf
-    if count > 1:
+    if count >= SIGNS or (count > 1 and np.ptp(sums / sizes) > 0.0):
         spread = math.sqrt(float(((sums - sizes * sums.sum() / sizes.sum()) ** 2).sum()) * count / (count - 1))
         half = float(stdtrit(count - 1, 0.975)) * spread / len(outcomes)
     return Means(a, b, difference, difference - half, difference + half)

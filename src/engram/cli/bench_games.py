@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from itertools import count
 from typing import Any
@@ -10,7 +11,7 @@ from engram.cli.bench import Work, figures, in_turns
 from engram.cli.console import Live, say
 from engram.drivers.search import Search
 from engram.games.catalogue import game as game_of
-from engram.games.game import Game, copy_state
+from engram.games.game import NATURE, Game, copy_state
 from engram.games.open_spiel.adapter import OpenSpielGame
 from engram.native.intrinsics import call_float
 from engram.native.jit import compiled
@@ -65,10 +66,12 @@ class _Rollouts:
 
 
 def _search_work(game: Game, simulations: int) -> Work:
-    """One UCT search from the initial state, again and again with other seeds."""
+    """One UCT search from the first state where a player moves, again and again with other seeds."""
     search = Search(game, "uct")
     search.warm_up()
-    state, seeds = game.initial_state(), count(1)
+    state, seeds, draws = game.initial_state(), count(1), random.Random(1)
+    while game.has("chance") and game.to_play(state) == NATURE:
+        state = game.play(state, game.drawn(state, draws.random()))
 
     def work() -> int:
         search.clear()

@@ -44,8 +44,9 @@ def measure_network(name: str, game: str | None, *, seconds: float, live: Live) 
     """The rows (`engram.cli.bench.figures`) of a network; one thread, batches of 64, measured in turns.
 
     `what` is `network` (evaluations of the network alone, with the usual backend), `network, onnx` and the like (with
-    each other installed backend), `lockstep` (evaluations for 64 searches in parallel) or `search` (simulations of one
-    search at the preset's own number of leaves). The peer of all others is the first row.
+    each other installed backend), `lockstep` (evaluations for 64 searches in parallel), `lockstep, two groups` (of
+    twice 64 searches, in turns) or `search` (simulations of one search at the preset's own number of leaves). The peer
+    of all others is the first row.
 
     Raises:
       InvalidFile: no such network. InvalidParameter: it does not fit the game. MissingPackage: there is no backend.
@@ -67,19 +68,19 @@ def measure_network(name: str, game: str | None, *, seconds: float, live: Live) 
         evaluators.append(NetworkEvaluator(FixedBatches(backends[usual], batch), rules))
         return evaluators[-1]
 
-    lockstep = Lockstep(rules, puct(evaluator=evaluator), BATCH)
+    together = [Lockstep(rules, puct(evaluator=evaluator), count * BATCH, num_groups=count) for count in (1, 2)]
     search = Search(rules, puct(network=name))
 
     def forward(backend: str) -> int:
         backends[backend].forward(planes)
         return BATCH
 
-    def side_by_side() -> int:
-        before = evaluators[0].asked
-        for tree in range(BATCH):
+    def side_by_side(groups: int) -> int:
+        lockstep, before = together[groups - 1], evaluators[groups - 1].asked
+        for tree in range(groups * BATCH):
             lockstep.clear(tree)
-        lockstep.run(states, Limit(simulations=64), range(BATCH))
-        return evaluators[0].asked - before
+        lockstep.run(groups * states, Limit(simulations=64), range(groups * BATCH))
+        return evaluators[groups - 1].asked - before
 
     def one_search() -> int:
         search.clear()
@@ -88,7 +89,8 @@ def measure_network(name: str, game: str | None, *, seconds: float, live: Live) 
     works: dict[str, Work] = {
         "network": partial(forward, usual),
         **{f"network, {other}": partial(forward, other) for other in others},
-        "lockstep": side_by_side,
+        "lockstep": partial(side_by_side, 1),
+        "lockstep, two groups": partial(side_by_side, 2),
         "search": one_search,
     }
     rates = in_turns(works, seconds)

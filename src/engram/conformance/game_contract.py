@@ -137,6 +137,8 @@ class _Play:
         """Plays the game; returns the number of its moves, and the return from each of its states but the last."""
         game = self._game
         game.write(self._buffer, self._state)
+        reward = game.reward(self._state)
+        self._must(reward == 0.0, f"reward is {reward:g}, and before any move it is 0")
         while True:
             legal = self._legal_actions()
             self._hashes(is_over=not legal)
@@ -208,7 +210,9 @@ class _Play:
         """Equal positions have equal hashes, and all positions of a canonical hash the same player and outcome."""
         game, state = self._game, self._state
         player = self._call("to_play", self._buffer.ctypes.data)
-        self._must(player in game.movers, f"to_play is {player}, not {' or '.join(map(str, game.movers))}")
+        movers = " or ".join(map(str, game.movers))
+        remedy = "; chance= makes 2 nature" if player == NATURE else ""
+        self._must(player in game.movers, f"to_play is {player}, not {movers}{remedy}")
         self._must(not is_over or player != NATURE, "nature is to move at the end of the game")
         same = game.hash(state) == game.hash(game.read(self._buffer))
         remedy = "" if game.compiled else ": write hash(), or __str__ with all that tells positions apart"
@@ -220,19 +224,23 @@ class _Play:
         same = self._check.canonical_keys.setdefault(game.hash(state), key) == key
         self._must(same, "canonical_hash differs between positions of equal hash")
         outcome = game.outcome(state) if is_over else None
+        self._must(outcome is None or math.isfinite(outcome), f"outcome is {outcome}, not a finite number")
+        which = "canonical_hash" if key != game.hash(state) else "hash"
         other_player, other_outcome = self._check.by_canonical.get(key, (player, outcome))
         same = other_player == player
-        self._must(same, "canonical_hash is the same for positions with different players to move")
+        self._must(same, f"{which} is the same for positions with different players to move")
         same = None in (outcome, other_outcome) or outcome == other_outcome
-        self._must(same, "canonical_hash is the same for positions with different outcomes")
+        self._must(
+            same, f"{which} is the same for positions with different outcomes, or outcome reads more than the state"
+        )
         self._check.by_canonical[key] = player, other_outcome if outcome is None else outcome
 
     def _copies(self, legal: list[int]) -> None:
         """A move on the copy changes the copy alone, and `local_pattern` changes nothing."""
         game, copied = self._game, self._copied.ctypes.data
-        before = game.legal_actions(self._state), game.hash(self._state)
+        before = game.legal_actions(self._state), game.hash(self._state), game.reward(self._state)
         self._call("play", copied, legal[0])
-        same = (game.legal_actions(self._state), game.hash(self._state)) == before
+        same = (game.legal_actions(self._state), game.hash(self._state), game.reward(self._state)) == before
         self._must(same, "a copy shares something with its original: playing on it changed both")
         if game.address("local_pattern"):
             after = game.hash(game.read(self._copied))
@@ -295,7 +303,7 @@ class _Play:
         status = self._call("chance", *addresses)
         behind, given = weights[self._game.num_actions :], weights[: self._game.num_actions]
         valid = status == 0 and bool((given >= 0).all() and np.isfinite(given).all() and given[legal].sum() > 0)
-        self._must(valid, "chance gave no weights ≥ 0 of which one is above 0")
+        self._must(valid, f"chance gave the weights {given[legal].tolist()}; each is 0 or more, and one above 0")
         self._must(not np.delete(given, legal).any(), "chance gave a weight to an action that is not legal")
         self._must((behind == _UNWRITTEN).all(), "chance wrote behind its buffer")
         same = self._game.hash(self._game.read(self._copied)) == self._game.hash(self._state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ from engram.search.returns import ROUNDING
 from engram.search.workspace import Workspace
 
 Policy = Mapping[int | str, float] | Sequence[float] | np.ndarray
+LARGEST = 1e30
+"""Size of a value where the game says nothing; a search takes it in single precision."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,12 +95,16 @@ def answer(
       InvalidParameter: it does not fit the game or the search.
     """
     game = work.game
-    low, high = (-np.inf, np.inf) if work.preset.bounds == "learnt" or game.bounds is None else game.bounds
+    low, high = game.bounds or (-LARGEST, LARGEST)
     try:
+        if value is not None and (isinstance(value, str) or not math.isfinite(value)):
+            raise ValueError(f"a value is a finite number, not {value!r}")
         if value is not None and not low - ROUNDING * abs(low) <= value <= high + ROUNDING * abs(high):
             raise ValueError(f"{value} is outside {game.name}'s [{low:g}, {high:g}]")
         values = None if value is None else np.array([value], np.float64)
         weights = None if policy is None else _weights(game, leaf, policy)[None]
+        if embedding is not None and not work.assembly.embedding_size:
+            raise ValueError("no memory of this search compares embeddings")
         numbers = None if embedding is None else np.array(embedding, np.float32)[None]
         return work.checked(Evaluation(values, weights, numbers), 1)
     except (TypeError, ValueError, IllegalAction, OperatorError) as error:

@@ -66,6 +66,8 @@ class Lockstep:
       game, preset: as for `Search`. num_games: trees side by side, ≥ 1.
       max_nodes: bound on the nodes of each tree.
       at_once: most trees in one run, ≥ 1, whose leaves are the evaluator's batch; default all.
+      num_groups: parts of the trees, ≥ 1, each with a batch of its own. With two the evaluator computes for one, in a
+        thread, while the other's trees advance: faster with a GPU or a core to spare, if the evaluator releases Python.
 
     Each tree equals, bit for bit, the tree that `Search` would grow, on two conditions. The evaluator's result for a
     position does not depend on the rest of the batch. Each tree has its own memory (`Extension.fork` is not None).
@@ -73,13 +75,17 @@ class Lockstep:
 
     def __init__(
         self, game: Game | str, preset: Preset | str, num_games: int, *, max_nodes: int | None = None,
-        at_once: int | None = None,
+        at_once: int | None = None, num_groups: int = 1,
     ):  # fmt: skip
         self.game = game_of(game)
         self.preset = preset_of(preset)
         if self.preset.threads > 1:
             raise InvalidParameter("games in lockstep advance in one thread: leave threads out")
-        self._workspace = Workspace(self.game, self.preset, num_games, max_nodes=max_nodes, at_once=at_once)
+        if not 1 <= num_groups <= num_games:
+            raise InvalidParameter(f"{num_games} games have 1 to {num_games} groups, not {num_groups}")
+        self._workspace = Workspace(
+            self.game, self.preset, num_games, max_nodes=max_nodes, at_once=at_once, num_groups=num_groups
+        )
         first_run(self._workspace)
         self._at_once = num_games if at_once is None else at_once
         self._roots: list[State | None] = [None] * num_games

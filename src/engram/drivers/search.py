@@ -63,13 +63,15 @@ class Search:
         max_bytes: int = DEFAULT_BYTES, threads: int | None = None, parallel: str | None = None,
         leaves: int | None = None,
     ):  # fmt: skip
-        for name, bound in (("max_nodes", max_nodes), ("max_bytes", max_bytes)):
+        for name, bound in (("max_nodes", max_nodes), ("max_bytes", max_bytes), ("leaves", leaves)):
             if bound is not None:
                 check_whole(name, bound)
         self.game = game_of(game)
         base = preset_of(preset)
         options: dict[str, Any] = {"threads": threads, "parallel": parallel, "num_leaves": leaves}
         if leaves is not None and base.evaluator is None:
+            if base.rollout == "heavy":
+                raise InvalidParameter("leaves are valued outside, so no rollout is played; leave rollout='heavy' out")
             options["evaluator"] = Outside()
         changes = {name: value for name, value in options.items() if value is not None}
         self.preset = replace(base, **changes).named(base.text)

@@ -278,10 +278,24 @@ def check_sizes(name: str, num_actions: int, max_moves: int) -> None:
     Raises:
       InvalidGame: a number is out of range.
     """
+    for size, number in (("num_actions", num_actions), ("max_moves", max_moves)):
+        if isinstance(number, bool) or not isinstance(number, int | np.integer):
+            raise InvalidGame(f"{name}: {size} is {number!r}, it must be a whole number")
     if not 1 <= num_actions <= ACTIONS_LIMIT:
         raise InvalidGame(f"{name}: num_actions is {num_actions}, it must be 1 to {ACTIONS_LIMIT}")
     if max_moves < 1:
         raise InvalidGame(f"{name}: max_moves is {max_moves}, it must be at least 1")
+
+
+def check_functions(name: str, functions: Mapping[str, Any]) -> None:
+    """Refuses what cannot be called, of a game's functions by name; None is for one that the game does without.
+
+    Raises:
+      InvalidGame: a number, a list or the like.
+    """
+    for which, function in functions.items():
+        if function is not None and not callable(function):
+            raise InvalidGame(f"{name}: {which} is a function, not {function!r}")
 
 
 def _callbacks(functions: Mapping[str, Callable[..., Any] | None], state_dtype: np.dtype) -> dict[str, Callback]:
@@ -437,6 +451,7 @@ class Game:
             "local_pattern": local_pattern,
             "encode_history": encode_history,
         }
+        check_functions(name, functions)
         self.callbacks = _callbacks(functions, initial.dtype)
 
     # ---------------------------------------------------------------------------- for searches
@@ -463,7 +478,8 @@ class Game:
             "chance": self.has("chance"),
             "rewards on the way": self.has("reward"),
             "a discount": self.discount != 1.0,
-            "bounds of its own": self.bounds != UNIT_BOUNDS,
+            "unknown bounds": self.bounds is None,
+            "bounds of its own": self.bounds not in (None, UNIT_BOUNDS),
         }
         return [part for part, holds in parts.items() if holds]
 
@@ -474,9 +490,10 @@ class Game:
           InvalidParameter: `what`, the words before the verb, does not go with the game.
         """
         if self.beyond:
+            *parts, last = self.beyond
+            words = f"{', '.join(parts)} and {last}" if parts else last
             raise InvalidParameter(
-                f"{what} needs a game of two players and outcomes in [-1, 1] alone, and {self.name} has "
-                f"{' and '.join(self.beyond)}"
+                f"{what} needs a game of two players and outcomes in [-1, 1] alone, and {self.name} has {words}"
             )
 
     def address(self, function: str) -> int:

@@ -13,13 +13,13 @@ import operator
 import random
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, SupportsFloat, SupportsIndex, runtime_checkable
+from typing import Any, Protocol, SupportsIndex, runtime_checkable
 
 import numpy as np
 from numba import from_dtype, types
 
 from engram.errors import IllegalAction, InvalidGame, InvalidState
-from engram.games.game import NATURE, UNIT_BOUNDS, Game, check_kind, check_sizes
+from engram.games.game import NATURE, UNIT_BOUNDS, Game, check_functions, check_kind, check_sizes
 from engram.games.symmetry import identity
 from engram.native.jit import Callback
 from engram.rng import derive_seed, random_word, rng_dtype
@@ -96,6 +96,8 @@ class PythonGame(Game):
         self.bounds = check_kind(name, players, bounds, discount)
         if not callable(initial):
             raise InvalidGame(f"{name}: give the class of its states, or a function that makes one, not {initial!r}")
+        options = {"action_name": action_name, "parse_action": parse_action, "is_over": is_over, "rollout": rollout}
+        check_functions(name, options | {"encode": encode})
         first = initial()
         methods = ("legal_actions", "play", "to_play", "outcome", "copy")
         missing = [method for method in methods if not hasattr(first, method)]
@@ -165,6 +167,8 @@ class PythonGame(Game):
             raise InvalidGame(f"{self.name}: {len(legal)} legal actions, but num_actions is {self.num_actions}")
         if len(set(legal)) < len(legal):
             raise InvalidGame(f"{self.name}: legal_actions names an action twice")
+        if len(legal) and isinstance(legal[0], bool | np.bool_):
+            raise InvalidGame(f"{self.name}: legal_actions gives the numbers of actions, not a mask of True and False")
         try:
             return array("i", legal)
         except (TypeError, OverflowError):
@@ -199,11 +203,23 @@ class PythonGame(Game):
 
     def _checked_outcome(self, outcome: float) -> float:
         low, high = self.bounds or (-math.inf, math.inf)
-        if not isinstance(outcome, (SupportsFloat, SupportsIndex)) or not low <= float(outcome) <= high:
+        number = self._number("outcome", outcome)
+        if not low <= number <= high:
             raise InvalidGame(
                 f"{self.name}: outcome {outcome!r} is not in [{low:g}, {high:g}]; bounds=(least, greatest) says others"
             )
-        return float(outcome)
+        return number
+
+    def _number(self, method: str, given: Any) -> float:
+        """The result of a state's method as a finite number."""
+        try:
+            number = math.nan if isinstance(given, str) else float(given)
+        except (TypeError, ValueError):
+            number = math.nan
+        if not math.isfinite(number):
+            remedy = "; before any move it is 0" if method == "reward" else ""
+            raise InvalidGame(f"{self.name}: {method} gave {given!r}, not a finite number{remedy}")
+        return number
 
     def _encode(self, at: int, planes: int) -> int:
         assert self._user_encode is not None
@@ -311,10 +327,7 @@ class PythonGame(Game):
     def reward(self, state: Any) -> float:
         if not self.has("reward"):
             return 0.0
-        reward = self._checked_object(state).reward()
-        if not isinstance(reward, (SupportsFloat, SupportsIndex)):
-            raise InvalidGame(f"{self.name}: reward gave {reward!r}, not a number; before any move it is 0")
-        return float(reward)
+        return self._number("reward", self._checked_object(state).reward())
 
     def _weights(self, state: Any, legal: list[int]) -> list[float]:
         given, chance = self._checked_actions(state), state.chance()
@@ -342,14 +355,17 @@ class PythonGame(Game):
         return operator.index(word) & 0xFFFFFFFFFFFFFFFF
 
     def action_name(self, action: int, state: Any = None) -> str:
-        return self._name_action(action) if self._name_action else str(action)
+        name = self._name_action(action) if self._name_action else str(action)
+        if not isinstance(name, str):
+            raise InvalidGame(f"{self.name}: action_name gave {name!r} for action {action}, not a text")
+        return name
 
     def parse_action(self, text: str, state: Any = None) -> int:
         if self._parse is not None:
             return self._parse(text)
         if self._name_action is not None:
             for action in range(self.num_actions):
-                if self._name_action(action).lower() == text.strip().lower():
+                if self.action_name(action).lower() == text.strip().lower():
                     return action
         elif text.strip().isdecimal() and int(text) < self.num_actions:
             return int(text)

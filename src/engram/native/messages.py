@@ -17,10 +17,13 @@ from engram.errors import nearest
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _OBJECT = "use numbers, tuples and NumPy arrays"
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_GLOBAL = "compiled code reads no list or set of the module: make {0} a tuple or an array"
 _MESSAGES = (
     (r"Untyped global name '(\w+)':.*<class 'function'>", "{0} is a plain Python function: write @compiled above it "
      "(from engram.native.jit import compiled)"),
-    (r"variable '(\w+)' in globals", "compiled code reads no list or set of the module: make {0} a tuple or an array"),
+    (r"variable '(\w+)' in globals", _GLOBAL),
+    (r"Untyped global name '(\w+)':.*[Cc]annot type empty list", _GLOBAL),
     (r"Untyped global name '(\w+)':.*<class '([\w.]+)'>", "compiled code cannot read {0} ({1}): " + _OBJECT),
     (r"No conversion from none to", "it must return a number on every path, and somewhere it returns nothing"),
     (r"No conversion from (.+) to \w+ for '\$\w*return", "it must return a number, and here it returns {0}"),
@@ -54,7 +57,7 @@ def place_of(function: Any, line: int = 0) -> str:
 
 def reason(function: Callable[..., Any], arguments: tuple[Any, ...], error: Exception) -> str:
     """Why a function cannot be compiled for arguments of these Numba types."""
-    code, text = function.__code__, str(error)
+    code, text = function.__code__, _COLOUR.sub("", str(error))
     if code.co_argcount != len(arguments):
         return f"{place_of(code)}: it takes {code.co_argcount} arguments, but is called with {len(arguments)}"
     if isinstance(error, KeyError):

@@ -238,15 +238,17 @@ def _check_beyond(game: Game, preset: Preset, assembly: Assembly) -> None:
             raise InvalidParameter(f"{faults[0]} does not go with {words}, which {game.name} has; leave it out")
     if game.has("chance") and preset.expansion.all_children:
         raise InvalidParameter(f"all_children repeats what nature drew, and {game.name} has chance; leave it out")
+    faults = [extension.name for extension in assembly.extensions]
+    faults += [f"the column {column.name}" for column in assembly.columns if column not in (OWN, REWARD)]
+    faults += ["threads"] if preset.threads > 1 else []
     if preset.bounds != "learnt":
+        if game.bounds is None and faults:
+            raise InvalidParameter(f"{game.name} has unknown bounds, and {faults[0]} asks for known ones: leave it out")
         if game.bounds is None:
             raise InvalidParameter(f"{game.name} has unknown bounds: add bounds=learnt, as in uct(bounds=learnt)")
         return
     if game.players == 2:
         raise InvalidParameter(f"bounds=learnt is for one player, and {game.name} has two: leave it out")
-    faults = [extension.name for extension in assembly.extensions]
-    faults += [f"the column {column.name}" for column in assembly.columns if column not in (OWN, REWARD)]
-    faults += ["threads"] if preset.threads > 1 else []
     if faults:
         raise InvalidParameter(f"bounds=learnt does not go with {faults[0]}, whose values would not move with them")
 

@@ -122,7 +122,7 @@ def save(path: str | Path, work: Workspace, *, asks: bool = False) -> None:
         "slot": {name: int(work.slots[0][name]) for name in _SLOT_FIELDS} | {"done": work.done(0)},
         "action_names": [game.action_name(action) for action in range(game.num_actions)],
         "diagram": game.render(game.read(work.root_states[0])),
-        "bounds": None if tree.header["learns"][0] == UNKNOWN else list(tree.bounds),
+        "discount": game.discount, "bounds": None if tree.header["learns"][0] == UNKNOWN else list(tree.bounds),
     }  # fmt: skip
     if asks:
         about["leaves"] = {
@@ -190,6 +190,9 @@ def _check_fit(path: str | Path, work: Workspace, about: Mapping[str, Any], arra
     for kind, name in (("game", game.name), ("preset", work.preset.text)):
         if about[kind] != name:
             raise InvalidFile(f"{path} holds a tree of the {kind} {about[kind]}, not of {name}")
+    discount = about.get("discount", game.discount)  # older files lack it
+    if discount != game.discount:
+        raise InvalidFile(f"{path} holds returns with a discount of {discount:g}, not of {game.discount:g}")
     dtypes = {COLUMN + name: rows.dtype for name, rows in tree.arrays().items()}
     dtypes |= {"root_states": work.root_states.dtype, "paths": work.paths.dtype, "rng": np.dtype(np.uint64)}
     shapes = {"root_states": work.root_states[0].shape, "paths": work.paths[0].shape, "rng": (2,)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -22,8 +23,10 @@ def player_name(player: int, players: int) -> str:
 
 
 def shown(value: float, bounds: tuple[float, float]) -> str:
-    """A value between bounds as people read it, with about three decimal places of [-1, 1]."""
-    return f"{value:+.3f}" if max(map(abs, bounds)) < 100.0 else f"{value:+,.1f}"
+    """A value between bounds as people read it: to about a thousandth of their distance, or to 0.001."""
+    size = max(map(abs, bounds))
+    places = 1 if size >= 100.0 else max(3, 3 - math.floor(math.log10(size))) if size > 0.0 else 3
+    return f"{round(value, places) + 0.0:+,.{places}f}"
 
 
 @dataclass(frozen=True)
@@ -164,7 +167,8 @@ class SearchResult:
                 f"{f'{advice:>6}  ' if has_memory else ''}{' '.join(move.principal_variation[:8])}"
             )
         if len(self.moves) > len(rows[:20]):
-            lines.append(f"… and {len(self.moves) - len(rows[:20])} more moves")
+            hidden = len(self.moves) - len(rows[:20])
+            lines.append(f"… and {hidden} more {'move' if hidden == 1 else 'moves'}")
         return "\n".join(lines)
 
 

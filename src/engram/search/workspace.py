@@ -8,6 +8,9 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numba
@@ -69,6 +72,25 @@ def check_root(game: Game, state: State) -> None:
         )
 
 
+@dataclass
+class Group:
+    """Slots whose leaves the evaluator is asked for together: those of some trees, or of all.
+
+    Attributes:
+      trees: theirs. slots, states: views of the workspace's. waiting: numbers of the `count` slots that wait, and room
+        for all. batch: the states of these leaves, (B, words).
+      answer: waits for their evaluation and gives it; None: it was not asked for.
+    """
+
+    trees: Sequence[Tree]
+    slots: np.ndarray
+    states: np.ndarray
+    waiting: np.ndarray
+    batch: np.ndarray
+    count: int = 0
+    answer: Callable[[], Evaluation] | None = None
+
+
 class Workspace:
     """Room for `num_trees` searches of one game with one preset.
 
@@ -78,6 +100,8 @@ class Workspace:
       max_nodes: bound on the nodes of each tree; None: as many as `max_bytes` holds.
       max_bytes: bound on the bytes of each tree's nodes.
       at_once: trees searched together at most, None: all; the evaluator's batch is their leaves.
+      num_groups: parts of the trees, ≥ 1. With two or more the evaluator computes for one part, in a thread of its
+        own, while the others go on.
 
     Attributes:
       in_flight: slots whose leaves wait for an evaluator outside, with their numbers in the order of asking.
@@ -86,7 +110,7 @@ class Workspace:
 
     def __init__(
         self, game: Game, preset: Preset, num_trees: int = 1, *, max_nodes: int | None = None,
-        max_bytes: int = DEFAULT_BYTES, at_once: int | None = None,
+        max_bytes: int = DEFAULT_BYTES, at_once: int | None = None, num_groups: int = 1,
     ):  # fmt: skip
         self.assembly = assemble(game, preset)
         per_node = bytes_a_node(self.assembly.columns)
@@ -124,9 +148,8 @@ class Workspace:
         num_slots = num_trees * self.sharers
         source: Any = preset.evaluator
         asks_itself = source is None or hasattr(source, "evaluate")
-        self.evaluator: Evaluator | None = (
-            source if asks_itself else source(game, (at_once or num_trees) * self.sharers)
-        )
+        trees_asked = -(-(at_once or num_trees) // num_groups)
+        self.evaluator: Evaluator | None = source if asks_itself else source(game, trees_asked * self.sharers)
         corrects = source is not None and preset.endings and game.address("endings")
         self._endings = game.record("endings") if corrects else None
         words = game.state_bytes // 8
@@ -141,17 +164,18 @@ class Workspace:
         self._weights = np.zeros((num_slots if has_weights else 0, game.num_actions), np.float32)
         logs = self.assembly.rollout_moves is not None
         self._moves = np.zeros((num_slots if logs else 0, depth + 1), np.int32)
-        self._waiting = np.zeros(num_slots, np.int64)
         self.in_flight: dict[int, int] = {}
         self.num_asked = 0
-        self._batch = np.zeros((num_slots if preset.evaluator else 0, words), np.uint64)
         self.program = self._make_program()
         self._bound_for: int | None = -1
         self.slots = self._make_slots(num_slots)
+        bounds = [part * num_trees // num_groups for part in range(num_groups + 1)]
+        self._groups = [self._group(slice(first, end)) for first, end in pairwise(bounds)]
+        self._asking = ThreadPoolExecutor(1, "engram evaluator") if num_groups > 1 else None
         for tree in self.trees:
             tree.header["shared"] = shared
         if isinstance(game, PythonGame):
-            rows = [*self.root_states, *self._states, *self._batch]
+            rows = [*self.root_states, *self._states, *(row for group in self._groups for row in group.batch)]
             for row in rows:
                 weakref.finalize(self, game.forget, row.ctypes.data)
 
@@ -290,7 +314,7 @@ class Workspace:
             else:
                 kernel.simulate(self.program[0], self.slots, count)
             self._raise_failures()
-            self._grow(self.slots)
+            self._grow(self.slots, self.trees)
         elif count > 0:
             self._step_batch()
 
@@ -306,12 +330,12 @@ class Workspace:
             kernel.simulate_together(self.program[0], self.slots[:1], np.zeros(1, np.int64), 1)
             kernel.is_decided(self.trees[0].header[0], 0)
         if self.preset.evaluator is not None:
-            kernel.descend_all(self.program[0], slots, self._waiting[:0], 0, False)
-            kernel.gather(self.program[0], slots, self._waiting[:0], 0, self._batch)
-            empty = np.empty((0, 0), np.float32)
-            kernel.finish_all(self.program[0], slots, self._waiting[:0], empty.ravel(), empty, empty)
+            none, batch, empty = np.zeros(0, np.int64), self._groups[0].batch, np.empty((0, 0), np.float32)
+            kernel.descend_all(self.program[0], slots, none, 0, False)
+            kernel.gather(self.program[0], slots, none, 0, batch)
+            kernel.finish_all(self.program[0], slots, none, empty.ravel(), empty, empty)
             if self._endings is not None:
-                correct_endings(self._endings, self._batch, empty.ravel(), empty)
+                correct_endings(self._endings, batch, empty.ravel(), empty)
 
     # --------------------------------------------------- leaves for an evaluator outside, one tree
 
@@ -324,10 +348,12 @@ class Workspace:
           OperatorError: as `step`.
         """
         places = np.array(numbers)
-        slots = self.slots[places]  # a copy: the other slots wait, and the kernel passes through all that it gets
-        slots["depth"] = 0  # after a failure at its very begin a slot has no path
-        waiting = places[self._waiting[: self._descend_all(slots)]]
-        self.slots[places] = slots
+        # A copy: the other slots wait, and the kernel passes through all that it gets.
+        group = replace(self._groups[0], slots=self.slots[places])
+        group.slots["depth"] = 0  # after a failure at its very begin a slot has no path
+        self._descend_all(group)
+        waiting = places[group.waiting[: group.count]]
+        self.slots[places] = group.slots
         try:
             self._raise_failures()
         except BaseException:
@@ -347,11 +373,11 @@ class Workspace:
         Raises:
           OperatorError: as `step`.
         """
-        waiting = np.array([number], np.int64)
         self.in_flight.pop(number, None)
+        group = replace(self._groups[0], waiting=np.array([number], np.int64), count=1)
         if self._endings is not None:
-            kernel.gather(self.program[0], self.slots, waiting, 1, self._batch)
-        self._take_up(waiting, answer)
+            self._gather(group)
+        self._take_up(group, answer)
         try:
             self._raise_failures()
         except BaseException:
@@ -436,24 +462,48 @@ class Workspace:
     def _has_all_priors(self) -> bool:
         return bool(self.program["waits"][0] == WAITS_FOR_PRIORS and (self.slots["priors_left"] <= 0).all())
 
-    def _step_batch(self) -> None:
-        waiting = self._waiting[: self._descend_all(self.slots)]
-        if len(waiting):
-            try:
-                assert self.evaluator is not None
-                answer = self.checked(self.evaluator.evaluate(self._waiting_states(waiting)), len(waiting))
-            except BaseException:
-                kernel.withdraw_all(self.slots, waiting)
-                raise
-            self._take_up(waiting, answer)
-        self._raise_failures()
+    def _group(self, trees: slice) -> Group:
+        """Some trees' slots, none of which waits."""
+        places = slice(trees.start * self.sharers, trees.stop * self.sharers)
+        slots, states = self.slots[places], self._states[places]
+        batch = np.zeros((len(slots) if self.preset.evaluator else 0, states.shape[1]), np.uint64)
+        return Group(self.trees[trees], slots, states, np.zeros(len(slots), np.int64), batch)
 
-    def _descend_all(self, slots: np.ndarray) -> int:
-        """Takes slots to their leaves; returns the number of those that wait, whose places are in `_waiting`."""
-        count = kernel.descend_all(self.program[0], slots, self._waiting, 0, False)
-        while self._grow(slots):
-            count = kernel.descend_all(self.program[0], slots, self._waiting, count, True)
-        return int(count)
+    def _step_batch(self) -> None:
+        # While one group waits for its answer, the next one's is taken up; a single group waits for its own.
+        try:
+            for group, following in zip(self._groups, self._groups[1:] + self._groups[:1], strict=True):
+                self._descend_all(group)
+                if group.count:
+                    group.answer = self._asked(group)
+                if following.answer is not None:
+                    self._take_up(following, self.checked(following.answer(), following.count))
+                    following.answer = None
+            self._raise_failures()
+        except BaseException:
+            self._withdraw_groups()
+            raise
+
+    def _asked(self, group: Group) -> Callable[[], Evaluation]:
+        """Asks the evaluator for a group's waiting leaves, in the thread that there is for it, if any."""
+        assert self.evaluator is not None
+        ask = partial(self.evaluator.evaluate, self._waiting_states(group))
+        return ask if self._asking is None else self._asking.submit(ask).result
+
+    def _withdraw_groups(self) -> None:
+        for group in self._groups:
+            if group.answer is not None:
+                kernel.withdraw_all(group.slots, group.waiting[: group.count])
+                group.answer = None
+        if self._asking is not None:
+            self._asking.submit(int).result()  # what was asked for is then no longer computed
+
+    def _descend_all(self, group: Group) -> None:
+        """Takes a group's slots to their leaves."""
+        count = kernel.descend_all(self.program[0], group.slots, group.waiting, 0, False)
+        while self._grow(group.slots, group.trees):
+            count = kernel.descend_all(self.program[0], group.slots, group.waiting, count, True)
+        group.count = int(count)
 
     def checked(self, evaluation: Evaluation, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """An evaluation of `count` leaves as the kernel takes it.
@@ -466,19 +516,22 @@ class Workspace:
             embedding_size=self.assembly.embedding_size, bounded=not self.game.beyond,
         )  # fmt: skip
 
-    def _take_up(self, waiting: np.ndarray, answer: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
-        """Backs up the values of waiting slots; their states are in `_batch` for a game with `endings`."""
+    def _take_up(self, group: Group, answer: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
+        """Backs up the values of a group's waiting leaves; `batch` has their states for a game with `endings`."""
         if self._endings is not None:
             answer = answer[0].copy(), answer[1].copy(), answer[2]  # the evaluator may keep its own
-            correct_endings(self._endings, self._batch, *answer[:2])
-        kernel.finish_all(self.program[0], self.slots, waiting, *answer)
+            correct_endings(self._endings, group.batch, *answer[:2])
+        kernel.finish_all(self.program[0], group.slots, group.waiting[: group.count], *answer)
 
-    def _waiting_states(self, waiting: np.ndarray) -> Any:
+    def _gather(self, group: Group) -> None:
+        kernel.gather(self.program[0], group.slots, group.waiting, group.count, group.batch)
+
+    def _waiting_states(self, group: Group) -> Any:
         if isinstance(self.game, PythonGame):
-            return [self.game.read(self._states[number]) for number in waiting]
-        kernel.gather(self.program[0], self.slots, waiting, len(waiting), self._batch)
-        raw = self._batch[: len(waiting)].view(np.uint8)[:, : self.game.state_dtype.itemsize]
-        return np.ascontiguousarray(raw).view(self.game.state_dtype).reshape(len(waiting))
+            return [self.game.read(group.states[number]) for number in group.waiting[: group.count]]
+        self._gather(group)
+        raw = group.batch[: group.count].view(np.uint8)[:, : self.game.state_dtype.itemsize]
+        return np.ascontiguousarray(raw).view(self.game.state_dtype).reshape(group.count)
 
     def _raise_failures(self) -> None:
         self.game.raise_pending()
@@ -491,11 +544,11 @@ class Workspace:
                 "visit_count of every node of the path"
             )
 
-    def _grow(self, slots: np.ndarray) -> bool:
+    def _grow(self, slots: np.ndarray, trees: Sequence[Tree]) -> bool:
         """Grows the trees of the slots that need room; returns whether any did."""
         numbers = [number for number, status in enumerate(slots["status"].tolist()) if status == GROW]
         for number in numbers:
-            tree = self.trees[number // self.sharers]
+            tree = trees[number // self.sharers]
             room = self.game.num_actions * (self.sharers + 1)
             while tree.num_nodes + room > len(tree.nodes) < tree.max_nodes:
                 tree.grow()

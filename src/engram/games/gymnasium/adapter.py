@@ -19,6 +19,8 @@ from engram.specification import Specification, Value, typed
 from engram.user_files import check_data
 
 PREFIX = "gymnasium"
+HIDDEN = {"Blackjack": "the dealer's second card"}
+"""What environments hold, by their names without a version, and keep from the player: a copy would show it."""
 _FILE = re.compile(r"[/\\.]|file|path|dir", re.IGNORECASE)
 """In an option and its text: an environment may open what it names, as those of MuJoCo open `xml_file`."""
 
@@ -61,10 +63,14 @@ def environment_game(
     spaces = package(name).spaces
     if not isinstance(environment.action_space, spaces.Discrete):
         raise InvalidSpecification(f"{name} has actions in {environment.action_space}; engram plays Discrete ones")
-    if isinstance(max_steps, bool) or not isinstance(max_steps, int) or max_steps < 1:
+    if max_steps is None:
         raise InvalidSpecification(f"{name} has no limit of steps: add max_episode_steps=100, or what suits it")
+    if isinstance(max_steps, bool) or not isinstance(max_steps, int) or max_steps < 1:
+        raise InvalidSpecification(f"{name}: a game has 1 step or more, not {max_steps!r}")
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
         raise InvalidSpecification(f"{name}: seed is a whole number from 0, or None, not {seed!r}")
+    if isinstance(draws, bool) or not isinstance(draws, int) or not 0 <= draws <= 1000:
+        raise InvalidSpecification(f"{name}: draws is 0 to 1,000, not {draws!r}")
     observation = None if seed is None else environment.reset(seed=seed)[0]
     table = transitions(environment)
     if table is None:
@@ -106,6 +112,9 @@ def gymnasium(
 def _made(environment: str, name: str, options: dict[str, Any]) -> tuple[Any, Any]:
     """The environment without a limit of steps, and the limit that it is registered with."""
     module = package(name)
+    hidden = HIDDEN.get(re.sub(r"-v\d+$", "", environment))
+    if hidden:
+        raise InvalidSpecification(f"{name} hides {hidden}, which a search of its copies would see")
     if ":" in environment:
         raise InvalidSpecification(
             f"{name} would import a module: write a file with `import` and engram.games.gymnasium.adapter's "

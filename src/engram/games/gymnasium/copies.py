@@ -32,7 +32,7 @@ class CopyState:
 
     def __init__(self, game: CopyGame, environment: Any, observation: Any = None):
         self.game, self.environment, self.observation = game, environment, observation
-        self.steps, self.intent, self.line, self.gain, self.over = 0, -1, 0, 0.0, False
+        self.steps, self.intent, self.line, self.gain, self.over = 0, -1, game.salt, 0.0, False
 
     def legal_actions(self) -> range:
         return range(0 if self.over else self.game.draws if self.intent >= 0 else self.game.num_choices)
@@ -112,6 +112,7 @@ class CopyGame(PythonGame):
 
     Attributes:
       draws, max_steps: the arguments. first_action: the environment's number of action 0.
+      salt: of nature's seeds, from the start, so that two starts have different draws.
 
     Bounds are unknown unless the caller gives them, so a search needs `bounds=learnt`. The hash is that of the moves:
     two lines of moves never count as one position.
@@ -123,8 +124,6 @@ class CopyGame(PythonGame):
         self, name: str, environment: Any, max_steps: int, observation: Any = None, *, discount: float = 1.0,
         bounds: tuple[float, float] | None = None, draws: int = 0,
     ):  # fmt: skip
-        if isinstance(draws, bool) or not 0 <= draws <= 1000:
-            raise InvalidGame(f"{name}: draws is 0 to 1,000, not {draws!r}")
         self.draws, self.max_steps = draws, max_steps
         self.num_choices, self.first_action = int(environment.action_space.n), int(environment.action_space.start)
         self.name, self._shared = name, _constants(environment)
@@ -133,6 +132,7 @@ class CopyGame(PythonGame):
         parts = [*self._shared.values(), *memo.get(id(memo), [])]  # under its own address a memo lists what was copied
         self._generators = [part for part in parts if isinstance(part, GENERATORS)]
         self._shared |= {id(part): part for part in self._generators}
+        self.salt = derive_seed(shown(observation), *map(repr, self.generator_states()))
         start = self.copied(environment)
         kind = _DrawnState if draws else CopyState
         super().__init__(
