@@ -20,7 +20,7 @@ pytest.importorskip("onnxruntime")
 pytest.importorskip("onnx")
 
 GAMES = {"connect_four": "connect_four", "connect_four_features": "connect_four", "go9": "go:9"}
-GAMES["go19-predictor"] = "go:19"
+GAMES |= {"go9-selfplay": "go:9", "go19-predictor": "go:19"}
 
 
 def positions(game, count):

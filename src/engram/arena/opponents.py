@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from engram.arena.depth_search import DepthSearch
-from engram.errors import InvalidSpecification, nearest
+from engram.errors import InvalidSpecification, choices
 from engram.games.game import Game, State
 from engram.games.line import one_word as line
 from engram.games.line.heuristics import LINE_HEURISTICS, heuristic_callback, is_line_game, line_heuristic
@@ -160,7 +160,7 @@ def _leaf_address(game: Game, heuristic: str | Callable[[Any], float]) -> Callab
         names = ["auto", "zero", *(LINE_HEURISTICS if is_line_game(game) else ())]
         if heuristic not in names:
             raise InvalidSpecification(
-                f"{game.name} has no heuristic {heuristic!r}{nearest(heuristic, names)}; it has {', '.join(names)}"
+                f"{game.name} has no heuristic {heuristic!r}{choices(heuristic, names, 'it has')}"
             )
         heuristic = line_heuristic(game, heuristic)
     if not isinstance(game, PythonGame):

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from engram.errors import InvalidParameter, InvalidSpecification, nearest
+from engram.errors import InvalidParameter, InvalidSpecification, choices
 from engram.games.game import Game
 from engram.networks.encoding import num_planes
 from engram.specification import Specification, parse
@@ -166,8 +166,7 @@ class Architecture:
         """Length of a layer's embedding of one position. Raises InvalidParameter: there is no such layer."""
         sizes = self.layer_sizes
         if layer not in sizes:
-            names = ", ".join(sizes)
-            raise InvalidParameter(f"the network has no layer {layer!r}{nearest(layer, sizes)}; it has {names}")
+            raise InvalidParameter(f"the network has no layer {layer!r}{choices(layer, sizes, 'it has')}")
         return sizes[layer]
 
 
@@ -246,8 +245,7 @@ def architecture(text: str, game: Game) -> Architecture:
     specification = parse(text)
     name = specification.name
     if name not in ARCHITECTURES:
-        names = ", ".join(ARCHITECTURES)
-        raise InvalidSpecification(f"no network is called {name!r}{nearest(name, ARCHITECTURES)}; there are {names}")
+        raise InvalidSpecification(f"no network is called {name!r}{choices(name, ARCHITECTURES)}")
     if not game.compiled:
         raise InvalidParameter(f"{game.name} is a plain Python game, and networks see the records of compiled ones")
     game.require_plain("a network")

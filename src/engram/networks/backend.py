@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from engram.errors import InvalidParameter, MissingPackage, nearest
+from engram.errors import InvalidParameter, MissingPackage, choices
 from engram.networks.architectures import Architecture
 from engram.networks.network import Network
 from engram.search.evaluation import Evaluation
@@ -134,8 +134,7 @@ def choose(name: str | None, small: bool = False) -> str:
     if name in ready:
         return name
     if name not in BACKENDS:
-        names = ", ".join(BACKENDS)
-        raise InvalidParameter(f"no backend is called {name!r}{nearest(name, BACKENDS)}; there are {names}")
+        raise InvalidParameter(f"no backend is called {name!r}{choices(name, BACKENDS)}")
     missing = BACKENDS[name]
     raise MissingPackage(f"the backend {name} needs {missing.title}: pip install 'engram[{missing.extra}]'")
 

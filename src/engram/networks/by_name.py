@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
 
-from engram.errors import InvalidFile, nearest
+from engram.errors import InvalidFile, choices
 from engram.games.game import Game
 from engram.networks.backend import Backend, FixedBatches, choose, open_backend
 from engram.networks.evaluation_cache import EvaluationCache
@@ -45,8 +45,7 @@ def find(name: str) -> Path:
     path = Path(name).expanduser()
     path = path / "network.safetensors" if path.is_dir() else path
     if not path.is_file():
-        names = ", ".join(shipped())
-        raise InvalidFile(f"there is no network {name!r}{nearest(name, shipped())}; shipped: {names}; or give a file")
+        raise InvalidFile(f"there is no network {name!r}{choices(name, shipped(), 'shipped are')}; or give a file")
     return path
 
 
