@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ def rows_of(league: dict[str, Any]) -> dict[str, dict[str, float]]:
     rows = {}
     for place, name in enumerate(names):
         variance = spread[place][place] + spread[base][base] - 2 * spread[place][base]
-        rows[name.replace("bounds=learnt,", "").replace("(bounds=learnt)", "")] = {
+        rows[re.sub(r"(, )?bounds=learnt(, ?)?", "", name).replace("()", "")] = {
             "elo": round(elo[place] - elo[base]), "error": round(1.96 * math.sqrt(max(0.0, variance))),
             "games": league["players"][place]["games"], "simulations": round(simulations[name] / moves[name]),
         }  # fmt: skip

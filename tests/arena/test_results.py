@@ -294,3 +294,16 @@ def test_reading_an_empty_database(tmp_path):
     file.touch()
     with pytest.raises(DatabaseError, match="holds no matches"), Results(file, must_exist=True) as results:
         results.matches()
+
+
+@pytest.mark.parametrize("number", [0, -5, 2**63 - 1])
+def test_a_match_ends_whatever_ids_its_games_have(number, tmp_path):
+    """A damaged or foreign file may number games otherwise; each is counted, and no game is played for ever."""
+    file = tmp_path / "results.sqlite"
+    options = {"simulations": 5, "seed": 3, "database": file, "workers": 1}
+    whole = match("tic_tac_toe", "uct", "random", games=8, **options)
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("delete from game where number in (2, 6)")
+        connection.execute("update game set id = ? where number = 1", (number,))
+    again = match("tic_tac_toe", "uct", "random", games=8, **options)
+    assert (again.games, again.wins, again.losses) == (8, whole.wins, whole.losses)

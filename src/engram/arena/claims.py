@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from sqlalchemy.engine import Connection
 
-from engram.arena.game_record import GameRecord
+from engram.arena.game_record import FIRST_ID, GameRecord
 from engram.arena.results import Results
 from engram.arena.tally import Tally
 
@@ -143,7 +143,8 @@ class Claims:
                     records, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
                     self._writing = bool(records)
                 if records:
-                    self._results.add_games(self._match_id, records)
+                    if not self._results.add_games(self._match_id, records):
+                        self._tally.newest = FIRST_ID  # their ids may not follow those that were read
                     committed = time.monotonic()
                 if time.monotonic() >= renewal:
                     self._results.renew_claims(self._match_id, self._owner, LEASE_S)

@@ -16,6 +16,8 @@ import numpy as np
 from engram.games.game import Game
 from engram.printable import on_one_line
 
+FIRST_ID = -(2**63)
+"""No game of a database has a lesser id; in a damaged one it may be 0, or the greatest."""
 SPENT = {"moves": int, "simulations": int, "seconds": float}
 """Sums over a game, of each side; the record's fields are `a_moves`, `b_seconds`, and so on."""
 

@@ -21,7 +21,7 @@ import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
 from engram.arena.database import DEFAULT_DATABASE, MEMORY, Database
-from engram.arena.game_record import COUNTED, NEEDED, GameRecord, configuration_key, counted, moves_text
+from engram.arena.game_record import COUNTED, FIRST_ID, NEEDED, GameRecord, configuration_key, counted, moves_text
 from engram.errors import DatabaseError
 
 __all__ = ["DEFAULT_DATABASE", "MEMORY", "Claim", "MatchRecord", "Results"]
@@ -138,8 +138,11 @@ class Results(Database):
                 match = connection.execute(ours).one()
         return int(match.id)
 
-    def add_games(self, match_id: int, records: Sequence[GameRecord]) -> None:
-        """Records finished games, one or more, and drops their claims, in one transaction; recorded ones stay."""
+    def add_games(self, match_id: int, records: Sequence[GameRecord]) -> bool:
+        """Records finished games, one or more, and drops their claims, in one transaction; recorded ones stay.
+
+        Returns whether all were new.
+        """
         rows = [{"match_id": match_id, **vars(record)} for record in records]
         with self.changing(match_id) as connection:
             insert = self.insert(_GAME).on_conflict_do_nothing(index_elements=["match_id", "number"])
@@ -148,6 +151,7 @@ class Results(Database):
                 _LOG.warning("match %d: %d games were recorded before", match_id, len(rows) - num_added)
             played = _CLAIM.c.number.in_([record.number for record in records])
             connection.execute(sql.delete(_CLAIM).where(_CLAIM.c.match_id == match_id, played))
+            return not 0 <= num_added < len(rows)
 
     @contextmanager
     def changing(self, match_id: int) -> Iterator[Connection]:
@@ -189,7 +193,7 @@ class Results(Database):
         with self.reading() as connection:
             return [_game_record(row) for row in connection.execute(ordered)]
 
-    def counted_games(self, match_id: int, after: int = 0) -> np.ndarray:
+    def counted_games(self, match_id: int, after: int = FIRST_ID) -> np.ndarray:
         """The recorded games of a match whose `id` is above `after`, as an array of `COUNTED`."""
         with self.reading() as connection:
             return self.counted_in(connection, match_id, after)

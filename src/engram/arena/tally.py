@@ -7,7 +7,7 @@ from math import isnan
 import numpy as np
 
 from engram.arena.configuration import MatchConfiguration
-from engram.arena.game_record import COUNTED
+from engram.arena.game_record import COUNTED, FIRST_ID
 from engram.arena.statistics import SprtRun, SprtState, better
 
 
@@ -19,11 +19,11 @@ class Tally:
 
     Attributes:
       configuration: of the match.
-      newest: largest id of the games that were read.
+      newest: largest id of the games that were read; `FIRST_ID` reads all again.
     """
 
     def __init__(self, configuration: MatchConfiguration):
-        self.configuration, self.newest = configuration, 0
+        self.configuration, self.newest = configuration, FIRST_ID
         self._games = np.zeros(configuration.games, COUNTED)
         self._outcome, self._moves = self._games["outcome"], self._games["moves"]
         self._outcome.fill(np.nan)
@@ -31,7 +31,7 @@ class Tally:
 
     def add(self, rows: np.ndarray) -> None:
         """Counts games, given as an array of `COUNTED`."""
-        self.newest = max(self.newest, rows["id"].max(initial=0).item())
+        self.newest = max(self.newest, rows["id"].max(initial=FIRST_ID).item())
         rows = rows[(rows["number"] >= 0) & (rows["number"] < len(self._games))]
         self._games[rows["number"]] = rows
         while self._test is not None and 2 * self._test.pairs < len(self._games):

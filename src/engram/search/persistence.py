@@ -342,6 +342,9 @@ def _fault(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str | 
         or not all(isinstance(one, dict) for one in states)
     ):
         return "its description is incomplete"
+    discount = about.get("discount", 1.0)
+    if type(discount) not in (int, float) or not 0.0 < discount <= 1.0:
+        return "its discount is no number above 0 and up to 1"
     bounds = about.get("bounds")
     if bounds is not None:
         is_pair = isinstance(bounds, list) and [type(bound) for bound in bounds] == [float, float]
