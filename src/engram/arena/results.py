@@ -201,7 +201,8 @@ class Results(Database):
     def counted_in(self, connection: Connection, match_id: int, after: int) -> np.ndarray:
         """As `counted_games`, in the transaction of a connection."""
         columns = [sql.type_coerce(_GAME.c[name], sql.Text) if name == "moves" else _GAME.c[name] for name in NEEDED]
-        wanted = sql.select(*columns).where(_GAME.c.match_id == match_id, _GAME.c.id > after)
+        newer = _GAME.c.id > sql.literal(after, sql.BigInteger)  # PostgreSQL's own ids are shorter
+        wanted = sql.select(*columns).where(_GAME.c.match_id == match_id, newer)
         rows = connection.execute(wanted, execution_options={"yield_per": 10_000})
         return np.fromiter((counted(*row) for row in rows), COUNTED)
 
