@@ -2,11 +2,8 @@
 
     python benchmarks/optimiser.py [--seeds 10] [--first 0] [--trials 60] [--games 400] [--slices]
 
-A trial answers the share of `games` coin flips whose chance of heads is the true win rate at six knots. Two
-true win rates, each with another known optimum of 60 % for each seed:
-  shape  falls with the distance between f/(f + 3) and that of the best f, f(u) = ∫₀ᵘ e^h, from 60 % to 40 %
-  knots  a rotated quadratic bowl of Elo in the knots themselves
-What is reported is the true win rate at the point that each method recommends at the end: the highest posterior
+The problem is `hub/benchmarks/noisy_win_rate`: the share of `games` coin flips, with two kinds of true win rates.
+The report has the true win rate at the point that each method recommends at the end: the highest posterior
 mean for ours, the highest observed score for the others, and, to tell model from sampling, the highest posterior
 mean over random search's trials. With --slices also ours with a quarter of the games, in trials of few games
 that are extended where it pays.
@@ -16,39 +13,16 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import optuna
+import optunahub
 
-from engram.search.schedules import ExpIntegral
-from engram.tuning.bayesian import NoisySampler, best_of, distributions, observations, observe, surrogate_of
-from engram.tuning.space import Space, space
+from engram.tuning.sampler import Knots, NoisySampler, best_of, observations, observe, surrogate_of, values_at
 
-KNOTS = 6
-OPTIMUM = 0.60
-WinRate = Callable[[np.ndarray], float]
-
-
-def shape(seed: int) -> WinRate:
-    best = np.random.default_rng(seed).uniform(-2.0, 4.0, KNOTS)
-    u = (np.arange(50) + 1) / 50
-
-    def profile(knots: np.ndarray) -> np.ndarray:
-        function = ExpIntegral(tuple(knots)).at(u)
-        return function / (function + 3.0)
-
-    target = profile(best)
-    return lambda knots: 0.40 + (OPTIMUM - 0.40) * float(np.exp(-4.0 * np.mean((profile(knots) - target) ** 2) ** 0.75))
-
-
-def knots(seed: int) -> WinRate:
-    generator = np.random.default_rng(seed)
-    best = generator.uniform(-2.0, 4.0, KNOTS)
-    axes = np.linalg.qr(generator.standard_normal((KNOTS, KNOTS)))[0]
-    weights = np.array([4.0, 3.0, 2.0, 1.0, 0.5, 0.25])
-    top = 400.0 * np.log10(OPTIMUM / (1.0 - OPTIMUM))
-    return lambda at: float(1.0 / (1.0 + 10.0 ** (-(top - weights @ (axes @ (at - best)) ** 2) / 400.0)))
+hub = optunahub.load_local_module("benchmarks/noisy_win_rate", registry_root=str(Path(__file__).parents[1] / "hub"))
+KNOTS = Knots(hub.KNOTS, hub.LOW, hub.HIGH)
 
 
 def score_of(heads: int, games: int) -> tuple[float, float]:
@@ -56,43 +30,43 @@ def score_of(heads: int, games: int) -> tuple[float, float]:
     return heads / games, held * (1.0 - held) / games
 
 
-def run(truth: WinRate, sampler: optuna.samplers.BaseSampler, where: Space, seed: int, trials: int, games: int):
-    """The study of one method, and the true win rates of what it would recommend by score and by posterior."""
-    generator = np.random.default_rng(1000 + seed)
+def run(kind: str, sampler: optuna.samplers.BaseSampler, seed: int, trials: int, games: int) -> tuple[float, float]:
+    """The true win rates of the points that the study of one method recommends, by score and by posterior."""
+    problem = hub.WinRate(kind, seed=seed, games=games)
     study = optuna.create_study(direction="maximize", sampler=sampler)
     for _ in range(trials):
-        trial = study.ask(distributions(where))
-        win_rate = truth(np.array([trial.params[name] for name in where.names]))
-        score, variance = score_of(int(generator.binomial(games, win_rate)), games)
+        trial = study.ask(problem.search_space)
+        score, variance = score_of(round(games * problem.evaluate(trial.params)), games)
         observe(trial, score, variance, games)
         study.tell(trial, score)
-    by_score = truth(np.array([study.best_params[name] for name in where.names]))
-    return by_score, recommended(truth, where, study)
+    return problem.win_rate(study.best_params), recommended(problem, study)
 
 
-def recommended(truth: WinRate, where: Space, study: optuna.Study) -> float:
-    seen = observations(where, study.get_trials(deepcopy=False))
-    values = where.values(best_of(surrogate_of(where, seen)).point)
-    return truth(np.array([values[name] for name in where.names]))
+def recommended(problem: hub.WinRate, study: optuna.Study) -> float:
+    seen = observations(problem.search_space, study.get_trials(deepcopy=False))
+    return problem.win_rate(values_at(problem.search_space, best_of(surrogate_of(seen, KNOTS)).point))
 
 
-def run_extended(truth: WinRate, where: Space, seed: int, budget: int, games: int) -> float:
+def run_extended(kind: str, seed: int, budget: int, games: int) -> float:
     """A budget of games in slices of a tenth of a trial, extended where it pays."""
-    generator = np.random.default_rng(2000 + seed)
-    sampler = NoisySampler(where, trial_games=games, slice_games=games // 10, seed=seed)
+    problem = hub.WinRate(kind, seed=seed, games=games // 10)
+    sampler = ours(problem, games, games // 10, seed)
     study = optuna.create_study(direction="maximize", sampler=sampler)
     spent = 0
     while spent < budget:
-        trial, heads, played = study.ask(distributions(where)), 0, 0
-        win_rate = truth(np.array([trial.params[name] for name in where.names]))
+        trial, heads, played = study.ask(problem.search_space), 0, 0
         while spent < budget:
-            heads += int(generator.binomial(games // 10, win_rate))
-            played, spent = played + games // 10, spent + games // 10
+            heads += round(problem.games * problem.evaluate(trial.params))
+            played, spent = played + problem.games, spent + problem.games
             observe(trial, *score_of(heads, played), played)
             if not sampler.pays(study, trial):
                 break
         study.tell(trial, heads / played)
-    return recommended(truth, where, study)
+    return recommended(problem, study)
+
+
+def ours(problem: hub.WinRate, trial_games: int, slice_games: int, seed: int) -> NoisySampler:
+    return NoisySampler(problem.search_space, knots=KNOTS, trial_games=trial_games, slice_games=slice_games, seed=seed)
 
 
 def main() -> None:
@@ -104,30 +78,28 @@ def main() -> None:
     parser.add_argument("--slices", action="store_true", help="also trials that are extended where it pays")
     given = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    where = space("uct(backup=softmax)", knots=KNOTS)
-    for name, function in (("shape", shape), ("knots", knots)):
+    for name in ("shape", "knots"):
         rows: dict[str, list[float]] = {}
         seconds = 0.0
         for seed in range(given.first, given.first + given.seeds):
-            truth = function(seed)
-            arguments = (where, seed, given.trials, given.games)
-            begun = time.perf_counter()
-            ours = NoisySampler(where, trial_games=given.games, slice_games=given.games, seed=seed)
-            rows.setdefault("ours", []).append(run(truth, ours, *arguments)[1])
-            seconds += time.perf_counter() - begun
-            by_score, by_posterior = run(truth, optuna.samplers.RandomSampler(seed=seed), *arguments)
+            arguments = (seed, given.trials, given.games)
+            begun = time.process_time()
+            sampler = ours(hub.WinRate(name, seed=seed), given.games, given.games, seed)
+            rows.setdefault("ours", []).append(run(name, sampler, *arguments)[1])
+            seconds += time.process_time() - begun
+            by_score, by_posterior = run(name, optuna.samplers.RandomSampler(seed=seed), *arguments)
             rows.setdefault("random search", []).append(by_score)
             rows.setdefault("random search, highest posterior mean", []).append(by_posterior)
-            rows.setdefault("TPE", []).append(run(truth, optuna.samplers.TPESampler(seed=seed), *arguments)[0])
+            rows.setdefault("TPE", []).append(run(name, optuna.samplers.TPESampler(seed=seed), *arguments)[0])
             if given.slices:
-                sliced = run_extended(truth, where, seed, given.trials * given.games // 4, given.games)
+                sliced = run_extended(name, seed, given.trials * given.games // 4, given.games)
                 rows.setdefault("ours in slices, a quarter of the games", []).append(sliced)
             print(name, seed, {key: round(values[-1], 3) for key, values in rows.items()}, flush=True)
-        print(f"\n{name}: {given.trials} trials of {given.games} games, {given.seeds} seeds, optimum {OPTIMUM:.0%}")
-        print(f"ours: {seconds / given.seeds / given.trials:.2f} s a trial")
+        print(f"\n{name}: {given.trials} trials of {given.games} games, {given.seeds} seeds, optimum {hub.OPTIMUM:.0%}")
+        print(f"ours: {seconds / given.seeds / given.trials:.2f} s of processor time a trial")
         print(f"{'':42}{'mean loss':>10}{'worst':>8}{'within 2 %':>12}")
         for key, values in rows.items():
-            loss = OPTIMUM - np.array(values)
+            loss = hub.OPTIMUM - np.array(values)
             print(f"{key:42}{100 * loss.mean():9.2f}%{100 * loss.max():7.2f}%{(loss <= 0.02).sum():8} of {len(loss)}")
         print(flush=True)
 

@@ -24,8 +24,8 @@ def figures(monkeypatch):
 
 def test_tuning_one_number_shows_that_number_and_its_trials(monkeypatch):
     charts = pytest.importorskip("engram.tuning.charts")
-    from engram.tuning.bayesian import Observation
     from engram.tuning.findings import findings
+    from engram.tuning.sampler import Observation
     from engram.tuning.space import space
 
     saved = []

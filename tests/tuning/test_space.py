@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from engram.errors import EngramError, InvalidParameter, InvalidSpecification
 from engram.presets.catalogue import preset
+from engram.tuning.sampler import unit_of, units, value_at
 from engram.tuning.space import Tunable, parse_tunable, space
 
 
@@ -19,7 +20,7 @@ def test_values_become_a_search_that_can_be_made():
     assert preset(text).text == text
     assert where.rule == "softmax"
     assert where.num_knots == 3
-    assert where.units(values) == pytest.approx([0.0, 0.5, 1.0, 0.0, 1.0])
+    assert units(where.ranges, values) == pytest.approx([0.0, 0.5, 1.0, 0.0, 1.0])
 
 
 def test_numbers_of_parts_and_of_files(tmp_path):
@@ -33,9 +34,10 @@ def test_numbers_of_parts_and_of_files(tmp_path):
 
 @given(st.floats(0.0, 1.0), st.booleans())
 def test_values_come_back(unit, log):
-    one = Tunable("x", 0.01, 50.0, log=log)
-    assert 0.01 <= one.value(unit) <= 50.0
-    assert one.unit(one.value(unit)) == pytest.approx(unit, abs=1e-4)
+    numbers = Tunable("x", 0.01, 50.0, log=log).range
+    value = value_at(numbers, unit)
+    assert 0.01 <= value <= 50.0
+    assert unit_of(numbers, value) == pytest.approx(unit, abs=1e-9)
 
 
 @pytest.mark.parametrize("text", ["exploration", "exploration=1", "=1:2", "x=a:b", "x=1:2:cubic", "x=1:2:log:int"])

@@ -24,8 +24,8 @@ from sqlalchemy.exc import OperationalError
 
 from engram.arena.results import Results
 from engram.cli.app import app
-from engram.tuning.bayesian import GAMES, distributions, observe
 from engram.tuning.objective import MatchObjective
+from engram.tuning.sampler import GAMES, observe
 from engram.tuning.space import space
 from engram.tuning.study import CLAIM, RECOMMENDED, Study
 
@@ -87,7 +87,7 @@ def test_a_trial_left_behind_is_taken_up_and_nothing_counts_twice(tmp_path):
 def test_others_trials_are_left_alone(tmp_path):
     file = tmp_path / "s.sqlite"
     one = study(file)
-    trial = one.optuna.ask(distributions(WHERE))
+    trial = one.optuna.ask(WHERE.ranges)
     trial.set_user_attr(CLAIM, {"host": "another", "process": 1, "time": time.time()})
     assert one._adopt() is None
     trial.set_user_attr(CLAIM, {"host": "another", "process": 1, "time": time.time() - 10_000})
@@ -96,7 +96,7 @@ def test_others_trials_are_left_alone(tmp_path):
 
 def test_a_process_of_another_machine_with_our_number_is_not_us(tmp_path):
     one = study(tmp_path / "s.sqlite")
-    trial = one.optuna.ask(distributions(WHERE))
+    trial = one.optuna.ask(WHERE.ranges)
     trial.set_user_attr(CLAIM, {"host": "another", "process": os.getpid(), "owner": "x", "time": time.time()})
     assert one._adopt() is None
 
@@ -132,14 +132,14 @@ def test_a_database_that_is_made_by_two_at_once_is_opened_by_both(tmp_path, monk
 
 def test_all_processes_recommend_the_same(tmp_path):
     one, other = study(tmp_path / "s.sqlite"), study(tmp_path / "s.sqlite")
-    early = one.optuna.ask(distributions(WHERE))
+    early = one.optuna.ask(WHERE.ranges)
     observe(early, 0.5, 0.1, 2)
     one.optuna.tell(early, 0.5)
     assert one.recommended() == one.best()
     assert not any(name.startswith(RECOMMENDED) for name in one.optuna.user_attrs)
     one.search()
     found = one.recommended()
-    late = one.optuna.ask(distributions(WHERE))
+    late = one.optuna.ask(WHERE.ranges)
     observe(late, 1.0, 1e-6, 10_000)
     one.optuna.tell(late, 1.0)
     assert other.best().point != found.point

@@ -20,6 +20,7 @@ from engram.plotting import new_figure, save
 from engram.search.schedules import Staircase
 from engram.storage import whole
 from engram.tuning.findings import Findings, profile
+from engram.tuning.sampler import value_at
 from engram.tuning.space import Space
 
 # The paper's optima, g over 5000 absolute visits; h = g + ln B is the same function of u = n/B.
@@ -145,7 +146,7 @@ def _plot_slice(axes: Any, *, name: str, space: Space, findings: Findings) -> No
     place = space.names.index(name)
     tunable = space.tunables[place]
     _plot_mean(axes, values, means, deviations, "posterior mean, ± 2 deviations")
-    trials = [tunable.value(trial.point[place]) for trial in findings.trials]
+    trials = [value_at(tunable.range, trial.point[place]) for trial in findings.trials]
     scores, games = ([getattr(trial, field) for trial in findings.trials] for field in ("score", "games"))
     sizes = 10 + 60 * np.array(games) / max(games)
     axes.scatter(trials, 100 * np.array(scores), sizes, color="C1", alpha=0.7, label="trials, larger with more games")
@@ -242,7 +243,8 @@ def curves(space: Space, findings: Findings) -> list[Markup]:
         place = space.names.index(name)
         tunable, most = space.tunables[place], max(trial.games for trial in findings.trials)
         dots = [
-            [float(tunable.value(one.point[place])), one.score, 2.0 + 4.0 * one.games / most] for one in findings.trials
+            [float(value_at(tunable.range, trial.point[place])), trial.score, 2.0 + 4.0 * trial.games / most]
+            for trial in findings.trials
         ]
         best = f"recommended: {findings.values[name]:g}; points: trials, larger with more games"
         rest = ", the rest as recommended" if len(space.names) > 1 else ""

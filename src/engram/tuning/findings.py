@@ -9,9 +9,8 @@ import numpy as np
 from scipy.stats import qmc
 
 from engram.search.schedules import ExpIntegral
-from engram.tuning.bayesian import Best, Observation, best_of, surrogate_of
+from engram.tuning.sampler import Best, Observation, Surrogate, best_of, surrogate_of, value_at
 from engram.tuning.space import Space, is_knot
-from engram.tuning.surrogate import Surrogate
 
 _DRAWS = 200
 _SCATTER = 9  # 2⁹ points of the cube, besides the points of trials
@@ -58,7 +57,7 @@ def findings(space: Space, seen: Sequence[Observation], seed: int = 0, best: Bes
 
     Cost: some seconds, mostly the posteriors of `progress`.
     """
-    surrogate = surrogate_of(space, seen, seed)
+    surrogate = surrogate_of(seen, space.knots, seed)
     best = best or best_of(surrogate)
     points = np.array([one.point for one in seen])
     means, covariance = surrogate.joint(points)
@@ -114,7 +113,7 @@ def _progress(space: Space, seen: Sequence[Observation], seed: int) -> list[tupl
     spent = np.cumsum([one.games for one in seen])
     rows = []
     for count in sorted({round(part) for part in np.linspace(min(2, len(seen)), len(seen), _STEPS)}):
-        best = best_of(surrogate_of(space, seen[:count], seed))
+        best = best_of(surrogate_of(seen[:count], space.knots, seed))
         rows.append((int(spent[count - 1]), best.mean, best.deviation))
     return rows
 
@@ -125,5 +124,5 @@ def _slice(space: Space, surrogate: Surrogate, best: Best, name: str) -> tuple[n
     points = np.tile(best.point, (len(units), 1))
     points[:, place] = units
     mean, covariance = surrogate.joint(points)
-    values = np.array([space.tunables[place].value(float(unit)) for unit in units])
+    values = np.array([value_at(space.ranges[name], unit) for unit in units.tolist()])
     return values, mean, np.sqrt(np.maximum(covariance.diagonal(), 0.0))

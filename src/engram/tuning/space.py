@@ -14,8 +14,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from optuna.distributions import FloatDistribution, IntDistribution
+
 from engram.errors import InvalidParameter, InvalidSpecification
 from engram.specification import Specification, Value, parse
+from engram.tuning.sampler import Knots, values_at
 from engram.user_files import is_in_file, load
 
 KNOT_RANGE = (-4.0, 6.0)
@@ -46,17 +49,12 @@ class Tunable:
         if self.integer and (self.low != int(self.low) or self.high != int(self.high)):
             raise InvalidParameter(f"{self.name}: a range of whole numbers has whole ends")
 
-    def unit(self, value: float) -> float:
-        """The place of a value in [0, 1]."""
-        if self.log:
-            return math.log(value / self.low) / math.log(self.high / self.low)
-        return (value - self.low) / (self.high - self.low)
-
-    def value(self, unit: float) -> float:
-        """The value at a place in [0, 1]."""
-        unit = min(max(unit, 0.0), 1.0)
-        value = self.low * (self.high / self.low) ** unit if self.log else self.low + unit * (self.high - self.low)
-        return float(round(value)) if self.integer else float(f"{min(max(value, self.low), self.high):.{_DIGITS}g}")
+    @property
+    def range(self) -> FloatDistribution | IntDistribution:
+        """The range as a distribution of Optuna."""
+        if self.integer:
+            return IntDistribution(int(self.low), int(self.high), log=self.log)
+        return FloatDistribution(self.low, self.high, log=self.log)
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,18 @@ class Space:
     @property
     def names(self) -> list[str]:
         """The names of all numbers, in order."""
-        return [one.name for one in self.tunables]
+        return [tunable.name for tunable in self.tunables]
+
+    @property
+    def ranges(self) -> dict[str, FloatDistribution | IntDistribution]:
+        """The ranges by name, as a search space of Optuna."""
+        return {tunable.name: tunable.range for tunable in self.tunables}
+
+    @property
+    def knots(self) -> Knots | None:
+        """The knots, of one range, as the posterior takes them; None without knots."""
+        first = self.tunables[0]
+        return Knots(self.num_knots, first.low, first.high) if self.num_knots else None
 
     @property
     def num_knots(self) -> int:
@@ -92,22 +101,19 @@ class Space:
     def specification(self, values: Mapping[str, float]) -> str:
         """The search with these values in it, canonical; raises InvalidSpecification if it has no place of a name."""
         prefix, specification = _read(self.search)
-        knots = tuple(values[name] for name in self.names if is_knot(name))
+        knots = tuple(_rounded(values[name]) for name in self.names if is_knot(name))
         if knots:
             specification = _with(specification, ["backup", "knots"], knots)
-        for one in self.tunables:
-            if not is_knot(one.name):
-                value = values[one.name]
-                specification = _with(specification, one.name.split("."), int(value) if one.integer else float(value))
+        for tunable in self.tunables:
+            if not is_knot(tunable.name):
+                value = values[tunable.name]
+                number = int(value) if tunable.integer else _rounded(value)
+                specification = _with(specification, tunable.name.split("."), number)
         return prefix + specification.text
 
-    def units(self, values: Mapping[str, float]) -> list[float]:
-        """Values as a point of the unit cube."""
-        return [one.unit(values[one.name]) for one in self.tunables]
-
-    def values(self, units: Sequence[float]) -> dict[str, float]:
+    def values(self, point: Sequence[float]) -> dict[str, float]:
         """The values at a point of the unit cube."""
-        return {one.name: one.value(unit) for one, unit in zip(self.tunables, units, strict=True)}
+        return values_at(self.ranges, point)
 
 
 def is_knot(name: str) -> bool:
@@ -152,6 +158,10 @@ def parse_tunable(text: str) -> Tunable:
     except ValueError:
         raise InvalidSpecification(f"{text!r} is not name=low:high, as in exploration=0.2:3:log") from None
     return Tunable(parts[1], low, high, log=parts[4] == "log", integer=parts[4] == "int")
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{_DIGITS}g}")
 
 
 def _read(search: str) -> tuple[str, Specification]:

@@ -27,9 +27,9 @@ from engram.arena.database import shown
 from engram.arena.report import MatchResult
 from engram.errors import DatabaseError, InvalidParameter
 from engram.fleet import Link
-from engram.tuning import bayesian
-from engram.tuning.bayesian import GAMES, Best, NoisySampler, Observation, distributions, observe
+from engram.tuning import sampler
 from engram.tuning.objective import CONFIRMATION, MatchObjective, score_and_variance
+from engram.tuning.sampler import ACQUISITIONS, GAMES, Best, NoisySampler, Observation, observe
 from engram.tuning.space import Space, Tunable
 
 CLAIM, TARGET, RECOMMENDED, IDENTITY = "engram:claim", "engram:target", "engram:recommended:", "engram"
@@ -87,13 +87,16 @@ class Study:
             raise InvalidParameter(f"the confirmation must have an even number of games, at least 2, not {fresh}")
         if left < 2 * _SLICES:
             raise InvalidParameter(f"{max_games} games leave only {left} for trials after {fresh} to confirm")
+        if acquisition not in ACQUISITIONS:
+            raise InvalidParameter(f"no acquisition is called {acquisition!r}; there are {', '.join(ACQUISITIONS)}")
         objective.check()
         self.objective = objective
         self.space = objective.space
         self._slice, self._most = _even(trial_games / _SLICES), trial_games - trial_games % 2
         self._sampler = NoisySampler(
-            self.space, trial_games=self._most, slice_games=self._slice, seed=objective.seed, acquisition=acquisition
-        )
+            self.space.ranges, knots=self.space.knots, trial_games=self._most, slice_games=self._slice,
+            seed=objective.seed, acquisition=acquisition,
+        )  # fmt: skip
         with self._database_errors(OSError, ImportError, KeyError, RuntimeError, UnicodeError, JSONDecodeError):
             self.optuna = self._open()
             self.optuna.set_user_attr(IDENTITY, objective.identity)
@@ -104,7 +107,7 @@ class Study:
 
     def observations(self) -> list[Observation]:
         """The observations of all trials."""
-        return bayesian.observations(self.space, self.trials())
+        return sampler.observations(self.space.ranges, self.trials())
 
     def search(self, progress: Callable[[StudyProgress], None] | None = None, *, workers: int = 1) -> None:
         """Plays trials until their games are spent, together with all processes that work on the same study.
@@ -122,7 +125,7 @@ class Study:
                 if trial is None:
                     if self._games_left() <= 0:
                         return
-                    trial = self.optuna.ask(distributions(self.space))
+                    trial = self.optuna.ask(self.space.ranges)
                 try:
                     self._play(trial, adopted, progress, workers)
                 except optuna.exceptions.UpdateFinishedTrialError:
@@ -159,7 +162,7 @@ class Study:
         seen = self.observations()
         if not seen:
             raise InvalidParameter("this study has played no games yet")
-        return bayesian.best_of(bayesian.surrogate_of(self.space, seen, self.objective.seed))
+        return sampler.best_of(sampler.surrogate_of(seen, self.space.knots, self.objective.seed))
 
     def standing(self, best: Best | None = None) -> StudyProgress:
         """The study so far; with `best` in place of the posterior's present best."""
@@ -260,7 +263,7 @@ def recorded_study(database: str, name: str) -> tuple[Space, list[Observation], 
         study = optuna.load_study(study_name=name, storage=_storage(database))
         identity = study.user_attrs[IDENTITY]
         space = Space(identity["search"], tuple(Tunable(**one) for one in identity["tunables"]))
-        return space, bayesian.observations(space, study.get_trials(deepcopy=False)), int(identity["seed"])
+        return space, sampler.observations(space.ranges, study.get_trials(deepcopy=False)), int(identity["seed"])
     except (KeyError, TypeError, ValueError, SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
         raise DatabaseError(shown(f"{database} holds no study {name} that can be read: {error}")) from None
 

@@ -2,13 +2,14 @@
 
 Optuna's own samplers see one number a trial. Here each trial has its score *and* the variance of it (`observe`),
 whether it is complete, stopped early, or still running. A trial of 40 games is a noisy observation, one
-of 400 a better one, and all of them count.
+of 400 a better one, and all of them count. A game may be any sample of the score: an episode, a fold, a coin flip.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +20,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 from scipy.stats import norm, qmc
 
-from engram.errors import InvalidParameter
-from engram.rng import derive_seed
-from engram.tuning.space import Space, Tunable
-from engram.tuning.surrogate import Knots, Surrogate
+from .surrogate import Knots, Surrogate
 
 SCORE, VARIANCE, GAMES = "engram:score", "engram:variance", "engram:games"
 ACQUISITIONS = ("gain", "ei", "ucb")
@@ -32,15 +30,31 @@ _NEAR = 0.1  # deviation around it, in the unit cube
 _SHOCKS = norm.ppf((np.arange(128) + 0.5) / 128)
 
 
-def distributions(space: Space) -> dict[str, BaseDistribution]:
-    """The space as distributions of Optuna."""
+SearchSpace = Mapping[str, FloatDistribution | IntDistribution]
 
-    def of(one: Tunable) -> BaseDistribution:
-        if one.integer:
-            return IntDistribution(int(one.low), int(one.high), log=one.log)
-        return FloatDistribution(one.low, one.high, log=one.log)
 
-    return {one.name: of(one) for one in space.tunables}
+def unit_of(range_: FloatDistribution | IntDistribution, value: float) -> float:
+    """The place of a value in its range, in [0, 1]; linear, or in the logarithm."""
+    if range_.log:
+        return math.log(value / range_.low) / math.log(range_.high / range_.low)
+    return (value - range_.low) / (range_.high - range_.low)
+
+
+def value_at(range_: FloatDistribution | IntDistribution, unit: float) -> float:
+    """The value at a place of a range; places outside [0, 1] give its ends."""
+    unit, low, high = min(max(unit, 0.0), 1.0), range_.low, range_.high
+    value = min(max(low * (high / low) ** unit if range_.log else low + unit * (high - low), low), high)
+    return round(value) if isinstance(range_, IntDistribution) else value
+
+
+def units(space: SearchSpace, values: Mapping[str, float]) -> list[float]:
+    """Values as a point of the unit cube."""
+    return [unit_of(range_, values[name]) for name, range_ in space.items()]
+
+
+def values_at(space: SearchSpace, point: Sequence[float]) -> dict[str, float]:
+    """The values at a point of the unit cube."""
+    return {name: value_at(range_, float(unit)) for (name, range_), unit in zip(space.items(), point, strict=True)}
 
 
 def observe(trial: Trial, score: float, variance: float, games: int) -> None:
@@ -65,19 +79,19 @@ class Observation:
     games: int
 
 
-def observations(space: Space, trials: Sequence[FrozenTrial]) -> list[Observation]:
+def observations(space: SearchSpace, trials: Sequence[FrozenTrial]) -> list[Observation]:
     """The observations of all trials, whether they are complete or not."""
     return [
-        Observation(one.number, tuple(space.units(one.params)), *map(one.user_attrs.get, (SCORE, VARIANCE, GAMES)))
-        for one in trials
-        if SCORE in one.user_attrs and set(space.names) <= set(one.params)
+        Observation(
+            trial.number, tuple(units(space, trial.params)), *map(trial.user_attrs.get, (SCORE, VARIANCE, GAMES))
+        )
+        for trial in trials
+        if SCORE in trial.user_attrs and set(space) <= set(trial.params)
     ]
 
 
-def surrogate_of(space: Space, seen: Sequence[Observation], seed: int = 0) -> Surrogate:
+def surrogate_of(seen: Sequence[Observation], knots: Knots | None = None, seed: int = 0) -> Surrogate:
     """The posterior given observations, at least one."""
-    first = space.tunables[0]
-    knots = Knots(space.num_knots, first.low, first.high) if space.num_knots else None
     points, scores, variances = zip(*((one.point, one.score, one.variance) for one in seen), strict=True)
     return Surrogate(np.array(points), scores, variances, knots=knots, seed=seed)
 
@@ -131,43 +145,47 @@ class NoisySampler(BaseSampler):
     Points of trials that other processes play at the moment count as pending, with fantasised scores.
 
     Args:
-      space: of the study. trial_games: most games of a trial. slice_games: games of a slice.
+      search_space: ranges by name, `FloatDistribution` or `IntDistribution` of Optuna without a step.
+      knots: that the first numbers are the knots of a function, if they are.
+      trial_games: most games of a trial. slice_games: games of a slice.
       num_initial: default three for each dimension. seed: of all random numbers.
       acquisition: `gain`; or always the maximum of noisy expected improvement (`ei`) or of an upper confidence bound
         (`ucb`), the two that the paper on backup rules names.
 
     Raises:
-      InvalidParameter: another acquisition.
+      ValueError: another acquisition, or a range of another kind.
     """
 
     def __init__(
-        self, space: Space, *, trial_games: int = 400, slice_games: int = 40, num_initial: int | None = None,
-        seed: int = 0, acquisition: str = "gain",
+        self, search_space: SearchSpace, *, knots: Knots | None = None, trial_games: int = 400, slice_games: int = 40,
+        num_initial: int | None = None, seed: int = 0, acquisition: str = "gain",
     ):  # fmt: skip
         if acquisition not in ACQUISITIONS:
-            names = ", ".join(ACQUISITIONS)
-            raise InvalidParameter(f"no acquisition is called {acquisition!r}; there are {names}")
-        self._space, self._acquisition = space, acquisition
+            raise ValueError(f"no acquisition is called {acquisition!r}; there are {', '.join(ACQUISITIONS)}")
+        for name, range_ in search_space.items():
+            if not isinstance(range_, FloatDistribution | IntDistribution) or range_.step not in (None, 1):
+                raise ValueError(f"{name} is not a range of numbers without a step: {range_}")
+        self._space, self._knots, self._acquisition = dict(search_space), knots, acquisition
         self._slice, self._most = slice_games, trial_games
-        self._num_initial = num_initial or 3 * len(space.tunables)
+        self._num_initial = num_initial or 3 * len(search_space)
         self._seed = seed
         self._next: np.ndarray | None = None
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """The whole space."""
-        return distributions(self._space)
+        return dict(self._space)
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """The point of a new trial."""
         if trial.number < self._num_initial or not observations(self._space, study.get_trials(deepcopy=False)):
-            sequence = qmc.Sobol(len(self._space.tunables), seed=self._seed % (1 << 31))
+            sequence = qmc.Sobol(len(self._space), seed=self._seed % (1 << 31))
             point = sequence.random(1 << trial.number.bit_length())[trial.number]
         else:
             point = self._next if self._next is not None else self._choose(study, trial.number)[0]
         self._next = None
-        return self._space.values([float(part) for part in point])
+        return values_at(self._space, point)
 
     def sample_independent(self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: Any) -> Any:
         """Refuses: Optuna asks this only about parameters outside the space."""
@@ -192,11 +210,11 @@ class NoisySampler(BaseSampler):
         """The point of a new trial, the gain per game there, and the posterior."""
         trials = study.get_trials(deepcopy=False)
         seen = observations(self._space, trials)
-        surrogate = surrogate_of(self._space, seen, derive_seed(self._seed, "surrogate", number))
+        surrogate = surrogate_of(seen, self._knots, _seed(self._seed, "surrogate", number))
         pending = [
-            self._space.units(one.params)
-            for one in trials
-            if one.state == TrialState.RUNNING and one.number != number and set(self._space.names) <= set(one.params)
+            units(self._space, other.params)
+            for other in trials
+            if other.state == TrialState.RUNNING and other.number != number and set(self._space) <= set(other.params)
         ]
         new = [surrogate.propose(pending, by_bound=self._acquisition == "ucb")]
         if self._acquisition == "gain":
@@ -214,7 +232,7 @@ class NoisySampler(BaseSampler):
 
     def _scatter(self, summit: np.ndarray, number: int) -> np.ndarray:
         """Points all over the cube and near the maximum: games far from it may tell most about its place."""
-        count, seed = len(summit), derive_seed(self._seed, "scatter", number) % (1 << 31)
+        count, seed = len(summit), _seed(self._seed, "scatter", number)
         wide = qmc.Sobol(count, seed=seed).random(1 << _SCATTER)
         near = summit + np.random.default_rng(seed).normal(0.0, _NEAR, (1 << _SCATTER, count))
         return np.concatenate([wide, np.clip(near, 0.0, 1.0)])
@@ -225,3 +243,8 @@ class NoisySampler(BaseSampler):
         while sizes[-1] < most:
             sizes.append(min(2 * sizes[-1], most))
         return sizes
+
+
+def _seed(*parts: int | str) -> int:
+    """A 31-bit seed that depends on all parts, the same on every machine."""
+    return zlib.crc32(repr(parts).encode()) >> 1

@@ -1,0 +1,41 @@
+"""A sampler for noisy scores, complete in this folder: any study of Optuna may use it, with or without engram.
+
+`optunahub/` makes the folder a package of OptunaHub. So it imports nothing of engram, and only by relative names.
+"""
+
+from .noisy_sampler import (
+    ACQUISITIONS,
+    GAMES,
+    Best,
+    NoisySampler,
+    Observation,
+    best_of,
+    gain_per_game,
+    observations,
+    observe,
+    surrogate_of,
+    unit_of,
+    units,
+    value_at,
+    values_at,
+)
+from .surrogate import Knots, Surrogate
+
+__all__ = [
+    "ACQUISITIONS",
+    "GAMES",
+    "Best",
+    "Knots",
+    "NoisySampler",
+    "Observation",
+    "Surrogate",
+    "best_of",
+    "gain_per_game",
+    "observations",
+    "observe",
+    "surrogate_of",
+    "unit_of",
+    "units",
+    "value_at",
+    "values_at",
+]
