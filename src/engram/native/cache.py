@@ -146,12 +146,14 @@ def private_folder(name: str) -> Path:
       InvalidFile: the folder exists and is not the user's alone. OSError: it cannot be written.
     """
     folder = cache_root().absolute() / name
+    is_new = not folder.is_dir()
     for place in (folder.parent, folder):
         place.mkdir(0o700, parents=True, exist_ok=True)
         _check_private(place)
     (folder / _MARKER).touch()
     os.utime(folder)
-    _drop_stale(folder)
+    if is_new:  # only then does the cache grow; a start with a warm cache looks at no other folder
+        _drop_stale(folder)
     return folder
 
 
