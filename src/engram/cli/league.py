@@ -112,7 +112,6 @@ def print_ratings(result: LeagueResult, budget: str = "") -> None:
 
 def _plot(result: LeagueResult, file: Path) -> None:
     """Draws ratings with their intervals."""
-    from engram.errors import InvalidFile
     from engram.plotting import new_figure, save
 
     rows = result.rows()
@@ -127,7 +126,4 @@ def _plot(result: LeagueResult, file: Path) -> None:
     axes.grid(alpha=0.3)
     axes.set_xlabel("Elo, 95 % intervals (hollow: bounded on one side only)")
     axes.set_title(f"{result.game}: {result.games} games")
-    try:
-        save(figure, file)
-    except OSError as error:
-        raise InvalidFile(f"{file} cannot be written: {error.strerror}") from None
+    save(figure, file)

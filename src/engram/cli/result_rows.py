@@ -13,7 +13,7 @@ from engram.arena.truth.backup_truth import TruthRow
 from engram.arena.truth.memory_truth import MemoryTruthRow
 from engram.cli.console import say
 from engram.errors import InvalidFile
-from engram.storage import contents, whole
+from engram.storage import contents, write_text
 
 Row = TypeVar("Row", TruthRow, MemoryTruthRow)
 
@@ -44,11 +44,7 @@ class RowFile(Generic[Row]):
         """Writes the file with these rows too, whole or not at all; `InvalidFile` where it cannot be written."""
         self.rows.extend(rows)
         content = {"setting": self._setting, "sources": self._sources, "rows": [row.to_json() for row in self.rows]}
-        try:
-            with whole(self._path) as part:
-                part.write_text(json.dumps(content, indent=1), encoding="utf-8")
-        except OSError as error:
-            raise InvalidFile(f"{self._path} cannot be written: {error}") from None
+        write_text(self._path, json.dumps(content, indent=1))
 
     def _read(self, kind: type[Row]) -> list[Row]:
         try:

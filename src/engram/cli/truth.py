@@ -79,7 +79,7 @@ def truth(
         raise InvalidSpecification(f"memory said nothing about any node of {budgets[0]} simulations: take more of them")
     if output is not None:
         try:
-            view.plot(game, rows, output / f"{view.name}.png")
+            truth_views.plot(view, game, rows, output / f"{view.name}.png")
         except MissingPackage as error:
             say(f"engram: no plot: {error}")
         truth_views.write(view, game, rows, output / f"{view.name}.html", **typed(context))
