@@ -270,9 +270,9 @@ def _texts(game: str, players: Sequence[str]) -> tuple[str, ...]:
     for text in players:
         if not isinstance(text, str):
             raise InvalidSpecification(f"a player of a league is a specification, not {text!r}")
-        one = player(played, text)
-        one.close()
-        if one.text in texts:
-            raise InvalidParameter(f"the player {one.text} is in the league twice")
-        texts.append(one.text)
+        entrant = player(played, text)
+        entrant.close()
+        if entrant.text in texts:
+            raise InvalidParameter(f"the player {entrant.text} is in the league twice")
+        texts.append(entrant.text)
     return tuple(sorted(texts))

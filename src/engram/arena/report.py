@@ -71,7 +71,7 @@ class MatchResult(Standing):
     @property
     def standing(self) -> Standing:
         """Wins, draws, losses, pairs and score alone."""
-        return Standing(**{one.name: getattr(self, one.name) for one in fields(Standing)})
+        return Standing(**{field.name: getattr(self, field.name) for field in fields(Standing)})
 
     @property
     def verdict(self) -> str:

@@ -75,7 +75,7 @@ def _read(file: Path) -> list[str]:
         lines = contents(file, 1 << 20).decode("utf-8-sig").splitlines()
     except UnicodeDecodeError:
         raise InvalidFile(f"{file} is not a text in UTF-8") from None
-    return [text for one in lines if (text := re.sub(r"(^|\s)#.*", "", one).strip())]
+    return [text for row in lines if (text := re.sub(r"(^|\s)#.*", "", row).strip())]
 
 
 def _interval(row: dict[str, Any]) -> str:

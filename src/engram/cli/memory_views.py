@@ -96,7 +96,7 @@ def write_answer(path: Path, game: Game, state: State, answer: MemoryAnswer | No
     if answer is not None:
         purpose = ", to be added to its value" if answer.corrects else ""
         sentence = f"{signed(answer.value, 3)} for the player to move{purpose}, from {answer.count:.1f} returns."
-        witnesses = [(one.picture(), one.figures()) for one in answer.witnesses]
+        witnesses = [(witness.picture(), witness.figures()) for witness in answer.witnesses]
         behind = [section("The positions behind it", cards(witnesses))]
     write_report(
         path, f"A memory asked about a position of {game.name}", "What do similar positions say about this one?",

@@ -141,7 +141,7 @@ class RayCluster:
         """Checks machines of the cluster, except for those that go meanwhile."""
         look = self._ray.remote(num_cpus=0)(ray_node)
         at = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
-        calls = [look.options(scheduling_strategy=at(one["NodeID"], soft=False)).remote() for one in machines]
+        calls = [look.options(scheduling_strategy=at(machine["NodeID"], soft=False)).remote() for machine in machines]
         for call in calls:
             try:
                 self.check(self._ray.get(call, timeout=_LOOK_S))

@@ -91,18 +91,18 @@ class Fleet(AnyFleet):
 
     def stream(self, tasks: deque[Any]) -> Iterator[Any]:
         """See `AnyFleet`."""
-        given = 0
+        num_open = 0
         while True:
             while tasks and self._idle:
                 self._give(self._idle.popleft(), tasks.popleft())
-                given += 1
-            if not tasks and not given:
+                num_open += 1
+            if not tasks and not num_open:
                 return
             worker, kind, content = self._receive()
             if kind == _ASKS:
                 self._idle.append(worker)
             elif kind in (_RESULT, _LAST):
-                given -= kind == _LAST
+                num_open -= kind == _LAST
                 yield content
 
     def share(self, thing: Any) -> Any:

@@ -17,7 +17,7 @@ from engram.drivers.search import Search
 from engram.errors import EngramError
 from engram.games.go.rules import go
 from engram.gtp.analysis import SHORTEST_S, stream, visited
-from engram.gtp.position import Position
+from engram.gtp.position import GoPosition
 from engram.gtp.protocol import GtpError, Lines, parse_colour
 from engram.gtp.setup import differing_rules
 from engram.gtp.territory import territory
@@ -59,7 +59,7 @@ class Task:
     query: Query
     turn: int
     priority: int
-    position: Position
+    position: GoPosition
     player: int
     limit: Limit
     perspective: str
@@ -186,7 +186,7 @@ class AnalysisEngine:
         for turn, priority in zip(turns, priorities, strict=True):
             if type(turn) is not int or not 0 <= turn <= len(plays):
                 raise QueryError("analyzeTurns", f"a turn is 0 to {len(plays)}, not {turn!r}")
-            position = Position(game)
+            position = GoPosition(game)
             sides = ([action for side, action in stones if side == colour] for colour in (0, 1))
             _checked("initialStones", partial(position.place, player=player), *sides)
             for side, action in plays[:turn]:

@@ -16,7 +16,7 @@ from engram.games.go.rules import stones
 from engram.games.go.sgf import is_go
 from engram.gtp.analysis import stream
 from engram.gtp.clock import Clock
-from engram.gtp.position import Position
+from engram.gtp.position import GoPosition
 from engram.presets.catalogue import preset as preset_of
 from engram.rng import derive_seed
 from engram.search.limit import Limit
@@ -56,7 +56,7 @@ class Session:
             raise InvalidSpecification(f"the Go Text Protocol is for Go, not for {game.name}")
         if simulations is not None or seconds is not None:
             Limit(simulations=simulations, seconds=seconds)  # refuses numbers out of range before a game starts
-        self.position = Position(game)
+        self.position = GoPosition(game)
         self.search: Search | None = None
         self.clocks: tuple[Clock, Clock] | None = None
         self.comments: dict[int, str] = {}
@@ -75,7 +75,7 @@ class Session:
             self.search = Search(self.position.game, self._preset)
         return self.search
 
-    def begin(self, position: Position) -> None:
+    def begin(self, position: GoPosition) -> None:
         """Takes up another game.
 
         Raises:

@@ -15,7 +15,7 @@ from engram.memory.values.positions import KnownPositions, known_positions
 from engram.networks.encoding import Encoder
 from engram.networks.symmetry import symmetry_tables, turned, turned_policy
 from engram.rng import mix
-from engram.training.records import Positions
+from engram.training.records import PositionBatch
 from engram.training.run import Course
 from engram.training.supervised import SupervisedPlan, SupervisedProgress, SupervisedRun
 
@@ -69,16 +69,16 @@ class DistillationData:
         """The number of positions."""
         return len(self.source)
 
-    def draw(self, count: int, seed: int, number: int) -> Positions:
+    def draw(self, count: int, seed: int, number: int) -> PositionBatch:
         """Batch `number` of a seed: positions drawn uniformly, each turned at random."""
         rng = np.random.default_rng((seed, number))
         return self.at(rng.integers(0, self.positions, count), rng.integers(0, len(self._cells), count))
 
-    def at(self, rows: np.ndarray, turns: np.ndarray | None = None) -> Positions:
+    def at(self, rows: np.ndarray, turns: np.ndarray | None = None) -> PositionBatch:
         """The positions of these rows, turned if `turns` are given."""
         turns = np.zeros(len(rows), np.int64) if turns is None else turns
         planes = turned(self._encode(self.source.states[rows]), turns, self._cells)
-        return Positions(planes, turned_policy(self.policy[rows], self._actions[turns]), self.value[rows])
+        return PositionBatch(planes, turned_policy(self.policy[rows], self._actions[turns]), self.value[rows])
 
 
 def distil(plan: DistilPlan, folder: str | Path, **course: Unpack[Course]) -> SupervisedProgress:

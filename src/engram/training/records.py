@@ -90,7 +90,7 @@ class Records:
 
 
 @dataclass(frozen=True)
-class Positions:
+class PositionBatch:
     """A batch, for the player to move: planes (B, C, H, W), the action played (or (B, num_actions) shares), and the
     result (nan: not to be learnt)."""
 
@@ -119,13 +119,13 @@ class RecordSampler:
         """The number of positions to draw from."""
         return self.records.positions
 
-    def draw(self, count: int, seed: int, number: int) -> Positions:
+    def draw(self, count: int, seed: int, number: int) -> PositionBatch:
         """Batch `number` of a seed: positions uniform over all games' moves, each turned at random."""
         rng = np.random.default_rng((seed, number))
         moves = rng.integers(0, self.records.positions, count)
         return self.at(moves, rng.integers(0, len(self._cells), count))
 
-    def at(self, moves: np.ndarray, turns: np.ndarray | None = None) -> Positions:
+    def at(self, moves: np.ndarray, turns: np.ndarray | None = None) -> PositionBatch:
         """The positions before these moves (indices of `records.actions`), turned if `turns` are given."""
         records = self.records
         games = np.searchsorted(records.offset, moves, side="right") - 1
@@ -133,7 +133,8 @@ class RecordSampler:
         rows = np.stack([records.start[games], records.offset[games], moves], axis=1)
         planes, sides = replayed(self._encode, self._starts, rows, records.actions)
         action = self._actions[turns, records.actions[moves]]
-        return Positions(turned(planes, turns, self._cells), action, (records.value[games] * sides).astype(np.float32))
+        value = (records.value[games] * sides).astype(np.float32)
+        return PositionBatch(turned(planes, turns, self._cells), action, value)
 
 
 def words_of(game: Game, states: np.ndarray) -> np.ndarray:

@@ -66,7 +66,7 @@ class SupervisedRun(TrainingRun):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(SupervisedPlan):
+class RecordsPlan(SupervisedPlan):
     """The settings of a training on records.
 
     Args:
@@ -81,14 +81,14 @@ class Plan(SupervisedPlan):
             raise InvalidParameter("there are no records to learn from: give a file")
 
 
-def train_records(plan: Plan, folder: str | Path, **course: Unpack[Course]) -> SupervisedProgress:
+def train_records(plan: RecordsPlan, folder: str | Path, **course: Unpack[Course]) -> SupervisedProgress:
     """Trains a network on records, or resumes a stopped training, in a folder (`TrainingRun`).
 
     Args:
       course: as in `TrainingRun.run`.
 
     Raises:
-      InvalidFile: the folder holds the training of another plan. InvalidParameter: see `Plan`, `read`.
+      InvalidFile: the folder holds the training of another plan. InvalidParameter: see `RecordsPlan`, `read`.
     """
     run = SupervisedRun(plan, folder)
     history = run.learner.net.configuration.history

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from engram.networks.torch_backend import NetworkModule
-from engram.training.records import Positions, Records
+from engram.training.records import PositionBatch, Records
 
 DECIDED = 0.5
 _MOST_POSITIONS, _BATCH = 20_000, 512
@@ -42,10 +42,10 @@ class PositionSource(Protocol):
     def positions(self) -> int:
         """Their number."""
 
-    def draw(self, count: int, seed: int, number: int) -> Positions:
+    def draw(self, count: int, seed: int, number: int) -> PositionBatch:
         """Batch `number` of a seed."""
 
-    def at(self, rows: np.ndarray, /) -> Positions:
+    def at(self, rows: np.ndarray, /) -> PositionBatch:
         """The positions of these rows, not turned."""
 
 

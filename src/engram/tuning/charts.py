@@ -84,13 +84,13 @@ def _data(title: str, space: Space, findings: Findings, confirmation: MatchResul
             name: {"value": values.tolist(), "mean": means.tolist(), "deviation": deviations.tolist()}
             for name, (values, means, deviations) in findings.slices.items()
         },
-        "progress": [{"games": one[0], "mean": one[1], "deviation": one[2]} for one in findings.progress],
+        "progress": [{"games": row[0], "mean": row[1], "deviation": row[2]} for row in findings.progress],
         "top": [
             {
-                "search": space.specification(space.values(one.point)), "trial": one.number, "games": one.games,
-                "score": one.score, "error": math.sqrt(one.variance), "mean": mean, "deviation": deviation,
+                "search": space.specification(space.values(entry.point)), "trial": entry.number, "games": entry.games,
+                "score": entry.score, "error": math.sqrt(entry.variance), "mean": mean, "deviation": deviation,
             }
-            for one, mean, deviation in findings.top
+            for entry, mean, deviation in findings.top
         ],
         "confirmation": confirmation.to_json() if confirmation is not None else None,
     }  # fmt: skip
@@ -100,9 +100,9 @@ def _panels(data: dict[str, Any], shown: list[Chart], confirmation: MatchResult 
     """The parts of the page."""
     posterior = data["posterior"]
     top = [
-        [one["search"], one["games"], f"{100 * one['score']:.1f} % ± {196 * one['error']:.1f}",
-         f"{100 * one['mean']:.1f} % ± {196 * one['deviation']:.1f}"]
-        for one in data["top"]
+        [entry["search"], entry["games"], f"{100 * entry['score']:.1f} % ± {196 * entry['error']:.1f}",
+         f"{100 * entry['mean']:.1f} % ± {196 * entry['deviation']:.1f}"]
+        for entry in data["top"]
     ]  # fmt: skip
     shares = [
         [name, Markup(f"{bar(share)} {share:.2f}"), f"{data['values'][name]:g}"]
@@ -156,13 +156,13 @@ def _functions(space: Space, learned: LearnedFunction) -> list[Chart]:
 def _along(name: str, space: Space, findings: Findings) -> Chart:
     """The score along one number, with the trials as points."""
     place = space.names.index(name)
-    tunable, most = space.tunables[place], max(trial.games for trial in findings.trials)
+    tunable, trials, most = space.tunables[place], findings.trials, max(trial.games for trial in findings.trials)
     return Chart(
         f"Score along {name}{', the rest as recommended' if len(space.names) > 1 else ''}",
         [_posterior(*findings.slices[name])], x=name, **_SCORE, log_x=tunable.log,
         note=f"recommended: {findings.values[name]:g}; points: trials, larger with more games",
         ticks=tunable.low * (tunable.high / tunable.low) ** np.linspace(0, 1, 5) if tunable.log else (),
-        dots=[(tunable.value(one.point[place]), one.score, 2 + 4 * one.games / most) for one in findings.trials],
+        dots=[(tunable.value(trial.point[place]), trial.score, 2 + 4 * trial.games / most) for trial in trials],
     )  # fmt: skip
 
 

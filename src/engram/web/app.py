@@ -26,8 +26,8 @@ from engram.user_files import failure
 from engram.web import memories, players, positions, trees
 from engram.web.events import Channel
 from engram.web.fields import Fields
-from engram.web.positions import Line
-from engram.web.records import Records
+from engram.web.positions import PlayedGame
+from engram.web.reader import ResultsReader
 from engram.web.runs import Runs
 from engram.web.security import LOOPBACK, Guard
 from engram.web.sessions import Busy, Missing, Sessions
@@ -66,7 +66,7 @@ class Server:
     def __init__(self, settings: Settings):
         self.settings = settings
         self.sessions = Sessions(settings.max_searches)
-        self.records = Records(settings.database, allow_files=settings.allow_files)
+        self.records = ResultsReader(settings.database, allow_files=settings.allow_files)
         self.runs = Runs(settings.database, allow_files=settings.allow_files)
 
     def routes(self) -> list[Route]:
@@ -145,8 +145,8 @@ class Server:
 
     def compare(self, fields: Fields, names: dict[str, Any]) -> Any:
         """Where two ended searches of one position differ, along the main line of the second."""
-        one, other = (self.sessions.get(fields.text(name)) for name in ("a", "b"))
-        return {"levels": trees.differences(one.saved(), other.saved(), one.search.game, one.state)}
+        first, second = (self.sessions.get(fields.text(name)) for name in ("a", "b"))
+        return {"levels": trees.differences(first.saved(), second.saved(), first.search.game, first.state)}
 
     def matches(self, fields: Fields, names: dict[str, Any]) -> Any:
         """The matches of the database, and those that this server runs."""
@@ -192,8 +192,8 @@ class Server:
         """A game of Go as the text of an SGF file."""
         return {"sgf": positions.to_sgf(self._line(fields))}
 
-    def _line(self, fields: Fields) -> Line:
-        return Line.read(fields, allow_files=self._allows(fields.text("game")))
+    def _line(self, fields: Fields) -> PlayedGame:
+        return PlayedGame.read(fields, allow_files=self._allows(fields.text("game")))
 
     def _allows(self, text: str) -> bool:
         """Whether a text may name files: all may where files are allowed, and else what the command line named."""

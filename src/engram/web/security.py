@@ -72,8 +72,8 @@ class Guard:
         return None
 
     def _has_token(self, headers: Headers) -> bool:
-        given = headers.get("authorization", "")
-        return secrets.compare_digest(given.encode(), f"Bearer {self._token}".encode())
+        header = headers.get("authorization", "")
+        return secrets.compare_digest(header.encode(), f"Bearer {self._token}".encode())
 
 
 def _refused(status: int, sentence: str) -> JSONResponse:

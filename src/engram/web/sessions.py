@@ -52,7 +52,7 @@ class Missing(EngramError):
     """There is no such search, match or run: it was dropped, or the server has been started again."""
 
 
-class Session:
+class SearchSession:
     """One search of one position.
 
     Args:
@@ -178,7 +178,7 @@ class Sessions:
     def __init__(self, most: int):
         self.most = most
         self._lock = threading.Lock()
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, SearchSession] = {}
         self._reserved = 0
 
     @property
@@ -186,7 +186,7 @@ class Sessions:
         """Searches that run, and those about to start."""
         return self._reserved + sum(session.is_running for session in self._sessions.values())
 
-    def start(self, make: Callable[[], Session]) -> Session:
+    def start(self, make: Callable[[], SearchSession]) -> SearchSession:
         """Makes and starts a search.
 
         Raises:
@@ -211,7 +211,7 @@ class Sessions:
                 self._reserved -= 1
         return session
 
-    def get(self, name: str) -> Session:
+    def get(self, name: str) -> SearchSession:
         """A search by its id.
 
         Raises:

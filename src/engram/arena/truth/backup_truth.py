@@ -142,8 +142,11 @@ def measure(
 ) -> np.ndarray:
     """Searches every position: (P, 2), root value minus exact value for the player to move, and 1.0 for a mistake."""
     results = (result for *_, result in searched(game, search, simulations, positions, seed))
-    pairs = zip(results, positions, strict=True)
-    return np.array([(found.value - one.value, found.action not in one.keeping) for found, one in pairs], np.float64)
+    figures = [
+        (result.value - position.value, result.action not in position.keeping)
+        for result, position in zip(results, positions, strict=True)
+    ]
+    return np.array(figures, np.float64)
 
 
 def summarise(search: str, simulations: int, positions: Sequence[SolvedPosition], figures: np.ndarray) -> TruthRow:

@@ -10,7 +10,6 @@ import typer
 from engram.cli import options
 from engram.cli.options import option, whole
 from engram.cli.train.training import run_training, train_app
-from engram.cli.typed import typed
 
 
 @train_app.command()
@@ -45,7 +44,7 @@ def features(
     from engram.training.feature_training import FeaturePlan, train_features
     from engram.training.position_groups import MEMBERS, Sampling
 
-    game_of(game)  # a wrong name is refused before the words about the work
+    game_of(game)  # refuses a wrong name before anything is printed
     # Fewer positions than 2,000 hold too few out to validate.
     positions = positions or min(60_000, max(2_000, steps * batch * MEMBERS))
     sampling = Sampling(game, search=search, simulations=simulations, label_simulations=label_simulations, seed=seed)
@@ -54,9 +53,7 @@ def features(
         validation=validation, seed=seed,
     )  # fmt: skip
     run_training(
-        train_features, plan, output, _progress_line, checkpoint_s=checkpoint_s, stop_at=stop_at, as_json=as_json,
-        database=database,
-        how=typed(context),
+        context, train_features, plan, _progress_line,
         before=f"first {positions:,} positions are drawn by {search}, then {steps:,} steps learn from them",
         use=f"compare positions by it with memory_uct(network='{output}')",
     )  # fmt: skip
