@@ -65,7 +65,7 @@ class BatchedMatch:
         """Whether these players can play many games at once, and gain by it.
 
         A clock belongs to one game; a memory that lasts from game to game makes games depend on their order. Without an
-        evaluator there are no batches to fill.
+        evaluator no batches need filling.
         """
         if any(limit.simulations is None or limit.seconds is not None for limit in limits.values()):
             return False

@@ -163,7 +163,7 @@ class Claims:
 
 
 def _has_ended(owner: str) -> bool:
-    """Whether an owner was a process of this machine that is no more; others may take its games at once."""
+    """Whether an owner was a process of this machine that has ended; others may take its games at once."""
     where, _, process = owner.rpartition("/")[0].rpartition("/")
     return where == machine() and process.isdecimal() and has_ended(int(process))
 

@@ -130,17 +130,10 @@ class LeagueInterrupted(KeyboardInterrupt):
 
 
 def league(
-    game: str,
-    players: Sequence[str],
-    *,
-    games: int = 20,
-    swiss: int | None = None,
-    focus: int = 0,
-    workers: int | None = None,
-    database: str | Path = DEFAULT_DATABASE,
-    progress: Callable[[int, int, MatchResult], None] | None = None,
-    **options: Any,
-) -> LeagueResult:
+    game: str, players: Sequence[str], *, games: int = 20, swiss: int | None = None, focus: int = 0,
+    workers: int | None = None, database: str | Path = DEFAULT_DATABASE,
+    progress: Callable[[int, int, MatchResult], None] | None = None, **options: Any,
+) -> LeagueResult:  # fmt: skip
     """Plays matches between all players, and rates them.
 
     Args:

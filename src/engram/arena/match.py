@@ -41,16 +41,9 @@ class MatchInterrupted(KeyboardInterrupt):
 
 
 def match(
-    game: str | Game,
-    a: Any,
-    b: Any,
-    *,
-    workers: int | None = None,
-    database: str | Path | None = None,
-    max_bytes: int = MAX_BYTES,
-    progress: Callable[[MatchResult], None] | None = None,
-    **options: Unpack[MatchOptions],
-) -> MatchResult:
+    game: str | Game, a: Any, b: Any, *, workers: int | None = None, database: str | Path | None = None,
+    max_bytes: int = MAX_BYTES, progress: Callable[[MatchResult], None] | None = None, **options: Unpack[MatchOptions],
+) -> MatchResult:  # fmt: skip
     """Plays A against B in pairs of games and says how strong the evidence is.
 
     Both games of a pair begin with the same random moves, drawn from the seed, with sides exchanged. Each game
@@ -92,14 +85,9 @@ def match(
 
 
 def play_match(
-    setup: MatchSetup,
-    *,
-    workers: int | None = None,
-    database: str | Path | None = None,
-    max_bytes: int = MAX_BYTES,
-    progress: Callable[[MatchResult], None] | None = None,
-    wait: bool = True,
-) -> MatchResult:
+    setup: MatchSetup, *, workers: int | None = None, database: str | Path | None = None, max_bytes: int = MAX_BYTES,
+    progress: Callable[[MatchResult], None] | None = None, wait: bool = True,
+) -> MatchResult:  # fmt: skip
     """Plays a match that `configure` has set up, and closes its players; arguments and errors as for `match`.
 
     Args:

@@ -101,7 +101,7 @@ class MatchResult(Standing):
             "sprt": asdict(self.sprt) if self.sprt is not None else None,
             "means": None if self.means is None else _finite(asdict(self.means)),
             "configuration": self.configuration.to_json(),
-        }
+        }  # fmt: skip
 
     def _repr_html_(self) -> str:
         """The output of a notebook: the verdict, the two sides, and the score of A with its interval."""
@@ -208,22 +208,13 @@ def report(tally: Tally, match_id: int | None = None, database: str | None = Non
     played = games[~np.isnan(games["outcome"])]
     first = np.where(played["a_first"], played["outcome"], -played["outcome"])
     return MatchResult(
-        **vars(counts),
-        configuration=configuration,
-        distinct_games=len(np.unique(played["moves"])),
-        first_wins=int((first > 0).sum()),
-        first_draws=int((first == 0).sum()),
-        first_losses=int((first < 0).sum()),
-        a=_side("a", configuration.a, played),
-        b=_side("b", configuration.b, played),
-        sprt=tally.sprt,
-        complete=tally.complete,
-        forfeits=int(played["forfeit"].sum()),
-        disputed=tuple(played["number"][played["disputed"]].tolist()),
-        match_id=match_id,
-        database=database,
+        **vars(counts), configuration=configuration, distinct_games=len(np.unique(played["moves"])),
+        first_wins=int((first > 0).sum()), first_draws=int((first == 0).sum()), first_losses=int((first < 0).sum()),
+        a=_side("a", configuration.a, played), b=_side("b", configuration.b, played), sprt=tally.sprt,
+        complete=tally.complete, forfeits=int(played["forfeit"].sum()),
+        disputed=tuple(played["number"][played["disputed"]].tolist()), match_id=match_id, database=database,
         means=means(outcomes, alike) if is_alone else None,
-    )
+    )  # fmt: skip
 
 
 def configuration_of(record: MatchRecord) -> MatchConfiguration:

@@ -20,7 +20,7 @@ from engram.search.limit import Limit
 
 _LOG = logging.getLogger(__name__)
 LEAST_S = 1e-6
-"""Budget of a move, in seconds, for a side that has spent it all on hearing of moves; a search makes one simulation."""
+"""Least budget of a move, in seconds: a side may spend all its time while the other one moves."""
 
 
 class MatchRunner:

@@ -76,14 +76,10 @@ def _exit_code(run: Callable[[], Any]) -> int:
 
 # Without Rich's markup, which swallows words in brackets and gives flags a type.
 app = typer.Typer(
-    name="engram",
-    cls=_Commands,
-    help="Monte-Carlo tree search that remembers: search, play, compare.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    name="engram", cls=_Commands, help="Monte-Carlo tree search that remembers: search, play, compare.",
+    no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
-)
+)  # fmt: skip
 
 
 def say(text: str) -> None:

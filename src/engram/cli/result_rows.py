@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -43,7 +44,7 @@ class RowFile(Generic[Row]):
     def add(self, rows: Sequence[Row]) -> None:
         """Writes the file with these rows too, whole or not at all; `InvalidFile` where it cannot be written."""
         self.rows.extend(rows)
-        content = {"setting": self._setting, "sources": self._sources, "rows": [row.to_json() for row in self.rows]}
+        content = {"setting": self._setting, "sources": self._sources, "rows": [asdict(row) for row in self.rows]}
         write_text(self._path, json.dumps(content, indent=1))
 
     def _read(self, kind: type[Row]) -> list[Row]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
@@ -77,7 +78,7 @@ def truth(
             say(f"engram: no plot: {error}")
         truth_views.write(view, game, rows, output / f"{view.name}.html", **typed(context))
     if as_json:
-        return print_json([row.to_json() for row in rows])
+        return print_json([asdict(row) for row in rows])
     print_table(view.table(rows))
     typer.echo(view.caption(game, rows[0]))
 

@@ -147,7 +147,7 @@ class RayFleet(AnyFleet):
         self._calls[worker.actor.node.remote()] = worker
 
     def _listen(self, wait_s: float) -> None:
-        """Takes up the answers that have come; waits for the first."""
+        """Reads the answers that have arrived; waits for the first."""
         if not self._calls:
             return
         waiting = list(self._calls)
@@ -244,7 +244,7 @@ class RayFleet(AnyFleet):
         self._failed_starts += worker.stage == "node"
         if self._failed_starts > _MOST_DEATHS or any(self._deaths[number] > _MOST_DEATHS for number in worker.held):
             raise WorkerError(
-                f"more than {_MOST_DEATHS} workers in turn died with the same task; what is recorded is kept: "
+                f"more than {_MOST_DEATHS} workers in turn died with the same task; recorded results are kept: "
                 f"{reason[:300]}"
             )
         self._give_back(worker)

@@ -42,16 +42,9 @@ class Session:
     """
 
     def __init__(
-        self,
-        game: Game,
-        preset: Preset | str,
-        *,
-        simulations: int | None,
-        seconds: float | None,
-        seed: int,
-        waiting: Callable[[], bool],
-        interrupted: Callable[[], bool],
-    ):
+        self, game: Game, preset: Preset | str, *, simulations: int | None, seconds: float | None, seed: int,
+        waiting: Callable[[], bool], interrupted: Callable[[], bool],
+    ):  # fmt: skip
         if not is_go(game):
             raise InvalidSpecification(f"the Go Text Protocol is for Go, not for {game.name}")
         if simulations is not None or seconds is not None:
@@ -76,7 +69,7 @@ class Session:
         return self.search
 
     def begin(self, position: GoPosition) -> None:
-        """Takes up another game.
+        """Begins another game.
 
         Raises:
           EngramError: the search does not fit its board; the present game stays.
@@ -85,7 +78,7 @@ class Session:
         self.position, self.comments = position, {}
 
     def forget(self) -> None:
-        """Forgets what was thought about the last game."""
+        """Drops the tree and the comments of the last game."""
         self.comments = {}
         if self.search is not None:
             self.search.clear()
@@ -125,13 +118,9 @@ class Session:
         return derive_seed(self._seed, "gtp", self._searches)
 
     def make_move(
-        self,
-        player: int,
-        report: Callable[[SearchResult], None] | None = None,
-        interval_s: float = 1.0,
-        *,
+        self, player: int, report: Callable[[SearchResult], None] | None = None, interval_s: float = 1.0, *,
         takes_dead: bool = False,
-    ) -> str:
+    ) -> str:  # fmt: skip
         """Searches within the clock, makes the move and keeps a comment; returns its vertex.
 
         The clock counts it all: to move the root of a large tree takes time too. With `takes_dead` the move is the
@@ -158,12 +147,9 @@ class Session:
         return next(moves, result.action)
 
     def look(
-        self,
-        player: int,
-        limit: Limit | None = None,
-        report: Callable[[SearchResult], None] | None = None,
+        self, player: int, limit: Limit | None = None, report: Callable[[SearchResult], None] | None = None,
         interval_s: float = 1.0,
-    ) -> SearchResult:
+    ) -> SearchResult:  # fmt: skip
         """The result of a search of the position with `player` to move; `report` receives it so far at every interval.
 
         No clock counts it; without a `limit`, a clock's share still bounds it.

@@ -52,7 +52,7 @@ def komi(session: Session, words: Words) -> str:
 
 
 def differing_rules(text: str) -> list[str]:
-    """The rules in KataGo's notation, a name or JSON, that are not ours; the name itself if it is another's."""
+    """The rules that differ from engram's; `text` is a name or JSON of KataGo, and an unknown name differs itself."""
     try:
         rules = json.loads(text) if text.startswith("{") else NAMED_RULES.get(text.lower(), {text: None})
     except (ValueError, RecursionError):

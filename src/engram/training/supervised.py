@@ -11,9 +11,9 @@ import numpy as np
 from engram.errors import InvalidParameter
 from engram.training import validation as measures
 from engram.training.learner import Learner, Losses
-from engram.training.records import RecordSampler, read
+from engram.training.records import PositionSource, RecordSampler, read
 from engram.training.run import EARLY, Course, HeldOutPlan, TrainingProgress, TrainingRun, starting_network
-from engram.training.validation import PositionSource, Validation
+from engram.training.validation import Validation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +78,7 @@ class RecordsPlan(SupervisedPlan):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.data:
-            raise InvalidParameter("there are no records to learn from: give a file")
+            raise InvalidParameter("no records to learn from: give a file")
 
 
 def train_records(plan: RecordsPlan, folder: str | Path, **course: Unpack[Course]) -> SupervisedProgress:

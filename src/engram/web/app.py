@@ -42,7 +42,7 @@ Answer = Callable[[Fields, dict[str, Any]], Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What the command line decides.
+    """Settings from the command line.
 
     Attributes:
       token: every request to `/api/` must carry it. hosts: names of this server.
@@ -95,7 +95,7 @@ class Server:
         ]
 
     def setup(self, fields: Fields, names: dict[str, Any]) -> Any:
-        """All that the page asks once."""
+        """All data that the page loads once."""
         return {
             "version": engram.__version__, "game": self.settings.game, "search": self.settings.search,
             "games": positions.catalogue(), "searches": players.SEARCHES, "levels": players.LEVELS,
@@ -120,7 +120,7 @@ class Server:
         return {}
 
     def tree(self, fields: Fields, names: dict[str, Any]) -> Any:
-        """The part of a search's tree that can be seen."""
+        """The visible part of a search's tree."""
         session, path = self.sessions.get(names["id"]), fields.wholes("path")
         width, depth = fields.whole("width", 50, 10_000), fields.whole("depth", 1, trees.MOST_DEPTH)
         return session.ask(lambda: trees.visible(session.search, path, width, depth))
@@ -172,7 +172,7 @@ class Server:
         return {"leagues": records.leagues(), "trainings": records.trainings(), "studies": records.studies()}
 
     def study(self, fields: Fields, names: dict[str, Any]) -> Any:
-        """What a study has learned, as HTML."""
+        """The function and the numbers that a study has learned, as HTML."""
         return {"html": self.records.learned(names["name"])}
 
     def run(self, fields: Fields, names: dict[str, Any]) -> Any:

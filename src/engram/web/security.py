@@ -1,4 +1,4 @@
-"""Who may ask: requests to this host, from this page, with the token of this user."""
+"""Access: requests to this host, from this page, with the token of this user."""
 
 from __future__ import annotations
 

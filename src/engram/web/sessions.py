@@ -57,7 +57,7 @@ class SearchSession:
 
     Args:
       search: its own. state: the position. limit, seed: of the run.
-      explained: keep looks at the two best moves, and explain the choice at the end.
+      explained: observe the two best moves, and explain the choice at the end.
       audience: that takes its snapshots; default its channel.
 
     Attributes:

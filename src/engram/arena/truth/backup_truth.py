@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
@@ -75,10 +74,6 @@ class TruthRow:
     mistakes_low: float
     mistakes_high: float
     mistaken: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return asdict(self)
 
 
 IN_VAIN = 3000
@@ -179,18 +174,10 @@ def difference(row: TruthRow, base: TruthRow) -> tuple[float, float, float]:
 
 
 def truth(
-    game: Game | str,
-    searches: Sequence[str],
-    simulations: Sequence[int],
-    *,
-    positions: int = 1000,
-    seed: int = 0,
-    min_moves: int | None = None,
-    workers: int = 1,
-    known: Sequence[TruthRow] = (),
-    rows_done: Callable[[list[TruthRow]], None] | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> list[TruthRow]:
+    game: Game | str, searches: Sequence[str], simulations: Sequence[int], *, positions: int = 1000, seed: int = 0,
+    min_moves: int | None = None, workers: int = 1, known: Sequence[TruthRow] = (),
+    rows_done: Callable[[list[TruthRow]], None] | None = None, progress: Callable[[int, int], None] | None = None,
+) -> list[TruthRow]:  # fmt: skip
     """Measures every search at every budget on the same solved positions.
 
     Args:
@@ -228,15 +215,10 @@ def truth(
 
 
 def in_chunks(
-    function: Callable[..., np.ndarray],
-    game: Game | str,
-    searches: Sequence[tuple[str, int]],
-    positions: Sequence[SolvedPosition],
-    size: int,
-    workers: int,
-    progress: Callable[[int, int], None] | None,
+    function: Callable[..., np.ndarray], game: Game | str, searches: Sequence[tuple[str, int]],
+    positions: Sequence[SolvedPosition], size: int, workers: int, progress: Callable[[int, int], None] | None,
     *more: int,
-) -> Iterator[tuple[tuple[str, int], list[np.ndarray]]]:
+) -> Iterator[tuple[tuple[str, int], list[np.ndarray]]]:  # fmt: skip
     """Each search and budget, and results of `function(game, search, budget, chunk, *more)` for chunks of positions."""
     chunks = [positions[start : start + size] for start in range(0, len(positions), size)]
     tasks = [(game, text, budget, chunk, *more) for text, budget in searches for chunk in chunks]

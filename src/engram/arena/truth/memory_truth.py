@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -71,24 +71,12 @@ class MemoryTruthRow:
     memory_error: float | None = None
     others_error: float | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return asdict(self)
-
 
 def memory_truth(
-    game: str,
-    searches: Sequence[str],
-    simulations: int,
-    *,
-    positions: int = 200,
-    each: int = 20,
-    seed: int = 0,
-    workers: int = 1,
-    known: Sequence[MemoryTruthRow] = (),
-    rows_done: Callable[[list[MemoryTruthRow]], None] | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> list[MemoryTruthRow]:
+    game: str, searches: Sequence[str], simulations: int, *, positions: int = 200, each: int = 20, seed: int = 0,
+    workers: int = 1, known: Sequence[MemoryTruthRow] = (),
+    rows_done: Callable[[list[MemoryTruthRow]], None] | None = None, progress: Callable[[int, int], None] | None = None,
+) -> list[MemoryTruthRow]:  # fmt: skip
     """Compares V̂ and V̂_M with exact values by visit count.
 
     Args:
