@@ -126,7 +126,7 @@ class LeagueInterrupted(KeyboardInterrupt):
 
     def __init__(self, result: LeagueResult):
         self.result = result
-        super().__init__(f"interrupted: {result.games} games are recorded; the same league started again goes on")
+        super().__init__(f"interrupted: {result.games} games are recorded; the same league started again continues")
 
 
 def league(

@@ -37,14 +37,14 @@ class MatchInterrupted(KeyboardInterrupt):
     def __init__(self, result: MatchResult):
         self.result = result
         kept = f"{result.games} of {result.configuration.games} games are recorded"
-        super().__init__(f"interrupted: {kept}; the same match started again goes on from there")
+        super().__init__(f"interrupted: {kept}; the same match started again continues from there")
 
 
 def match(
     game: str | Game, a: Any, b: Any, *, workers: int | None = None, database: str | Path | None = None,
     max_bytes: int = MAX_BYTES, progress: Callable[[MatchResult], None] | None = None, **options: Unpack[MatchOptions],
 ) -> MatchResult:  # fmt: skip
-    """Plays A against B in pairs of games and says how strong the evidence is.
+    """Plays A against B in pairs of games, and measures the evidence.
 
     Both games of a pair begin with the same random moves, drawn from the seed, with sides exchanged. Each game
     is recorded as it ends. The same call again returns the recorded games at once. After any interruption it

@@ -108,7 +108,7 @@ class MatchResult(Standing):
         return notebook(Markup(f"<h4>{safe(self.verdict)}</h4>"), self.tables())
 
     def tables(self) -> Markup:
-        """The two sides with their figures, and what else the text says, as HTML."""
+        """The two sides with their figures, and the other lines of the text, as HTML."""
         first, *lines = str(self).split("\n")
         heads, *rows = self._cells()
         notes = [line for line in lines[len(rows) + 1 :] if line != self.verdict]
@@ -138,8 +138,8 @@ class MatchResult(Standing):
             lines.append(self._sprt_line(self.sprt))
         if self.distinct_pairs < self.pairs:
             lines.append(
-                f"{self.distinct_pairs} of {self.pairs} pairs differ: equal games say nothing new, and the interval "
-                "counts them once"
+                f"{self.distinct_pairs} of {self.pairs} pairs differ: equal games add no evidence, and the "
+                "interval counts them once"
             )
         return "\n".join([*lines, self.verdict])
 

@@ -85,7 +85,7 @@ class MatchRunner:
             raise PlayerError(f"{self._game.name} failed in {where}: {sentence(error)}") from error
 
     def _verdict(self, ongoing: OngoingGame) -> Verdict:
-        """The result for the side that moved first; programs that count for themselves have a say."""
+        """The result for the side that moved first, in view of the scores that GTP programs count."""
         if not self._game.is_over(ongoing.state):
             return ongoing.verdict()
         counters = {side: player for side, player in self._players.items() if isinstance(player, GtpPlayer)}
@@ -95,7 +95,7 @@ class MatchRunner:
     def _move(self, ongoing: OngoingGame, where: str) -> Verdict | None:
         """Plays the move that a side chooses and tells both sides; returns the verdict if the side forfeits.
 
-        What a side does when it hears of a move, such as moving the root of its tree, is on its clock.
+        Work on the news of a move, such as moving the root of a tree, is on the clock of the side that does it.
         """
         side, seed, moves = ongoing.side, ongoing.move_seed, len(ongoing.moves)
         player = self._players[side]
@@ -113,7 +113,7 @@ class MatchRunner:
         return None
 
     def _tell(self, action: int) -> None:
-        """Tells both sides of a move; what that takes is on their clocks."""
+        """Tells both sides of a move; the time that takes is on their clocks."""
         for hearer, other in self._players.items():
             begun = time.perf_counter()
             other.played(action)

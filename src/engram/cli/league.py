@@ -84,7 +84,7 @@ def _interval(row: dict[str, Any]) -> str:
 
 
 def print_ratings(result: LeagueResult, budget: str = "") -> None:
-    """Prints a league's players by rating, their scores, and what they do not say."""
+    """Prints a league's players by rating, their scores, and the limits of these figures."""
     rows = result.rows()
     count = f"{len(rows)} players, {result.games} games{'' if result.complete else ' so far'}"
     print_table([
@@ -107,7 +107,7 @@ def print_ratings(result: LeagueResult, budget: str = "") -> None:
     if groups > 1:
         say(f"no games connect {groups} groups of players: only ratings of the same group compare; play more")
     elif any(None in (row["elo_low"], row["elo_high"]) for row in rows):
-        say("∞: all points of some matches went one way; a rating assumes one drawn pair more in each of them")
+        say("∞: one player took all points of a match; ratings assume one further drawn pair in each such match")
 
 
 def _plot(result: LeagueResult, file: Path) -> None:

@@ -25,8 +25,8 @@ class RowFile(Generic[Row]):
     `rows` leaves out those of a search whose files have changed since, or that another version measured.
 
     Args:
-      path: of the file; its folder is made now, so that nothing is measured in vain.
-      game, searches: specifications. setting: what all rows of the file have in common. kind: of the rows.
+      path: of the file; its folder is created now, before any measurement.
+      game, searches: specifications. setting: the options that all rows share. kind: of the rows.
 
     Raises:
       InvalidFile: it cannot be read, was measured with another setting, or its folder cannot be made.

@@ -68,9 +68,7 @@ def truth(
             known=file.rows if file is not None else [],
         )  # fmt: skip
     if not rows:
-        raise InvalidSpecification(
-            f"the memory had no value for any node: search with more simulations than {budgets[0]}"
-        )
+        raise InvalidSpecification(f"the memory has no value for any node: take more than {budgets[0]} simulations")
     if output is not None:
         try:
             truth_views.plot(view, game, rows, output / f"{view.name}.png")

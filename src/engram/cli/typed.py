@@ -1,4 +1,4 @@
-"""The command that was typed, as a report may show it: without what belongs to this machine alone."""
+"""The typed command as a report may show it: without folders, databases and options of this machine alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A machine of a cluster: its engram and its processor, and what must be the same on all machines."""
+"""A machine of a cluster: its engram and its processor, and the versions that all machines must share."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class RayFleet(AnyFleet):
     def finished(self) -> Iterator[Any]:
         """See `AnyFleet`."""
         self._tasks, self._source = deque(), iter(())
-        with suppress(Exception):  # what cannot be read now is played again
+        with suppress(Exception):  # results that cannot be read now are computed again
             self._listen(0.0)
         while self._arrived:
             kind, content = self._arrived.popleft()
@@ -218,7 +218,7 @@ class RayFleet(AnyFleet):
         ahead, shares = int(worker.rate * _AHEAD_S), 2 * max(len(self._workers), 1)
         self._fill(max(ahead * shares, 1))
         ahead = min(ahead, len(self._tasks) // shares)  # so that the last tasks are not kept waiting
-        given = []
+        batch: list[tuple[int, Any]] = []
         for _ in range(max(ahead - waiting, int(worker.hungry))):
             if self._lost:
                 number, task = self._lost.popleft()
@@ -227,10 +227,10 @@ class RayFleet(AnyFleet):
             else:
                 break
             worker.held[number] = task
-            given.append((number, task))
-        last = worker.hungry and not given and self._ends
+            batch.append((number, task))
+        last = worker.hungry and not batch and self._ends
         worker.hungry = False
-        self._calls[worker.actor.exchange.remote(given, last)] = worker
+        self._calls[worker.actor.exchange.remote(batch, last)] = worker
 
     def _bury(self, worker: _Worker, error: Exception) -> None:
         """Takes back the tasks of an actor that has died."""

@@ -84,7 +84,7 @@ class Session:
             self.search.clear()
 
     def set_clocks(self, main_s: float, overtime_s: float = 0.0, stones: int = 0) -> None:
-        """Gives both sides this time; what was learnt about the machine stays."""
+        """Gives both sides this time; the overruns of this machine are kept."""
         black, white = Clock(main_s, overtime_s, stones), Clock(main_s, overtime_s, stones)
         if self.clocks:
             black.overruns = self.clocks[0].overruns

@@ -12,7 +12,7 @@ from engram.pictures.markup import Markup, safe, table
 from engram.storage import write_text
 
 _SCRIPTS = "html", "charts", "report"
-# The browser loads nothing, even if a text became HTML by a fault of ours.
+# The browser loads nothing, even if a bug here let a text become HTML.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
 

@@ -33,7 +33,7 @@ def report(folder: Path, title: str, result: str, warnings: Sequence[str], **how
     """
     lines = [json.loads(line) for line in (folder / LOG).read_text(encoding="utf-8").splitlines()]
     points = [(step_of(line), figures(line)) for line in lines]
-    question = "Does the network learn: do its losses fall, and does it hold on what it has not seen?"
+    question = "Does the network learn: do its losses fall, in training and on data held out?"
     write_report(
         folder / REPORT, title, question, section("Result", result),
         *([section("Doubts", *warnings)] if warnings else []),

@@ -56,8 +56,8 @@ class SelfPlayPlan(TrainingPlan):
       refresh: steps between replacements of the playing network.
       gate_pairs: upper bound of the pairs of games in the gate, which refuses weaker networks; 0: no gate.
       gate_simulations: per move of the gate. options: of the games.
-      asynchronous: parts of the games go on without waiting for each other and for the learner, in other processes; the
-        training is then not repeatable.
+      asynchronous: parts of the games wait neither for each other nor for the learner, in other processes; the training
+        is then not repeatable.
     """
 
     game: str
@@ -268,7 +268,7 @@ class _SelfPlayRun(TrainingRun):
             return
         checkpoint = self.folder / f"{_CHECKPOINT}{max(numbers)}"
         about, arrays = storage.load(checkpoint / _GAMES, _GAMES)
-        about["plan"] = {"asynchronous": False, **about["plan"]}  # older checkpoints lack what came later
+        about["plan"] = {"asynchronous": False, **about["plan"]}  # older checkpoints lack these fields
         about["plan"]["options"] = {"at_once": None, **about["plan"]["options"]}
         self.resume(about)
         self.learner.load(checkpoint / "learner")

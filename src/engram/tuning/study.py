@@ -109,8 +109,8 @@ class Study:
     def search(self, progress: Callable[[StudyProgress], None] | None = None, *, workers: int = 1) -> None:
         """Plays trials until their games are spent, together with all processes that work on the same study.
 
-        Every game is recorded as it ends; after an interruption the same call goes on. Several processes may exceed the
-        budget by one slice each.
+        Every game is recorded as it ends. After an interruption the same call continues. Each process may exceed the
+        budget by one slice.
 
         Args:
           progress: called after every slice. workers: processes that play a slice; the study does not depend on them.

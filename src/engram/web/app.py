@@ -46,7 +46,7 @@ class Settings:
 
     Attributes:
       token: every request to `/api/` must carry it. hosts: names of this server.
-      game, search: what the page begins with.
+      game, search: those that the page begins with.
       database: of results. max_searches: that may run at once.
       allow_files: whether texts of the page may name files of the machine.
     """
@@ -196,7 +196,7 @@ class Server:
         return PlayedGame.read(fields, allow_files=self._allows(fields.text("game")))
 
     def _allows(self, text: str) -> bool:
-        """Whether a text may name files: all may where files are allowed, and else what the command line named."""
+        """Whether a text may name files: without --allow-files only the texts of the command line may."""
         return self.settings.allow_files or text in (self.settings.game, self.settings.search)
 
 

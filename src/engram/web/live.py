@@ -67,17 +67,17 @@ class LiveSearch(anywidget.AnyWidget):
 
     @property
     def result(self) -> SearchResult | None:
-        """The result of the last analysis; None while it goes on, or after it failed."""
+        """The result of the last analysis; None while it runs, or after it failed."""
         return None if self._session is None else self._session.result
 
     def analyse(self) -> None:
         """Starts a search of the position, on a thread of its own.
 
         Raises:
-          InvalidState: the game is over, or a search goes on.
+          InvalidState: the game is over, or a search is running.
         """
         if self.running:
-            raise InvalidState("this widget's search goes on: stop it, or wait for its end")
+            raise InvalidState("this widget's search is still running: stop it, or wait for its end")
         if self.search.game.is_over(self.state):
             raise InvalidState(f"{self.search.game.name}: the game is over, there is nothing to search")
         self._session = SearchSession(self.search, self.state, self._limit, seed=0, audience=self)

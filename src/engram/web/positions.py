@@ -57,7 +57,7 @@ class PlayedGame:
 
 
 def position(game: Game, state: State) -> dict[str, Any]:
-    """A position: what changes from move to move.
+    """A position: the data that change from move to move.
 
     `marks` is None without a scene, and the diagram stands for it. `outcome` is for player 0, without the rewards on
     the way, which a position does not know (`opened` does). Where nature moves, `chances` are the probabilities of its

@@ -54,7 +54,7 @@ class Run:
 
     @property
     def is_running(self) -> bool:
-        """Whether the process goes on."""
+        """Whether the process runs."""
         return self._process.poll() is None
 
     def stop(self) -> None:

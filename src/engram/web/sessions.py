@@ -86,7 +86,7 @@ class SearchSession:
 
     @property
     def is_running(self) -> bool:
-        """Whether the search goes on; it has ended before the page hears of that."""
+        """Whether the search runs; it ends before the page is told."""
         return self.result is None and not self._ended.is_set()
 
     def stop(self) -> None:
@@ -113,10 +113,10 @@ class SearchSession:
         """The tree of an ended search, for `compare`; not a copy.
 
         Raises:
-          Busy: the search goes on, or has failed.
+          Busy: the search is running, or has failed.
         """
         if self.result is None:  # it is there before the page hears of the end
-            raise Busy("the search goes on: it can be compared once it has ended")
+            raise Busy("the search is still running: it can be compared once it has ended")
         return self.search.saved_tree()
 
     def _answer(self) -> None:

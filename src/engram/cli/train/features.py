@@ -20,7 +20,7 @@ def features(
     network: Annotated[str, option("'features(blocks=3,size=64)'; or a trained residual one, unchanged.")] = "features",
     search: options.Search = "uct",
     positions: Annotated[
-        Optional[int], whole("Positions from its trees; default what the steps see, ≤ 60,000.")
+        Optional[int], whole("Positions from its trees; default as many as the steps see, ≤ 60,000.")
     ] = None,
     simulations: Annotated[int, whole("Simulations of each search.", "--simulations", "-n")] = 400,
     label_simulations: Annotated[
@@ -36,7 +36,7 @@ def features(
     seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
-    """Learn features whose cosine says how close two positions' values are; the same command again continues."""
+    """Learn features whose cosine predicts how close two values are; the same command again continues."""
     from engram.training import require_torch
 
     require_torch()

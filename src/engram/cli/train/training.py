@@ -21,7 +21,7 @@ def run_training(
     context: typer.Context, train: Callable[..., Any], plan: Any, line: Callable[[Any, Any], str], *,
     before: str = "", use: str = "",
 ) -> None:  # fmt: skip
-    """Runs or continues a training with its progress on stderr, then prints where it stands.
+    """Runs or continues a training with its progress on stderr, then prints its state.
 
     Args:
       context: of the command, with the options of every training: output, checkpoint_s, stop_at, database, as_json.

@@ -257,7 +257,7 @@ def snapshot_file(path: str | Path, episode: int) -> Path:
 
 
 def files_of_seed(path: str | Path) -> list[Path]:
-    """The files of a seed's training, those that there are: its earlier states, and its table, which needs them."""
+    """The existing files of a seed's training: its earlier states, then its table, which needs them."""
     path = Path(path)
     snapshots = path.parent.glob(f"{glob.escape(path.stem)}.episode*{glob.escape(path.suffix)}")
     return [*sorted(snapshots), *([path] if path.exists() else [])]
