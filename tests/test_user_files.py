@@ -183,7 +183,7 @@ def test_a_memorys_header_adds_no_file_to_the_search(tmp_path, monkeypatch):
     about, arrays = storage.load("a.memory", files.KIND)
     storage.save("sent.memory", files.KIND, {**about, "dimension": "evil.py:g"}, arrays)
     Path("memory_uct(dimension='evil.py").write_text("from pathlib import Path\nPath('marker').touch()\n")
-    assert "its dimension is no whole number" in said("memory", "ask", "sent.memory") and not Path("marker").exists()
+    assert "its dimension is not a whole number" in said("memory", "ask", "sent.memory") and not Path("marker").exists()
 
 
 def test_a_colon_in_an_option_is_no_colon_after_a_file():

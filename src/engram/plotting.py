@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from engram.errors import optional_package
+from engram.errors import InvalidFile, optional_package
 from engram.storage import whole
 
 
@@ -25,7 +25,10 @@ def save(figure: Any, file: Path, *, dpi: int = 110) -> None:
     """Writes a figure as PNG.
 
     Raises:
-      OSError: the file cannot be written.
+      InvalidFile: the file cannot be written.
     """
-    with whole(file) as part:
-        figure.savefig(part, dpi=dpi, format="png")
+    try:
+        with whole(file) as part:
+            figure.savefig(part, dpi=dpi, format="png")
+    except OSError as error:
+        raise InvalidFile(f"{file} cannot be written: {error.strerror or error}") from None

@@ -90,6 +90,19 @@ def whole(path: str | Path) -> Iterator[Path]:
         raise
 
 
+def write_text(path: str | Path, text: str) -> None:
+    """Writes a text, completely or not at all (`whole`).
+
+    Raises:
+      InvalidFile: it cannot be written; the old file is unchanged.
+    """
+    try:
+        with whole(path) as part:
+            part.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidFile(f"{path} cannot be written: {error.strerror or error}") from None
+
+
 def save(path: str | Path, kind: str, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Writes a file, completely or not at all (`whole`).
 

@@ -1,4 +1,4 @@
-"""What `engram bench --network` measures: a network's evaluations a second, alone and in searches."""
+"""Measurements of `engram bench --network`: a network's evaluations a second, alone and in searches."""
 
 from __future__ import annotations
 

@@ -35,12 +35,12 @@ _SHOCKS = norm.ppf((np.arange(128) + 0.5) / 128)
 def distributions(space: Space) -> dict[str, BaseDistribution]:
     """The space as distributions of Optuna."""
 
-    def of(one: Tunable) -> BaseDistribution:
-        if one.integer:
-            return IntDistribution(int(one.low), int(one.high), log=one.log)
-        return FloatDistribution(one.low, one.high, log=one.log)
+    def of(tunable: Tunable) -> BaseDistribution:
+        if tunable.integer:
+            return IntDistribution(int(tunable.low), int(tunable.high), log=tunable.log)
+        return FloatDistribution(tunable.low, tunable.high, log=tunable.log)
 
-    return {one.name: of(one) for one in space.tunables}
+    return {tunable.name: of(tunable) for tunable in space.tunables}
 
 
 def observe(trial: Trial, score: float, variance: float, games: int) -> None:
@@ -67,10 +67,11 @@ class Observation:
 
 def observations(space: Space, trials: Sequence[FrozenTrial]) -> list[Observation]:
     """The observations of all trials, whether they are complete or not."""
+    recorded = SCORE, VARIANCE, GAMES
     return [
-        Observation(one.number, tuple(space.units(one.params)), *map(one.user_attrs.get, (SCORE, VARIANCE, GAMES)))
-        for one in trials
-        if SCORE in one.user_attrs and set(space.names) <= set(one.params)
+        Observation(trial.number, tuple(space.units(trial.params)), *map(trial.user_attrs.get, recorded))
+        for trial in trials
+        if SCORE in trial.user_attrs and set(space.names) <= set(trial.params)
     ]
 
 
@@ -78,7 +79,7 @@ def surrogate_of(space: Space, seen: Sequence[Observation], seed: int = 0) -> Su
     """The posterior given observations, at least one."""
     first = space.tunables[0]
     knots = Knots(space.num_knots, first.low, first.high) if space.num_knots else None
-    points, scores, variances = zip(*((one.point, one.score, one.variance) for one in seen), strict=True)
+    points, scores, variances = zip(*((entry.point, entry.score, entry.variance) for entry in seen), strict=True)
     return Surrogate(np.array(points), scores, variances, knots=knots, seed=seed)
 
 
@@ -176,13 +177,13 @@ class NoisySampler(BaseSampler):
     def pays(self, study: Study, trial: Trial) -> bool:
         """Whether more games of a running trial gain more than the same number elsewhere."""
         seen = observations(self._space, study.get_trials(deepcopy=False))
-        index = next((place for place, one in enumerate(seen) if one.number == trial.number), None)
+        index = next((place for place, entry in enumerate(seen) if entry.number == trial.number), None)
         if index is None or seen[index].games >= self._most:
             return index is None
         if len(seen) < self._num_initial:
             return False  # explore first
         elsewhere, worth, surrogate = self._choose(study, trial.number)
-        mean, covariance = surrogate.joint(np.array([one.point for one in seen]))
+        mean, covariance = surrogate.joint(np.array([entry.point for entry in seen]))
         if gain_per_game(mean, covariance, index, self._sizes(self._most - seen[index].games)) >= worth:
             return True
         self._next = elsewhere
@@ -194,15 +195,17 @@ class NoisySampler(BaseSampler):
         seen = observations(self._space, trials)
         surrogate = surrogate_of(self._space, seen, derive_seed(self._seed, "surrogate", number))
         pending = [
-            self._space.units(one.params)
-            for one in trials
-            if one.state == TrialState.RUNNING and one.number != number and set(self._space.names) <= set(one.params)
+            self._space.units(other.params)
+            for other in trials
+            if other.state == TrialState.RUNNING
+            and other.number != number
+            and set(self._space.names) <= set(other.params)
         ]
         new = [surrogate.propose(pending, by_bound=self._acquisition == "ucb")]
         if self._acquisition == "gain":
             summit = surrogate.summit()
             new += [summit, *self._scatter(summit, number)]
-        points = np.array([*(one.point for one in seen), *new])
+        points = np.array([*(entry.point for entry in seen), *new])
         mean, covariance = surrogate.joint(points)
         # Among the points of trials, only the best few can gain from more games.
         spread = np.sqrt(np.maximum(covariance.diagonal(), 0.0))

@@ -76,7 +76,7 @@ class Space:
     @property
     def names(self) -> list[str]:
         """The names of all numbers, in order."""
-        return [one.name for one in self.tunables]
+        return [tunable.name for tunable in self.tunables]
 
     @property
     def num_knots(self) -> int:
@@ -95,19 +95,19 @@ class Space:
         knots = tuple(values[name] for name in self.names if is_knot(name))
         if knots:
             specification = _with(specification, ["backup", "knots"], knots)
-        for one in self.tunables:
-            if not is_knot(one.name):
-                value = values[one.name]
-                specification = _with(specification, one.name.split("."), int(value) if one.integer else float(value))
+        for tunable in self.tunables:
+            if not is_knot(tunable.name):
+                number = (int if tunable.integer else float)(values[tunable.name])
+                specification = _with(specification, tunable.name.split("."), number)
         return prefix + specification.text
 
     def units(self, values: Mapping[str, float]) -> list[float]:
         """Values as a point of the unit cube."""
-        return [one.unit(values[one.name]) for one in self.tunables]
+        return [tunable.unit(values[tunable.name]) for tunable in self.tunables]
 
     def values(self, units: Sequence[float]) -> dict[str, float]:
         """The values at a point of the unit cube."""
-        return {one.name: one.value(unit) for one, unit in zip(self.tunables, units, strict=True)}
+        return {tunable.name: tunable.value(unit) for tunable, unit in zip(self.tunables, units, strict=True)}
 
 
 def is_knot(name: str) -> bool:
