@@ -60,7 +60,7 @@ def measure_network(name: str, game: str | None, *, seconds: float, live: Live) 
     live.line(f"measuring {name} on {rules.name}...")
     states = _positions(rules, BATCH)
     planes = Encoder(rules, shape.history)(np.array(states))
-    backends = {backend: open_backend(network, backend) for backend in installed()}
+    backends = {backend: open_backend(network, backend) for backend in installed(network.architecture)}
     usual, *others = backends
     evaluators: list[NetworkEvaluator] = []
 
