@@ -1,15 +1,16 @@
 """Does the tuner find a known optimum through the noise, and sooner than random search and Optuna's TPE?
 
     python benchmarks/optimiser.py [--seeds 10] [--first 0] [--trials 60] [--games 400] [--slices]
+        [--acquisitions gain ei ucb]
 
 A trial answers the share of `games` coin flips whose chance of heads is the true win rate at six knots. Two
 true win rates, each with another known optimum of 60 % for each seed:
   shape  falls with the distance between f/(f + 3) and that of the best f, f(u) = ∫₀ᵘ e^h, from 60 % to 40 %
   knots  a rotated quadratic bowl of Elo in the knots themselves
 What is reported is the true win rate at the point that each method recommends at the end: the highest posterior
-mean for ours, the highest observed score for the others, and, to tell model from sampling, the highest posterior
-mean over random search's trials. With --slices also ours with a quarter of the games, in trials of few games
-that are extended where it pays.
+mean for ours, by each acquisition, the highest observed score for the others, and, to tell model from sampling, the
+highest posterior mean over random search's trials. With --slices also ours with a quarter of the games, in trials of
+few games that are extended where it pays.
 """
 
 from __future__ import annotations
@@ -22,7 +23,15 @@ import numpy as np
 import optuna
 
 from engram.search.schedules import ExpIntegral
-from engram.tuning.bayesian import NoisySampler, best_of, distributions, observations, observe, surrogate_of
+from engram.tuning.bayesian import (
+    ACQUISITIONS,
+    NoisySampler,
+    best_of,
+    distributions,
+    observations,
+    observe,
+    surrogate_of,
+)
 from engram.tuning.space import Space, space
 
 KNOTS = 6
@@ -101,20 +110,23 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="of the seeds")
     parser.add_argument("--trials", type=int, default=60)
     parser.add_argument("--games", type=int, default=400)
+    parser.add_argument("--acquisitions", nargs="+", choices=ACQUISITIONS, default=ACQUISITIONS)
     parser.add_argument("--slices", action="store_true", help="also trials that are extended where it pays")
     given = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     where = space("uct(backup=softmax)", knots=KNOTS)
     for name, function in (("shape", shape), ("knots", knots)):
         rows: dict[str, list[float]] = {}
-        seconds = 0.0
+        seconds = dict.fromkeys(given.acquisitions, 0.0)
         for seed in range(given.first, given.first + given.seeds):
             truth = function(seed)
             arguments = (where, seed, given.trials, given.games)
-            begun = time.perf_counter()
-            ours = NoisySampler(where, trial_games=given.games, slice_games=given.games, seed=seed)
-            rows.setdefault("ours", []).append(run(truth, ours, *arguments)[1])
-            seconds += time.perf_counter() - begun
+            for acquisition in given.acquisitions:
+                begun = time.process_time()
+                games = {"trial_games": given.games, "slice_games": given.games}
+                ours = NoisySampler(where, **games, seed=seed, acquisition=acquisition)
+                rows.setdefault(f"ours, {acquisition}", []).append(run(truth, ours, *arguments)[1])
+                seconds[acquisition] += time.process_time() - begun
             by_score, by_posterior = run(truth, optuna.samplers.RandomSampler(seed=seed), *arguments)
             rows.setdefault("random search", []).append(by_score)
             rows.setdefault("random search, highest posterior mean", []).append(by_posterior)
@@ -124,7 +136,8 @@ def main() -> None:
                 rows.setdefault("ours in slices, a quarter of the games", []).append(sliced)
             print(name, seed, {key: round(values[-1], 3) for key, values in rows.items()}, flush=True)
         print(f"\n{name}: {given.trials} trials of {given.games} games, {given.seeds} seeds, optimum {OPTIMUM:.0%}")
-        print(f"ours: {seconds / given.seeds / given.trials:.2f} s a trial")
+        for acquisition, spent in seconds.items():
+            print(f"ours, {acquisition}: {spent / given.seeds / given.trials:.2f} s of the processor a trial")
         print(f"{'':42}{'mean loss':>10}{'worst':>8}{'within 2 %':>12}")
         for key, values in rows.items():
             loss = OPTIMUM - np.array(values)
