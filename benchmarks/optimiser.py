@@ -1,12 +1,13 @@
 """Does the tuner find a known optimum through the noise, and sooner than random search and Optuna's TPE?
 
     python benchmarks/optimiser.py [--seeds 10] [--first 0] [--trials 60] [--games 400] [--slices]
+        [--acquisitions gain ei ucb]
 
 The problem is `hub/benchmarks/noisy_win_rate`: the share of `games` coin flips, with two kinds of true win rates.
 The report has the true win rate at the point that each method recommends at the end: the highest posterior
-mean for ours, the highest observed score for the others, and, to tell model from sampling, the highest posterior
-mean over random search's trials. With --slices also ours with a quarter of the games, in trials of few games
-that are extended where it pays.
+mean for ours, by each acquisition, the highest observed score for the others, and, to tell model from sampling, the
+highest posterior mean over random search's trials. With --slices also ours with a quarter of the games, in trials of
+few games that are extended where it pays.
 """
 
 from __future__ import annotations
@@ -19,7 +20,16 @@ import numpy as np
 import optuna
 import optunahub
 
-from engram.tuning.sampler import Knots, NoisySampler, best_of, observations, observe, surrogate_of, values_at
+from engram.tuning.sampler import (
+    ACQUISITIONS,
+    Knots,
+    NoisySampler,
+    best_of,
+    observations,
+    observe,
+    surrogate_of,
+    values_at,
+)
 
 hub = optunahub.load_local_module("benchmarks/noisy_win_rate", registry_root=str(Path(__file__).parents[1] / "hub"))
 KNOTS = Knots(hub.KNOTS, hub.LOW, hub.HIGH)
@@ -65,8 +75,11 @@ def run_extended(kind: str, seed: int, budget: int, games: int) -> float:
     return recommended(problem, study)
 
 
-def ours(problem: hub.WinRate, trial_games: int, slice_games: int, seed: int) -> NoisySampler:
-    return NoisySampler(problem.search_space, knots=KNOTS, trial_games=trial_games, slice_games=slice_games, seed=seed)
+def ours(
+    problem: hub.WinRate, trial_games: int, slice_games: int, seed: int, acquisition: str = "gain"
+) -> NoisySampler:  # fmt: skip
+    games = {"trial_games": trial_games, "slice_games": slice_games}
+    return NoisySampler(problem.search_space, knots=KNOTS, **games, seed=seed, acquisition=acquisition)
 
 
 def main() -> None:
@@ -75,18 +88,20 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="of the seeds")
     parser.add_argument("--trials", type=int, default=60)
     parser.add_argument("--games", type=int, default=400)
+    parser.add_argument("--acquisitions", nargs="+", choices=ACQUISITIONS, default=ACQUISITIONS)
     parser.add_argument("--slices", action="store_true", help="also trials that are extended where it pays")
     given = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     for name in ("shape", "knots"):
         rows: dict[str, list[float]] = {}
-        seconds = 0.0
+        seconds = dict.fromkeys(given.acquisitions, 0.0)
         for seed in range(given.first, given.first + given.seeds):
             arguments = (seed, given.trials, given.games)
-            begun = time.process_time()
-            sampler = ours(hub.WinRate(name, seed=seed), given.games, given.games, seed)
-            rows.setdefault("ours", []).append(run(name, sampler, *arguments)[1])
-            seconds += time.process_time() - begun
+            for acquisition in given.acquisitions:
+                begun = time.process_time()
+                sampler = ours(hub.WinRate(name, seed=seed), given.games, given.games, seed, acquisition)
+                rows.setdefault(f"ours, {acquisition}", []).append(run(name, sampler, *arguments)[1])
+                seconds[acquisition] += time.process_time() - begun
             by_score, by_posterior = run(name, optuna.samplers.RandomSampler(seed=seed), *arguments)
             rows.setdefault("random search", []).append(by_score)
             rows.setdefault("random search, highest posterior mean", []).append(by_posterior)
@@ -96,7 +111,8 @@ def main() -> None:
                 rows.setdefault("ours in slices, a quarter of the games", []).append(sliced)
             print(name, seed, {key: round(values[-1], 3) for key, values in rows.items()}, flush=True)
         print(f"\n{name}: {given.trials} trials of {given.games} games, {given.seeds} seeds, optimum {hub.OPTIMUM:.0%}")
-        print(f"ours: {seconds / given.seeds / given.trials:.2f} s of processor time a trial")
+        for acquisition, spent in seconds.items():
+            print(f"ours, {acquisition}: {spent / given.seeds / given.trials:.2f} s of the processor a trial")
         print(f"{'':42}{'mean loss':>10}{'worst':>8}{'within 2 %':>12}")
         for key, values in rows.items():
             loss = hub.OPTIMUM - np.array(values)

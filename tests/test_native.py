@@ -14,7 +14,7 @@ import pytest
 
 from engram.drivers.search import Search
 from engram.games.line.one_word import line
-from engram.native.cache import cache_root, sources
+from engram.native.cache import cache_root, private_folder, sources
 from engram.native.intrinsics import HAS_PDEP, pick_bit, pick_bit_portable, popcount
 from engram.native.jit import compiled
 from engram.search.limit import Limit
@@ -281,6 +281,15 @@ def test_only_cache_folders_of_engram_are_removed(tmp_path):
     assert {*kept, "notes.txt", f"linked-{digest}"} <= left and not left & set(gone)
     assert all((cache / name / "chapter.txt").read_text() == "years of work" for name in kept)
     assert (elsewhere / ".engram-cache").exists()
+
+
+def test_a_start_with_a_warm_cache_looks_at_no_other_folder(tmp_path, monkeypatch):
+    """Each of some seventy modules looked through all folders: with a thousand of them a start took seconds."""
+    monkeypatch.setenv("ENGRAM_CACHE_DIR", str(tmp_path / "cache"))
+    name = "my_rule-0123456789abcdef0123"
+    folder = private_folder(name)
+    monkeypatch.setattr(Path, "iterdir", lambda place: pytest.fail(f"looked through {place}"))
+    assert private_folder(name) == folder
 
 
 def test_bounds_checks_have_their_own_code(tmp_path):

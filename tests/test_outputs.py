@@ -19,8 +19,9 @@ from engram.errors import InvalidFile
 from engram.games.scene import Scene, cell_places
 from engram.memory.similar_positions import position_memory
 from engram.pictures.bundle import bundle
+from engram.pictures.chart import Chart, Series
 from engram.pictures.markup import Markup, notebook, safe, table, whisker
-from engram.pictures.report import Series, chart, section, write_report
+from engram.pictures.report import section, write_report
 from engram.search.persistence import SavedTree
 from engram.search.visible import visible
 
@@ -173,7 +174,7 @@ def test_a_bundle_imports_and_exports_nothing():
 def test_a_report_is_one_file_that_asks_for_nothing(tmp_path):
     path = tmp_path / "report.html"
     series = [Series(EVIL, [1, 2], [0.5, float("nan")], [0.4, 0.4], [0.6, 0.7], whiskers=True), Series("b", [3], [1.0])]
-    picture = chart(EVIL, series, x=EVIL, y="y", note=EVIL)
+    picture = Chart(EVIL, series, x=EVIL, y="y", note=EVIL)
     write_report(path, EVIL, EVIL, section(EVIL, EVIL, picture, table([EVIL], [[EVIL]])),
                  command=EVIL, settings={EVIL: EVIL, "number": [1, 2], "more": None})  # fmt: skip
     text = path.read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from engram.errors import MissingPackage
+from engram.errors import InvalidFile, MissingPackage
 from engram.plotting import new_figure, save
 
 
@@ -24,7 +24,7 @@ def test_a_picture_that_fails_leaves_the_old_one(tmp_path):
     save(new_figure("a test", figsize=(1, 1)), file)
     before = file.read_bytes()
     assert before.startswith(b"\x89PNG")
-    with pytest.raises(OSError, match="no room"):
+    with pytest.raises(InvalidFile, match="cannot be written: no room"):
         save(Broken(), file)
     assert file.read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["curve.png"]

@@ -39,7 +39,7 @@ SOURCE = str(Path(engram.__file__).parents[1])
 
 
 def test_an_unknown_name_is_answered_with_the_nearest_and_all():
-    registry = Registry("bird", beside={"owl": len})
+    registry = Registry("bird", reserved={"owl": len})
     registry.add("swift", len)
     registry.add("swallow", abs)
     with pytest.raises(InvalidSpecification) as caught:
@@ -212,7 +212,7 @@ def test_values_become_what_the_types_say():
     for text, says in (
         ("x(b=1)", "missing a required argument: 'a'"),
         ("x(1, f=3)", "x: f must come from Python, not 3"),
-        ("x(1, 2, 3)", "x takes a, b; 3 values were given"),
+        ("x(1, 2, 3)", "x takes a, b, not 3 values"),
         ("x(1, d=2)", "d must be 'x' or 1"),
     ):
         with pytest.raises(InvalidSpecification, match=says):

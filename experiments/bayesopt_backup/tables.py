@@ -2,9 +2,10 @@
 
     python experiments/bayesopt_backup/tables.py connect_four --games 2000
     python experiments/bayesopt_backup/tables.py go9 --games 200 --only monotone --minutes 60
+    python experiments/bayesopt_backup/tables.py go9_c0.5 --games 200 --only "S2 - average" "M2 - average"
 
 Rows grow together, some games each in turn; the same command again goes on. Games are recorded in a database, the
-rows of a network stand in tables_NETWORK.json, their picture in tables_NETWORK.png.
+rows of a setting stand in tables_SETTING.json, their picture in tables_SETTING.png.
 """
 
 from __future__ import annotations
@@ -44,6 +45,9 @@ class Setting:
 SETTINGS = {
     "connect_four": Setting("connect_four", "puct(network='connect_four', backup={})", 100, 42, None, 500),
     "go9": Setting("go:9", "puct(network='go9', backup={}, num_leaves=4)", 400, 81, 0.9, 200),
+    # The paper's exploration constant, and then its number of simulations too.
+    "go9_c0.5": Setting("go:9", "puct(network='go9', backup={}, exploration=0.5, num_leaves=4)", 400, 81, 0.9, 200),
+    "go9_5000": Setting("go:9", "puct(network='go9', backup={}, exploration=0.5, num_leaves=4)", 5000, 81, 0.9, 20),
     # There is no network with a value for 19×19: heavy rollouts, and a predictor's priors for the first 100 nodes.
     "go19": Setting(
         "go:19", "uct_prior(network='go19-predictor', rollout=heavy, backup={}, num_leaves=8)", 250, 361, 0.9, 20
@@ -58,17 +62,17 @@ PAPER = {
 """Optima of the paper, g over its 5000 visits; ours are h = g + ln 5000 over the share of the budget."""
 
 
-def tuned(network: str, rule: str) -> str:
-    """The rule that our own tuner found, as its report has it; on 19×19 that of 9×9."""
-    known = "go9" if network == "go19" else network
+def tuned(setting: str, rule: str) -> str:
+    """The rule that our own tuner found, as its report has it; for every setting of Go that of 9×9."""
+    known = "go9" if setting.startswith("go") else setting
     found = json.loads((HERE / f"{known}_{rule}" / "tuning.json").read_text("utf-8"))["best"]
     return found[found.index("backup=") + len("backup=") : found.rindex(", network=")]
 
 
-def rules(network: str) -> dict[str, str]:
+def rules(setting: str) -> dict[str, str]:
     """Every rule by its name."""
-    points = SETTINGS[network].points
-    found = {f"our {rule}": tuned(network, rule) for rule in ("softmax", "monotone")}
+    points = SETTINGS[setting].points
+    found = {f"our {rule}": tuned(setting, rule) for rule in ("softmax", "monotone")}
     for name, knots in PAPER.items():
         shifted = [round(g + math.log(PAPER_BUDGET), 3) for g in knots]
         found[name] = f"{name.split()[0]}(knots={shifted})"
@@ -81,12 +85,14 @@ def rules(network: str) -> dict[str, str]:
     return found | {"max_mcts": "max_mcts()", "td": "td(discount=1.0)"}
 
 
-def rows(network: str) -> dict[str, tuple[str, str]]:
+def rows(setting: str) -> dict[str, tuple[str, str]]:
     """What is played, by name: two rules."""
-    known = rules(network)
+    known = rules(setting)
     found = {f"{name} - average": (rule, "average") for name, rule in known.items()}
-    for ours, others in (("our monotone", ("erwa", "feedback")), ("our softmax", ("coulom",))):
-        found |= {f"{ours} - {name}": (known[ours], rule) for name, rule in known.items() if name.startswith(others)}
+    rivals = {"monotone": ("erwa", "feedback"), "softmax": ("coulom",)}
+    for first in [*(f"our {kind}" for kind in rivals), *PAPER]:
+        others = next(names for kind, names in rivals.items() if kind in first)
+        found |= {f"{first} - {name}": (known[first], rule) for name, rule in known.items() if name.startswith(others)}
     return found
 
 
@@ -107,18 +113,18 @@ def show(table: dict[str, dict[str, float]], file: Path) -> None:
 def main() -> None:
     """Plays rounds until every row has its games or the minutes are over."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("network", choices=sorted(SETTINGS))
+    parser.add_argument("setting", choices=sorted(SETTINGS))
     parser.add_argument("--games", type=int, default=200, help="of a row")
-    parser.add_argument("--only", default="", help="rows whose name holds this text")
+    parser.add_argument("--only", nargs="+", default=[""], help="rows whose name holds one of these texts")
     parser.add_argument("--database", default=HERE / "tables.sqlite", help="where games are recorded")
     parser.add_argument("--minutes", type=float, default=60.0)
     asked = parser.parse_args()
-    setting = SETTINGS[asked.network]
-    file, end = HERE / f"tables_{asked.network}.json", time.monotonic() + 60 * asked.minutes
+    setting = SETTINGS[asked.setting]
+    file, end = HERE / f"tables_{asked.setting}.json", time.monotonic() + 60 * asked.minutes
     size = setting.round
     for games in range(size, asked.games + size, size):
-        for name, two in rows(asked.network).items():
-            if asked.only not in name:
+        for name, two in rows(asked.setting).items():
+            if not any(text in name for text in asked.only):
                 continue
             if time.monotonic() > end:
                 return

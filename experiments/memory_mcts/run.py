@@ -99,7 +99,7 @@ def cells(learned_go: str | None = None) -> list[Cell]:
     # One number at a time beside the paper's best cell: how much is kept, how far an answer counts up, how loud it is
     # and by which law it falls silent, how many numbers a position is, and the direct variant.
     numbers = {
-        "capacity": (1000, 3000, 30000), "decay": (1.0, 4.0, 1000.0), "equivalence": (1.0, 30.0, 300.0),
+        "capacity": (1000, 3000, 5000, 30000), "decay": (1.0, 4.0, 1000.0), "equivalence": (1.0, 30.0, 300.0),
         "bias": (0.05, 0.1, 0.3), "dimension": (128, 256, 1024, 4096), "every_node": ("true",),
     }  # fmt: skip
     found += [

@@ -32,7 +32,7 @@ from engram.networks.torch_backend import NetworkModule
 from engram.rng import derive_seed
 from engram.search.limit import Limit
 from engram.storage import whole
-from engram.training.distil import DistilPlan, held_out, taught
+from engram.training.distil import DistilPlan, held_out, positions_of
 from engram.training.learner import KIND
 from engram.training.run import CHECKPOINT
 
@@ -130,7 +130,7 @@ def main() -> None:
     asked.add_argument("--most", type=int, default=400, help="held-out positions to solve")
     given = asked.parse_args()
     plan = DistilPlan(**durable.about(given.net / CHECKPOINT, KIND)["plan"])
-    known = taught(plan)
+    known = positions_of(plan)
     known = known.part(held_out(known.keys, plan.validation))
     torch.manual_seed(plan.seed)
     nets = {

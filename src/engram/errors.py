@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from importlib import import_module
 from numbers import Integral
+from types import ModuleType
 
 
 class EngramError(Exception):
@@ -39,7 +41,7 @@ class InvalidParameter(EngramError, ValueError):
 
 
 class OperatorError(EngramError, RuntimeError):
-    """A compiled or Python operator failed while a search was running."""
+    """An operator, compiled or in Python, failed while a search was running."""
 
 
 class CompileError(EngramError, RuntimeError):
@@ -47,7 +49,7 @@ class CompileError(EngramError, RuntimeError):
 
 
 class TooLarge(EngramError, ValueError):
-    """A problem too large for the method."""
+    """A problem that is too large for a method or for this machine."""
 
 
 class DatabaseError(EngramError, RuntimeError):
@@ -60,6 +62,18 @@ class InvalidFile(EngramError, ValueError):
 
 class MissingPackage(EngramError, ImportError):
     """An optional package that is not installed; the sentence says how to install it."""
+
+
+def optional_package(module: str, title: str, extra: str, purpose: str) -> ModuleType:
+    """The module of an optional package, which an extra of engram installs.
+
+    Raises:
+      MissingPackage: it is not installed; the sentence has the purpose, and says how to install it.
+    """
+    try:
+        return import_module(module)
+    except ImportError:
+        raise MissingPackage(f"{purpose} needs {title}: pip install 'engram[{extra}]'") from None
 
 
 def nearest(word: str, names: Iterable[str]) -> str:
@@ -79,7 +93,7 @@ def check_options(owner: str, options: Iterable[str], names: Iterable[str]) -> N
     """Refuses unknown options.
 
     Raises:
-      InvalidSpecification: the sentence has the nearest option, and lists all.
+      InvalidSpecification: an option is unknown; the sentence has the nearest one and lists all.
     """
     names = list(names)
     for option in options:

@@ -1,10 +1,11 @@
-"""Players: what chooses the moves of one side in a match."""
+"""Players: each chooses the moves of one side in a match."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,12 @@ from engram.search.preset import Preset
 
 @dataclass(frozen=True)
 class Choice:
-    """A move and what it took.
+    """A move and its cost.
 
     Attributes:
       action: a legal action.
-      simulations: of the search; positions visited for a search by depth, 0 for none.
-      seconds: of thought; compiling never counts.
+      simulations: of the search; for a search by depth the positions visited; 0 without a search.
+      seconds: spent on the move; compiling never counts.
       value: in [-1, 1] for the player to move, or None.
     """
 
@@ -37,11 +38,11 @@ class Choice:
 
 
 class Forfeit(EngramError):
-    """Raised by a player's `choose`: it resigns or cannot go on; it has lost, with these words on record."""
+    """Raised by a player's `choose`: it resigns or cannot continue, and loses; the message is recorded."""
 
 
 class Player:
-    """One side of a match. It plays many games, one after the other, and hears of every move of both sides.
+    """One side of a match. It plays many games, one after the other, and is told every move of both sides.
 
     Attributes:
       text: the canonical specification that makes this player again.
@@ -57,13 +58,13 @@ class Player:
         """Compiles and loads everything, so that it never counts against a clock."""
 
     def new_game(self, game_seed: int) -> None:
-        """Forgets the last game: what follows must depend on the seeds of this game alone."""
+        """Forgets the last game: later moves must depend on the seeds of this game alone."""
 
     def played(self, action: int) -> None:
-        """Hears that a move was played, by either side; those of the opening are not told. This is on its clock."""
+        """Called after each move of either side, but not for those of the opening; the player's clock runs."""
 
     def close(self) -> None:
-        """Gives back what the player holds."""
+        """Releases the player's resources."""
 
 
 class SearchPlayer(Player):
@@ -71,25 +72,22 @@ class SearchPlayer(Player):
 
     Args:
       game: the game.
-      chosen: the preset.
-      text: canonical specification; default the preset's own.
+      preset: of the search.
+      text: canonical specification; default: the preset's own.
 
     Attributes:
-      preset: how it searches.
+      preset: the argument.
     """
 
     def __init__(self, game: Game, preset: Preset, text: str | None = None):
         self.preset = preset
         self._game = game
-        self._made: Search | None = None
         self.text = text or preset.text
 
-    @property
+    @cached_property
     def _search(self) -> Search:
-        # Made when it is first needed: naming a player must not cost the memory and the time of a search.
-        if self._made is None:
-            self._made = Search(self._game, self.preset)
-        return self._made
+        # Made on first use: naming a player must not cost the memory and the time of a search.
+        return Search(self._game, self.preset)
 
     @property
     def extensions(self) -> tuple[Extension, ...]:
@@ -98,7 +96,7 @@ class SearchPlayer(Player):
 
     @property
     def bytes_a_node(self) -> int:
-        """Of its tree."""
+        """Bytes of a node of its tree."""
         return self._search.bytes_a_node
 
     def warm_up(self) -> None:
@@ -113,7 +111,7 @@ class SearchPlayer(Player):
         """Runs the search.
 
         Raises:
-          KeyboardInterrupt: Ctrl-C came in between; a search cut short must not decide a move of a match.
+          KeyboardInterrupt: Ctrl-C was pressed; an interrupted search must not decide a move of a match.
         """
         result = self._search.run(state, limit, seed=seed)
         if result.stopped == "interrupted":
@@ -125,15 +123,15 @@ class SearchPlayer(Player):
         self._search.advance(action)
 
     def close(self) -> None:
-        """Gives the tree's memory back."""
-        self._made = None
+        """Frees the tree."""
+        self.__dict__.pop("_search", None)
 
 
 class UserPlayer(Player):
     """A user's own object as a player.
 
     Args:
-      inner: has `choose(state, limit, seed)`, which returns an action or a `Choice`; and, if it likes, `warm_up`,
+      inner: has `choose(state, limit, seed)`, which returns an action or a `Choice`; and optionally `warm_up`,
         `new_game`, `played` and `close` as in `Player`.
       text: canonical specification.
     """
@@ -142,7 +140,7 @@ class UserPlayer(Player):
         self._inner = inner
         self.text = text
 
-    # What a match tells a player is passed on where the object has the method.
+    # A call from the match is passed on if the object has the method.
 
     def warm_up(self) -> None:
         self._tell("warm_up")
@@ -151,9 +149,9 @@ class UserPlayer(Player):
         self._tell("new_game", game_seed)
 
     def choose(self, state: State, limit: Limit, seed: int) -> Choice:
-        """Asks the object, and measures the time where it does not say."""
+        """Calls the object, and measures the time if the object reports none."""
         begin = time.perf_counter()
-        copy = state.copy() if isinstance(state, np.ndarray) else state  # it may play on it
+        copy = state.copy() if isinstance(state, np.ndarray) else state  # the object may change it
         action = self._inner.choose(copy, limit, seed)
         seconds = time.perf_counter() - begin
         if not isinstance(action, Choice):
@@ -172,5 +170,5 @@ class UserPlayer(Player):
             function(*arguments)
 
 
-PLAYERS: Registry[Callable[..., Player]] = Registry("player", beside=PRESETS)
+PLAYERS: Registry[Callable[..., Player]] = Registry("player", reserved=PRESETS)
 """Players other than presets, by name: functions of the game and of options."""

@@ -5,31 +5,30 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from engram.errors import MissingPackage
+from engram.errors import InvalidFile, optional_package
 from engram.storage import whole
 
 
 def new_figure(what: str, **options: Any) -> Any:
-    """A figure of Matplotlib's, to draw on.
+    """An empty figure of Matplotlib.
 
     Args:
-      what: the reason for the figure, such as "a report". options: of Matplotlib's `Figure`.
+      what: the purpose of the figure, such as "a report". options: of Matplotlib's `Figure`.
 
     Raises:
       MissingPackage: Matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingPackage(f"{what} needs Matplotlib: pip install 'engram[plots]'") from None
-    return Figure(**options)
+    return optional_package("matplotlib.figure", "Matplotlib", "plots", what).Figure(**options)
 
 
 def save(figure: Any, file: Path, *, dpi: int = 110) -> None:
     """Writes a figure as PNG.
 
     Raises:
-      OSError: the file cannot be written.
+      InvalidFile: the file cannot be written.
     """
-    with whole(file) as part:
-        figure.savefig(part, dpi=dpi, format="png")
+    try:
+        with whole(file) as part:
+            figure.savefig(part, dpi=dpi, format="png")
+    except OSError as error:
+        raise InvalidFile(f"{file} cannot be written: {error.strerror or error}") from None

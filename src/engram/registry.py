@@ -29,16 +29,16 @@ class Registry(dict[str, Entry]):
 
     Args:
       kind: the word for an entry in error sentences: `game`, `selection rule`.
-      beside: another registry whose names are taken here too; error sentences list them with these.
+      reserved: another registry whose names are not free here; error sentences list them too.
     """
 
-    def __init__(self, kind: str, beside: Mapping[str, Any] | None = None):
+    def __init__(self, kind: str, reserved: Mapping[str, Any] | None = None):
         super().__init__()
         self.kind = kind
-        self._beside = {} if beside is None else beside
+        self._reserved = {} if reserved is None else reserved
 
     def __missing__(self, name: str) -> Entry:
-        raise InvalidSpecification(f"no {self.kind} is called {name!r}{choices(name, [*self, *self._beside])}")
+        raise InvalidSpecification(f"no {self.kind} is called {name!r}{choices(name, [*self, *self._reserved])}")
 
     def check(self, name: str) -> None:
         """Raises `InvalidSpecification` for an unknown name."""
@@ -50,10 +50,10 @@ class Registry(dict[str, Entry]):
         Raises:
           InvalidSpecification: another definition has this name.
         """
-        taken = self.get(name, self._beside.get(name))
-        if taken is not None and not _same_definition(taken, entry):
+        rival = self.get(name, self._reserved.get(name))
+        if rival is not None and not _same_definition(rival, entry):
             raise InvalidSpecification(
-                f"there is already a {self.kind} called {name!r}, in {_origin(taken).__module__}; choose another name"
+                f"there is already a {self.kind} called {name!r}, in {_origin(rival).__module__}; choose another name"
             )
         self[name] = entry
         return entry
@@ -68,9 +68,9 @@ def _origin(entry: Any) -> Any:
     return inspect.unwrap(getattr(entry, "function", entry))
 
 
-def _same_definition(one: Any, other: Any) -> bool:
+def _same_definition(entry: Any, rival: Any) -> bool:
     """Whether two entries come from one place in the source; its module may have been loaded under two names."""
-    first, second = _origin(one), _origin(other)
+    first, second = _origin(entry), _origin(rival)
     modules = first.__module__, second.__module__
     files = [getattr(sys.modules.get(module), "__file__", None) for module in modules]
     same_source = modules[0] == modules[1] or (files[0] is not None and files[0] == files[1])
@@ -80,7 +80,8 @@ def _same_definition(one: Any, other: Any) -> bool:
 def defaults_of(function: Callable[..., Any]) -> dict[str, Any]:
     """Defaults by parameter, of the parameters that have one."""
     parameters = inspect.signature(function).parameters
-    return {name: one.default for name, one in parameters.items() if one.default is not inspect.Parameter.empty}
+    empty = inspect.Parameter.empty
+    return {name: parameter.default for name, parameter in parameters.items() if parameter.default is not empty}
 
 
 def about(function: Callable[..., Any]) -> str:
@@ -113,11 +114,11 @@ def files_of(function: Callable[..., Any], specification: Specification, parts: 
     """The files that a specification of a function names, by the types of its options; also those of its parts."""
     types, open_ended = types_of(function, marks=True)
     for name, value in specification.by_name(list(types), None if open_ended else types).items():
-        named = value if isinstance(value, Specification) else Specification(str(value))
-        if named.name in parts.get(name, ()):
-            yield from files_of(parts[name][named.name], named, parts)
+        part = value if isinstance(value, Specification) else Specification(str(value))
+        if part.name in parts.get(name, ()):
+            yield from files_of(parts[name][part.name], part, parts)
         for mark in marks_of(types.get(name)) if value is not None else ():
-            yield from mark.find(named.name)
+            yield from mark.find(part.name)
 
 
 def marks_of(hint: Any) -> list[FilesOf]:
@@ -158,8 +159,8 @@ def _resolved(annotation: Any, scope: dict[str, Any], marks: bool) -> Any:
     if annotation is inspect.Parameter.empty:
         return Any
     try:
-        it = SimpleNamespace(__annotations__={"it": annotation})
-        return get_type_hints(it, scope, include_extras=marks)["it"]
+        holder = SimpleNamespace(__annotations__={"hint": annotation})
+        return get_type_hints(holder, scope, include_extras=marks)["hint"]
     except NameError:
         return Any
 
@@ -183,8 +184,8 @@ def bind(
     types, open_ended = types_of(function)
     passed = {name: value for name, value in (given or {}).items() if name in types}
     types = {name: hint for name, hint in types.items() if name not in passed}
-    own = [one for one in signature.parameters.values() if one.name in types]
-    in_order = [one.name for one in own if one.kind is not inspect.Parameter.KEYWORD_ONLY]
+    parameters = [parameter for parameter in signature.parameters.values() if parameter.name in types]
+    in_order = [parameter.name for parameter in parameters if parameter.kind is not inspect.Parameter.KEYWORD_ONLY]
     for name, value in specification.by_name(in_order, None if open_ended else types).items():
         what = f"{specification.name}: {name}"
         part = parts.get(name) if parts and value is not None else None
@@ -202,9 +203,9 @@ def call(function: Callable[..., Any], specification: Specification, parts: Part
 
 
 def _part(what: str, value: Value, registry: Registry[Any], parts: Parts | None) -> Any:
-    named = Specification(value) if isinstance(value, str) else value
-    if not isinstance(named, Specification):
+    part = Specification(value) if isinstance(value, str) else value
+    if not isinstance(part, Specification):
         raise InvalidSpecification(f"{what} must be a {registry.kind}, not {value_text(value)}")
-    if named.positional:
-        raise InvalidSpecification(f"{named.name} takes options by name only, as in {named.name}(x=1)")
-    return call(registry[named.name], named, parts)
+    if part.positional:
+        raise InvalidSpecification(f"{part.name} takes options by name only, as in {part.name}(x=1)")
+    return call(registry[part.name], part, parts)

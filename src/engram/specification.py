@@ -5,10 +5,10 @@
     puct(backup=average)                     a bare word: a part without options
     monotone_uct(knots=[-10, -4, -4])        a list of numbers, kept as a tuple
     go:19,komi=7.5    line:rows=6,columns=7,gravity=true      the way games are written
-    gymnasium:FrozenLake-v1   gymnasium:ALE/Pong-v5           a word may be several, joined by - and /
+    gymnasium:FrozenLake-v1   gymnasium:ALE/Pong-v5           a word may have parts joined by - and /
 
-Nothing is ever evaluated. The text is parsed as Python syntax, of which calls, words, numbers, strings, lists,
-`true`, `false` and `none` are accepted. Any other text raises `InvalidSpecification`.
+No text is ever evaluated. It is parsed as Python syntax, of which calls, words, numbers, strings, lists, `true`,
+`false` and `none` are accepted. Any other text raises `InvalidSpecification`.
 """
 
 from __future__ import annotations
@@ -71,32 +71,26 @@ class Specification:
         texts = [value_text(value) for value in self.positional]
         return separator.join(texts + [f"{key}={value_text(value)}" for key, value in self.options.items()])
 
-    def by_name(self, order: Sequence[str], known: Iterable[str] | None = None) -> dict[str, Value]:
+    def by_name(self, order: Sequence[str], names: Iterable[str] | None = None) -> dict[str, Value]:
         """The values by parameter.
 
         Args:
           order: parameters that take the positional values, in this order.
-          known: all parameters; None: accept any name.
+          names: of all parameters; None: accept any name.
 
         Raises:
           InvalidSpecification: too many positional values, or an unknown or repeated parameter.
         """
         if len(self.positional) > len(order):
-            if order:
-                raise InvalidSpecification(
-                    f"{self.name} takes {', '.join(order)}; {len(self.positional)} values were given"
-                )
-            raise InvalidSpecification(
-                f"{self.name} takes options by name only, as in {self.name}(x=1)"
-                if known is None or list(known)
-                else f"{self.name} takes no options"
-            )
-        if known is not None:
-            check_options(self.name, self.options, known)
+            rule = f"options by name only, as in {self.name}(x=1)" if names is None or list(names) else "no options"
+            rule = f"{', '.join(order)}, not {len(self.positional)} values" if order else rule
+            raise InvalidSpecification(f"{self.name} takes {rule}")
+        if names is not None:
+            check_options(self.name, self.options, names)
         values = dict(zip(order, self.positional, strict=False))
         for name, value in self.options.items():
             if name in values:
-                raise InvalidSpecification(f"{self.name}: {name} is given twice")
+                raise InvalidSpecification(f"{self.name}: {name} occurs twice")
             values[name] = value
         return values
 
@@ -125,7 +119,7 @@ def parse(text: str) -> Specification:
     source = _checked(text)
     colon = _COLON.match(source)
     if colon:
-        # Brackets must close within the part after the colon, lest `go:9)(` become `go(9)()`.
+        # Brackets must close within the part after the colon, or `go:9)(` would become `go(9)()`.
         _check_brackets(colon[2], text)
         source = f"{colon[1]}({colon[2]})"
     if source.strip().isdecimal():
@@ -189,8 +183,8 @@ def typed(what: str, value: Value, hint: Any) -> Any:
         if result is not _MISFIT:
             return result
     words = [word for kind in kinds if (word := _kind_words(kind))]
-    wanted = f"be {' or '.join(words)}" if words else "come from Python"
-    raise InvalidSpecification(f"{what} must {wanted}, not {value_text(value)}")
+    rule = f"be {' or '.join(words)}" if words else "come from Python"
+    raise InvalidSpecification(f"{what} must {rule}, not {value_text(value)}")
 
 
 _MISFIT = object()
@@ -251,13 +245,13 @@ def _checked(text: str) -> str:
     if not text.strip():
         raise InvalidSpecification("a specification must not be empty")
     if not text.isprintable() or "#" in text:
-        raise InvalidSpecification(f"{_shown(text)} holds a character that has no place in a specification")
+        raise InvalidSpecification(f"{_shown(text)} contains a character that no specification may contain")
     _check_brackets(text, text)
     return text
 
 
 def _check_brackets(source: str, text: str) -> list[int]:
-    """Positions of the commas outside all brackets; also keeps deep nesting away from Python's own parser."""
+    """Positions of the commas outside all brackets; refuses nesting too deep for Python's own parser."""
     open_brackets: list[str] = []
     commas: list[int] = []
     quote = ""
@@ -275,7 +269,7 @@ def _check_brackets(source: str, text: str) -> list[int]:
                 raise InvalidSpecification(f"{_shown(text)} nests more than {MAX_DEPTH} brackets")
         elif mark in ")]":
             if not open_brackets or open_brackets.pop() != _PAIRS[mark]:
-                raise InvalidSpecification(f"{_shown(text)}: {mark!r} closes nothing")
+                raise InvalidSpecification(f"{_shown(text)}: {mark!r} has no opening bracket")
         elif mark == "," and not open_brackets:
             commas.append(place)
     if quote:
@@ -293,9 +287,9 @@ def _tree(source: str, text: str) -> ast.expr:
     except SyntaxError as error:
         reason = (error.msg or "not understood").split(". Perhaps")[0].split(". Maybe")[0]
         if reason == "invalid decimal literal":
-            reason = "a word that begins with a digit stands in quotes"
+            reason = "a word that begins with a digit needs quotes"
         elif ":" in source:
-            reason = "options follow with commas after one colon, as in connect_four:rows=5,columns=6"
+            reason = "options follow one colon, separated by commas, as in line:rows=5,columns=6"
         raise InvalidSpecification(f"{_shown(text)} cannot be read: {reason}") from None
     except (ValueError, RecursionError, MemoryError):
         raise InvalidSpecification(f"{_shown(text)} cannot be read") from None
@@ -309,7 +303,7 @@ def _from_node(node: ast.expr, text: str) -> Value:
     if isinstance(node, ast.Constant):
         return _constant(node.value, text)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
-        # A sign stands right before a number; a chain of signs has no meaning here.
+        # Only one sign may precede a number.
         number = _constant(node.operand.value, text) if isinstance(node.operand, ast.Constant) else None
         if isinstance(number, (int, float)) and not isinstance(number, bool):
             return -number if isinstance(node.op, ast.USub) else number
@@ -319,14 +313,14 @@ def _from_node(node: ast.expr, text: str) -> Value:
         options: dict[str, Value] = {}
         for keyword in node.keywords:
             if keyword.arg is None:
-                raise InvalidSpecification(f"{_shown(text)}: ** has no place in a specification")
+                raise InvalidSpecification(f"{_shown(text)}: a specification cannot contain **")
             if keyword.arg in options:
-                raise InvalidSpecification(f"{_shown(text)}: {keyword.arg} is given twice")
+                raise InvalidSpecification(f"{_shown(text)}: {keyword.arg} occurs twice")
             options[keyword.arg] = _from_node(keyword.value, text)
         positional = tuple(_from_node(argument, text) for argument in node.args)
         return Specification(name, positional, options)
     raise InvalidSpecification(
-        f"{_shown(text)}: only names, options, numbers, strings and lists have a place in a specification"
+        f"{_shown(text)}: a specification contains only names, options, numbers, strings and lists"
     )
 
 

@@ -24,13 +24,13 @@ from engram.errors import InvalidFile
 
 FORMAT = 1
 LARGEST_BYTES = 1 << 24
-"""Of a text that people write, such as an SGF file."""
-_PLAIN = {"bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))}
-_PLAIN |= {"float16", "float32", "float64"}
+"""Most bytes of a text that people write, such as an SGF file."""
+_PLAIN = {"bool", "float16", "float32", "float64"}
+_PLAIN |= {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
 
 
 def check_regular(path: str | Path, max_bytes: int | None = None) -> None:
-    """Checks, before anything is read, that a path is a regular file: a pipe or a device may never answer or end.
+    """Checks, before a file is read, that a path is a regular file: a pipe or a device may never answer or end.
 
     Raises:
       InvalidFile: there is no such file, it is something else, or it has more than `max_bytes`.
@@ -71,9 +71,7 @@ def whole(path: str | Path) -> Iterator[Path]:
     Raises:
       OSError: the file cannot be written; the old one is unchanged.
     """
-    is_device = (
-        Path(path).absolute().is_relative_to("/dev")
-    )  # /dev/stdout may lead to a file that another process has open
+    is_device = Path(path).absolute().is_relative_to("/dev")  # /dev/stdout may be a file that another process has open
     path = Path(os.path.realpath(path))
     if is_device or (path.exists() and not path.is_file()):
         yield path
@@ -92,6 +90,19 @@ def whole(path: str | Path) -> Iterator[Path]:
         raise
 
 
+def write_text(path: str | Path, text: str) -> None:
+    """Writes a text, completely or not at all (`whole`).
+
+    Raises:
+      InvalidFile: it cannot be written; the old file is unchanged.
+    """
+    try:
+        with whole(path) as part:
+            part.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidFile(f"{path} cannot be written: {error.strerror or error}") from None
+
+
 def save(path: str | Path, kind: str, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Writes a file, completely or not at all (`whole`).
 
@@ -107,18 +118,11 @@ def save(path: str | Path, kind: str, about: Mapping[str, Any], arrays: Mapping[
     check_place(path)
     path = Path(path)
     records = {name: array.dtype for name, array in arrays.items() if array.dtype.name not in _PLAIN}
-    stored = {
-        name: _as_bytes(array) if name in records else np.ascontiguousarray(array) for name, array in arrays.items()
-    }
-    manifest = json.dumps(
-        {
-            "kind": kind,
-            "format": FORMAT,
-            "about": dict(about),
-            "records": {name: _description(dtype) for name, dtype in records.items()},
-        },
-        sort_keys=True,
-    )
+    stored = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    stored |= {name: _as_bytes(stored[name]) for name in records}
+    descriptions = {name: _description(dtype) for name, dtype in records.items()}
+    contents = {"kind": kind, "format": FORMAT, "about": dict(about), "records": descriptions}
+    manifest = json.dumps(contents, sort_keys=True)
     metadata = {"engram": manifest, "sha256": _digest(manifest, stored)}
     try:
         with whole(path) as part:
@@ -135,7 +139,7 @@ def check_place(path: str | Path) -> None:
     """
     path = Path(path)
     if path.is_dir() or not path.parent.is_dir():
-        reason = "it is a folder" if path.is_dir() else "it lies in no folder"
+        reason = "it is a folder" if path.is_dir() else "its folder does not exist"
         raise InvalidFile(f"{path} cannot be written: {reason}")
 
 
@@ -166,7 +170,7 @@ def load(path: str | Path, kind: str, *, max_bytes: int = 1 << 36) -> tuple[dict
         try:
             stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
             if metadata["sha256"] != _digest(metadata["engram"], stored):
-                raise InvalidFile(f"{path} is damaged: its checksum does not fit")
+                raise InvalidFile(f"{path} is damaged: its checksum does not match")
             for name, description in manifest["records"].items():
                 stored[name] = stored[name].view(_dtype(description)).reshape(stored[name].shape[:-1])
         except (SafetensorError, KeyError, TypeError, ValueError, AttributeError, OverflowError, SyntaxError) as error:
@@ -178,8 +182,7 @@ def load(path: str | Path, kind: str, *, max_bytes: int = 1 << 36) -> tuple[dict
 
 def _as_bytes(array: np.ndarray) -> np.ndarray:
     # (…,) records to (…, bytes a record)
-    flat = np.ascontiguousarray(array)
-    return np.frombuffer(flat.tobytes(), np.uint8).reshape(*array.shape, array.dtype.itemsize)
+    return np.frombuffer(array.tobytes(), np.uint8).reshape(*array.shape, array.dtype.itemsize)
 
 
 def _description(dtype: np.dtype) -> dict[str, Any]:

@@ -1,8 +1,7 @@
 """Games, presets and players from a user's own file, written `path/to/file.py:name` or `file.py:name(size=5)`.
 
-To use such a text runs the file, and its code may do all that the user may. A text that the user typed may therefore
-name a file. A text that was read, in a database, a memory or a network, may not: who makes something of it does so
-inside `stored`.
+Using such a text runs the file, with all rights of the user. A text that the user typed may therefore name a file. A
+text from a database, a memory or a network may not, so that its readers use it inside `stored`.
 """
 
 from __future__ import annotations
@@ -39,10 +38,10 @@ class _Record:
 
 
 _files: set[str] = set()
-"""Those that a specification has named in this process."""
+"""Files that a specification has named in this process."""
 
 _moved: tuple[Path, Path] | None = None
-"""A folder of another machine, and the one that holds its files here."""
+"""A folder of another machine, and the folder of this machine that holds its files."""
 
 _record: ContextVar[_Record | None] = ContextVar("record", default=None)
 
@@ -51,13 +50,13 @@ _record: ContextVar[_Record | None] = ContextVar("record", default=None)
 def stored(
     name: str, *, allow_files: bool = False, digest: str = "", present_digest: Callable[[], str] = str
 ) -> Iterator[None]:
-    """Texts used inside this block come from a record that anybody may have written: they run no code.
+    """Texts used inside this block come from a record that a stranger may have written: they run no code.
 
     Args:
       name: of the record, for sentences: `"match 1 of results.sqlite"`.
-      allow_files: the user trusts the record, so files may run if they are those that it was made with.
-      digest: the record's digest of its files; empty: it holds none, and none may run.
-      present_digest: gives the digest of the files as they are now, without running them.
+      allow_files: the user trusts the record, so its files may run if they have not changed since.
+      digest: the record's digest of its files; empty: no file may run.
+      present_digest: computes the present digest of the files, without running them.
     """
     token = _record.set(_Record(name, allow_files, digest, present_digest))
     try:
@@ -67,13 +66,13 @@ def stored(
 
 
 def check_code(code: str, *, allowable: bool = True) -> None:
-    """Refuses code that a record names; does nothing outside `stored`.
+    """Refuses code that a record names; has no effect outside `stored`.
 
     Args:
-      code: what would run, for the sentence. allowable: whether the user can allow it at all.
+      code: the name of the code, for the sentence. allowable: whether the user can allow it at all.
 
     Raises:
-      InvalidSpecification: the record may not run it; the sentence says why, and what to do.
+      InvalidSpecification: the record may not run it; the sentence has the reason and the remedy.
     """
     record = _record.get()
     if record is None:
@@ -83,14 +82,14 @@ def check_code(code: str, *, allowable: bool = True) -> None:
     elif not record.allow_files:
         reason = "if you trust it, allow its files (--allow-files, in Python allow_files=True)"
     elif record.digest != record.present_digest():
-        reason = "its contents are not those that the record was made with"
+        reason = "its contents have changed since the record was made"
     else:
         return
     raise InvalidSpecification(f"{record.name} names {code}, which is code and was not run: {reason}")
 
 
 def check_data(file: str) -> None:
-    """Refuses a file that a record names as data of a game; does nothing outside `stored`.
+    """Refuses a file that a record names as data of a game; has no effect outside `stored`.
 
     Raises:
       InvalidSpecification: it was not read; the sentence says why.
@@ -101,10 +100,10 @@ def check_data(file: str) -> None:
 
 
 def move(places: tuple[Path, Path] | None) -> None:
-    """Reads code that a text names below a folder of another machine from a folder of this one; the text stays.
+    """Redirects the files of a folder on another machine to its copy on this one; texts do not change.
 
     Args:
-      places: the folder there, and its copy here; None: nothing has moved.
+      places: the folder there, and its copy here; None: no redirection.
     """
     global _moved
     _moved = places
@@ -132,24 +131,24 @@ def split(text: str) -> tuple[Path, Specification]:
     """The file of a specification, and the part after it, without running the file.
 
     Raises:
-      InvalidSpecification: it names no such file, or nothing in it.
+      InvalidSpecification: there is no such file, or the text names no object in it.
     """
     written = _written(text)
     if written is None:
         name = Path(text.strip()).stem
         raise InvalidSpecification(
-            f"{text.strip()} lacks the name of a game, preset or player in it, such as {text.strip()}:{name}"
+            f"{text.strip()} lacks the name of a game, preset or player in the file, such as {text.strip()}:{name}"
         )
     path = Path(written["path"]).expanduser()
     if not _place(path).is_file():
         if "(" in written["path"]:
-            raise InvalidSpecification(f"{text.strip()}: a file stands only at the beginning, such as my_rules.py:mine")
+            raise InvalidSpecification(f"{text.strip()}: a file comes first, as in my_rules.py:mine")
         raise InvalidSpecification(f"there is no file {path}")
     return path, parse(written["rest"])
 
 
 def load(text: str) -> tuple[Any, Specification, str]:
-    """The object that a specification names in a file, the part after the file as a specification, the canonical text.
+    """The object that a specification names in a file, the part after the file's name, and the canonical text.
 
     Raises:
       InvalidSpecification: no such file or name, the file does not run, or a record may not run it.
@@ -189,10 +188,10 @@ def make(text: str, kinds: type | tuple[type, ...], parts: Parts | None = None, 
 
 
 def failure(error: BaseException, *, users_only: bool = False) -> str:
-    """An exception in a sentence, with the last line of a user's file that it came through.
+    """An exception in a sentence, with the last line of a user's file in its traceback.
 
     Args:
-      users_only: whether an exception that came through none gives an empty text.
+      users_only: an exception without such a line gives an empty text.
     """
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in _files]
     if not frames:

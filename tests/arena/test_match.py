@@ -527,7 +527,7 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path, players, 
     assert "Traceback" not in errors
     kept = len(recorded(database))
     assert 3 <= kept < 40
-    assert f"{kept} of 40 games are recorded; the same match started again goes on" in said
+    assert f"{kept} of 40 games are recorded; the same match started again continues" in said
     assert not any(map(alive, working))
 
 

@@ -93,4 +93,4 @@ def test_the_command_line(tmp_path):
     small = ["truth", "--memory", "--game", GAME, "--positions", "1", "--workers", "1"]
     assert "± ?" in CliRunner().invoke(app, [*small, "-n", "40"], env={"COLUMNS": "200"}).stdout
     nothing = CliRunner().invoke(app, [*small, "-n", "1"])
-    assert nothing.exit_code == 2 and "said nothing about any node" in nothing.stderr
+    assert nothing.exit_code == 2 and "has no value for any node" in nothing.stderr

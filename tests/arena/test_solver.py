@@ -287,13 +287,15 @@ def test_a_search_in_slices_is_the_same_search(connect_four: Solver, slice_nodes
     tables, scores, counts = [], [], []
     for allowed in (1 << 40, slice_nodes):
         solver = Solver(6, 7, 4, gravity=True, table_bytes=1 << 20)
-        search, found = np.zeros(1, solver_search.SEARCH)[0], np.zeros(len(me), np.int64)
+        search, batch = np.zeros(1, solver_search.SEARCH)[0], np.zeros(len(me), solver_search.POSITION)
+        search["shift"], batch["me"], batch["mask"] = solver._shift, me, mask
+        arrays = solver._board, search, solver._frames, solver._moves, solver._table, batch
         calls = 1
-        while not solver._advance(search, me, mask, found, False, allowed):
+        while not solver_search.advance(*arrays, allowed):
             solver._moves[int(search["depth"] + 1) * 7 :] = 0  # beyond what the suspended search can need
             calls += 1
         tables.append(solver._table.copy())
-        scores.append(found)
+        scores.append(batch["score"])
         counts.append(int(search["num_nodes"]))
     assert counts[0] == counts[1] > 10_000
     assert calls >= counts[1] // slice_nodes

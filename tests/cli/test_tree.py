@@ -46,7 +46,7 @@ def test_a_move_is_resumed_where_it_was_left_and_the_trees_are_compared(tmp_path
         (["move", "--threads", "2", "--parallel", "leaf"], "parallel is 'tree' or 'root'"),
         (["move", "--threads", "2", "--save", "B", "-n", "1000000000"], "is not saved"),
         (["move", "--save", ".", "-n", "1000000000"], "it is a folder"),
-        (["move", "--save", "nowhere/B", "-n", "1000000000"], "it lies in no folder"),
+        (["move", "--save", "nowhere/B", "-n", "1000000000"], "its folder does not exist"),
         (["tree", "nothing"], "there is no file"),
         (["tree", "A", "C"], "different positions"),
     ],

@@ -49,8 +49,8 @@ def test_an_end_does_not_pass_its_last_reward_off_as_the_return(players):
 @pytest.mark.parametrize(
     ("changes", "word"),
     [
-        ({"players": 3}, "players is 3"),
-        ({"players": True}, "players is True"),
+        ({"players": 3}, "players must be 1 or 2, not 3"),
+        ({"players": True}, "players must be 1 or 2, not True"),
         ({"discount": 0.0}, "discount"),
         ({"discount": 1.5}, "discount"),
         ({"bounds": (1.0, 1.0)}, "below"),

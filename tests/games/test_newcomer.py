@@ -231,25 +231,25 @@ class Forgetful(Puzzle):
 @pytest.mark.parametrize(
     ("kind", "options", "words"),
     [
-        (Puzzle, {"bounds": (-1.0, 1.0)}, r"outcome \d is not in \[-1, 1\]; bounds=\(least, greatest\) says others"),
+        (Puzzle, {"bounds": (-1.0, 1.0)}, r"outcome \d is not in \[-1, 1\]; bounds=\(least, greatest\) sets others"),
         (Puzzle, {"max_moves": 2}, "longer than max_moves = 2"),
         (Puzzle, {"num_actions": 1}, "2 legal actions, but num_actions is 1"),
-        (Wordy, {}, "legal_actions gives whole numbers from 0 to 1, not 'left'; action_name= writes them"),
-        (Halves, {}, "legal_actions gives whole numbers from 0 to 1, not 0.5"),
+        (Wordy, {}, "legal_actions must return whole numbers from 0 to 1, not 'left'; action_name= gives"),
+        (Halves, {}, "legal_actions must return whole numbers from 0 to 1, not 0.5"),
         (Unordered, {}, "legal_actions must return a list, not a set"),
         (Nature, {}, r"to_play is 2, not 0; the method chance\(\) makes 2 nature"),
         (Colours, {}, "to_play is 'white', not 0"),
-        (Itself, {}, "the copy of a state must be another, independent one, not itself"),
-        (Uncopied, {}, "the copy of a state must be another, independent one, not None"),
-        (DrawnByName, {}, "chance gives a list, a weight for each legal action, not {0: 0.5, 1: 0.5}"),
-        (Weightless, {}, "chance gives a list, a weight for each legal action, not None"),
+        (Itself, {}, "copy must return another, independent state, not the state itself"),
+        (Uncopied, {}, "copy must return another, independent state, not None"),
+        (DrawnByName, {}, "chance must return a list of weights of legal actions, not {0: 0.5, 1: 0.5}"),
+        (Weightless, {}, "chance must return a list of weights of legal actions, not None"),
         (Returning, {}, "play must change the state in place"),
         (Mute, {}, "write hash\\(\\), or __str__ with all that tells positions apart"),
         (Sharing, {}, "a copy shares something with its original"),
         (Hashless, {}, "hash gave None, not a whole number"),
         (Priceless, {}, "reward gave None, not a finite number; before any move it is 0"),
         (Forgetful, {}, "outcome gave None, not a finite number"),
-        (Masked, {}, "gives the numbers of actions, not a mask of True and False"),
+        (Masked, {}, "must return actions, not a mask of True and False"),
         (Purse, {"bounds": (0.0, 9.0)}, "a copy shares something with its original"),
     ],
 )
@@ -282,10 +282,10 @@ def test_where_nature_moves_its_moves_are_named(folder):
 
 
 def test_an_object_instead_of_a_class_is_named():
-    with pytest.raises(InvalidGame, match="give the class of its states"):
+    with pytest.raises(InvalidGame, match="initial must be the class of its states"):
         engram.PythonGame("puzzle", Puzzle(), num_actions=2, max_moves=3)
 
 
 def test_a_class_of_positions_is_no_game_yet(folder):
-    with pytest.raises(InvalidSpecification, match="not a Game; of a class of positions PythonGame makes one"):
+    with pytest.raises(InvalidSpecification, match="not a Game; PythonGame makes one from a class of positions"):
         engram.game("lights.py:Lights")

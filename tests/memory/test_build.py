@@ -64,7 +64,7 @@ def test_killed_while_building_nothing_saved_is_lost(tmp_path):
 
 def test_a_place_where_no_file_can_be_is_refused_before_a_game_is_played(tmp_path):
     played = []
-    for place, why in ((tmp_path, "it is a folder"), (tmp_path / "none" / "m", "it lies in no folder")):
+    for place, why in ((tmp_path, "it is a folder"), (tmp_path / "none" / "m", "its folder does not exist")):
         with pytest.raises(InvalidFile, match=why):
             build("tic_tac_toe", SEARCH, place, games=2, simulations=10, progress=played.append)
     assert not played

@@ -1,4 +1,4 @@
-"""ONNX Runtime in the place of PyTorch: the same answers, the same moves, and no PyTorch."""
+"""Our own machine code and ONNX Runtime in the place of PyTorch: the same answers, the same moves, and no PyTorch."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ def positions(game, count):
     return np.array(found)
 
 
+@pytest.mark.parametrize("backend", ["native", "onnx"])
 @pytest.mark.parametrize("name", shipped())
-def test_every_shipped_network_answers_as_with_pytorch(name):
+def test_every_shipped_network_answers_as_with_pytorch(name, backend):
     pytest.importorskip("torch")
     game, network = engram.game(GAMES[name]), NamedNetwork(name).network
     planes = Encoder(game, network.configuration.history)(positions(game, 24))
     for layer in (None, *network.architecture.layer_sizes):
         one, other = (
-            open_backend(network, backend, layer=layer, precision="float32").forward(planes)
-            for backend in ("torch", "onnx")
+            open_backend(network, kind, layer=layer, precision="float32").forward(planes) for kind in ("torch", backend)
         )
         assert np.abs(one.policy - other.policy).max() < 1e-4 and np.abs(one.value - other.value).max() < 1e-4
         assert (one.policy.argmax(1) == other.policy.argmax(1)).all()
@@ -63,15 +63,54 @@ def test_searches_play_the_same_moves_as_with_pytorch(name):
         backend: engram.Search(
             game, engram.presets.puct(evaluator=NamedNetwork(name, backend, precision="float32"), num_leaves=8)
         )
-        for backend in ("torch", "onnx")
+        for backend in ("torch", "onnx", "native")
     }
     for state in positions(game, 6):
         results = {}
         for backend, search in searches.items():
             search.clear()
             results[backend] = search.run(state, engram.Limit(simulations=100), seed=1)
-        assert results["torch"].action == results["onnx"].action
+        assert len({result.action for result in results.values()}) == 1
         assert results["torch"].value == pytest.approx(results["onnx"].value, abs=1e-2)
+        assert results["torch"].value == pytest.approx(results["native"].value, abs=1e-2)
+
+
+@pytest.mark.parametrize("text", ["residual(blocks=2,filters=5,hidden=3)", "features(blocks=1,filters=40)"])
+@pytest.mark.parametrize("rules", ["tic_tac_toe", "connect_four", "go:2", "go:5", "go:8", "go:10", "go:13"])
+def test_our_own_code_computes_any_size_of_board_and_network(rules, text):
+    torch = pytest.importorskip("torch")
+    from engram.networks.architectures import architecture
+    from engram.networks.torch_backend import NetworkModule
+
+    torch.manual_seed(0)
+    game = engram.game(rules)
+    network = NetworkModule(architecture(text, game)).network
+    rng = np.random.default_rng(0)
+    # Means and variances as after training, so that normalisation matters.
+    weights = {
+        name: array + rng.uniform(0.1, 0.3, array.shape).astype(np.float32) if ".norm." in name else array
+        for name, array in network.weights.items()
+    }
+    network = replace(network, weights=weights)
+    planes = rng.random((7, *Encoder(game, network.configuration.history).shape), np.float32)
+    for layer in network.architecture.layer_sizes:
+        one, other = (
+            open_backend(network, kind, layer=layer, precision="float32").forward(planes)
+            for kind in ("torch", "native")
+        )
+        for part in ("policy", "value", "embedding"):
+            assert np.allclose(getattr(one, part), getattr(other, part), rtol=1e-4, atol=1e-4)
+
+
+def test_the_answer_of_our_own_code_does_not_depend_on_the_batch():
+    game, network = engram.game("go:9"), NamedNetwork("go9").network
+    planes = Encoder(game, network.configuration.history)(positions(game, 9))
+    backend = open_backend(network, "native", layer="block4")
+    whole = backend.forward(planes)
+    for first, end in ((0, 1), (1, 3), (3, 6), (2, 9), (4, 4)):
+        part = backend.forward(planes[first:end])
+        for name in ("policy", "value", "embedding"):
+            assert (getattr(part, name) == getattr(whole, name)[first:end]).all()
 
 
 def test_a_network_without_a_value_has_none():
@@ -83,26 +122,37 @@ def test_a_network_without_a_value_has_none():
     game = engram.game("go:5")
     module = NetworkModule(architecture("predictor", game)).eval()
     planes = Encoder(game, module.configuration.history)(positions(game, 3))
-    one, other = (open_backend(module.network, name, precision="float32").forward(planes) for name in installed())
+    assert "native" not in installed(module.architecture)
+    with pytest.raises(InvalidParameter, match="3×3"):
+        open_backend(module.network, "native")
+    one, other = (
+        open_backend(module.network, name, precision="float32").forward(planes)
+        for name in installed(module.architecture)
+    )
     assert one.value is None and other.value is None and np.abs(one.policy - other.policy).max() < 1e-4
 
 
-def test_what_it_cannot_do_is_refused():
+@pytest.mark.parametrize("backend", ["native", "onnx"])
+def test_what_it_cannot_do_is_refused(backend):
     network = NamedNetwork("go9").network
     with pytest.raises(InvalidParameter, match="float32"):
-        open_backend(network, "onnx", precision="bfloat16")
+        open_backend(network, backend, precision="bfloat16")
     with pytest.raises(InvalidParameter, match="did you mean 'block1'"):
-        open_backend(network, "onnx", layer="blok1")
-    assert open_backend(network, "onnx").precision == "float32"
+        open_backend(network, backend, layer="blok1")
+    assert open_backend(network, backend).precision == "float32"
 
 
-def test_a_shipped_network_plays_without_pytorch():
-    code = """
+@pytest.mark.parametrize(
+    ("missing", "left"), [(["torch"], ["native", "onnx"]), (["torch", "onnxruntime", "onnx"], ["native"])]
+)
+def test_a_shipped_network_plays_without_pytorch(missing, left):
+    code = f"""
         import sys
-        sys.modules["torch"] = None  # as if it were not installed
+        sys.modules.update(dict.fromkeys({missing}))  # as if they were not installed
         import engram
         from engram.networks.backend import installed
-        assert installed() == ["onnx"]
+        from engram.networks.by_name import NamedNetwork
+        assert installed(NamedNetwork("go9").network.architecture) == {left}
         game = engram.game("go:9")
         for text in ("puct(network='go9')", "memory_puct(network='go9')", "uct_prior(network='go9')",
                      "puct(network='go9', symmetry=true, network_rollouts=true)"):
@@ -115,22 +165,27 @@ def test_a_shipped_network_plays_without_pytorch():
     assert done.returncode == 0 and done.stdout.count(" 40\n") == 4, done.stderr
 
 
-def test_small_batches_go_to_the_backend_with_quick_calls():
+def test_a_network_goes_to_the_fastest_backend_that_computes_it():
     torch = pytest.importorskip("torch")
-    game = engram.game("go:9")
+    from engram.networks.architectures import architecture
+    from engram.networks.torch_backend import NetworkModule
 
-    def usual(batch, **options):
-        return type(NamedNetwork("go9", **options)(game, batch).backend.backend).__name__
+    def usual(network, batch, **options):
+        return type(open_backend(network, batch=batch, **options)).__name__
 
-    quick = "TorchBackend" if torch.cuda.is_available() else "OnnxBackend"
-    assert [usual(batch) for batch in (1, 16, 17, 64)] == [quick, quick, "TorchBackend", "TorchBackend"]
-    assert usual(1, backend="torch") == usual(1, precision="bfloat16") == "TorchBackend"
-    assert usual(64, backend="onnx") == "OnnxBackend"
+    network = NamedNetwork("go9").network
+    gpu = torch.cuda.is_available()
+    assert {usual(network, batch) for batch in (1, 64)} == {"TorchBackend" if gpu else "NativeBackend"}
+    assert usual(network, 1, name="torch") == usual(network, 1, precision="bfloat16") == "TorchBackend"
+    assert usual(network, 64, name="onnx") == "OnnxBackend"
+    other = NetworkModule(architecture("predictor", engram.game("go:5"))).network
+    quick = "TorchBackend" if gpu else "OnnxBackend"
+    assert [usual(other, batch) for batch in (1, 16, 17, 64)] == [quick, quick, "TorchBackend", "TorchBackend"]
 
 
-@pytest.mark.parametrize("backend", ["torch", "onnx"])
+@pytest.mark.parametrize("backend", ["torch", "onnx", "native"])
 def test_values_are_never_beyond_one(backend):
-    pytest.importorskip({"torch": "torch", "onnx": "onnxruntime"}[backend])
+    pytest.importorskip({"torch": "torch", "onnx": "onnxruntime", "native": "numba"}[backend])
     network = NamedNetwork("go9").network
     loud = {name: 1e3 * array if name.startswith("value") else array for name, array in network.weights.items()}
     planes = np.random.default_rng(0).random((64, 11, 9, 9), np.float32)[:, : network.configuration.planes]

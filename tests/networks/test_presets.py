@@ -16,7 +16,7 @@ from engram.cli.app import app  # noqa: E402
 from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification, MissingPackage  # noqa: E402
 from engram.networks.architectures import architecture  # noqa: E402
 from engram.networks.backend import installed  # noqa: E402
-from engram.networks.network import save_network  # noqa: E402
+from engram.networks.network import load_network, save_network  # noqa: E402
 from engram.networks.torch_backend import NetworkModule  # noqa: E402
 from engram.presets.catalogue import preset  # noqa: E402
 
@@ -73,7 +73,9 @@ def test_a_match_of_networks_plays_in_processes(file, tmp_path):
     assert played.games == 2
 
 
-def test_what_is_wrong_is_said_in_one_sentence(file, monkeypatch):
+def test_what_is_wrong_is_said_in_one_sentence(file, monkeypatch, tmp_path):
+    predictor = tmp_path / "predictor.safetensors"
+    save_network(predictor, NetworkModule(architecture("predictor", engram.game("connect_four"))).network)
     for text, kind, said in (
         ('puct(network="go99")', InvalidFile, "no network 'go99'"),
         ("puct(symmetry=true)", InvalidParameter, "symmetry needs a network"),
@@ -92,10 +94,10 @@ def test_what_is_wrong_is_said_in_one_sentence(file, monkeypatch):
         preset(f'puct(network="{file}", backend=torch)')
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(MissingPackage, match=r"pip install 'engram\[learn\]' or 'engram\[onnx\]'"):
-        preset(f'puct(network="{file}")')
+        preset(f'puct(network="{predictor}")')
     for command in (
-        ["move", "-g", "connect_four", "-s", f'puct(network="{file}")'],
-        ["bench", "--network", "go9"],
+        ["move", "-g", "connect_four", "-s", f'puct(network="{predictor}")'],
+        ["bench", "--network", str(predictor)],
         ["train", "records", "--data", "x", "--output", "y"],
     ):
         failed = CliRunner().invoke(app, command)
@@ -106,7 +108,7 @@ def test_bench_says_what_a_search_keeps(file):
     done = CliRunner().invoke(app, ["bench", "--network", str(file), "--seconds", "0.1", "--json"])
     assert done.exit_code == 0, done.output
     records = {record["what"]: record for record in json.loads(done.stdout)}
-    others = {f"network, {name}" for name in installed()[1:]}
+    others = {f"network, {name}" for name in installed(load_network(file).architecture)[1:]}
     assert set(records) == {"network", "lockstep", "lockstep, two groups", "search"} | others
     assert all(record["game"] == "connect_four" and record["per_second"] > 0 for record in records.values())
     assert 0 < records["lockstep"]["ratio"] < 2 and records["network"]["ratio"] is None

@@ -229,7 +229,7 @@ def test_a_thread_takes_what_the_others_leave():
     work.start(0, 1000, 1)
     work.trees[0].grow()
     for number, done in ((0, 100), (1, 0)):
-        simulation.simulate_together(work.program[0], work.slots[number : number + 1], left, 7)
+        simulation.simulate_together(work.program, work.slots[number : number + 1], left, 7)
         assert work.slots["done"][number] == done and work.slots["status"][number] == simulation.LEAF
     assert_sound(search.tree, 150)
 

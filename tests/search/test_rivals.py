@@ -19,7 +19,8 @@ from engram.search.extensions.implicit_minimax import IMPLICIT, implicit_minimax
 from engram.search.extensions.rave import AMAF, REFERENCE, grave
 from engram.search.extensions.uncertainty import WEIGHTS, uncertainty
 from engram.search.extensions.variance import SQUARES, variance_puct
-from engram.search.tree import Tree, entering
+from engram.search.selection import ucb1_kernel
+from engram.search.tree import EXPAND, Tree, entering
 from tests import reference
 from tests.reference import Backup, LinePosition, Node, ReferenceSearch
 from tests.search.test_reference import GAMES, compare, position_after
@@ -314,6 +315,61 @@ def test_a_nearly_certain_win_is_found_with_every_part(name):
     for options in ("", "solver=true", "transpositions=true", "widening=2", "threads=2, parallel=root"):
         found = engram.Search(game, f"{name}({options})").run(state, engram.Limit(simulations=1500), seed=1)
         assert found.action == 3 and found.value > 0.5, options
+
+
+# ------------------------------------------------------------------------------- kernel over the tree
+def kernel_reference(exploration: float, bandwidth: float, narrowing: float):
+    """Visited siblings count as samples of a child, with the weight of a Gaussian at two edges."""
+
+    def select(node: Node, rng, q) -> int:
+        known = [(index, float(child.visit_count), q(node, child)) for index, child in enumerate(node.visited)]
+        known = [(index, n, value) for index, n, value in known if value > -math.inf]
+        total, weighted = sum(n for _, n, _ in known), sum(n * value for _, n, value in known)
+        width = bandwidth * max(float(node.visit_count), 1.0) ** -narrowing
+        kernel = math.exp(-2.0 / (width * width))
+        scale = exploration * math.sqrt(math.log(max(node.visit_count, 1)))
+        best, highest = reference.EXPAND, -math.inf
+        if node.num_visited < len(node.children):
+            highest = weighted / total + scale / math.sqrt(kernel * total) if known else math.inf
+        for index, n, value in known:
+            near = n + kernel * (total - n)
+            bound = ((1.0 - kernel) * n * value + kernel * weighted) / near + scale / math.sqrt(near)
+            if bound > highest:
+                best, highest = index, bound
+        return best
+
+    return select
+
+
+@pytest.mark.parametrize(("bandwidth", "narrowing"), [(1.5, 0.1), (0.7, 0.0)])
+def test_ucb1_kernel_grows_the_oracles_tree(game_name, bandwidth, narrowing):
+    searched = f"uct(selection=ucb1_kernel(exploration=0.7,bandwidth={bandwidth},narrowing={narrowing}))"
+    assert_oracle_agrees(game_name, searched, kernel_reference(0.7, bandwidth, narrowing), Backup())
+
+
+@pytest.mark.parametrize("player", [0, 1])
+def test_ucb1_kernel_worked_by_hand(player):
+    # κ = 1/2: n' = (3.5, 2.5) and Q' = (0.4/3.5, -0.1/2.5), so that the second is better from c = 1.242 on, where
+    # UCB1 has 1.119. An unvisited child has n' = 2 and Q' = 0.05.
+    def rule(exploration: float, bandwidth: float = math.sqrt(2.0 / math.log(2.0))):
+        return ucb1_kernel(exploration=exploration, bandwidth=bandwidth, narrowing=0.0)
+
+    tree = bandit([3, 1], [0.2, -0.4], player=player)
+    assert [choose(rule(c), tree) for c in (1.2, 1.3)] == [1, 2]
+    assert [choose(rule(c, bandwidth=0.0), tree) for c in (1.1, 1.2)] == [1, 2]
+    tree = bandit([3, 1], [0.2, -0.4], player=player, unvisited=1)
+    assert [choose(rule(c), tree) for c in (0.1, 1.2)] == [1, EXPAND]
+    assert choose(rule(0.1, bandwidth=0.0), tree) == EXPAND
+
+
+def test_a_kernel_without_width_is_ucb1_node_by_node():
+    game = GAMES["connect_four"][0]
+    visits = []
+    for text in ("uct(solver=true)", "uct(solver=true,selection=ucb1_kernel(bandwidth=0))"):
+        search = engram.Search(game, text)
+        search.run(game.initial_state(), engram.Limit(simulations=1000), seed=3)
+        visits.append(search.tree.nodes["visit_count"][: search.tree.num_nodes].tolist())
+    assert visits[0] == visits[1]
 
 
 # ------------------------------------------------------------------------------------ implicit minimax

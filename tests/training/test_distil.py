@@ -25,7 +25,7 @@ from engram.networks.evaluator import NetworkEvaluator  # noqa: E402
 from engram.networks.network import load_network  # noqa: E402
 from engram.networks.policy_rollouts import PolicyRollouts  # noqa: E402
 from engram.networks.torch_backend import NetworkModule, TorchBackend  # noqa: E402
-from engram.training.distil import DistillationData, DistilPlan, distil, held_out, taught  # noqa: E402
+from engram.training.distil import DistillationData, DistilPlan, distil, held_out, positions_of  # noqa: E402
 from engram.training.td.episodes import TdLearner  # noqa: E402
 from engram.training.td.settings import TdConfiguration  # noqa: E402
 
@@ -111,14 +111,14 @@ def test_unknown_openings_are_walked_through_and_not_returned():
 
 def test_what_is_held_out_depends_on_the_position_alone(table_file):
     plan = plan_for(table_file)
-    known = taught(plan)
+    known = positions_of(plan)
     out = held_out(known.keys, 0.2)
     assert 0.1 < out.mean() < 0.3 and (held_out(known.keys[::-1], 0.2) == out[::-1]).all()
     assert not (held_out(known.keys, 0.05) & ~out).any()  # a smaller share is a part of a larger one
 
 
 def test_data_turn_positions_and_moves_together(table_file):
-    known = taught(plan_for(table_file))
+    known = positions_of(plan_for(table_file))
     data = DistillationData(known, None, 0.1)
     game, chosen = known.game, np.repeat(np.arange(12), len(known.game.symmetries))
     turns = np.tile(np.arange(len(game.symmetries)), 12)
@@ -137,7 +137,7 @@ def test_the_network_learns_what_the_table_knows(table_file, tmp_path):
     done = distil(plan, tmp_path / "net")
     assert done.done == 300 and done.warnings == ()
     # Held out: at chance the best of some five moves, and the variance of the values.
-    known = taught(plan)
+    known = positions_of(plan)
     values = known.value[held_out(known.keys, 0.2)]
     assert done.validation.positions == len(values)
     assert done.validation.accuracy > 0.4 and done.validation.value_loss < 0.8 * values.var()

@@ -31,7 +31,7 @@ from engram.training.history import TrainingResults, recorded_points  # noqa: E4
 from engram.training.learner import KIND, Learner  # noqa: E402
 from engram.training.records import Records, read  # noqa: E402
 from engram.training.run import CHECKPOINT, NETWORK  # noqa: E402
-from engram.training.supervised import Plan, train_records  # noqa: E402
+from engram.training.supervised import RecordsPlan, train_records  # noqa: E402
 from engram.training.validation import Validation, why_nothing_is_learnt, why_records_cannot_teach  # noqa: E402
 
 SIZE = 4
@@ -60,7 +60,7 @@ def data(tmp_path_factory):
 
 
 def plan_for(data, **changes):
-    plan = Plan(game=f"go:{SIZE}", network="residual(blocks=1,filters=8)", data=(str(data),), steps=30, batch=32,
+    plan = RecordsPlan(game=f"go:{SIZE}", network="residual(blocks=1,filters=8)", data=(str(data),), steps=30, batch=32,
                 validation=0.2)  # fmt: skip
     return replace(plan, **changes)
 

@@ -326,7 +326,7 @@ def test_two_searches_of_one_position_are_compared(client):
     assert abs(sum(change["share_change"] for change in levels[0])) < 1e-9
     assert levels[1][0]["line"][0] == levels[0][0]["line"][0]
     other = sent(client, "searches", game="connect_four", search="uct")["id"]
-    assert "goes on" in refused(client, "compare", 429, a=ids[0], b=other)
+    assert "still running" in refused(client, "compare", 429, a=ids[0], b=other)
     sent(client, f"searches/{other}/stop")
     list(messages(client, other))
     assert "different positions" in refused(client, "compare", a=ids[0], b=other)

@@ -7,8 +7,9 @@ import pytest
 import engram
 from engram.pictures.board import Heat, board
 from engram.pictures.bundle import bundle
+from engram.pictures.chart import Chart, Series
 from engram.pictures.markup import cards, notebook, table
-from engram.pictures.report import Series, chart, pictures, section, write_report
+from engram.pictures.report import pictures, section, write_report
 from tests.web.test_play import serious
 
 GAMES = [
@@ -87,13 +88,13 @@ def report(tmp_path_factory):
     x = [1.0, 10.0, 100.0]
     game = engram.game("connect_four")
     parts = [
-        chart("Bars", [Series("one", x, [0.1, 0.2, 0.3], [0.0, 0.1, 0.2], [0.2, 0.3, 0.4], whiskers=True, points=True),
+        Chart("Bars", [Series("one", x, [0.1, 0.2, 0.3], [0.0, 0.1, 0.2], [0.2, 0.3, 0.4], whiskers=True, points=True),
                        Series("other", x, [0.3, 0.2, 0.1])],
-              x="simulations", y="error", logX=True, ticks=x, format="percent", lines=[0.15]),
-        chart("Band", [Series("mean", x, [1.0, 5.0, 9.0], [0.5, 4.0, 8.0], [1.5, 6.0, 10.0])], x="u", y="weight",
+              x="simulations", y="error", log_x=True, ticks=x, format="percent", lines=[0.15]),
+        Chart("Band", [Series("mean", x, [1.0, 5.0, 9.0], [0.5, 4.0, 8.0], [1.5, 6.0, 10.0])], x="u", y="weight",
               scale="log", format="number", note="a note"),
-        chart("Dots", [Series("τ", [0.0, 0.5, 1.0], [0.0, 1.0, 30.0], stairs=True)], x="u", y="τ", scale="asinh",
-              dots=[[0.25, 2.0, 3], [0.75, 9.0, 6]], format="number"),
+        Chart("Dots", [Series("τ", [0.0, 0.5, 1.0], [0.0, 1.0, 30.0], stairs=True)], x="u", y="τ", scale="asinh",
+              dots=[(0.25, 2.0, 3), (0.75, 9.0, 6)], format="number"),
     ]  # fmt: skip
     boards = cards([(game.play_moves("4" * k).picture(), [("moves", k)]) for k in range(5)])
     cell = "uct(backup=softmax(knots=[2]))"

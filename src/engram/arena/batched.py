@@ -45,16 +45,17 @@ class BatchedMatch:
     ):  # fmt: skip
         self._configuration, self._game = configuration, game
         self._limits = configuration.limits
-        originals = {side: one.preset for side, one in searches.items()}
+        originals = {side: search.preset for side, search in searches.items()}
         presets = sharing(game, originals)
-        board_bytes = sum(_board_bytes(game, one, self._limits[side]) for side, one in searches.items())
+        board_bytes = sum(_board_bytes(game, search, self._limits[side]) for side, search in searches.items())
         boards = _whole_batches(max(1, min(max_bytes // board_bytes, share)), presets.values())
         self._at_once = {
-            side: min(boards, _at_once(one, shares=one is not originals[side])) for side, one in presets.items()
+            side: min(boards, _at_once(preset, shares=preset is not originals[side]))
+            for side, preset in presets.items()
         }
         num_boards = min(boards, 2 * max(self._at_once.values()))
         self._searches = {
-            side: Lockstep(game, one, num_boards, at_once=self._at_once[side]) for side, one in presets.items()
+            side: Lockstep(game, preset, num_boards, at_once=self._at_once[side]) for side, preset in presets.items()
         }
         self._places = range(num_boards)
         self._boards: dict[int, OngoingGame] = {}
@@ -64,14 +65,14 @@ class BatchedMatch:
         """Whether these players can play many games at once, and gain by it.
 
         A clock belongs to one game; a memory that lasts from game to game makes games depend on their order. Without an
-        evaluator there are no batches to fill.
+        evaluator no batches need filling.
         """
-        if any(one.simulations is None or one.seconds is not None for one in limits.values()):
+        if any(limit.simulations is None or limit.seconds is not None for limit in limits.values()):
             return False
-        presets = [one.preset for one in searches.values()]
-        if all(one.evaluator is None for one in presets) or any(one.threads > 1 for one in presets):
+        presets = [search.preset for search in searches.values()]
+        if all(preset.evaluator is None for preset in presets) or any(preset.threads > 1 for preset in presets):
             return False
-        stores = [part for one in searches.values() for part in one.extensions if part.store is not None]
+        stores = [part for search in searches.values() for part in search.extensions if part.store is not None]
         # There are at least two boards, each with a store for each side.
         fits = 2 * sum(part.num_bytes for part in stores) <= max_bytes
         return fits and all(part.fork is not None for part in stores)
@@ -110,18 +111,17 @@ class BatchedMatch:
         boards = [self._boards[at] for at in places]
         begun = time.perf_counter()
         try:
-            results = self._searches[side].run(
-                [one.state for one in boards], self._limits[side], [one.move_seed for one in boards], trees=places
-            )
+            states, seeds = [board.state for board in boards], [board.move_seed for board in boards]
+            results = self._searches[side].run(states, self._limits[side], seeds, trees=places)
         except Exception as error:
             text = self._configuration.a if side == "A" else self._configuration.b
-            games = ", ".join(f"{one.number} at move {len(one.moves) + 1}" for one in boards[:3])
+            games = ", ".join(f"{board.number} at move {len(board.moves) + 1}" for board in boards[:3])
             more = f" and {len(boards) - 3} more" if len(boards) > 3 else ""
             where = f"one of the games {games}{more} of the match with seed {self._configuration.seed}"
             raise PlayerError(f"player {side}, {text}, failed in {where}: {sentence(error)}") from error
         seconds = (time.perf_counter() - begun) / len(boards)
-        for at, one, best in zip(places, boards, results, strict=True):
-            one.play(Choice(best.action, best.simulations, seconds, best.root_value))
+        for at, board, best in zip(places, boards, results, strict=True):
+            board.play(Choice(best.action, best.simulations, seconds, best.root_value))
             for search in self._searches.values():
                 search.advance(at, best.action)
 
@@ -133,11 +133,11 @@ def sharing(game: Game, presets: Mapping[str, Preset]) -> dict[str, Preset]:
     """
     evaluators: dict[Any, Any] = {}
     sharers = {}
-    for side, one in presets.items():
-        share = getattr(one.evaluator, "shared", None)
-        if share is not None and one.evaluator not in evaluators:
-            evaluators[one.evaluator] = share(game, BATCH)
-        sharers[side] = one if share is None else replace(one, evaluator=evaluators[one.evaluator])
+    for side, preset in presets.items():
+        share = getattr(preset.evaluator, "shared", None)
+        if share is not None and preset.evaluator not in evaluators:
+            evaluators[preset.evaluator] = share(game, BATCH)
+        sharers[side] = preset if share is None else replace(preset, evaluator=evaluators[preset.evaluator])
     return sharers
 
 
@@ -149,12 +149,12 @@ def _at_once(preset: Preset, *, shares: bool) -> int:
 
 def _whole_batches(boards: int, presets: Iterable[Preset]) -> int:
     """As many boards, or a few less: a batch takes its time even if some of its places are empty."""
-    whole = max(_at_once(one, shares=False) for one in presets)
+    whole = max(_at_once(preset, shares=False) for preset in presets)
     return boards if boards < whole else boards - boards % whole
 
 
-def _board_bytes(game: Game, one: SearchPlayer, limit: Limit) -> int:
+def _board_bytes(game: Game, search: SearchPlayer, limit: Limit) -> int:
     """Bytes of a side at a board: its store, and a tree of two searches in which every simulation expands."""
     assert limit.simulations is not None
-    store = sum(part.num_bytes for part in one.extensions)
-    return store + 2 * limit.simulations * game.num_actions * one.bytes_a_node
+    store = sum(part.num_bytes for part in search.extensions)
+    return store + 2 * limit.simulations * game.num_actions * search.bytes_a_node

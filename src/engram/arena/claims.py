@@ -1,4 +1,4 @@
-"""Who plays which games: processes that play the same match claim numbers in the database, and record what ends.
+"""Claims on games: processes that play the same match claim numbers in the database, and record finished games.
 
 A claim is a lease. Its owner renews it as long as it lives; the claim of a killed owner runs out, and others play its
 games. Each process reads the others' games, so that all of them end with the same result. A match of one process goes
@@ -117,7 +117,7 @@ class Claims:
     def _free(self, connection: Connection, count: int) -> list[int]:
         """The first games that are neither recorded nor under way, as long as the match goes on.
 
-        There are at most `count`, and near the end fewer, so that no process holds what others could begin.
+        There are at most `count`, and near the end fewer, so that no process holds games that others could begin.
         """
         claims, missing = self._results.claims(connection, self._match_id), self._tally.missing
         ended = {owner: _has_ended(owner) for owner in {claim.owner for claim in claims}}
@@ -139,7 +139,7 @@ class Claims:
                 with self._changed:
                     self._changed.wait_for(lambda: self._waiting or self._closing, renewal - time.monotonic())
                     if self._waiting:
-                        self._changed.wait_for(self._hurries, committed + _COMMIT_S - time.monotonic())
+                        self._changed.wait_for(self._is_urgent, committed + _COMMIT_S - time.monotonic())
                     records, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
                     self._writing = bool(records)
                 if records:
@@ -158,12 +158,12 @@ class Claims:
                 self._error = error
                 self._changed.notify_all()
 
-    def _hurries(self) -> bool:
+    def _is_urgent(self) -> bool:
         return self._urgent or self._closing or len(self._waiting) >= _MOST
 
 
 def _has_ended(owner: str) -> bool:
-    """Whether an owner was a process of this machine that is no more; others may take its games at once."""
+    """Whether an owner was a process of this machine that has ended; others may take its games at once."""
     where, _, process = owner.rpartition("/")[0].rpartition("/")
     return where == machine() and process.isdecimal() and has_ended(int(process))
 
@@ -179,7 +179,7 @@ def machine() -> str:
 
 
 def has_ended(process: int) -> bool:
-    """Whether there is no process of this number on this machine; False where that cannot be asked."""
+    """Whether there is no process of this number on this machine; False where the system cannot tell."""
     if os.name != "posix":
         return False  # there, signal 0 would end the process
     try:

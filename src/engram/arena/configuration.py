@@ -150,8 +150,8 @@ class MatchSetup:
 
     def close(self) -> None:
         """Closes the players."""
-        for one in self.players.values():
-            one.close()
+        for side in self.players:
+            self.players[side].close()
 
 
 class MatchOptions(TypedDict, total=False):
@@ -238,7 +238,7 @@ def _game_is_named(game: str | Game) -> bool:
         return False
     if other is game or not (game.compiled and other.compiled):
         return other is game
-    functions = [{name: part.function for name, part in one.callbacks.items()} for one in (game, other)]
+    functions = [{name: part.function for name, part in rules.callbacks.items()} for rules in (game, other)]
     return functions[0] == functions[1] and game.initial_state().tobytes() == other.initial_state().tobytes()
 
 
@@ -251,18 +251,18 @@ def _player_is_named(choice: Any) -> bool:
         return False
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(first: Any, second: Any) -> bool:
     """Whether two presets, or two of their parts, are the same; operators are compared by their parameters."""
-    if type(one) is not type(other):
+    if type(first) is not type(second):
         return False
-    if isinstance(one, Preset):
-        return all(_same(getattr(one, part.name), getattr(other, part.name)) for part in fields(one))
-    if isinstance(one, Operator):
-        alike = one.definition is other.definition and one.values.keys() == other.values.keys()
-        return alike and all(_same(one.values[key], other.values[key]) for key in one.values)
-    if isinstance(one, (float, np.ndarray)):
-        return np.array_equal(one, other, equal_nan=True)
-    return bool(one == other)
+    if isinstance(first, Preset):
+        return all(_same(getattr(first, part.name), getattr(second, part.name)) for part in fields(first))
+    if isinstance(first, Operator):
+        alike = first.definition is second.definition and first.values.keys() == second.values.keys()
+        return alike and all(_same(first.values[key], second.values[key]) for key in first.values)
+    if isinstance(first, (float, np.ndarray)):
+        return np.array_equal(first, second, equal_nan=True)
+    return bool(first == second)
 
 
 def digest_of(texts: Sequence[str]) -> str:

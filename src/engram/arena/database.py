@@ -1,4 +1,4 @@
-"""A database of results in SQLite or PostgreSQL: how it opens, how it is read and written, and what an error says."""
+"""A database of results in SQLite or PostgreSQL: opening, reading, writing, and errors in one sentence."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DEFAULT_DATABASE = "engram.sqlite"
 MEMORY = ":memory:"
 """A database that ends with the process."""
 MOUNTS = Path("/proc/self/mounts")
-"""Where Linux says which file systems there are."""
+"""Linux's list of mounted file systems."""
 _BUSY_S = 30.0
 _NETWORK = re.compile(
     r"(fuse\.)?(nfs|cifs|smb|sshfs|davfs|lustre|gpfs|beegfs|ceph|gluster|afs|coda|orangefs|panfs|ncpfs).*"
@@ -120,7 +120,7 @@ class Database:
         return _NOW[self._engine.dialect.name]
 
     def insert(self, table: sql.Table) -> Any:
-        """An `INSERT` that can say what happens to a row that is there already."""
+        """An `INSERT` that can name its action for an existing row."""
         return _INSERT[self._engine.dialect.name](table)
 
     @contextmanager

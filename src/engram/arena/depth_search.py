@@ -1,4 +1,4 @@
-"""Minimax and alpha-beta by depth over any game: one compiled loop that can stop and go on.
+"""Minimax and alpha-beta by depth over any game: one compiled loop that can stop and resume.
 
 The loop keeps its own stack, one frame a ply, so that it runs in slices between which Ctrl-C is handled. It
 calls the game and the heuristic by their addresses, so it is compiled once for all games.

@@ -1,6 +1,6 @@
 """A finished game as it goes from the worker that played it to the database, and to its readers.
 
-It stands apart from the database, so that workers do not load what only their parent uses.
+It stands apart from the database, so that workers do not load code that only their parent uses.
 """
 
 from __future__ import annotations

@@ -126,21 +126,14 @@ class LeagueInterrupted(KeyboardInterrupt):
 
     def __init__(self, result: LeagueResult):
         self.result = result
-        super().__init__(f"interrupted: {result.games} games are recorded; the same league started again goes on")
+        super().__init__(f"interrupted: {result.games} games are recorded; the same league started again continues")
 
 
 def league(
-    game: str,
-    players: Sequence[str],
-    *,
-    games: int = 20,
-    swiss: int | None = None,
-    focus: int = 0,
-    workers: int | None = None,
-    database: str | Path = DEFAULT_DATABASE,
-    progress: Callable[[int, int, MatchResult], None] | None = None,
-    **options: Any,
-) -> LeagueResult:
+    game: str, players: Sequence[str], *, games: int = 20, swiss: int | None = None, focus: int = 0,
+    workers: int | None = None, database: str | Path = DEFAULT_DATABASE,
+    progress: Callable[[int, int, MatchResult], None] | None = None, **options: Any,
+) -> LeagueResult:  # fmt: skip
     """Plays matches between all players, and rates them.
 
     Args:
@@ -270,9 +263,9 @@ def _texts(game: str, players: Sequence[str]) -> tuple[str, ...]:
     for text in players:
         if not isinstance(text, str):
             raise InvalidSpecification(f"a player of a league is a specification, not {text!r}")
-        one = player(played, text)
-        one.close()
-        if one.text in texts:
-            raise InvalidParameter(f"the player {one.text} is in the league twice")
-        texts.append(one.text)
+        entrant = player(played, text)
+        entrant.close()
+        if entrant.text in texts:
+            raise InvalidParameter(f"the player {entrant.text} is in the league twice")
+        texts.append(entrant.text)
     return tuple(sorted(texts))

@@ -37,21 +37,14 @@ class MatchInterrupted(KeyboardInterrupt):
     def __init__(self, result: MatchResult):
         self.result = result
         kept = f"{result.games} of {result.configuration.games} games are recorded"
-        super().__init__(f"interrupted: {kept}; the same match started again goes on from there")
+        super().__init__(f"interrupted: {kept}; the same match started again continues from there")
 
 
 def match(
-    game: str | Game,
-    a: Any,
-    b: Any,
-    *,
-    workers: int | None = None,
-    database: str | Path | None = None,
-    max_bytes: int = MAX_BYTES,
-    progress: Callable[[MatchResult], None] | None = None,
-    **options: Unpack[MatchOptions],
-) -> MatchResult:
-    """Plays A against B in pairs of games and says how strong the evidence is.
+    game: str | Game, a: Any, b: Any, *, workers: int | None = None, database: str | Path | None = None,
+    max_bytes: int = MAX_BYTES, progress: Callable[[MatchResult], None] | None = None, **options: Unpack[MatchOptions],
+) -> MatchResult:  # fmt: skip
+    """Plays A against B in pairs of games, and measures the evidence.
 
     Both games of a pair begin with the same random moves, drawn from the seed, with sides exchanged. Each game
     is recorded as it ends. The same call again returns the recorded games at once. After any interruption it
@@ -92,14 +85,9 @@ def match(
 
 
 def play_match(
-    setup: MatchSetup,
-    *,
-    workers: int | None = None,
-    database: str | Path | None = None,
-    max_bytes: int = MAX_BYTES,
-    progress: Callable[[MatchResult], None] | None = None,
-    wait: bool = True,
-) -> MatchResult:
+    setup: MatchSetup, *, workers: int | None = None, database: str | Path | None = None, max_bytes: int = MAX_BYTES,
+    progress: Callable[[MatchResult], None] | None = None, wait: bool = True,
+) -> MatchResult:  # fmt: skip
     """Plays a match that `configure` has set up, and closes its players; arguments and errors as for `match`.
 
     Args:
@@ -119,7 +107,7 @@ def play_match(
                 f"file.py:name, or leave the database out ({setup.configuration.a} against {setup.configuration.b})"
             )
         with Results(database) as results:
-            return _Play(setup, results, max_bytes, progress).run(workers, wait)
+            return _MatchRun(setup, results, max_bytes, progress).run(workers, wait)
     except EngramError as error:
         _LOG.error("%s against %s fails: %s", setup.configuration.a, setup.configuration.b, error)
         raise
@@ -127,7 +115,7 @@ def play_match(
         setup.close()
 
 
-class _Play:
+class _MatchRun:
     """One call of `play_match`: the recorded games, the missing ones, and whether a test has ended the match."""
 
     def __init__(
@@ -144,8 +132,8 @@ class _Play:
     def run(self, workers: int, wait: bool) -> MatchResult:
         """Plays the missing games, together with all processes that play the same match."""
         if not self._tally.complete:
-            one, here, missing = self._configuration, f"match {self._match_id}", len(self._tally.missing)
-            _LOG.info("%s: %s, %s against %s, %d games to play", here, one.game, one.a, one.b, missing)
+            setup, here, missing = self._configuration, f"match {self._match_id}", len(self._tally.missing)
+            _LOG.info("%s: %s, %s against %s, %d games to play", here, setup.game, setup.a, setup.b, missing)
             workers = min(workers, missing)
             share = -(-missing // workers)
             runner = MatchRunner(self._setup, share, self._max_bytes)
@@ -178,9 +166,9 @@ class _Play:
         return result
 
     def _play_in_workers(self, claims: Claims, numbers: Iterator[int], count: int, share: int) -> None:
-        one = self._configuration
-        files, clocked = files_named([one.game, one.a, one.b]), any(limit.seconds for limit in one.limits.values())
-        setting = one, share, self._max_bytes
+        setup, setting = self._configuration, (self._configuration, share, self._max_bytes)
+        files = files_named([setup.game, setup.a, setup.b])
+        clocked = any(limit.seconds for limit in setup.limits.values())
         with fleet(play_games, *setting, count=count, files=files, clocked=clocked) as players:
             try:
                 self._record(claims, players.run(numbers))

@@ -1,4 +1,4 @@
-"""A game of a match between its opening and its end: its position, and what each side has spent."""
+"""A game of a match between its opening and its end: its position, and the effort of each side."""
 
 from __future__ import annotations
 

@@ -62,14 +62,9 @@ class DepthPlayer(Player):
     """
 
     def __init__(
-        self,
-        game: Game,
-        *,
-        depth: int,
-        prune: bool,
-        heuristic: str | Callable[[Any], float] = "auto",
+        self, game: Game, *, depth: int, prune: bool, heuristic: str | Callable[[Any], float] = "auto",
         ties: str = "random",
-    ):
+    ):  # fmt: skip
         if ties not in TIES:
             raise InvalidSpecification(f"ties must be {' or '.join(TIES)}, not {ties!r}")
         if heuristic == "auto":

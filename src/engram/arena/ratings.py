@@ -64,7 +64,7 @@ class Ratings:
 def rate(count: int, matches: Mapping[tuple[int, int], Standing]) -> Ratings:
     """Ratings of `count` players from their matches, each under the numbers of its players A and B.
 
-    Cost: O(count³), some times over.
+    Cost: a few times O(count³).
     """
     played = {pairing: match for pairing, match in matches.items() if match.games}
     a, b = np.array(list(played), np.int64).reshape(-1, 2).T

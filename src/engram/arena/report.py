@@ -71,7 +71,7 @@ class MatchResult(Standing):
     @property
     def standing(self) -> Standing:
         """Wins, draws, losses, pairs and score alone."""
-        return Standing(**{one.name: getattr(self, one.name) for one in fields(Standing)})
+        return Standing(**{field.name: getattr(self, field.name) for field in fields(Standing)})
 
     @property
     def verdict(self) -> str:
@@ -101,14 +101,14 @@ class MatchResult(Standing):
             "sprt": asdict(self.sprt) if self.sprt is not None else None,
             "means": None if self.means is None else _finite(asdict(self.means)),
             "configuration": self.configuration.to_json(),
-        }
+        }  # fmt: skip
 
     def _repr_html_(self) -> str:
         """The output of a notebook: the verdict, the two sides, and the score of A with its interval."""
         return notebook(Markup(f"<h4>{safe(self.verdict)}</h4>"), self.tables())
 
     def tables(self) -> Markup:
-        """The two sides with their figures, and what else the text says, as HTML."""
+        """The two sides with their figures, and the other lines of the text, as HTML."""
         first, *lines = str(self).split("\n")
         heads, *rows = self._cells()
         notes = [line for line in lines[len(rows) + 1 :] if line != self.verdict]
@@ -138,8 +138,8 @@ class MatchResult(Standing):
             lines.append(self._sprt_line(self.sprt))
         if self.distinct_pairs < self.pairs:
             lines.append(
-                f"{self.distinct_pairs} of {self.pairs} pairs differ: equal games say nothing new, and the interval "
-                "counts them once"
+                f"{self.distinct_pairs} of {self.pairs} pairs differ: equal games add no evidence, and the "
+                "interval counts them once"
             )
         return "\n".join([*lines, self.verdict])
 
@@ -208,22 +208,13 @@ def report(tally: Tally, match_id: int | None = None, database: str | None = Non
     played = games[~np.isnan(games["outcome"])]
     first = np.where(played["a_first"], played["outcome"], -played["outcome"])
     return MatchResult(
-        **vars(counts),
-        configuration=configuration,
-        distinct_games=len(np.unique(played["moves"])),
-        first_wins=int((first > 0).sum()),
-        first_draws=int((first == 0).sum()),
-        first_losses=int((first < 0).sum()),
-        a=_side("a", configuration.a, played),
-        b=_side("b", configuration.b, played),
-        sprt=tally.sprt,
-        complete=tally.complete,
-        forfeits=int(played["forfeit"].sum()),
-        disputed=tuple(played["number"][played["disputed"]].tolist()),
-        match_id=match_id,
-        database=database,
+        **vars(counts), configuration=configuration, distinct_games=len(np.unique(played["moves"])),
+        first_wins=int((first > 0).sum()), first_draws=int((first == 0).sum()), first_losses=int((first < 0).sum()),
+        a=_side("a", configuration.a, played), b=_side("b", configuration.b, played), sprt=tally.sprt,
+        complete=tally.complete, forfeits=int(played["forfeit"].sum()),
+        disputed=tuple(played["number"][played["disputed"]].tolist()), match_id=match_id, database=database,
         means=means(outcomes, alike) if is_alone else None,
-    )
+    )  # fmt: skip
 
 
 def configuration_of(record: MatchRecord) -> MatchConfiguration:

@@ -26,7 +26,7 @@ def player(game: Game, text: Any) -> Player:
     """The player that a specification names.
 
     Args:
-      game: what it will play.
+      game: that it will play.
       text: a preset or a player with its options, or one from a file; or a `Preset` itself, or any object with
         a method `choose(state, limit, seed)`.
 

@@ -20,7 +20,7 @@ from engram.search.limit import Limit
 
 _LOG = logging.getLogger(__name__)
 LEAST_S = 1e-6
-"""Budget of a move, in seconds, for a side that has spent it all on hearing of moves; a search makes one simulation."""
+"""Least budget of a move, in seconds: a side may spend all its time while the other one moves."""
 
 
 class MatchRunner:
@@ -44,8 +44,8 @@ class MatchRunner:
         if not self._game.is_over(state):
             self._game.reward(state)
             self._game.to_play(self._game.play(state, self._game.legal_actions(state)[0]))
-        for one in self._players.values():
-            one.warm_up()
+        for player in self._players.values():
+            player.warm_up()
 
     def play_all(self, numbers: Iterator[int]) -> Iterator[GameRecord]:
         """Plays games of the match by their numbers, and yields them as they end.
@@ -56,7 +56,7 @@ class MatchRunner:
         Raises:
           PlayerError: a player failed or made an illegal move; the sentence names the game, the move and the seed.
         """
-        searches = {side: one for side, one in self._players.items() if isinstance(one, SearchPlayer)}
+        searches = {side: player for side, player in self._players.items() if isinstance(player, SearchPlayer)}
         if len(searches) == 2 and not self._game.beyond and BatchedMatch.pays(searches, self._limits, self._max_bytes):
             batched = BatchedMatch(self._configuration, self._game, searches, self._share, self._max_bytes)
             records = batched.play_all(numbers)
@@ -70,8 +70,8 @@ class MatchRunner:
         where = f"game {number} of the match with seed {self._configuration.seed}"
         try:
             ongoing = OngoingGame(self._configuration, self._game, number)
-            for side, one in self._players.items():
-                one.new_game(ongoing.seed("game", side))
+            for side, player in self._players.items():
+                player.new_game(ongoing.seed("game", side))
                 self._owed[side] = 0.0
             verdict = None
             while verdict is None and not ongoing.ended:
@@ -85,35 +85,35 @@ class MatchRunner:
             raise PlayerError(f"{self._game.name} failed in {where}: {sentence(error)}") from error
 
     def _verdict(self, ongoing: OngoingGame) -> Verdict:
-        """The result for the side that moved first; programs that count for themselves have a say."""
+        """The result for the side that moved first, in view of the scores that GTP programs count."""
         if not self._game.is_over(ongoing.state):
             return ongoing.verdict()
-        counters = {side: one for side, one in self._players.items() if isinstance(one, GtpPlayer)}
-        claims = {side: score for side, one in counters.items() if (score := one.count()) is not None}
+        counters = {side: player for side, player in self._players.items() if isinstance(player, GtpPlayer)}
+        claims = {side: score for side, player in counters.items() if (score := player.count()) is not None}
         return settle(self._game, ongoing.state, claims, ongoing.seed("judge")) if claims else ongoing.verdict()
 
     def _move(self, ongoing: OngoingGame, where: str) -> Verdict | None:
         """Plays the move that a side chooses and tells both sides; returns the verdict if the side forfeits.
 
-        What a side does when it hears of a move, such as moving the root of its tree, is on its clock.
+        Work on the news of a move, such as moving the root of a tree, is on the clock of the side that does it.
         """
         side, seed, moves = ongoing.side, ongoing.move_seed, len(ongoing.moves)
-        one = self._players[side]
+        player = self._players[side]
         try:
-            choice = one.choose(ongoing.state, self._limit(side), seed)
+            choice = player.choose(ongoing.state, self._limit(side), seed)
             ongoing.play(replace(choice, seconds=choice.seconds + self._owed[side]))
         except Forfeit as error:
             return Verdict(-1.0 if side == ongoing.order[0] else 1.0, f"{side}: {sentence(error)}")
         except Exception as error:
             raise PlayerError(
-                f"player {side}, {one.text}, failed in {where}, move {moves + 1}, seed {seed}: {sentence(error)}"
+                f"player {side}, {player.text}, failed in {where}, move {moves + 1}, seed {seed}: {sentence(error)}"
             ) from error
         self._owed[side] = 0.0
         self._tell(int(choice.action))
         return None
 
     def _tell(self, action: int) -> None:
-        """Tells both sides of a move; what that takes is on their clocks."""
+        """Tells both sides of a move; the time that takes is on their clocks."""
         for hearer, other in self._players.items():
             begun = time.perf_counter()
             other.played(action)

@@ -1,8 +1,8 @@
 """Strength as shown by a match: score, Elo, their intervals, and a test that may stop the match early.
 
 The two games of a pair share an opening, so they are not independent, and pairs are the unit of every figure here.
-Pairs that repeat each other move by move, as deterministic players make them, are one unit together: they say nothing
-new. A unit's score s is A's points (win 1, draw ½) in its n games.
+Pairs that repeat each other move by move, as deterministic players make them, are one unit together: they add no
+evidence. A unit's score s is A's points (win 1, draw ½) in its n games.
 
 Interval: 'plus-four' at the level of units (Agresti and Coull's adjusted interval). One unit of wins and one of losses
 of mean size are added; then, with p̃ the mean of all units by games,
@@ -143,7 +143,7 @@ def means(pairs: Any, alike: Any) -> Means | None:
 
     Args:
       pairs: (n, 2), A's and B's outcome in the game's units; nan for a game that is not played.
-      alike: (n,), numbers that are equal for pairs of the same moves, which say nothing new.
+      alike: (n,), numbers that are equal for pairs of the same moves, which add no evidence.
     """
     outcomes = np.asarray(pairs, np.float64).reshape(-1, 2)
     kept = ~np.isnan(outcomes).any(axis=1)

@@ -67,15 +67,10 @@ def in_turns(works: Mapping[str, Work], seconds: float) -> dict[str, list[float]
 
 
 def figures(
-    game: str,
-    what: str,
-    rates: Sequence[float],
-    *,
-    peer: str | None = None,
-    peer_rates: Sequence[float] | None = None,
+    game: str, what: str, rates: Sequence[float], *, peer: str | None = None, peer_rates: Sequence[float] | None = None,
     moves: float | None = None,
-) -> dict[str, Any]:
-    """One row: medians over the rounds, the ratio to the peer round by round, and None for what was not measured.
+) -> dict[str, Any]:  # fmt: skip
+    """One row: medians over the rounds, the ratio to the peer round by round, and None for figures not measured.
 
     Args:
       moves: of one unit of work.

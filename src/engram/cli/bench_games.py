@@ -1,4 +1,4 @@
-"""What `engram bench` measures of games: rollouts, uniform and heavy, and simulations of UCT."""
+"""Measurements of `engram bench` on games: rollouts, uniform and heavy, and simulations of UCT."""
 
 from __future__ import annotations
 

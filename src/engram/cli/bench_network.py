@@ -1,4 +1,4 @@
-"""What `engram bench --network` measures: a network's evaluations a second, alone and in searches."""
+"""Measurements of `engram bench --network`: a network's evaluations a second, alone and in searches."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def measure_network(name: str, game: str | None, *, seconds: float, live: Live) 
     live.line(f"measuring {name} on {rules.name}...")
     states = _positions(rules, BATCH)
     planes = Encoder(rules, shape.history)(np.array(states))
-    backends = {backend: open_backend(network, backend) for backend in installed()}
+    backends = {backend: open_backend(network, backend) for backend in installed(network.architecture)}
     usual, *others = backends
     evaluators: list[NetworkEvaluator] = []
 

@@ -22,7 +22,7 @@ def check(
     games: Annotated[int, whole("Random games.")] = 50,
     as_json: options.Json = False,
 ) -> None:
-    """Test what you wrote: a game by random play; a rule, an extension or another part by searches of --game.
+    """Test your own code: a game by random play; a rule, an extension or another part by searches of --game.
 
     New compiled code runs in a child process at first: a wrong index, an endless loop or a crash has its file and line.
     """
@@ -32,7 +32,7 @@ def check(
 
 
 def _report(what: str | None, game: str, games: int) -> Any:
-    """Checks what a text names; functions in a file get `game` and `max_leaves` if they ask for them."""
+    """Checks the part that a text names; functions in a file get `game` and `max_leaves` if they take them."""
     import inspect
 
     from engram.conformance.game_contract import check_game

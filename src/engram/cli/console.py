@@ -28,7 +28,7 @@ class _Commands(TyperGroup):
     """Commands that fail in one sentence on stderr.
 
     Exit codes: 2 where the input is wrong or the work impossible, 1 where the output cannot be written or memory ends,
-    130 after Ctrl-C, 141 where the reader of the output has gone.
+    130 after Ctrl-C, 141 once the reader of the output has closed it.
     """
 
     def main(self, *arguments: Any, **options: Any) -> Any:
@@ -58,7 +58,7 @@ def _exit_code(run: Callable[[], Any]) -> int:
     except OSError as error:
         broken = isinstance(error, BrokenPipeError)
         code, sentence = (141, "") if broken else (1, error.strerror or str(error))
-        with suppress(OSError):  # what Python still holds for stdout would fail once more at exit
+        with suppress(OSError):  # Python would flush its buffer at exit, and fail again
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception as error:
         if hasattr(error, "format_message"):  # Click's own errors, of the command's words
@@ -76,14 +76,10 @@ def _exit_code(run: Callable[[], Any]) -> int:
 
 # Without Rich's markup, which swallows words in brackets and gives flags a type.
 app = typer.Typer(
-    name="engram",
-    cls=_Commands,
-    help="Monte-Carlo tree search that remembers: search, play, compare.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    name="engram", cls=_Commands, help="Monte-Carlo tree search that remembers: search, play, compare.",
+    no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
-)
+)  # fmt: skip
 
 
 def say(text: str) -> None:
@@ -125,7 +121,7 @@ class Live:
     A terminal shows a bar with the time, redrawn in place; elsewhere a line comes once a minute.
 
     Args:
-      work: what is counted, such as "games". total: units in all; None: unknown.
+      work: the noun of the units, such as "games". total: their number; None: unknown.
       quiet: print warnings only.
     """
 

@@ -75,7 +75,7 @@ def _read(file: Path) -> list[str]:
         lines = contents(file, 1 << 20).decode("utf-8-sig").splitlines()
     except UnicodeDecodeError:
         raise InvalidFile(f"{file} is not a text in UTF-8") from None
-    return [text for one in lines if (text := re.sub(r"(^|\s)#.*", "", one).strip())]
+    return [text for row in lines if (text := re.sub(r"(^|\s)#.*", "", row).strip())]
 
 
 def _interval(row: dict[str, Any]) -> str:
@@ -84,7 +84,7 @@ def _interval(row: dict[str, Any]) -> str:
 
 
 def print_ratings(result: LeagueResult, budget: str = "") -> None:
-    """Prints a league's players by rating, their scores, and what they do not say."""
+    """Prints a league's players by rating, their scores, and the limits of these figures."""
     rows = result.rows()
     count = f"{len(rows)} players, {result.games} games{'' if result.complete else ' so far'}"
     print_table([
@@ -107,12 +107,11 @@ def print_ratings(result: LeagueResult, budget: str = "") -> None:
     if groups > 1:
         say(f"no games connect {groups} groups of players: only ratings of the same group compare; play more")
     elif any(None in (row["elo_low"], row["elo_high"]) for row in rows):
-        say("∞: all points of some matches went one way; a rating assumes one drawn pair more in each of them")
+        say("∞: one player took all points of a match; ratings assume one further drawn pair in each such match")
 
 
 def _plot(result: LeagueResult, file: Path) -> None:
     """Draws ratings with their intervals."""
-    from engram.errors import InvalidFile
     from engram.plotting import new_figure, save
 
     rows = result.rows()
@@ -127,7 +126,4 @@ def _plot(result: LeagueResult, file: Path) -> None:
     axes.grid(alpha=0.3)
     axes.set_xlabel("Elo, 95 % intervals (hollow: bounded on one side only)")
     axes.set_title(f"{result.game}: {result.games} games")
-    try:
-        save(figure, file)
-    except OSError as error:
-        raise InvalidFile(f"{file} cannot be written: {error.strerror}") from None
+    save(figure, file)

@@ -92,7 +92,6 @@ def ask(
     as_json: options.Json = False,
 ) -> None:
     """Ask a memory about a position: the similar positions stored, and what each contributes."""
-
     from engram import storage
     from engram.drivers.recollection import explain
     from engram.drivers.search import Search
@@ -104,8 +103,8 @@ def ask(
     from engram.specification import Specification, parse
 
     header, game = storage.about(file, files.KIND), files.game_of(file, allow_files=allow_files)
-    if type(header.get("dimension")) is not int:  # a text would become a part of the search's
-        raise InvalidFile(f"{file} is damaged: its dimension is no whole number")
+    if type(header.get("dimension")) is not int:  # a text would become a part of the search's specification
+        raise InvalidFile(f"{file} is damaged: its dimension is not a whole number")
     specification = parse(search)
     position_memory(assemble(game, preset(specification.text)).extensions, specification.text, "ask")
     values = {"dimension": header["dimension"], **specification.options, "memory": str(file)}
@@ -124,7 +123,7 @@ def ask(
 def merge(
     memories: Annotated[list[Path], typer.Argument(help="Memories of one game and the same features.")],
     output: Output,
-    capacity: Annotated[Optional[int], whole("Room; default that of all entries.")] = None,
+    capacity: Annotated[Optional[int], whole("Capacity; default that of all together.")] = None,
     as_json: options.Json = False,
 ) -> None:
     """Join memories; an entry of several has the returns of all."""

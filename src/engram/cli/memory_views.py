@@ -13,9 +13,10 @@ from engram.games.game import Game, Position, State
 from engram.memory import files
 from engram.memory.map import map_of
 from engram.memory.store import Store
+from engram.pictures.chart import Chart, Series
 from engram.pictures.diagrams import point_map
 from engram.pictures.markup import Markup, cards, in_letters, key, percent, signed, table
-from engram.pictures.report import Series, chart, pictures, section, write_report
+from engram.pictures.report import pictures, section, write_report
 
 _BOARDS = 12
 _ABOUT = {"features": "features", "dimension": "numbers of a feature", "search": "search", "games": "games",
@@ -58,16 +59,14 @@ def write_contents(path: Path, file: Path, store: Store, *, allow_files: bool, *
     )  # fmt: skip
 
 
-def _distributions(entries: np.ndarray) -> list[Markup]:
-    share = np.linspace(0.0, 100.0, min(len(entries), 201))
+def _distributions(entries: np.ndarray) -> list[Chart]:
+    share, x = np.linspace(0.0, 100.0, min(len(entries), 201)), "percent of the entries"
+    values = Series("value", share, np.percentile(entries["value"], share))
+    returns = Series("returns", share, np.percentile(np.maximum(entries["visit_count"], 1.0), share))
     return [
-        chart(title, [Series(name, share, np.percentile(numbers, share))], x="percent of the entries", y=name,
-              format="number", **axes)
-        for title, name, numbers, axes in (
-            ("Values, the lowest first", "value", entries["value"], {"lines": [0.0], "low": -1, "high": 1}),
-            ("Returns, the fewest first", "returns", np.maximum(entries["visit_count"], 1.0), {"scale": "log"}),
-        )
-    ]  # fmt: skip
+        Chart("Values, the lowest first", [values], x=x, y="value", lines=[0.0], low=-1, high=1),
+        Chart("Returns, the fewest first", [returns], x=x, y="returns", scale="log"),
+    ]
 
 
 def _boards(game: Game, store: Store) -> list[tuple[str, list[tuple[str, object]]]]:
@@ -97,7 +96,7 @@ def write_answer(path: Path, game: Game, state: State, answer: MemoryAnswer | No
     if answer is not None:
         purpose = ", to be added to its value" if answer.corrects else ""
         sentence = f"{signed(answer.value, 3)} for the player to move{purpose}, from {answer.count:.1f} returns."
-        witnesses = [(one.picture(), one.figures()) for one in answer.witnesses]
+        witnesses = [(witness.picture(), witness.figures()) for witness in answer.witnesses]
         behind = [section("The positions behind it", cards(witnesses))]
     write_report(
         path, f"A memory asked about a position of {game.name}", "What do similar positions say about this one?",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
@@ -55,7 +56,7 @@ def move(
     if resume is not None:
         tree.load(resume)
         if (moves or position or file) and not rules.same(tree.root, state):
-            raise InvalidState(f"{resume} continues another position than that of the command; leave that out")
+            raise InvalidState(f"{resume} continues another position; leave out the file, moves or position")
         state = tree.root
     next_seed = None if resume else seed
     with Live("simulations", limit.simulations, quiet=as_json) as live:
@@ -75,13 +76,13 @@ def move(
 
 
 def _game_and_start(file: Path | None, game: str | None, number: int | None) -> tuple[Game, State | None]:
-    """The game; and of an SGF file the position, else None."""
+    """The game, and the position of the SGF file; None without a file."""
     from engram.errors import InvalidSpecification
     from engram.games.catalogue import game as game_of
 
     if file is None:
         if number is not None:
-            raise InvalidSpecification("--move counts the moves of an SGF file, and the command names no file")
+            raise InvalidSpecification("--move counts the moves of an SGF file: name the file, too")
         return game_of(game or "connect_four"), None
     from engram.games.go.sgf import read_sgf
 
@@ -96,13 +97,7 @@ def _position(game: Any, moves: str, diagram: str | None, start: State | None) -
 
     if diagram == "-":
         start = game.parse_state(sys.stdin.read())
-    elif (
-        diagram is not None
-        and "\n" not in diagram
-        and len(diagram) < 1000
-        and Path(diagram).exists()
-        and not Path(diagram).is_dir()
-    ):
+    elif diagram is not None and os.path.exists(diagram) and not os.path.isdir(diagram):  # False for a name too long
         try:
             start = game.parse_state(contents(diagram).decode("utf-8"))
         except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""Options that several commands share; every number has a range, and the command refuses what lies outside."""
+"""Options that several commands share; every number has a range, and the command refuses others."""
 
 from __future__ import annotations
 

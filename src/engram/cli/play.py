@@ -96,7 +96,7 @@ class _Game:
         self._make(choice.action)
 
     def _person_moves(self, state: State) -> bool:
-        """Reads one line and does what it says; False where the person quits."""
+        """Reads a line and obeys it; False if the person quits."""
         from engram.errors import EngramError
 
         self._out.write("your move: ")

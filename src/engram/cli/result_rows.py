@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -13,7 +14,7 @@ from engram.arena.truth.backup_truth import TruthRow
 from engram.arena.truth.memory_truth import MemoryTruthRow
 from engram.cli.console import say
 from engram.errors import InvalidFile
-from engram.storage import contents, whole
+from engram.storage import contents, write_text
 
 Row = TypeVar("Row", TruthRow, MemoryTruthRow)
 
@@ -24,8 +25,8 @@ class RowFile(Generic[Row]):
     `rows` leaves out those of a search whose files have changed since, or that another version measured.
 
     Args:
-      path: of the file; its folder is made now, so that nothing is measured in vain.
-      game, searches: specifications. setting: what all rows of the file have in common. kind: of the rows.
+      path: of the file; its folder is created now, before any measurement.
+      game, searches: specifications. setting: the options that all rows share. kind: of the rows.
 
     Raises:
       InvalidFile: it cannot be read, was measured with another setting, or its folder cannot be made.
@@ -43,12 +44,8 @@ class RowFile(Generic[Row]):
     def add(self, rows: Sequence[Row]) -> None:
         """Writes the file with these rows too, whole or not at all; `InvalidFile` where it cannot be written."""
         self.rows.extend(rows)
-        content = {"setting": self._setting, "sources": self._sources, "rows": [row.to_json() for row in self.rows]}
-        try:
-            with whole(self._path) as part:
-                part.write_text(json.dumps(content, indent=1), encoding="utf-8")
-        except OSError as error:
-            raise InvalidFile(f"{self._path} cannot be written: {error}") from None
+        content = {"setting": self._setting, "sources": self._sources, "rows": [asdict(row) for row in self.rows]}
+        write_text(self._path, json.dumps(content, indent=1))
 
     def _read(self, kind: type[Row]) -> list[Row]:
         try:

@@ -19,7 +19,7 @@ def serve(
     game: options.Game = "connect_four",
     search: options.Search = "uct",
     port: Annotated[Optional[int], whole("Port; default 8642, or a free one.", "--port", high=65535)] = None,
-    host: Annotated[str, option("Address to listen on; others than this machine's own let the network in.")] = (
+    host: Annotated[str, option("Address to listen on; any but a loopback address admits the network.")] = (
         "127.0.0.1"
     ),
     no_open: Annotated[bool, option("Do not open a browser.", "--no-open")] = False,
@@ -54,7 +54,7 @@ def serve(
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{listener.getsockname()[1]}/#token={token}"
     if host not in LOOPBACK:
-        say(f"warning: who can reach {host} and learns the address can use this machine's searches")
+        say(f"warning: anyone who reaches {host} and knows the address can use this machine's searches")
     typer.echo(address)
     config = uvicorn.Config(
         application(settings), log_level="warning", access_log=False, timeout_graceful_shutdown=1, server_header=False,
@@ -68,15 +68,15 @@ def serve(
 
 
 def _listener(host: str, port: int | None) -> socket.socket:
-    """A socket that listens; without a port of choice the usual one, or else a free one.
+    """A listening socket; without a port, on 8642, or on a free one if that is taken.
 
     Raises:
-      InvalidParameter: the address or the port cannot be had.
+      InvalidParameter: the address or the port cannot be used.
     """
     from engram.errors import InvalidParameter
 
     if host in ("", "0.0.0.0", "::"):
-        raise InvalidParameter("--host takes one address of this machine, under which its page is asked for")
+        raise InvalidParameter("--host takes one address of this machine, the one that browsers will use")
     reason = ""
     for number in (PORT, 0) if port is None else (port,):
         try:
@@ -84,4 +84,4 @@ def _listener(host: str, port: int | None) -> socket.socket:
             return socket.create_server((host, number), family=family, backlog=256)
         except (OSError, UnicodeError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-    raise InvalidParameter(f"nothing can listen on {host}, port {port or PORT}: {reason}")
+    raise InvalidParameter(f"the server cannot listen on {host}, port {port or PORT}: {reason}")

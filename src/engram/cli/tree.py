@@ -1,4 +1,4 @@
-"""`engram tree`: what a saved search holds, and which moves gained or lost from one to another."""
+"""`engram tree`: the contents of a saved search, and the moves that gained or lost between two of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def tree(
     depth: Annotated[int, whole("Positions of the main line that are shown.")] = 4,
     as_json: options.Json = False,
 ) -> None:
-    """Look at a saved search, or see which moves gained or lost from one to another."""
+    """Look at a saved search, or see which moves gained or lost between two of them."""
     from engram.search.comparison import compare
     from engram.search.persistence import SavedTree
 
@@ -34,13 +34,12 @@ def tree(
     before, *after = saved.values()
     levels = compare(before, *(after or [before]), depth=depth)
     if as_json:
-        headers = {name: _header(files[name], one) for name, one in saved.items()}
+        headers = {name: _header(files[name], tree) for name, tree in saved.items()}
         levels_json = [[change.to_json() for change in level] for level in levels]
         return print_json({**headers, "levels": levels_json})
-    typer.echo(indent(printable(before.diagram), "  "))  # no line of it may pass for one of ours
-    for name, one in saved.items():
-        header = _header(files[name], one)
-        text = "{file}: {game}, {search}, {nodes:,} nodes, {visits:,} visits".format(**header)
+    typer.echo(indent(printable(before.diagram), "  "))  # an indented line cannot pass for one of ours
+    for name, tree in saved.items():
+        text = "{file}: {game}, {search}, {nodes:,} nodes, {visits:,} visits".format(**_header(files[name], tree))
         typer.echo(on_one_line(text))
     for level in levels:
         line = " ".join(level[0].line[:-1])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
@@ -13,6 +14,9 @@ from engram.cli import options
 from engram.cli.console import Live, app, print_json, print_table, say
 from engram.cli.options import option, whole
 from engram.cli.typed import typed
+
+if TYPE_CHECKING:
+    from engram.cli.truth_views import View
 
 
 @app.command()
@@ -34,27 +38,15 @@ def truth(
     as_json: options.Json = False,
 ) -> None:
     """Measure backup rules, or memories, against the exact values of a solved game."""
-    from engram.arena.truth.backup_truth import truth as truth_of_rules
-    from engram.arena.truth.memory_truth import memory_truth
     from engram.cli import truth_views
     from engram.cli.result_rows import RowFile
     from engram.errors import InvalidSpecification, MissingPackage
     from engram.fleet import default_workers
-    from engram.specification import split_specifications
 
-    setting: dict[str, Any] = {"game": game, "positions": positions, "seed": seed}
     budgets = _budgets(simulations or ("1000" if memory else "100,1000"))
-    measure: Callable[..., list[Any]]
-    if memory:
-        if len(budgets) > 1:
-            raise InvalidSpecification(f"with --memory there is one budget of simulations, not {simulations!r}")
-        setting["simulations"] = budgets[0]
-        view, searches = truth_views.MEMORIES, split_specifications(search or "memory_uct")
-        measure = partial(memory_truth, game, searches, budgets[0])
-    else:
-        view = truth_views.RULES
-        searches = list(dict.fromkeys(_with_rule(search or "uct", rule) for rule in split_specifications(rules)))
-        measure = partial(truth_of_rules, game, searches, budgets)
+    view, searches, measure = _measurement(search, rules, budgets, memory)
+    setting: dict[str, Any] = {"game": game, "positions": positions, "seed": seed}
+    setting |= {"simulations": budgets[0]} if memory else {}
     file = None if output is None else RowFile(output / f"{view.name}.json", game, searches, setting, view.row)
     with options.place(cluster, gpu_share), Live("batches of searches", 1) as live:
         latest = "solving positions"
@@ -72,21 +64,40 @@ def truth(
 
         live.update(0, latest)
         rows = measure(
-            positions=positions, seed=seed, workers=workers or default_workers(), rows_done=add, progress=update,
+            game, positions=positions, seed=seed, workers=workers or default_workers(), rows_done=add, progress=update,
             known=file.rows if file is not None else [],
         )  # fmt: skip
     if not rows:
-        raise InvalidSpecification(f"memory said nothing about any node of {budgets[0]} simulations: take more of them")
+        raise InvalidSpecification(f"the memory has no value for any node: take more than {budgets[0]} simulations")
     if output is not None:
         try:
-            view.plot(game, rows, output / f"{view.name}.png")
+            truth_views.plot(view, game, rows, output / f"{view.name}.png")
         except MissingPackage as error:
             say(f"engram: no plot: {error}")
         truth_views.write(view, game, rows, output / f"{view.name}.html", **typed(context))
     if as_json:
-        return print_json([row.to_json() for row in rows])
+        return print_json([asdict(row) for row in rows])
     print_table(view.table(rows))
     typer.echo(view.caption(game, rows[0]))
+
+
+def _measurement(
+    search: str | None, rules: str, budgets: list[int], memory: bool
+) -> tuple[View, list[str], Callable[..., list[Any]]]:
+    """The view, the searches, and the function that measures them on a game."""
+    from engram.arena.truth.backup_truth import truth as truth_of_rules
+    from engram.arena.truth.memory_truth import memory_truth
+    from engram.cli.truth_views import MEMORIES, RULES
+    from engram.errors import InvalidSpecification
+    from engram.specification import split_specifications
+
+    if memory:
+        if len(budgets) > 1:
+            raise InvalidSpecification(f"with --memory there is one budget of simulations, not {len(budgets)}")
+        searches = split_specifications(search or "memory_uct")
+        return MEMORIES, searches, partial(memory_truth, searches=searches, simulations=budgets[0])
+    searches = list(dict.fromkeys(_with_rule(search or "uct", rule) for rule in split_specifications(rules)))
+    return RULES, searches, partial(truth_of_rules, searches=searches, simulations=budgets)
 
 
 def _budgets(text: str) -> list[int]:
@@ -95,7 +106,7 @@ def _budgets(text: str) -> list[int]:
     try:
         return list(dict.fromkeys(int(part) for part in text.split(",")))
     except ValueError:
-        raise InvalidSpecification(f"simulations must be numbers with commas between, not {text!r}") from None
+        raise InvalidSpecification(f"--simulations takes whole numbers separated by commas, not {text!r}") from None
 
 
 def _with_rule(search: str, rule: str) -> str:

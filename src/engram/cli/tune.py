@@ -55,10 +55,9 @@ def tune(
     from engram.tuning import require
 
     require()
-    from engram.fleet import Fleet, default_workers, on_cluster
     from engram.tuning.objective import MatchObjective
     from engram.tuning.space import space
-    from engram.tuning.study import Study, join
+    from engram.tuning.study import Study
 
     if simulations is None and seconds is None:
         simulations = 1000
@@ -73,26 +72,33 @@ def tune(
     study = Study(objective, **budget)
     try:
         with options.place(cluster, gpu_share, allow_unequal=allow_unequal):
-            # On a cluster the head alone writes: it makes trials one by one, and all workers play each.
-            workers = workers or (default_workers() if on_cluster() else 1)
-            helpers, players = (0, workers) if on_cluster() else (workers - 1, 1)
-            with (
-                Fleet(join, objective, budget, count=helpers) as fleet,
-                Live("games of trials", study.search_games) as live,
-            ):
-                study.search(lambda progress: live.update(progress.games, _line(progress)), workers=players)
-                for failure in fleet.join():
-                    live.line(f"engram: a worker stopped: {failure}")
-            best = study.standing(study.recommended())
-            say(f"best: {best.best}; confirming in {study.confirm_games} fresh games")
-            with Live("games of the confirmation", study.confirm_games) as live:
-                confirmation = study.confirm(workers=workers, progress=lambda now: live.update(now.games, line(now)))
+            best, confirmation = _search_and_confirm(study, budget, workers)
     except KeyboardInterrupt:
-        said = "interrupted; all games are recorded, and the same command continues from here"
-        raise KeyboardInterrupt(said) from None
+        sentence = "interrupted; all games are recorded, and the same command continues from here"
+        raise KeyboardInterrupt(sentence) from None
     if report is not None:
         _write_report(report, study, confirmation, typed(context))
     _show(study, best, confirmation, as_json)
+
+
+def _search_and_confirm(study: Study, budget: dict[str, Any], workers: int | None) -> tuple[StudyProgress, MatchResult]:
+    from engram.fleet import Fleet, default_workers, on_cluster
+    from engram.tuning.study import join
+
+    # On a cluster the head alone writes: it makes trials one by one, and all workers play each.
+    workers = workers or (default_workers() if on_cluster() else 1)
+    helpers, players = (0, workers) if on_cluster() else (workers - 1, 1)
+    with (
+        Fleet(join, study.objective, budget, count=helpers) as fleet,
+        Live("games of trials", study.search_games) as live,
+    ):
+        study.search(lambda progress: live.update(progress.games, _line(progress)), workers=players)
+        for failure in fleet.join():
+            live.line(f"engram: a worker stopped: {failure}")
+    best = study.standing(study.recommended())
+    say(f"best: {best.best}; confirming in {study.confirm_games} fresh games")
+    with Live("games of the confirmation", study.confirm_games) as live:
+        return best, study.confirm(workers=workers, progress=lambda now: live.update(now.games, line(now)))
 
 
 def _range(text: str) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""The command that was typed, as a report may show it: without what belongs to this machine alone."""
+"""The typed command as a report may show it: without folders, databases and options of this machine alone."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def _words(parameter: Any, value: Any) -> list[str]:
     name = max(parameter.opts, key=len)
     if isinstance(value, bool):
         return [name if value else parameter.secondary_opts[0]] if value or parameter.secondary_opts else []
-    return [word for one in values for word in (name, str(one))]
+    return [word for item in values for word in (name, str(item))]
 
 
 def _shown(value: Any) -> Any:
     """A value without the folders of a path."""
     if isinstance(value, (list, tuple)):
-        return [_shown(one) for one in value]
+        return [_shown(item) for item in value]
     return value.name if isinstance(value, Path) else value

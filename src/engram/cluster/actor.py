@@ -31,7 +31,7 @@ class Kind(Enum):
 
 
 class Answer(NamedTuple):
-    """What an actor has to say.
+    """A report of an actor to the head.
 
     Attributes:
       messages: a kind, the numbers of the tasks that are complete with it, and the content.
@@ -83,7 +83,7 @@ class Actor:
         threading.Thread(target=self._work, args=(link, order, luggage), daemon=True).start()
 
     def exchange(self, tasks: Sequence[tuple[int, Any]], last: bool) -> Answer:
-        """Takes numbered tasks, and answers once there is something to say; `last`: there are no more tasks."""
+        """Takes numbered tasks, and answers as soon as there is news; `last`: no more tasks will come."""
         return self._link.exchange(tasks, last)
 
     def _work(self, link: _ActorLink, order: bytes, luggage: Any) -> None:
@@ -176,7 +176,7 @@ class _ActorLink(Link):
 
 
 class _Forward(logging.Handler):
-    """Sends what is logged to the head."""
+    """Sends log records to the head."""
 
     def __init__(self, link: _ActorLink):
         super().__init__()

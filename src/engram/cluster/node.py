@@ -1,4 +1,4 @@
-"""A machine of a cluster: its engram and its processor, and what must be the same on all machines."""
+"""A machine of a cluster: its engram and its processor, and the versions that all machines must share."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Node:
     processor: str
 
     def mismatch(self, head: Node) -> str:
-        """What differs from the head in a way that could change results; empty: nothing."""
+        """The first difference from the head that could change results; empty: none."""
         for what in ("version", "sources", "python", "numpy", "numba"):
             here, there = getattr(self, what), getattr(head, what)
             if here != there:
@@ -52,15 +52,9 @@ def this_node(name: str) -> Node:
 
     python = ".".join(platform.python_version_tuple()[:2])
     return Node(
-        name,
-        os.getpid(),
-        engram.__version__,
-        sources_digest(),
-        python,
-        numpy.__version__,
-        numba.__version__,
+        name, os.getpid(), engram.__version__, sources_digest(), python, numpy.__version__, numba.__version__,
         _processor(),
-    )
+    )  # fmt: skip
 
 
 @cache

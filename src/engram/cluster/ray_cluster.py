@@ -138,10 +138,10 @@ class RayCluster:
             )
 
     def _look_at(self, machines: list[dict[str, Any]]) -> None:
-        """Checks machines of the cluster, except for those that go meanwhile."""
+        """Checks the machines of the cluster, except those that leave meanwhile."""
         look = self._ray.remote(num_cpus=0)(ray_node)
         at = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
-        calls = [look.options(scheduling_strategy=at(one["NodeID"], soft=False)).remote() for one in machines]
+        calls = [look.options(scheduling_strategy=at(machine["NodeID"], soft=False)).remote() for machine in machines]
         for call in calls:
             try:
                 self.check(self._ray.get(call, timeout=_LOOK_S))
@@ -151,7 +151,7 @@ class RayCluster:
                 _LOG.warning("a machine of the cluster does not answer: %s", " ".join(str(error).split())[:300])
 
     def report(self, workers: int, machines: int) -> None:
-        """Tells who works; `workers` is 0 where other work holds the cores."""
+        """Reports the number of workers; 0 where other work holds the cores."""
         working = f"{count_of(workers, 'worker')} on {count_of(machines, 'machine')}"
         self._tell(f"cluster: {working if workers else 'no core is free yet; other work holds them'}")
 

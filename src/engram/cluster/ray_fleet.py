@@ -86,7 +86,7 @@ class RayFleet(AnyFleet):
     def finished(self) -> Iterator[Any]:
         """See `AnyFleet`."""
         self._tasks, self._source = deque(), iter(())
-        with suppress(Exception):  # what cannot be read now is played again
+        with suppress(Exception):  # results that cannot be read now are computed again
             self._listen(0.0)
         while self._arrived:
             kind, content = self._arrived.popleft()
@@ -147,7 +147,7 @@ class RayFleet(AnyFleet):
         self._calls[worker.actor.node.remote()] = worker
 
     def _listen(self, wait_s: float) -> None:
-        """Takes up the answers that have come; waits for the first."""
+        """Reads the answers that have arrived; waits for the first."""
         if not self._calls:
             return
         waiting = list(self._calls)
@@ -218,7 +218,7 @@ class RayFleet(AnyFleet):
         ahead, shares = int(worker.rate * _AHEAD_S), 2 * max(len(self._workers), 1)
         self._fill(max(ahead * shares, 1))
         ahead = min(ahead, len(self._tasks) // shares)  # so that the last tasks are not kept waiting
-        given = []
+        batch: list[tuple[int, Any]] = []
         for _ in range(max(ahead - waiting, int(worker.hungry))):
             if self._lost:
                 number, task = self._lost.popleft()
@@ -227,10 +227,10 @@ class RayFleet(AnyFleet):
             else:
                 break
             worker.held[number] = task
-            given.append((number, task))
-        last = worker.hungry and not given and self._ends
+            batch.append((number, task))
+        last = worker.hungry and not batch and self._ends
         worker.hungry = False
-        self._calls[worker.actor.exchange.remote(given, last)] = worker
+        self._calls[worker.actor.exchange.remote(batch, last)] = worker
 
     def _bury(self, worker: _Worker, error: Exception) -> None:
         """Takes back the tasks of an actor that has died."""
@@ -244,7 +244,7 @@ class RayFleet(AnyFleet):
         self._failed_starts += worker.stage == "node"
         if self._failed_starts > _MOST_DEATHS or any(self._deaths[number] > _MOST_DEATHS for number in worker.held):
             raise WorkerError(
-                f"more than {_MOST_DEATHS} workers in turn died with the same task; what is recorded is kept: "
+                f"more than {_MOST_DEATHS} workers in turn died with the same task; recorded results are kept: "
                 f"{reason[:300]}"
             )
         self._give_back(worker)

@@ -34,12 +34,9 @@ def fleet(
 
 
 def spread(
-    function: Callable[..., Any],
-    tasks: Sequence[tuple[Any, ...]],
-    workers: int,
-    progress: Callable[[int, int], None] | None = None,
-    files: Sequence[Path] = (),
-) -> Iterator[Any]:
+    function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], workers: int,
+    progress: Callable[[int, int], None] | None = None, files: Sequence[Path] = (),
+) -> Iterator[Any]:  # fmt: skip
     """Results of `function(*task)`, in the order of the tasks.
 
     Args:

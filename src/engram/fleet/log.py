@@ -11,7 +11,7 @@ LEVELS = ("debug", "info", "warning", "error")
 
 
 def log_to_stderr(level: str) -> None:
-    """Writes what engram logs to standard error, in this process and in the workers that it starts.
+    """Writes engram's log to standard error, in this process and in the workers that it starts.
 
     Raises:
       InvalidParameter: the level is none of debug, info, warning and error.

@@ -61,7 +61,7 @@ class Fleet(AnyFleet):
         self._messages: queue.SimpleQueue[tuple[int, int, Any]] = queue.SimpleQueue()  # worker, kind, content
         self._processes: list[subprocess.Popen[bytes]] = []
         self._running = count
-        self._idle: deque[int] = deque()  # workers that have asked in vain
+        self._idle: deque[int] = deque()  # workers that wait for a task
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._shared: deque[Path] = deque()
         apart: dict[str, Any] = {"process_group": 0} if os.name == "posix" else {}
@@ -91,18 +91,18 @@ class Fleet(AnyFleet):
 
     def stream(self, tasks: deque[Any]) -> Iterator[Any]:
         """See `AnyFleet`."""
-        given = 0
+        num_open = 0
         while True:
             while tasks and self._idle:
                 self._give(self._idle.popleft(), tasks.popleft())
-                given += 1
-            if not tasks and not given:
+                num_open += 1
+            if not tasks and not num_open:
                 return
             worker, kind, content = self._receive()
             if kind == _ASKS:
                 self._idle.append(worker)
             elif kind in (_RESULT, _LAST):
-                given -= kind == _LAST
+                num_open -= kind == _LAST
                 yield content
 
     def share(self, thing: Any) -> Any:
@@ -178,8 +178,8 @@ class Fleet(AnyFleet):
             how = f"by signal {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
             _LOG.error("worker %d ended %s", pid, how)
             raise WorkerError(
-                f"a worker process ended {how} in the middle of its work; what is recorded is kept, and the same call "
-                "again goes on from there"
+                f"a worker process ended {how} in the middle of its work; recorded results are kept, and the same "
+                "call again continues from them"
             )
         return worker, kind, content
 

@@ -18,7 +18,7 @@ import re
 import numpy as np
 
 from engram.errors import InvalidSpecification, InvalidState
-from engram.games.game import NATURE, Game
+from engram.games.game import NATURE, Game, functions_of
 from engram.games.scene import EMPTY, FIRST, SECOND, Scene
 from engram.native.jit import compiled
 from engram.rng import mix, random_below
@@ -36,17 +36,11 @@ state_dtype = np.dtype(
         ("checkers", np.int8, (2, 26)),
         ("left", np.int8, (8,)),  # moves left of this turn, by die
         ("player", np.int64),
-        ("rolls", np.int64),  # 1: the dice are in the air; 2: for the first time
+        ("rolls", np.int64),  # 1: the dice are rolling; 2: for the first time
         ("num_rolls", np.int64),
         ("gammons", np.int64),  # 1: gammons and backgammons count
     ]
 )
-
-
-@compiled(inline=True)
-def _own(player, point):
-    """A point of the board as a player counts it."""
-    return point if player == 0 else 25 - point
 
 
 @compiled(inline=True)
@@ -167,7 +161,7 @@ def _move(state, action):
 
 @compiled(inline=True)
 def _roll(state, high, low):
-    """Takes up a roll: the moves of the turn, and in the first roll the player who begins."""
+    """Sets the moves of a turn from its dice; the first roll also sets the player who begins."""
     if state.rolls == 2:
         state.player = 0 if high > low else 1
     state.rolls = 0
@@ -309,38 +303,25 @@ def backgammon(gammons: bool = False) -> Game:
     state["rolls"], state["gammons"] = 2, gammons
     moves = [(player, source, die) for player in range(2) for source in range(25) for die in range(1, 7)]
     dice = [f"{high}-{low}" for high in range(1, 7) for low in range(1, 7)]
+    places = [*([_place(move[0], point) for point in _points(*move)] for move in moves), *([] for _ in dice)]
+    scene = Scene(
+        "squares", 2, 14, _marks, places, pieces="checkers", players=("Red", "White"), note=_note,
+        cell_names=_cell_names(), counts=_counts,
+    )  # fmt: skip
     return Game(
         "backgammon:gammons=true" if gammons else "backgammon",
         state=state,
         num_actions=ROLLS + 36,
         max_moves=5 * MAX_ROLLS,
-        legal_actions=legal_actions,
-        play=play,
-        outcome=outcome,
-        to_play=to_play,
-        hash=position_hash,
         bounds=(-3.0, 3.0) if gammons else (-1.0, 1.0),
-        chance=chance,
-        rollout=rollout,
-        encode=encode,
         planes_shape=(3, 1, 26),
         constants=("gammons",),
         action_names=[*(_name(*_points(*move), move[2]) for move in moves), *dice],
         render=_render,
         parse_state=lambda diagram: _parse(diagram, gammons),
         sound=_sound,
-        scene=Scene(
-            "squares",
-            2,
-            14,
-            _marks,
-            [*([_place(move[0], point) for point in _points(*move)] for move in moves), *([] for _ in dice)],
-            pieces="checkers",
-            players=("Red", "White"),
-            note=_note,
-            cell_names=_cell_names(),
-            counts=_counts,
-        ),
+        scene=scene,
+        **functions_of(globals()),
     )
 
 
@@ -416,7 +397,7 @@ def _note(state: np.ndarray) -> str:
 
 
 def _render(state: np.ndarray) -> str:
-    """Diagram: the points 13 to 24 above and 12 to 1 below, X for player 0; then bars, checkers off, and the turn."""
+    """Diagram: points 13 to 24 above and 12 to 1 below, X for player 0; then bars, checkers off, and the turn."""
     checkers = np.asarray(state["checkers"])
     at = {point: f"{checkers[0, point]}X" for point in range(1, 25) if checkers[0, point]}
     at |= {25 - point: f"{checkers[1, point]}O" for point in range(1, 25) if checkers[1, point]}
@@ -450,9 +431,7 @@ def _parse(diagram: str, gammons: bool) -> np.ndarray:
     )
     words = lines[1] + lines[2] if len(lines) == 5 else []
     if last is None or len(words) != 24 or any(not re.fullmatch(r"\.|1?\d[XO]", word) for word in words):
-        raise InvalidState(
-            "backgammon: this is no diagram of it; one has four rows of points and a line about the turn"
-        )
+        raise InvalidState("backgammon: a diagram has four rows of points and a last line about the turn")
     state = np.zeros((), state_dtype)
     checkers = state["checkers"]
     for point, word in zip([*range(13, 25), *range(12, 0, -1)], words, strict=True):
@@ -469,9 +448,7 @@ def _parse(diagram: str, gammons: bool) -> np.ndarray:
         state["left"][die] += 1
     fits = len(dice) == len(set(dice)) <= 2 or (len(set(dice)) == 1 and len(dice) <= 4)
     if (checkers.sum(axis=1) != CHECKERS).any() or not fits or bool(dice) != (int(state["rolls"]) == 0):
-        raise InvalidState(
-            "backgammon: each player has 15 checkers, and the dice of a turn are two, or up to four alike"
-        )
+        raise InvalidState("backgammon: a player has 15 checkers, and a turn two dice or up to four equal ones")
     over = (checkers[:, 0] == CHECKERS).any()
     if dice and not over and _moves(state.reshape(1)[0], np.empty(64, np.int32)) == 0:
         raise InvalidState("backgammon: the player has no move by these dice, so the turn is over")

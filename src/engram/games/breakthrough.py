@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from engram.errors import InvalidSpecification
-from engram.games.game import Game, note, nowhere
+from engram.games.game import Game, functions_of, note, nowhere
 from engram.games.scene import Scene, bit_marks
-from engram.games.symmetry import Symmetry, mirror_symmetries
+from engram.games.symmetry import Symmetry, identity, mirror_symmetries
 from engram.native.intrinsics import pick_bit, popcount, trailing_zeros
 from engram.native.jit import compiled
 from engram.rng import mix, random_below
@@ -28,7 +28,7 @@ state_dtype = np.dtype(
         ("cells", np.uint64),  # all cells of the board
         ("left", np.uint64),  # cells of the first column
         ("player", np.int64),
-        ("winner", np.int64),  # -1 without one
+        ("winner", np.int64),  # -1: the game goes on
     ]
 )
 
@@ -38,7 +38,7 @@ def _movable(state, direction):
     """The mover's pawns that may move in this direction."""
     mine, theirs = state.pawns[state.player], state.pawns[1 - state.player]
     size = state.size
-    # Pawns whose target is free are those of the free cells, shifted back.
+    # Shifted back, the free cells are the cells from which a pawn may move.
     free = state.cells & ~mine
     if direction == 1:
         free &= ~theirs
@@ -178,37 +178,20 @@ def breakthrough(size: int = 8) -> Game:
     mirror = mirror_symmetries(size, size)[1].cells
     moves = [(cell, player, direction) for cell in range(cells) for player in range(2) for direction in range(3)]
     actions = np.array([6 * mirror[cell] + 3 * player + 2 - direction for cell, player, direction in moves])
-    unchanged = Symmetry(np.arange(cells), np.arange(6 * cells))
+    numbers = [str(size - row) for row in range(size)]
+    places = [_places(size, *move) for move in moves]
     return Game(
         f"breakthrough:{size}",
         state=state,
         num_actions=6 * cells,
         max_moves=4 * size * size,
-        legal_actions=legal_actions,
-        play=play,
-        outcome=outcome,
-        to_play=to_play,
-        hash=position_hash,
-        canonical_hash=canonical_hash,
-        rollout=rollout,
-        rollout_moves=rollout_moves,
-        encode=encode,
         constants=("size", "cells", "left"),
         planes_shape=(3, size, size),
-        symmetries=[unchanged, Symmetry(mirror, actions)],
+        symmetries=[identity(cells, 6 * cells), Symmetry(mirror, actions)],
         action_names=[_name(size, *move) for move in moves],
         render=_render,
-        scene=Scene(
-            "squares",
-            size,
-            size,
-            _marks,
-            [_places(size, *move) for move in moves],
-            LETTERS[1 : size + 1],
-            [str(size - row) for row in range(size)],
-            "pawns",
-            ("White", "Black"),
-        ),
+        scene=Scene("squares", size, size, _marks, places, LETTERS[1 : size + 1], numbers, "pawns", ("White", "Black")),
+        **functions_of(globals()),
     )
 
 

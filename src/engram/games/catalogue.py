@@ -64,7 +64,7 @@ GAMES.add("2048", twenty_forty_eight)
 GAMES.add(PREFIX, open_spiel)
 GAMES.add("gymnasium", gymnasium)
 
-_made: dict[str, Game] = {}
+_games: dict[str, Game] = {}
 
 
 def game(text: str | Game) -> Game:
@@ -81,22 +81,22 @@ def game(text: str | Game) -> Game:
         return text
     if is_in_file(text):
         canonical = load(text)[2]
-        if canonical not in _made:
-            _made[canonical] = _from_file(text)
-        return _made[canonical]
+        if canonical not in _games:
+            _games[canonical] = _from_file(text)
+        return _games[canonical]
     specification = parse(text)
     entry = GAMES[specification.name]
     parameters = defaults_of(entry) | bind(entry, specification)
     key = f"{specification.name}:{parameters}"
-    if key not in _made:
-        _made[key] = entry(**parameters)
-    return _made[key]
+    if key not in _games:
+        _games[key] = entry(**parameters)
+    return _games[key]
 
 
 def _from_file(text: str) -> Game:
     result, canonical = make(text, Game)
     if not isinstance(result, Game):
         raise InvalidSpecification(
-            f"{canonical} is a {type(result).__name__}, not a Game; of a class of positions PythonGame makes one"
+            f"{canonical} is a {type(result).__name__}, not a Game; PythonGame makes one from a class of positions"
         )
     return result

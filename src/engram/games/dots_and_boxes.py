@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from engram.errors import InvalidSpecification
-from engram.games.game import Game, note, nowhere
+from engram.games.game import Game, functions_of, note, nowhere
 from engram.games.scene import DRAWN, EMPTY, Scene
 from engram.games.symmetry import HIGHEST, Symmetry, board_symmetries, cell_word, image, num_images
 from engram.native.intrinsics import pick_bit, popcount, trailing_zeros
@@ -125,7 +125,7 @@ def rollout_moves(state, rng, moves):
 
 
 def encode(state, planes):
-    """Edges drawn, then one plane of the boxes that the mover is ahead by, as a share of all."""
+    """A plane of the edges drawn, and one of the mover's lead in boxes, as a share of all boxes."""
     places = (2 * state.rows + 1) * (2 * state.columns + 1)
     ahead = state.surplus if state.player == 0 else -state.surplus
     for place in range(places):
@@ -147,37 +147,22 @@ def dots_and_boxes(rows: int = 3, columns: int = 3) -> Game:
     state = np.zeros(1, state_dtype)
     state["rows"], state["columns"], state["edges"] = rows, columns, (1 << edges) - 1
     state["tops"] = sum(((1 << columns) - 1) << row * width for row in range(rows))
-    places = range(1, 2 * edges, 2)
-    lattices = board_symmetries(2 * rows + 1, width, (2 * rows + 1) * width)
+    places, height = range(1, 2 * edges, 2), 2 * rows + 1
+    lattices = board_symmetries(height, width, height * width)
+    edge_places = [[place] for place in places]
+    scene = Scene("lattice", height, width, _marks, edge_places, pieces="edges", players=("Blue", "Red"), note=_note)
     return Game(
         f"dots_and_boxes:rows={rows},columns={columns}",
         state=state,
         num_actions=edges,
         max_moves=edges,
-        legal_actions=legal_actions,
-        play=play,
-        outcome=outcome,
-        to_play=to_play,
-        hash=position_hash,
-        canonical_hash=canonical_hash,
-        rollout=rollout,
-        rollout_moves=rollout_moves,
-        encode=encode,
         constants=("edges", "tops", "rows", "columns"),
-        planes_shape=(2, 2 * rows + 1, width),
-        symmetries=[Symmetry(s.cells, s.cells[places] >> 1) for s in lattices],
+        planes_shape=(2, height, width),
+        symmetries=[Symmetry(lattice.cells, lattice.cells[places] >> 1) for lattice in lattices],
         action_names=[_name(*divmod(place, width)) for place in places],
         render=_render,
-        scene=Scene(
-            "lattice",
-            2 * rows + 1,
-            width,
-            _marks,
-            [[place] for place in places],
-            pieces="edges",
-            players=("Blue", "Red"),
-            note=_note,
-        ),
+        scene=scene,
+        **functions_of(globals()),
     )
 
 
@@ -189,8 +174,9 @@ def _name(row: int, column: int) -> str:
 
 def _lattice(state: np.ndarray) -> np.ndarray:
     """(2·rows + 1, 2·columns + 1): whether an edge stands at each place."""
-    rows, width, drawn = 2 * int(state["rows"]) + 1, 2 * int(state["columns"]) + 1, int(state["drawn"])
-    return np.array([bool(place & 1 & (drawn >> (place >> 1))) for place in range(rows * width)]).reshape(rows, width)
+    height, width, drawn = 2 * int(state["rows"]) + 1, 2 * int(state["columns"]) + 1, int(state["drawn"])
+    edges = [bool(place & 1 & (drawn >> (place >> 1))) for place in range(height * width)]
+    return np.array(edges).reshape(height, width)
 
 
 def _marks(state: np.ndarray) -> str:
@@ -214,6 +200,5 @@ def _render(state: np.ndarray) -> str:
             lines.append(f"{row // 2 + 1:2d} " + "+".join(["", *bars, ""]))
         else:
             lines.append("   " + "   ".join("|" if drawn else " " for drawn in lattice[row, ::2]))
-    return "\n".join(
-        [*lines, f"player {int(state['player'])} to play, boxes ahead of player 0: {int(state['surplus'])}"]
-    )
+    lines.append(f"player {int(state['player'])} to play, boxes ahead of player 0: {int(state['surplus'])}")
+    return "\n".join(lines)

@@ -51,7 +51,7 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, TypedDict, Unpack, cast
 
 import numba
 import numpy as np
@@ -110,11 +110,11 @@ class Position(np.ndarray):
 
 
 NATURE = 2
-"""The player who moves where a game draws."""
+"""The player of random moves."""
 UNIT_BOUNDS = (-1.0, 1.0)
 ACTIONS_LIMIT = 65535
 SLACK = 64
-"""Room behind a buffer of actions, so that a game that writes too many is detected and ruins no memory."""
+"""Extra entries of a buffer of actions: a game that writes too many is detected before it corrupts memory."""
 
 
 @compiled(inline=True)
@@ -125,7 +125,7 @@ def nowhere():
 
 @compiled(inline=True)
 def note(moves, count, room, action, player):
-    """Writes a move behind the first `count` moves, if there is room; returns the new count."""
+    """Writes a move after the first `count` moves, if there is room; returns the new count."""
     if count < room:
         count += 1
         moves[count] = np.int32(2 * action + player)
@@ -254,21 +254,21 @@ def check_kind(name: str, players: int, bounds: Any, discount: float) -> tuple[f
       InvalidGame: a number of players, bounds or a discount that no game has.
     """
     if isinstance(players, bool) or players not in (1, 2):
-        raise InvalidGame(f"{name}: players is {players!r}, it must be 1 or 2")
+        raise InvalidGame(f"{name}: players must be 1 or 2, not {players!r}")
     if isinstance(discount, bool) or not isinstance(discount, (int, float)) or not 0.0 < discount <= 1.0:
-        raise InvalidGame(f"{name}: discount is {discount!r}, it must be above 0 and at most 1")
+        raise InvalidGame(f"{name}: discount must be above 0 and at most 1, not {discount!r}")
     if bounds is None:
         if players == 2:
-            raise InvalidGame(f"{name}: unknown bounds are for one player; two have (-b, b)")
+            raise InvalidGame(f"{name}: only a game for one player may have unknown bounds; two players have (-b, b)")
         return None
     try:
         low, high = (float(bound) for bound in bounds)
     except (TypeError, ValueError):
-        raise InvalidGame(f"{name}: bounds is a pair of numbers or None, not {bounds!r}") from None
+        raise InvalidGame(f"{name}: bounds must be a pair of numbers or None, not {bounds!r}") from None
     if not -1e300 < low < high < 1e300:
-        raise InvalidGame(f"{name}: bounds is {bounds!r}, and the first must be below the second, both finite")
+        raise InvalidGame(f"{name}: bounds must be finite, the first below the second, not {bounds!r}")
     if players == 2 and low != -high:
-        raise InvalidGame(f"{name}: bounds is {bounds!r}, and a zero-sum game has (-b, b)")
+        raise InvalidGame(f"{name}: bounds of a zero-sum game must be (-b, b), not {bounds!r}")
     return low, high
 
 
@@ -276,29 +276,69 @@ def check_sizes(name: str, num_actions: int, max_moves: int) -> None:
     """Refuses a game that a search cannot hold.
 
     Raises:
-      InvalidGame: a number is out of range.
+      InvalidGame: a number is not whole, or out of range.
     """
     for size, number in (("num_actions", num_actions), ("max_moves", max_moves)):
         if isinstance(number, bool) or not isinstance(number, int | np.integer):
-            raise InvalidGame(f"{name}: {size} is {number!r}, it must be a whole number")
+            raise InvalidGame(f"{name}: {size} must be a whole number, not {number!r}")
     if not 1 <= num_actions <= ACTIONS_LIMIT:
-        raise InvalidGame(f"{name}: num_actions is {num_actions}, it must be 1 to {ACTIONS_LIMIT}")
+        raise InvalidGame(f"{name}: num_actions must be 1 to {ACTIONS_LIMIT}, not {num_actions}")
     if max_moves < 1:
-        raise InvalidGame(f"{name}: max_moves is {max_moves}, it must be at least 1")
+        raise InvalidGame(f"{name}: max_moves must be 1 or more, not {max_moves}")
+
+
+Function = Callable[..., Any]
+
+
+class RequiredFunctions(TypedDict):
+    """The functions that every compiled game has, described at the top of this module."""
+
+    legal_actions: Function
+    play: Function
+    outcome: Function
+    to_play: Function
+    hash: Function
+
+
+class GameFunctions(RequiredFunctions, total=False):
+    """The functions of a compiled game, described at the top of this module."""
+
+    copy: Function | None
+    chance: Function | None
+    reward: Function | None
+    rollout: Function | None
+    heavy_rollout: Function | None
+    rollout_moves: Function | None
+    heavy_rollout_moves: Function | None
+    prior: Function | None
+    endings: Function | None
+    encode: Function | None
+    encode_history: Function | None
+    canonical_hash: Function | None
+    local_pattern: Function | None
+
+
+def functions_of(module: Mapping[str, Any]) -> GameFunctions:
+    """The functions of a game from the names of its module: `Game(…, **functions_of(globals()))`.
+
+    Each has its name in the contract, but for `position_hash`, because `hash` is Python's own.
+    """
+    names = {**module, "hash": module["position_hash"]}
+    return cast(GameFunctions, {name: names[name] for name in GameFunctions.__annotations__ if name in names})
 
 
 def check_functions(name: str, functions: Mapping[str, Any]) -> None:
-    """Refuses what cannot be called, of a game's functions by name; None is for one that the game does without.
+    """Checks that each function can be called; None stands for an absent one.
 
     Raises:
       InvalidGame: a number, a list or the like.
     """
-    for which, function in functions.items():
+    for key, function in functions.items():
         if function is not None and not callable(function):
-            raise InvalidGame(f"{name}: {which} is a function, not {function!r}")
+            raise InvalidGame(f"{name}: {key} must be a function, not {function!r}")
 
 
-def _callbacks(functions: Mapping[str, Callable[..., Any] | None], state_dtype: np.dtype) -> dict[str, Callback]:
+def _callbacks(functions: Mapping[str, Any], state_dtype: np.dtype) -> dict[str, Callback]:
     """The functions of a game with the types of their arguments and results."""
     record, rng = numba.from_dtype(state_dtype), numba.from_dtype(rng_dtype)
     actions, planes = types.CPointer(types.int32), types.CPointer(types.float32)
@@ -334,27 +374,25 @@ class Game:
       state: the initial state: a NumPy record, or an array of one record.
       num_actions: actions are the integers 0 … num_actions-1; 1 to 65,535.
       max_moves: upper bound on the moves of a game from any state, ≥ 1.
-      legal_actions, play, outcome, to_play, hash: see the module's text.
-      copy, rollout, heavy_rollout, rollout_moves, heavy_rollout_moves: options, see there too.
-      prior, endings, encode, canonical_hash, local_pattern, chance, reward: likewise.
+      planes_shape: (channels, height, width) written by `encode`.
+      max_history: earlier positions that `encode_history` can write, in planes of the same height and width.
+      symmetries: images of the board under which the rules are the same, the identity first; default: the identity.
+      action_names: a text for each action; default: its number.
+      aliases: more spellings of actions.
+      render: from a state to a text diagram; default: the record's fields.
+      scene: the board as a picture, see `Scene`; None: the text diagram replaces it.
+      parse_state: from a diagram to a state; None: the game reads no diagrams.
+      sound: whether a record from a file is a state of the game; see `is_sound`.
+      constants: fields of the record that no move changes, such as the board's size; a state in which they differ
+        is refused.
       players: 1 or 2, without nature.
       bounds: (low, high) of all returns, for player 0; (-b, b) with two players. None, with one player: unknown; a
         search then learns them, if its preset says `bounds=learnt`.
       discount: γ in (0, 1] of returns.
-      planes_shape: (channels, height, width) written by `encode`.
-      encode_history, max_history: planes with up to `max_history` earlier positions, of the same height and width.
-      symmetries: images of the board under which the rules are the same, the identity first; default that alone.
-      action_names: a text for each action; default its number.
-      render: from a state to a text diagram; default the record's fields.
-      scene: the board as a picture, see `Scene`; default none, and the text diagram stands for it.
-      parse_state: from a diagram to a state; default none.
-      sound: whether a record from a file is a state of the game; see `is_sound`.
-      aliases: more spellings of actions.
-      constants: fields of the record that no move changes, such as the board's size; a state in which they differ
-        is refused.
+      functions: `legal_actions`, `play`, `outcome`, `to_play`, `hash`, and optional ones; see the top of the module.
 
     Raises:
-      InvalidGame: sizes out of range or a function missing.
+      InvalidGame: a size is out of range, or a function is missing or unknown.
 
     Values are for player 0 in every compiled function, and for the player named in every method. They are in the game's
     own units: those of its bounds.
@@ -367,54 +405,30 @@ class Game:
     scene: Scene | None = None
 
     def __init__(
-        self,
-        name: str,
-        *,
-        state: np.ndarray | np.void,
-        num_actions: int,
-        max_moves: int,
-        legal_actions: Callable[..., Any],
-        play: Callable[..., Any],
-        outcome: Callable[..., Any],
-        to_play: Callable[..., Any],
-        hash: Callable[..., Any],
-        copy: Callable[..., Any] | None = None,
-        rollout: Callable[..., Any] | None = None,
-        heavy_rollout: Callable[..., Any] | None = None,
-        rollout_moves: Callable[..., Any] | None = None,
-        heavy_rollout_moves: Callable[..., Any] | None = None,
-        prior: Callable[..., Any] | None = None,
-        endings: Callable[..., Any] | None = None,
-        encode: Callable[..., Any] | None = None,
-        canonical_hash: Callable[..., Any] | None = None,
-        local_pattern: Callable[..., Any] | None = None,
-        planes_shape: tuple[int, int, int] | None = None,
-        encode_history: Callable[..., Any] | None = None,
-        max_history: int = 0,
-        symmetries: Sequence[Symmetry] | None = None,
-        action_names: Sequence[str] | None = None,
-        aliases: dict[str, int] | None = None,
-        render: Callable[[State], str] | None = None,
-        scene: Scene | None = None,
-        parse_state: Callable[[str], State] | None = None,
-        sound: Callable[[State], bool] | None = None,
-        constants: Sequence[str] = (),
-        players: int = 2,
-        bounds: tuple[float, float] | None = UNIT_BOUNDS,
-        chance: Callable[..., Any] | None = None,
-        reward: Callable[..., Any] | None = None,
-        discount: float = 1.0,
-    ):
+        self, name: str, *, state: np.ndarray | np.void, num_actions: int, max_moves: int,
+        planes_shape: tuple[int, int, int] | None = None, max_history: int = 0,
+        symmetries: Sequence[Symmetry] | None = None, action_names: Sequence[str] | None = None,
+        aliases: dict[str, int] | None = None, render: Callable[[State], str] | None = None,
+        scene: Scene | None = None, parse_state: Callable[[str], State] | None = None,
+        sound: Callable[[State], bool] | None = None, constants: Sequence[str] = (), players: int = 2,
+        bounds: tuple[float, float] | None = UNIT_BOUNDS, discount: float = 1.0, **functions: Unpack[GameFunctions],
+    ):  # fmt: skip
         if action_names is not None and len(action_names) != num_actions:
             raise InvalidGame(f"{name}: {len(action_names)} action names for {num_actions} actions")
         check_sizes(name, num_actions, max_moves)
         self.players, self.discount = players, discount
         self.bounds = check_kind(name, players, bounds, discount)
-        if chance is not None and (rollout_moves or heavy_rollout_moves):
-            raise InvalidGame(f"{name}: the moves of rollouts are logged in games without chance alone")
+        for key in functions.keys() - GameFunctions.__annotations__.keys():
+            raise InvalidGame(f"{name}: a game has no {key!r}{nearest(key, GameFunctions.__annotations__)}")
+        for key in RequiredFunctions.__annotations__.keys() - functions.keys():
+            raise InvalidGame(f"{name}: the function {key} is missing")
+        check_functions(name, functions)
         initial = np.asarray(state).reshape(-1)
         if initial.shape != (1,) or initial.dtype.names is None:
             raise InvalidGame(f"{name}: the state must be one NumPy record, not {np.asarray(state).dtype}")
+        self.callbacks = _callbacks(functions, initial.dtype)
+        if self.has("chance") and (self.has("rollout_moves") or self.has("heavy_rollout_moves")):
+            raise InvalidGame(f"{name}: only games without chance log the moves of rollouts; leave the function out")
         self.name = name
         self.num_actions = num_actions
         self.max_moves = max_moves
@@ -431,28 +445,6 @@ class Game:
         self.scene = scene
         self._parse_state = parse_state
         self._sound = sound
-        functions = {
-            "legal_actions": legal_actions,
-            "play": play,
-            "outcome": outcome,
-            "to_play": to_play,
-            "hash": hash,
-            "copy": copy,
-            "rollout": rollout,
-            "heavy_rollout": heavy_rollout,
-            "rollout_moves": rollout_moves,
-            "heavy_rollout_moves": heavy_rollout_moves,
-            "prior": prior,
-            "endings": endings,
-            "chance": chance,
-            "reward": reward,
-            "encode": encode,
-            "canonical_hash": canonical_hash,
-            "local_pattern": local_pattern,
-            "encode_history": encode_history,
-        }
-        check_functions(name, functions)
-        self.callbacks = _callbacks(functions, initial.dtype)
 
     # ---------------------------------------------------------------------------- for searches
 
@@ -600,7 +592,7 @@ class Game:
         weights = self._weights(state, legal)
         total = sum(weights)
         if not (min(weights) >= 0.0 and 0.0 < total < math.inf):
-            raise InvalidGame(f"{self.name}: chance gave no weights ≥ 0 of which one is above 0")
+            raise InvalidGame(f"{self.name}: chance must give weights of 0 or more, at least one of them above 0")
         return [weight / total for weight in weights]
 
     def drawn(self, state: State, number: float) -> int:
@@ -671,10 +663,9 @@ class Game:
         )
 
     def parse_moves(self, text: str, state: State | None = None) -> list[int]:
-        """The actions of a line from `state`, separated by spaces or commas; names of one letter need no separator."""
+        """The actions of a line from `state`, separated by spaces or commas; one-letter names need no separator."""
         words = re.split(r"[\s,]+", text.strip()) if text.strip() else []
-        short = self._action_names is not None and all(len(name) == 1 for name in self._action_names)
-        if short:
+        if self._action_names is not None and all(len(name) == 1 for name in self._action_names):
             words = list("".join(words))
         return [self.parse_action(word) for word in words]
 
@@ -731,8 +722,8 @@ class Game:
     def is_sound(self, state: State) -> bool:
         """Whether a record from a file is a state of the game, so that compiled code may take it.
 
-        The game's own `sound` decides. Without one the start is a state, and so is a record that its diagram gives
-        back. A game that reads no diagrams cannot tell, and every record counts.
+        The game's own `sound` decides. Without it the start is a state, and so is a record that its own diagram
+        reproduces. A game that reads no diagrams accepts every record.
         """
         try:
             if self._sound is not None:
@@ -765,7 +756,7 @@ class Game:
         """The number of a legal action."""
         number = self.parse_action(action, state) if isinstance(action, str) else action
         if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
-            raise IllegalAction(f"{self.name}: a move is a number or a name, not {action!r}")
+            raise IllegalAction(f"{self.name}: a move must be a number or a name, not {action!r}")
         legal = self.legal_actions(state)
         if number not in legal:
             over = f"{self.action_name(int(number), state)} is not legal here" if legal else "the game is over"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from engram.errors import InvalidSpecification
-from engram.games.game import Game, note
+from engram.games.game import Game, functions_of, note
 from engram.games.scene import EMPTY, FIRST, SECOND, Scene, cell_places
 from engram.games.symmetry import Symmetry, cell_word, identity
 from engram.native.jit import compiled
@@ -26,7 +26,7 @@ state_dtype = np.dtype(
         ("key", np.uint64),  # exclusive or of the stones' words
         ("size", np.int16),
         ("num_moves", np.int16),
-        ("winner", np.int16),  # -1 without one
+        ("winner", np.int16),  # -1: the game goes on
         ("chain", np.int16, (MAX_CELLS + 4,)),  # union-find of stones, then top, bottom, left and right
         ("stone", np.int8, (MAX_CELLS,)),  # 0 empty, 1 and 2 the players' stones
         ("free", np.int16, (MAX_CELLS,)),  # scratch of a rollout: empty cells in the order of its moves
@@ -38,6 +38,7 @@ state_dtype = np.dtype(
 
 @compiled(inline=True)
 def _head(chain, at):
+    """The head of a chain: the same for all its stones and edges."""
     while chain[at] != at:
         chain[at] = chain[chain[at]]
         at = np.int64(chain[at])
@@ -225,29 +226,19 @@ def hex(size: int = 11) -> Game:
     state["size"], state["winner"] = size, -1
     state["chain"] = np.arange(MAX_CELLS + 4)
     half_turn = np.arange(cells)[::-1].copy()
+    numbers = [str(row + 1) for row in range(size)]
     return Game(
         f"hex:{size}",
         state=state,
         num_actions=cells,
         max_moves=cells,
-        legal_actions=legal_actions,
-        play=play,
-        outcome=outcome,
-        to_play=to_play,
-        hash=position_hash,
-        canonical_hash=canonical_hash,
-        copy=copy,
-        rollout=rollout,
-        rollout_moves=rollout_moves,
-        encode=encode,
         constants=("size",),
         planes_shape=(3, size, size),
         symmetries=[identity(cells, cells), Symmetry(half_turn, half_turn)],
         action_names=[f"{LETTERS[cell % size]}{cell // size + 1}" for cell in range(cells)],
         render=_render,
-        scene=Scene(
-            "hexagons", size, size, _marks, cell_places(cells), LETTERS[:size], [str(row + 1) for row in range(size)]
-        ),
+        scene=Scene("hexagons", size, size, _marks, cell_places(cells), LETTERS[:size], numbers),
+        **functions_of(globals()),
     )
 
 

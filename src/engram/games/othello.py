@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from engram.errors import InvalidSpecification
-from engram.games.game import Game, note, nowhere
+from engram.games.game import Game, functions_of, note, nowhere
 from engram.games.scene import Scene, bit_marks, cell_places
 from engram.games.symmetry import HIGHEST, board_symmetries, cell_word, image
 from engram.native.intrinsics import pick_bit, popcount, trailing_zeros
@@ -20,14 +20,14 @@ _0 = np.uint64(0)
 _1 = np.uint64(1)
 LETTERS = "abcdefgh"
 SYMMETRIES = (0, 3, 4, 7)
-"""Those of the board's that keep the first four stones."""
+"""The board's symmetries that keep the first four stones."""
 
 state_dtype = np.dtype(
     [
         ("mine", np.uint64),  # stones of the player to move
         ("theirs", np.uint64),
         ("cells", np.uint64),  # all cells of the board
-        ("middle", np.uint64),  # cells that are in no outer column
+        ("middle", np.uint64),  # cells outside the first and the last column
         ("size", np.uint64),
         ("player", np.int64),
     ]
@@ -44,7 +44,7 @@ def _step(size, line):
 
 @compiled(inline=True)
 def _rows_from(start, enemies, step, size):
-    """The enemies in a row from the stones of `start` on, in both directions of a line, as two words."""
+    """The enemies in a row next to the stones of `start`, in both directions of a line, as two words."""
     up = enemies & (start << step)
     down = enemies & (start >> step)
     for _ in range(size - np.uint64(3)):
@@ -154,7 +154,7 @@ def _uniform(state, rng, moves, writes):
             written = note(moves, written, room, np.int64(popcount(stone - _1) if stone else state.size**2), player)
         mine, theirs, player = theirs, mine, 1 - player
     if writes:
-        # The last pass ended nothing: neither side could move.
+        # The last pass was not played: the game ended before it.
         moves[0] = max(written - 1, 0)
     return _value(mine, theirs, player)
 
@@ -193,35 +193,19 @@ def othello(size: int = 8) -> Game:
     state["size"] = size
     symmetries = board_symmetries(size, size, size * size + 1)
     names = [f"{LETTERS[cell % size]}{cell // size + 1}" for cell in range(size * size)]
+    numbers = [str(row + 1) for row in range(size)]
     return Game(
         f"othello:{size}",
         state=state,
         num_actions=size * size + 1,
         max_moves=2 * size * size,
-        legal_actions=legal_actions,
-        play=play,
-        outcome=outcome,
-        to_play=to_play,
-        hash=position_hash,
-        canonical_hash=canonical_hash,
-        rollout=rollout,
-        rollout_moves=rollout_moves,
-        encode=encode,
         constants=("cells", "middle", "size"),
         planes_shape=(2, size, size),
         symmetries=[symmetries[number] for number in SYMMETRIES],
         action_names=[*names, "pass"],
         render=_render,
-        scene=Scene(
-            "squares",
-            size,
-            size,
-            _marks,
-            cell_places(size * size, 1),
-            LETTERS[:size],
-            [str(row + 1) for row in range(size)],
-            note=_note,
-        ),
+        scene=Scene("squares", size, size, _marks, cell_places(size * size, 1), LETTERS[:size], numbers, note=_note),
+        **functions_of(globals()),
     )
 
 

@@ -20,7 +20,7 @@ import math
 import numpy as np
 
 from engram.errors import InvalidSpecification
-from engram.games.game import Game
+from engram.games.game import Game, functions_of
 from engram.native.jit import compiled
 from engram.rng import mix, random_float
 
@@ -29,7 +29,7 @@ HARMONICS = 16
 
 state_dtype = np.dtype(
     [
-        ("key", np.uint64),  # of the path from the root
+        ("key", np.uint64),  # identifies the path from the root
         ("value", np.float64),  # minimax value for player 0
         ("num_moves", np.int64),
         ("branching", np.int64),
@@ -83,7 +83,7 @@ def rollout(state, rng):
     work = state.key
     for _ in range(state.cost):
         work = mix(work)
-    # The work is part of the draw, so that no compiler leaves it out.
+    # The draw depends on the work, so that no compiler omits it.
     draw = random_float(rng)
     if work & np.uint64(1):
         draw = 1.0 - draw
@@ -132,13 +132,11 @@ def p_game(
     """
     options = {"branching": branching, "depth": depth, "gap": gap, "noise": noise, "similarity": similarity}
     options |= {"cost": cost, "seed": seed}
-    ranges = {"branching": (2, 1000), "depth": (1, 1000), "gap": (1e-9, 2), "noise": (0, 1), "similarity": (0, 2)}
-    ranges |= {"cost": (0, 10**9), "seed": (0, 2**63 - 1)}
-    for name, (low, high) in ranges.items():
-        if not low <= options[name] <= high:
-            raise InvalidSpecification(f"p_game: {name} must be in [{low}, {high}], not {options[name]}")
+    ranges = ((2, 1000), (1, 1000), (1e-9, 2), (0, 1), (0, 2), (0, 10**9), (0, 2**63 - 1))
     state = np.zeros(1, state_dtype)
-    for name, value in options.items():
+    for (name, value), (low, high) in zip(options.items(), ranges, strict=True):
+        if not low <= value <= high:
+            raise InvalidSpecification(f"p_game: {name} must be in [{low}, {high}], not {value}")
         if name != "seed":
             state[name] = value
     state["key"] = mix(np.uint64(seed) + np.uint64(0x9E3779B97F4A7C15))
@@ -147,14 +145,8 @@ def p_game(
         state=state,
         num_actions=branching,
         max_moves=depth,
-        legal_actions=legal_actions,
-        play=play,
-        outcome=outcome,
-        to_play=to_play,
-        hash=position_hash,
-        rollout=rollout,
-        encode=encode,
         planes_shape=(1, 1, 2 * HARMONICS),
         constants=("branching", "depth", "gap", "noise", "similarity", "cost"),
         render=lambda state: f"move {state['num_moves']} of {state['depth']}, value {state['value']:+.4f} for player 0",
+        **functions_of(globals()),
     )

@@ -1,8 +1,8 @@
 """Pig: a player rolls a die as often as they like and adds it up; a 1 loses the sum, holding keeps it; 100 points win.
 
 A turn's sum that would reach the goal wins at once. A player may not hold before a roll. The die is nature's: its
-actions are 0 … sides-1, for 1 … sides; then come `hold` and `roll`. A game of `MAX_MOVES` moves, dice among them, is a
-draw.
+actions are 0 … sides-1, for 1 … sides; then come `hold` and `roll`. After `MAX_MOVES` moves, nature's included, a game
+is a draw.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from engram.errors import InvalidSpecification
-from engram.games.game import NATURE, Game
+from engram.games.game import NATURE, Game, functions_of
 from engram.native.jit import compiled
 from engram.rng import mix, random_below
 
@@ -21,7 +21,7 @@ state_dtype = np.dtype(
         ("scores", np.int64, (2,)),
         ("turn", np.int64),  # sum of the turn
         ("player", np.int64),
-        ("rolls", np.int64),  # 1: the die is in the air
+        ("rolls", np.int64),  # 1: the die is rolling
         ("moves", np.int64),
         ("goal", np.int64),
         ("sides", np.int64),
@@ -171,18 +171,11 @@ def pig(goal: int = 100, sides: int = 6) -> Game:
         state=state,
         num_actions=sides + 2,
         max_moves=MAX_MOVES,
-        legal_actions=legal_actions,
-        play=play,
-        outcome=outcome,
-        to_play=to_play,
-        hash=position_hash,
-        chance=chance,
-        rollout=rollout,
-        heavy_rollout=heavy_rollout,
         constants=("goal", "sides"),
         action_names=[*map(str, range(1, sides + 1)), "hold", "roll"],
         render=_render,
         sound=_sound,
+        **functions_of(globals()),
     )
 
 

@@ -1,7 +1,7 @@
 """Any Python object as a game: slower than a compiled one, in the same search.
 
-The kernel calls a game's functions by address; here these addresses lead back into Python. A state lives in a table
-by the address of the search's buffer. So selection, expansion, backup and memory run the same machine code as for a
+The kernel calls a game's functions by address; here these addresses lead back into Python. A table holds the states, by
+the addresses of the search's buffers. So selection, expansion, backup and memory run the same machine code as for a
 compiled game.
 """
 
@@ -52,7 +52,7 @@ class PythonGame(Game):
 
     Args:
       name: in results.
-      initial: makes a new initial state; a class will do.
+      initial: makes a new initial state; it may be the class of the states.
       num_actions: actions are the integers 0 … num_actions-1; at most 65,535.
       max_moves: upper bound on the moves of a game.
       action_name, parse_action: actions as people write them; default the number.
@@ -63,9 +63,8 @@ class PythonGame(Game):
         memories compare positions by them.
       players, bounds, discount: as for `Game`.
 
-    The objects follow `GameState`. A state may also have `hash()` (64-bit, equal for equal positions;
-    default: of its diagram), `canonical_hash()` (equal for mirror images too) and `__str__` (its diagram; default: its
-    attributes).
+    The objects follow `GameState`. A state may also have `hash()` (64-bit, equal for equal positions; default: of its
+    diagram), `canonical_hash()` (equal for mirror images too) and `__str__` (its diagram; default: its attributes).
     Two more methods go beyond outcomes at the end: `chance()`, weights ≥ 0 of the legal actions in their order, where
     nature moves; and `reward()`, that of the last move for player 0, 0 before any.
 
@@ -75,27 +74,17 @@ class PythonGame(Game):
     compiled = False
 
     def __init__(
-        self,
-        name: str,
-        initial: Callable[[], Any],
-        *,
-        num_actions: int,
-        max_moves: int,
-        action_name: Callable[[int], str] | None = None,
-        parse_action: Callable[[str], int] | None = None,
-        is_over: Callable[[Any], bool] | None = None,
-        rollout: Callable[[Any, int], float] | None = None,
-        encode: Callable[[Any], Any] | None = None,
-        planes_shape: tuple[int, int, int] | None = None,
-        players: int = 2,
-        bounds: tuple[float, float] | None = UNIT_BOUNDS,
-        discount: float = 1.0,
-    ):
+        self, name: str, initial: Callable[[], Any], *, num_actions: int, max_moves: int,
+        action_name: Callable[[int], str] | None = None, parse_action: Callable[[str], int] | None = None,
+        is_over: Callable[[Any], bool] | None = None, rollout: Callable[[Any, int], float] | None = None,
+        encode: Callable[[Any], Any] | None = None, planes_shape: tuple[int, int, int] | None = None, players: int = 2,
+        bounds: tuple[float, float] | None = UNIT_BOUNDS, discount: float = 1.0,
+    ):  # fmt: skip
         check_sizes(name, num_actions, max_moves)
         self.players, self.discount = players, discount
         self.bounds = check_kind(name, players, bounds, discount)
         if not callable(initial):
-            raise InvalidGame(f"{name}: give the class of its states, or a function that makes one, not {initial!r}")
+            raise InvalidGame(f"{name}: initial must be the class of its states, or a function, not {initial!r}")
         options = {"action_name": action_name, "parse_action": parse_action, "is_over": is_over, "rollout": rollout}
         check_functions(name, options | {"encode": encode})
         first = initial()
@@ -103,11 +92,8 @@ class PythonGame(Game):
         missing = [method for method in methods if not hasattr(first, method)]
         if missing:
             raise InvalidGame(f"{name}: its states have no method {', '.join(missing)}")
-        self.name = name
-        self.num_actions = num_actions
-        self.max_moves = max_moves
-        self.planes_shape = planes_shape
-        self.max_history = 0
+        self.name, self.num_actions, self.max_moves = name, num_actions, max_moves
+        self.planes_shape, self.max_history = planes_shape, 0
         self.symmetries = [identity(planes_shape[1] * planes_shape[2] if planes_shape else 0, num_actions)]
         self.state_dtype = np.dtype([("state", np.uint64)])
         self._make = initial
@@ -120,35 +106,34 @@ class PythonGame(Game):
         self._draw = _RANDOM_WORD.from_python
         self._is_over = is_over or (lambda state: not len(self._checked_actions(state)))
         self._user_rollout, self._user_encode = rollout, encode
-        whole, real = ctypes.c_int64, ctypes.c_double
-        self._pointers = {
-            "legal_actions": ctypes.CFUNCTYPE(whole, whole, whole)(self.guarded(self._write_actions, -1)),
-            "play": ctypes.CFUNCTYPE(whole, whole, whole)(self.guarded(self._play, -1)),
-            "to_play": ctypes.CFUNCTYPE(whole, whole)(self.guarded(self._mover, -1)),
-            "outcome": ctypes.CFUNCTYPE(real, whole)(self.guarded(self._outcome, float("nan"))),
-            "hash": ctypes.CFUNCTYPE(ctypes.c_uint64, whole)(self.guarded(lambda at: self.hash(self._states[at]), 0)),
-            "canonical_hash": ctypes.CFUNCTYPE(ctypes.c_uint64, whole)(
-                self.guarded(lambda at: self.canonical_hash(self._states[at]), 0)
-            ),
-            "copy": ctypes.CFUNCTYPE(whole, whole, whole)(self.guarded(self._copy, -1)),
-            "rollout": ctypes.CFUNCTYPE(real, whole, whole)(self.guarded(self._rollout, float("nan"))),
+        whole, real, word = ctypes.c_int64, ctypes.c_double, ctypes.c_uint64
+        functions: dict[str, tuple[Any, int, Callable[..., Any]]] = {  # result, number of arguments, method
+            "legal_actions": (whole, 2, self._write_actions),
+            "play": (whole, 2, self._play),
+            "to_play": (whole, 1, self._mover),
+            "outcome": (real, 1, self._outcome),
+            "hash": (word, 1, lambda at: self.hash(self._states[at])),
+            "canonical_hash": (word, 1, lambda at: self.canonical_hash(self._states[at])),
+            "copy": (whole, 2, self._copy),
+            "rollout": (real, 2, self._rollout),
         }
         if hasattr(first, "chance"):
-            self._pointers["chance"] = ctypes.CFUNCTYPE(whole, whole, whole, whole, whole)(
-                self.guarded(self._write_weights, -1)
-            )
+            functions["chance"] = (whole, 4, self._write_weights)
         if hasattr(first, "reward"):
-            self._pointers["reward"] = ctypes.CFUNCTYPE(real, whole)(
-                self.guarded(lambda at: self.reward(self._states[at]), float("nan"))
-            )
+            functions["reward"] = (real, 1, lambda at: self.reward(self._states[at]))
         if encode is not None and planes_shape is not None:
-            self._pointers["encode"] = ctypes.CFUNCTYPE(whole, whole, whole)(self.guarded(self._encode, -1))
+            functions["encode"] = (whole, 2, self._encode)
+        failures = {whole: -1, real: math.nan, word: 0}
+        self._pointers = {
+            key: ctypes.CFUNCTYPE(result, *[whole] * count)(self.guarded(method, failures[result]))
+            for key, (result, count, method) in functions.items()
+        }
         self._addresses = {key: ctypes.cast(value, ctypes.c_void_p).value or 0 for key, value in self._pointers.items()}
 
     # ------------------------------------------------------------- called by the kernel, by address
 
     def guarded(self, function: Callable[..., Any], failed: Any) -> Callable[..., Any]:
-        """The function for calls from machine code, which no exception can cross: `raise_pending` raises it later."""
+        """The function for machine code, which no exception can cross: `raise_pending` raises the exception later."""
 
         def wrapped(*arguments: int) -> Any:
             try:
@@ -168,17 +153,17 @@ class PythonGame(Game):
         if len(set(legal)) < len(legal):
             raise InvalidGame(f"{self.name}: legal_actions names an action twice")
         if len(legal) and isinstance(legal[0], bool | np.bool_):
-            raise InvalidGame(f"{self.name}: legal_actions gives the numbers of actions, not a mask of True and False")
+            raise InvalidGame(f"{self.name}: legal_actions must return actions, not a mask of True and False")
         try:
             return array("i", legal)
         except (TypeError, OverflowError):
             raise InvalidGame(
-                f"{self.name}: legal_actions gives whole numbers from 0 to {self.num_actions - 1}, "
-                f"not {legal[0]!r}; action_name= writes them as text"
+                f"{self.name}: legal_actions must return whole numbers from 0 to {self.num_actions - 1}, "
+                f"not {legal[0]!r}; action_name= gives them names"
             ) from None
 
     def _write_actions(self, at: int, actions: int) -> int:
-        numbers = self._checked_actions(self._states[at])  # a name keeps it alive until it is copied
+        numbers = self._checked_actions(self._states[at])  # a variable keeps the array alive during the copy
         ctypes.memmove(actions, numbers.buffer_info()[0], 4 * len(numbers))
         return len(numbers)
 
@@ -206,19 +191,19 @@ class PythonGame(Game):
         number = self._number("outcome", outcome)
         if not low <= number <= high:
             raise InvalidGame(
-                f"{self.name}: outcome {outcome!r} is not in [{low:g}, {high:g}]; bounds=(least, greatest) says others"
+                f"{self.name}: outcome {outcome!r} is not in [{low:g}, {high:g}]; bounds=(least, greatest) sets others"
             )
         return number
 
-    def _number(self, method: str, given: Any) -> float:
+    def _number(self, method: str, result: Any) -> float:
         """The result of a state's method as a finite number."""
         try:
-            number = math.nan if isinstance(given, str) else float(given)
+            number = math.nan if isinstance(result, str) else float(result)
         except (TypeError, ValueError):
             number = math.nan
         if not math.isfinite(number):
             remedy = "; before any move it is 0" if method == "reward" else ""
-            raise InvalidGame(f"{self.name}: {method} gave {given!r}, not a finite number{remedy}")
+            raise InvalidGame(f"{self.name}: {method} gave {result!r}, not a finite number{remedy}")
         return number
 
     def _encode(self, at: int, planes: int) -> int:
@@ -330,16 +315,16 @@ class PythonGame(Game):
         return self._number("reward", self._checked_object(state).reward())
 
     def _weights(self, state: Any, legal: list[int]) -> list[float]:
-        given, chance = self._checked_actions(state), state.chance()
+        actions, chance = self._checked_actions(state), state.chance()
         try:
             weights = None if isinstance(chance, (Mapping, str)) else [float(weight) for weight in chance]
         except (TypeError, ValueError):
             weights = None
         if weights is None:
-            raise InvalidGame(f"{self.name}: chance gives a list, a weight for each legal action, not {chance!r}")
-        if len(weights) != len(given):
-            raise InvalidGame(f"{self.name}: chance gave {len(weights)} weights for {len(given)} legal actions")
-        by_action = dict(zip(given, weights, strict=True))
+            raise InvalidGame(f"{self.name}: chance must return a list of weights of legal actions, not {chance!r}")
+        if len(weights) != len(actions):
+            raise InvalidGame(f"{self.name}: chance gave {len(weights)} weights for {len(actions)} legal actions")
+        by_action = dict(zip(actions, weights, strict=True))
         return [by_action[action] for action in legal]
 
     def hash(self, state: Any) -> int:
@@ -389,8 +374,8 @@ class PythonGame(Game):
     def _copied(self, state: Any) -> Any:
         copy = state.copy()
         if copy is state or not isinstance(copy, self._kind):
-            given = "itself" if copy is state else repr(copy)
-            raise InvalidGame(f"{self.name}: the copy of a state must be another, independent one, not {given}")
+            fault = "the state itself" if copy is state else repr(copy)
+            raise InvalidGame(f"{self.name}: copy must return another, independent state, not {fault}")
         return copy
 
     def _checked_object(self, state: Any) -> Any:

@@ -1,7 +1,7 @@
 """SameGame: a move takes n ≥ 2 neighbouring tiles of one colour for (n-2)² points, and the tiles above fall down.
 
-One player. Empty columns close up to the left. The game ends where no two neighbours are alike; an empty board is worth
-1,000 points more. An action is the lowest cell of a group in its leftmost column: column·rows + height.
+One player. Empty columns close up to the left. The game ends when no two neighbours have the same colour; clearing the
+board earns 1,000 points more. An action is the lowest cell of a group in its leftmost column: column·rows + height.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from engram.errors import InvalidSpecification, InvalidState
-from engram.games.game import Game
+from engram.games.game import Game, functions_of
 from engram.games.scene import EMPTY, Scene
 from engram.native.jit import compiled
 from engram.rng import mix, new_rng, random_below
@@ -81,16 +81,16 @@ def _fill(state, cell, seen, stack):
         height = at % rows
         for side in range(4):
             if side == 0:
-                other = at + 1 if height + 1 < rows else at
+                neighbour = at + 1 if height + 1 < rows else at
             elif side == 1:
-                other = at - 1 if height > 0 else at
+                neighbour = at - 1 if height > 0 else at
             elif side == 2:
-                other = at + rows if at + rows < total else at
+                neighbour = at + rows if at + rows < total else at
             else:
-                other = at - rows if at >= rows else at
-            if state.cells[other] == colour and seen[other] == 0:
-                seen[other] = 1
-                stack[waiting] = other
+                neighbour = at - rows if at >= rows else at
+            if state.cells[neighbour] == colour and seen[neighbour] == 0:
+                seen[neighbour] = 1
+                stack[waiting] = neighbour
                 waiting += 1
     return size
 
@@ -237,18 +237,13 @@ def same_game(position: int = 1, seed: int = 0, rows: int = 15, columns: int = 1
     ):  # fmt: skip
         if isinstance(number, bool) or not low <= number <= high:
             raise InvalidSpecification(f"same_game: {name} is {low} to {high:,}, not {number}")
-    is_random = seed != 0
-    size = {"rows": rows, "columns": columns, "colours": colours}
-    if not is_random and size != {"rows": 15, "columns": 15, "colours": 5}:
-        raise InvalidSpecification(
-            "same_game: the standard boards are 15 × 15 with 5 colours; give others a seed of 1 or more"
-        )
-    board = _random(seed, rows * columns, colours) if is_random else _standard(position)
-    numbers = [int((board == colour).sum()) for colour in range(1, colours + 1)]
-    most = sum(max(0, number - 2) ** 2 for number in numbers) + BONUS
+    if seed == 0 and (rows, columns, colours) != (15, 15, 5):
+        raise InvalidSpecification("same_game: standard boards are 15 × 15 with 5 colours; for others add seed=1")
+    board = _standard(position) if seed == 0 else _random(seed, rows * columns, colours)
+    most = _highest_score(board, colours)
     state = _state(board, rows, columns, colours)
     name = "same_game" if position == 1 else f"same_game:position={position}"
-    if is_random:
+    if seed != 0:
         name = f"same_game:seed={seed},rows={rows},columns={columns},colours={colours}"
 
     def parse(diagram: str) -> np.ndarray:
@@ -259,40 +254,30 @@ def same_game(position: int = 1, seed: int = 0, rows: int = 15, columns: int = 1
         twin["score"] = state["score"]
         return bool(twin.tobytes() == state.tobytes() and int(state["score"]) >= 0)
 
+    numbers = [str(row) for row in range(rows, 0, -1)]
+    places = [[(rows - 1 - cell % rows) * columns + cell // rows] for cell in range(rows * columns)]
     return Game(
         name,
         state=state,
         num_actions=rows * columns,
         max_moves=rows * columns // 2,
-        legal_actions=legal_actions,
-        play=play,
-        outcome=outcome,
-        to_play=to_play,
-        hash=position_hash,
-        copy=copy,
         players=1,
         bounds=(0.0, float(most)),
-        reward=reward,
-        rollout=rollout,
-        heavy_rollout=heavy_rollout,
         constants=("rows", "columns", "colours"),
         action_names=[f"{LETTERS[cell // rows]}{cell % rows + 1}" for cell in range(rows * columns)],
         render=_render,
         parse_state=parse,
         sound=sound,
         scene=Scene(
-            "squares",
-            rows,
-            columns,
-            _marks,
-            [[(rows - 1 - cell % rows) * columns + cell // rows] for cell in range(rows * columns)],
-            LETTERS[:columns],
-            [str(row) for row in range(rows, 0, -1)],
-            pieces="tiles",
-            players=("Player", "Nature"),
-            note=_note,
+            "squares", rows, columns, _marks, places, LETTERS[:columns], numbers, "tiles", ("Player", "Nature"), _note
         ),
+        **functions_of(globals()),
     )
+
+
+def _highest_score(board: np.ndarray, colours: int) -> int:
+    """The score of a board if each of its colours were one group."""
+    return BONUS + sum(max(0, int((board == colour).sum()) - 2) ** 2 for colour in range(1, colours + 1))
 
 
 def _standard(position: int) -> np.ndarray:
@@ -350,10 +335,8 @@ def _parse(diagram: str, rows: int, columns: int, colours: int, most: int) -> np
     filled = board > 0
     heights = filled.sum(axis=0)
     falls = (filled[:-1] & ~filled[1:]).any() or (heights[1:] > 0)[heights[:-1] == 0].any()
-    worth = sum(max(0, int((board == colour).sum()) - 2) ** 2 for colour in range(1, colours + 1)) + BONUS
-    if falls or worth > most:
-        reason = (
-            "tiles with nothing below or to their left" if falls else "more tiles of a colour than this game's bounds"
-        )
-        raise InvalidState(f"same_game: the diagram has {reason}")
+    if falls:
+        raise InvalidState("same_game: the diagram has tiles with nothing below or to their left")
+    if _highest_score(board, colours) > most:
+        raise InvalidState("same_game: the diagram has more tiles of a colour than this game's bounds allow")
     return _state(board.ravel(), rows, columns, colours)

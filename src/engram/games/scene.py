@@ -1,6 +1,6 @@
 """A scene: a position as a picture, in data that any page, notebook or report can draw.
 
-The board is fixed for a game: its cells, their names, and the cells of each action. A position adds one mark a cell.
+The board is fixed for a game: its cells, their names, and the cells of each action. A position marks each cell.
 """
 
 from __future__ import annotations

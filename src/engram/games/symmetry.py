@@ -48,8 +48,8 @@ def mirror_symmetries(rows: int, columns: int) -> list[Symmetry]:
     return [unchanged, Symmetry(cells, unchanged.actions[::-1].copy())]
 
 
-# A board and all its images share one key: the lowest of their hashes. A hash is the exclusive or of a random word for
-# each stone, so images need no second board.
+# A board and all its images share a key: the lowest of their hashes. A hash is the exclusive or of a random word for
+# each stone, so an image needs no second board.
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 HIGHEST = np.uint64(0xFFFFFFFFFFFFFFFF)

@@ -12,7 +12,7 @@ import re
 import numpy as np
 
 from engram.errors import InvalidState
-from engram.games.game import NATURE, Game
+from engram.games.game import NATURE, Game, functions_of
 from engram.games.nibble_board import free_cells, slid_left, slides, turned
 from engram.games.scene import COLOURS, EMPTY, Scene
 from engram.native.intrinsics import pick_bit, popcount, trailing_zeros
@@ -205,7 +205,7 @@ def rollout(state, rng):
         if options == np.uint64(0):
             break
         slide = trailing_zeros(pick_bit(options, random_below(rng, popcount(options))))
-        board = slid_left(turned(board, slide))  # no rule asks how the board lies, so it stays turned
+        board = slid_left(turned(board, slide))  # no rule depends on the orientation, so the board stays turned
         pending = np.int64(1)
     for cell in range(16):
         state.cells[cell] = np.int8((board >> np.uint64(4 * cell)) & np.uint64(15))
@@ -217,43 +217,26 @@ def rollout(state, rng):
 def twenty_forty_eight() -> Game:
     """2048 for one player, with the score as its return.
 
-    Its bounds are those of the largest board, so `bounds=learnt` suits a search better.
+    Its bounds are those of the largest board, so a search does better with `bounds=learnt`.
 
     Source: Gabriele Cirulli's game, 2014.
     """
     state = np.zeros(1, state_dtype)
     state["free"], state["pending"] = 16, 2
     tiles = [f"{tile}@{'abcd'[cell % 4]}{4 - cell // 4}" for cell in range(16) for tile in (2, 4)]
+    places = [*([] for _ in SLIDES), *([cell] for cell in range(16) for _ in range(2))]
     return Game(
         "2048",
         state=state,
         num_actions=36,
         max_moves=MAX_MOVES,
-        legal_actions=legal_actions,
-        play=play,
-        outcome=outcome,
-        to_play=to_play,
-        hash=position_hash,
         players=1,
         bounds=(0.0, float(MOST)),
-        chance=chance,
-        reward=reward,
-        rollout=rollout,
         action_names=[*SLIDES, *tiles],
         render=_render,
         parse_state=_parse,
-        scene=Scene(
-            "squares",
-            4,
-            4,
-            _marks,
-            [*([] for _ in SLIDES), *([cell] for cell in range(16) for _ in range(2))],
-            "abcd",
-            "4321",
-            pieces="numbers",
-            players=("Player", "Nature"),
-            counts=_numbers,
-        ),
+        scene=Scene("squares", 4, 4, _marks, places, "abcd", "4321", "numbers", ("Player", "Nature"), counts=_numbers),
+        **functions_of(globals()),
     )
 
 

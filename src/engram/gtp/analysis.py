@@ -78,15 +78,9 @@ def kata_line(result: SearchResult, max_moves: int | None) -> str:
 
 
 def stream(
-    search: Search,
-    state: State,
-    limit: Limit | None,
-    *,
-    seed: int,
-    interval_s: float,
-    report: Callable[[SearchResult], None],
-    stop: Callable[[], bool],
-) -> SearchResult:
+    search: Search, state: State, limit: Limit | None, *, seed: int, interval_s: float,
+    report: Callable[[SearchResult], None], stop: Callable[[], bool],
+) -> SearchResult:  # fmt: skip
     """Searches and reports the result so far at every interval, and at the end; returns the final result.
 
     Args:

@@ -42,15 +42,9 @@ class GtpProgram:
         options: dict[str, Any] = {"process_group": 0} if os.name == "posix" else {}
         try:
             self._process = subprocess.Popen(
-                shlex.split(command),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-                encoding="utf-8",
-                errors="replace",
-                **options,
-            )
+                shlex.split(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                text=True, encoding="utf-8", errors="replace", **options,
+            )  # fmt: skip
         except (OSError, ValueError) as error:
             raise GtpFailure(f"{command!r} cannot be started: {error}") from None
         threading.Thread(target=self._listen, daemon=True).start()

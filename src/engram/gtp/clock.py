@@ -7,15 +7,15 @@ from collections import deque
 from dataclasses import dataclass, field
 
 LAG_S = 0.05
-"""Kept in reserve at each move for the way between us and the referee's clock."""
+"""Reserve at each move for the delay between this program and the referee's clock."""
 
 SHORTEST_S = 0.01
 FEWEST_MOVES_LEFT = 8
 REMEMBERED = 20
 SAFETY = 1.5
 """The margin is so many times the longest remembered overrun."""
-UNKNOWN = 5
-"""With fewer overruns known, an overrun of `SUSPECTED` of a share is feared where it would lose the game."""
+FEW_OVERRUNS = 5
+"""With fewer remembered overruns, one of `SUSPECTED` of a share is assumed where it would lose the game."""
 SUSPECTED = 0.15
 
 
@@ -51,8 +51,7 @@ class Clock:
 
         Args:
           moves_left: an estimate of this side's moves to come.
-          most_left: of the longest game. Without overtime their shortest times stay in reserve, up to half of what is
-            left.
+          most_left: of the longest game. Without overtime their shortest times are reserved, up to half the time left.
         """
         if self.overtime_s > 0 and self.stones == 0:
             return math.inf
@@ -64,14 +63,14 @@ class Clock:
             reserve = 0.0 if self.stones else min(self.left_s / 2, most_left * (SHORTEST_S + margin))
             share = min(max((self.left_s - reserve) / max(moves_left, FEWEST_MOVES_LEFT), stone), self.left_s + stone)
         fatal = self.stones_left == 1 or (not self.stones_left and share >= self.left_s)
-        feared = SUSPECTED * share if fatal and len(self.overruns) < UNKNOWN else 0.0
+        feared = SUSPECTED * share if fatal and len(self.overruns) < FEW_OVERRUNS else 0.0
         return max(SHORTEST_S, share - max(margin, LAG_S + SAFETY * feared))
 
     def spend(self, seconds: float, share_s: float = math.inf) -> None:
         """Subtracts the time of a move; overtime starts where the main time is over.
 
         Args:
-          share_s: what the move was given; what it took beyond widens the margin of the next moves.
+          share_s: the time allotted to the move; any excess widens the margin of the next moves.
         """
         if seconds > share_s:
             self.overruns.append(seconds - share_s)

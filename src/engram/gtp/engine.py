@@ -17,7 +17,7 @@ from engram.gtp.session import Session
 from engram.gtp.territory import territory
 from engram.search.preset import Preset
 from engram.search.result import SearchResult
-from engram.storage import whole
+from engram.storage import write_text
 
 
 class GtpEngine:
@@ -37,17 +37,10 @@ class GtpEngine:
     """
 
     def __init__(
-        self,
-        game: Game,
-        preset: Preset | str = "uct",
-        *,
-        simulations: int | None = None,
-        seconds: float | None = None,
-        seed: int = 0,
-        write: Callable[[str], None],
-        waiting: Callable[[], bool],
+        self, game: Game, preset: Preset | str = "uct", *, simulations: int | None = None, seconds: float | None = None,
+        seed: int = 0, write: Callable[[str], None], waiting: Callable[[], bool],
         interrupted: Callable[[], bool] = lambda: False,
-    ):
+    ):  # fmt: skip
         self.quitting = False
         self.session = Session(
             game, preset, simulations=simulations, seconds=seconds, seed=seed, waiting=waiting, interrupted=interrupted
@@ -179,11 +172,7 @@ def printsgf(session: Session, words: Words) -> str:
     ).decode("utf-8")  # fmt: skip
     if not words:
         return "\n".join(line for line in text.splitlines() if line)
-    try:
-        with whole(words[0]) as part:
-            part.write_text(text, encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise GtpError(f"{words[0]} cannot be written: {error}") from None
+    write_text(words[0], text)
     return ""
 
 

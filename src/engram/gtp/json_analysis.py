@@ -17,7 +17,7 @@ from engram.drivers.search import Search
 from engram.errors import EngramError
 from engram.games.go.rules import go
 from engram.gtp.analysis import SHORTEST_S, stream, visited
-from engram.gtp.position import Position
+from engram.gtp.position import GoPosition
 from engram.gtp.protocol import GtpError, Lines, parse_colour
 from engram.gtp.setup import differing_rules
 from engram.gtp.territory import territory
@@ -59,7 +59,7 @@ class Task:
     query: Query
     turn: int
     priority: int
-    position: Position
+    position: GoPosition
     player: int
     limit: Limit
     perspective: str
@@ -97,7 +97,7 @@ class AnalysisEngine:
                 self._running = None
 
     def _take(self, *, wait: bool = False) -> None:
-        """Takes up the lines that wait, or waits for one."""
+        """Accepts the lines that have arrived, or waits for one."""
         while not self._ended and (wait or self._lines.waiting()):
             line, wait = self._lines.next(), False
             self._ended = line is None
@@ -108,7 +108,7 @@ class AnalysisEngine:
         try:
             query = json.loads(line, parse_constant=_finite, parse_float=_finite)
             if not isinstance(query, dict):
-                raise ValueError("it is no JSON object")
+                raise ValueError("it is not a JSON object")
         except (ValueError, RecursionError) as error:
             return self._answer({"error": f"the line cannot be read: {error}"})
         identity = {"id": query["id"]} if isinstance(query.get("id"), str) else {}
@@ -120,7 +120,7 @@ class AnalysisEngine:
             tasks = self._tasks_of(query)
             rules = query["rules"] if isinstance(query["rules"], str) else json.dumps(query["rules"])
             if other := differing_rules(rules):
-                sentence = f"not ours: {', '.join(other)}; we count areas, with positional superko and without suicide"
+                sentence = f"unsupported: {', '.join(other)}; engram plays area scoring, positional superko, no suicide"
                 self._answer({"warning": sentence[:400], "field": "rules", **identity})
             self._tasks += tasks
         except QueryError as error:
@@ -186,7 +186,7 @@ class AnalysisEngine:
         for turn, priority in zip(turns, priorities, strict=True):
             if type(turn) is not int or not 0 <= turn <= len(plays):
                 raise QueryError("analyzeTurns", f"a turn is 0 to {len(plays)}, not {turn!r}")
-            position = Position(game)
+            position = GoPosition(game)
             sides = ([action for side, action in stones if side == colour] for colour in (0, 1))
             _checked("initialStones", partial(position.place, player=player), *sides)
             for side, action in plays[:turn]:
@@ -238,13 +238,8 @@ class AnalysisEngine:
             scores = dict.fromkeys(("scoreLead", "scoreMean", "scoreSelfplay"), sign * black * lead)
             share, lcb = (1 + sign * value) / 2, (1 + sign * bound) / 2
             return {
-                "visits": visits,
-                "winrate": share,
-                "lcb": lcb,
-                "utility": sign * value,
-                "scoreStdev": 0.0,
-                **scores,
-            }
+                "visits": visits, "winrate": share, "lcb": lcb, "utility": sign * value, "scoreStdev": 0.0, **scores,
+            }  # fmt: skip
 
         moves = visited(result)
         answer: dict[str, Any] = {
@@ -275,12 +270,12 @@ class AnalysisEngine:
 def _finite(text: str) -> float:
     """A number of a line. Raises ValueError: not finite; JSON cannot write it, and an answer may repeat it."""
     if not math.isfinite(number := float(text)):
-        raise ValueError(f"{text} is no number of JSON")
+        raise ValueError(f"{text} is not a JSON number")
     return number
 
 
 def _checked(field: str, make: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function makes of a field's value.
+    """The result of a function of a field's value.
 
     Raises:
       QueryError: it refuses the value.

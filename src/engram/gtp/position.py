@@ -11,7 +11,7 @@ from engram.games.go.sgf import GameFile, Move, on_move, play_as
 from engram.gtp.protocol import GtpError
 
 
-class Position:
+class GoPosition:
     """A game of Go, move by move; either side may move at any time, even twice in a row or after two passes.
 
     Args:

@@ -16,7 +16,7 @@ from engram.games.go.rules import stones
 from engram.games.go.sgf import is_go
 from engram.gtp.analysis import stream
 from engram.gtp.clock import Clock
-from engram.gtp.position import Position
+from engram.gtp.position import GoPosition
 from engram.presets.catalogue import preset as preset_of
 from engram.rng import derive_seed
 from engram.search.limit import Limit
@@ -42,21 +42,14 @@ class Session:
     """
 
     def __init__(
-        self,
-        game: Game,
-        preset: Preset | str,
-        *,
-        simulations: int | None,
-        seconds: float | None,
-        seed: int,
-        waiting: Callable[[], bool],
-        interrupted: Callable[[], bool],
-    ):
+        self, game: Game, preset: Preset | str, *, simulations: int | None, seconds: float | None, seed: int,
+        waiting: Callable[[], bool], interrupted: Callable[[], bool],
+    ):  # fmt: skip
         if not is_go(game):
             raise InvalidSpecification(f"the Go Text Protocol is for Go, not for {game.name}")
         if simulations is not None or seconds is not None:
             Limit(simulations=simulations, seconds=seconds)  # refuses numbers out of range before a game starts
-        self.position = Position(game)
+        self.position = GoPosition(game)
         self.search: Search | None = None
         self.clocks: tuple[Clock, Clock] | None = None
         self.comments: dict[int, str] = {}
@@ -75,8 +68,8 @@ class Session:
             self.search = Search(self.position.game, self._preset)
         return self.search
 
-    def begin(self, position: Position) -> None:
-        """Takes up another game.
+    def begin(self, position: GoPosition) -> None:
+        """Begins another game.
 
         Raises:
           EngramError: the search does not fit its board; the present game stays.
@@ -85,13 +78,13 @@ class Session:
         self.position, self.comments = position, {}
 
     def forget(self) -> None:
-        """Forgets what was thought about the last game."""
+        """Drops the tree and the comments of the last game."""
         self.comments = {}
         if self.search is not None:
             self.search.clear()
 
     def set_clocks(self, main_s: float, overtime_s: float = 0.0, stones: int = 0) -> None:
-        """Gives both sides this time; what was learnt about the machine stays."""
+        """Gives both sides this time; the overruns of this machine are kept."""
         black, white = Clock(main_s, overtime_s, stones), Clock(main_s, overtime_s, stones)
         if self.clocks:
             black.overruns = self.clocks[0].overruns
@@ -125,13 +118,9 @@ class Session:
         return derive_seed(self._seed, "gtp", self._searches)
 
     def make_move(
-        self,
-        player: int,
-        report: Callable[[SearchResult], None] | None = None,
-        interval_s: float = 1.0,
-        *,
+        self, player: int, report: Callable[[SearchResult], None] | None = None, interval_s: float = 1.0, *,
         takes_dead: bool = False,
-    ) -> str:
+    ) -> str:  # fmt: skip
         """Searches within the clock, makes the move and keeps a comment; returns its vertex.
 
         The clock counts it all: to move the root of a large tree takes time too. With `takes_dead` the move is the
@@ -158,12 +147,9 @@ class Session:
         return next(moves, result.action)
 
     def look(
-        self,
-        player: int,
-        limit: Limit | None = None,
-        report: Callable[[SearchResult], None] | None = None,
+        self, player: int, limit: Limit | None = None, report: Callable[[SearchResult], None] | None = None,
         interval_s: float = 1.0,
-    ) -> SearchResult:
+    ) -> SearchResult:  # fmt: skip
         """The result of a search of the position with `player` to move; `report` receives it so far at every interval.
 
         No clock counts it; without a `limit`, a clock's share still bounds it.

@@ -9,7 +9,7 @@ from engram.errors import EngramError, IllegalAction
 from engram.games.go.rules import go
 from engram.games.go.sgf import read_sgf
 from engram.gtp.handicap import fixed_points, free_points
-from engram.gtp.position import Position
+from engram.gtp.position import GoPosition
 from engram.gtp.protocol import GtpError, Words, parse_colour, parse_count, single
 from engram.gtp.session import Session
 
@@ -25,7 +25,7 @@ NAMED_RULES = {"chinese-ogs": RULES, "chinese-kgs": RULES}
 def boardsize(session: Session, words: Words) -> str:
     size, position = parse_count(single(words, "boardsize takes a size")), session.position
     try:
-        session.begin(Position(position.game if size == position.size else go(size, float(position.start["komi"]))))
+        session.begin(GoPosition(position.game if size == position.size else go(size, float(position.start["komi"]))))
     except EngramError:
         raise GtpError("unacceptable size") from None
     return ""
@@ -52,7 +52,7 @@ def komi(session: Session, words: Words) -> str:
 
 
 def differing_rules(text: str) -> list[str]:
-    """The rules in KataGo's notation, a name or JSON, that are not ours; the name itself if it is another's."""
+    """The rules that differ from engram's; `text` is a name or JSON of KataGo, and an unknown name differs itself."""
     try:
         rules = json.loads(text) if text.startswith("{") else NAMED_RULES.get(text.lower(), {text: None})
     except (ValueError, RecursionError):
@@ -120,7 +120,7 @@ def loadsgf(session: Session, words: Words) -> str:
     before = parse_count(words[1]) if len(words) == 2 else None
     try:
         file = read_sgf(words[0])
-        position = Position(file.game)
+        position = GoPosition(file.game)
         position.load(file, len(file.moves) if before is None else min(max(before - 1, 0), len(file.moves)))
         session.begin(position)
     except EngramError as error:

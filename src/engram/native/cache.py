@@ -35,7 +35,7 @@ _INSTALLED = tuple(
     os.path.realpath(sysconfig.get_paths()[key]) + os.sep for key in ("stdlib", "platstdlib", "purelib", "platlib")
 )
 _FOLDER = re.compile(r".+-[0-9a-f]{20}")
-_MARKER = ".engram-cache"  # a file in every cache folder; a folder without it belongs to somebody else
+_MARKER = ".engram-cache"  # a file in every cache folder; a folder without it is not engram's
 lock = threading.RLock()
 
 
@@ -65,7 +65,7 @@ def _imports(path: str) -> tuple[str, ...]:
             base = _absolute(source, package)
             members = [part.split(" as ")[0].strip() for part in names.strip("()\n ").split(",")]
             modules = [f"{base}.{member}" for member in members if member.isidentifier()]
-            # `from package import module` runs nothing of the package that the module does not import itself.
+            # `from package import module` depends on the package only as far as the module itself imports it.
             if not modules or any(_file_of(name, path) is None for name in modules):
                 modules.append(base)
         files += [file for name in modules if (file := _file_of(name, path)) is not None]
@@ -90,7 +90,7 @@ def _absolute(source: str, package: str) -> str:
 def _file_of(name: str, importer: str) -> str | None:
     """The source file of a module by its full name; None for modules whose source does not change.
 
-    A user's file that has not run yet may import its neighbours.
+    The module may not be loaded yet: a user's file may import files of its folder.
     """
     path = getattr(sys.modules.get(name), "__file__", None)
     if path is None:
@@ -146,12 +146,14 @@ def private_folder(name: str) -> Path:
       InvalidFile: the folder exists and is not the user's alone. OSError: it cannot be written.
     """
     folder = cache_root().absolute() / name
+    is_new = not folder.is_dir()
     for place in (folder.parent, folder):
         place.mkdir(0o700, parents=True, exist_ok=True)
         _check_private(place)
     (folder / _MARKER).touch()
     os.utime(folder)
-    _drop_stale(folder)
+    if is_new:  # only then does the cache grow; a start with a warm cache looks at no other folder
+        _drop_stale(folder)
     return folder
 
 
@@ -169,14 +171,14 @@ def _check_private(folder: Path) -> None:
 def _drop_stale(folder: Path, keep_days: float = 30.0) -> None:
     """Removes cache folders not used for a month, so that editing does not fill the disk.
 
-    The user may have named a folder with other contents: only a folder with the name and the marker of a cache folder
-    is removed, and never the target of a link.
+    The cache may be in a folder with other contents: only a folder with the name and the marker of a cache folder is
+    removed, and never the target of a link.
     """
-    for other in folder.parent.iterdir():
+    for sibling in folder.parent.iterdir():
         try:
-            ours = _FOLDER.fullmatch(other.name) and not other.is_symlink() and (other / _MARKER).is_file()
-            if ours and other != folder and time.time() - other.stat().st_mtime > keep_days * 86400:
-                shutil.rmtree(other, ignore_errors=True)
+            is_cache = _FOLDER.fullmatch(sibling.name) and not sibling.is_symlink() and (sibling / _MARKER).is_file()
+            if is_cache and sibling != folder and time.time() - sibling.stat().st_mtime > keep_days * 86400:
+                shutil.rmtree(sibling, ignore_errors=True)
         except OSError:
             continue
 

@@ -1,12 +1,12 @@
 """The first run of a user's compiled code: in a child process, with indices and divisors checked, statements counted.
 
-Compiled code trusts its indices: a wrong one reads foreign memory, and an endless loop hears no Ctrl-C. `guarded`
-therefore forks the process and compiles the user's functions anew in the child, with more machine code: each statement
-leaves its place in memory that both processes share, and is counted; each index and each divisor of numbers (not of
-arrays) is checked. A crash, an index, a division by zero or a loop then has a file, a line and a function. Code that
-has passed has a mark in its cache folder and runs as it is. The child ends with its parent, and at once at Ctrl-C.
+Compiled code trusts its indices: a wrong one reads foreign memory, and Ctrl-C cannot interrupt an endless loop.
+`guarded` therefore forks the process and compiles the user's functions again in the child, with additional code. Each
+statement is counted and writes its place to memory that both processes share; each index and each divisor of numbers
+(not of arrays) is checked. A crash, an index, a division by zero or a loop then has a file, a line and a function. Code
+that has passed has a mark in its cache folder and runs without checks. The child ends with its parent, and at Ctrl-C.
 
-`ENGRAM_GUARD=0` leaves all this out, and so does a system without `os.fork` (Windows).
+`ENGRAM_GUARD=0` turns all this off; a system without `os.fork` (Windows) lacks it.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from engram.native.messages import PACKAGE
 
 MAX_STATEMENTS = 300_000_000
 """Statements that user code may execute between two calls of `begin_step`: a simulation, or a random game."""
-POINTER_BOUND = 1 << 17  # no buffer behind a pointer has more entries
-QUIET_S = 120  # seconds without a statement after which a child is given up, without a verdict
+POINTER_BOUND = 1 << 17  # above the entries of every buffer that a function gets as a pointer
+QUIET_S = 120  # seconds without a statement after which a child is killed, without a verdict
 _PLACE, _COUNT, _INDEX, _LENGTH, _TEXTS = range(5)
 _BYTES = 1 << 16
 _INT = ir.IntType(64)
@@ -63,11 +63,11 @@ def guarded(
 
     Args:
       functions: that `work` calls in compiled form.
-      what: names the work in the mark of having passed, with the numbers that the functions are given.
-      before: called here before the fork, to compile or load what needs no checks. always: pay no heed to marks.
+      what: identifies the work in the mark, with the numbers that the functions get.
+      before: called in this process before the fork, to compile or load code without checks. always: ignore marks.
 
     Raises:
-      EngramError: `work` raised it in the child; or an index, a loop or a crash is the user's, with file and line.
+      EngramError: `work` raised it in the child; or user code has a wrong index, an endless loop or a crash.
     """
     users = [function for function in functions if is_users(function.__code__.co_filename)]
     if not users or _words is not None or os.environ.get("ENGRAM_GUARD") == "0" or not hasattr(os, "fork"):
@@ -84,18 +84,18 @@ def guarded(
 
 @cache
 def is_users(path: str) -> bool:
-    """Whether a source file is none of engram's."""
+    """Whether a source file is outside engram's package."""
     return not os.path.abspath(path).startswith(PACKAGE)
 
 
 def begin_step() -> None:
-    """Begins to count statements anew, in the child."""
+    """Resets the count of statements, in the child."""
     if _words is not None:
         _words[_COUNT] = 0
 
 
 def _mark(functions: list[Any], what: str) -> tuple[str, Path | None]:
-    """A digest of the functions' code, and the file that says that it has passed."""
+    """A digest of the functions' code, and the file that marks it as passed."""
     identity, folders = [what], []
     for function in functions:
         code = function.__code__
@@ -104,7 +104,7 @@ def _mark(functions: list[Any], what: str) -> tuple[str, Path | None]:
         cells = [cell.tobytes() if isinstance(cell, np.ndarray) else cell for cell in cells]
         plain = [cell for cell in cells if isinstance(cell, (bool, int, float, str, bytes, tuple))]
         identity.append(f"{folder} {function.__qualname__} {code.co_code.hex()} {plain}")
-        if folder is None:  # typed in a session: no folder stands for the rest of the code
+        if folder is None:  # typed in a session, so that no folder identifies the constants
             identity.append(f"{code.co_consts} {code.co_names}")
         folders += [folder] if folder else []
     digest = hashlib.sha256("\n".join(sorted(identity)).encode()).hexdigest()[:20]
@@ -119,7 +119,7 @@ def _run(work: Callable[[], object]) -> bool:
     """
     shared = mmap.mmap(-1, _BYTES)
     reader, writer = os.pipe()
-    alive, ours = os.pipe()  # at the end of this process, the child reads the end of `alive`
+    alive, lifeline = os.pipe()  # when this process ends, the child reads the end of `alive`
     child = status = 0
     with tempfile.TemporaryFile() as printed:
         try:
@@ -127,17 +127,17 @@ def _run(work: Callable[[], object]) -> bool:
                 warnings.simplefilter("ignore", DeprecationWarning)  # other threads hold no lock that the child needs
                 child = os.fork()
                 if child == 0:
-                    os.close(ours)
+                    os.close(lifeline)
                     _in_child(work, shared, writer, printed.fileno(), alive)
                 os.close(writer)
                 os.close(alive)
-            verdict = _said(shared, reader)
+            verdict = _verdict(shared, reader)
         finally:
             if child:
-                os.kill(child, signal.SIGKILL)  # it has ended, or is deaf to anything else
+                os.kill(child, signal.SIGKILL)  # it has ended, or ignores any other signal
                 status = os.waitpid(child, 0)[1]
             os.close(reader)
-            os.close(ours)
+            os.close(lifeline)
         if verdict == "passed":
             return True
         kind, _, sentence = verdict.partition("\n")
@@ -153,39 +153,39 @@ def _run(work: Callable[[], object]) -> bool:
 
 @contextmanager
 def _interrupts_later() -> Iterator[None]:
-    """Holds Ctrl-C back while a child is born, so that its number is not lost."""
+    """Delays Ctrl-C during the fork, so that the child's number is not lost."""
     before = signal.getsignal(signal.SIGINT)
     if before is None or threading.current_thread() is not threading.main_thread():
         yield  # Ctrl-C interrupts the main thread alone
         return
-    came = threading.Event()
-    signal.signal(signal.SIGINT, lambda *_: came.set())
+    interrupt = threading.Event()
+    signal.signal(signal.SIGINT, lambda *_: interrupt.set())
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-    if came.is_set():
+    if interrupt.is_set():
         signal.raise_signal(signal.SIGINT)
 
 
-def _said(shared: mmap.mmap, reader: int) -> str:
-    """The child's words; those so far if it executes no statement for long."""
-    said, last, quiet = b"", b"", 0
+def _verdict(shared: mmap.mmap, reader: int) -> str:
+    """The child's output; incomplete if the child executes no statement for `QUIET_S`."""
+    output, last, quiet = b"", b"", 0
     while quiet < QUIET_S:
         if select.select([reader], [], [], 1.0)[0]:
             part = os.read(reader, 1 << 16)
-            said += part
+            output += part
             if not part:
                 break
         now = shared[: 8 * _TEXTS]
         quiet, last = (quiet + 1 if now == last else 0), now
-    return said.decode()
+    return output.decode()
 
 
 def _in_child(work: Callable[[], object], shared: mmap.mmap, writer: int, printed: int, alive: int) -> None:
     verdict = "passed"
     try:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to both, and the parent ends this one
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal interrupts both, and the parent ends the child
         threading.Thread(target=lambda: os.read(alive, 1) or os._exit(0), daemon=True).start()
         for stream in (1, 2):
             os.dup2(printed, stream)
@@ -196,7 +196,7 @@ def _in_child(work: Callable[[], object], shared: mmap.mmap, writer: int, printe
         work()
     except errors.EngramError as error:
         verdict = f"{type(error).__name__}\n{error}"
-    except BaseException as error:  # of the user's own Python code, which raises it again outside
+    except BaseException as error:  # of the user's Python code, which raises it again in the parent
         verdict = f"none: {error!r}"
     finally:
         os.write(writer, verdict.encode())
@@ -214,7 +214,7 @@ def _place(shared: mmap.mmap) -> str:
 
 
 def _instrument(shared: mmap.mmap) -> None:
-    """From now on, this process compiles user code with checks."""
+    """Makes this process compile user code with checks."""
     assert _words is not None
     base, texts, renewed = _words.ctypes.data, [], set()
     lower, compile_plainly, template = Lower.lower_inst, jit.Callback._compile, _DispatcherBase.get_call_template
@@ -232,9 +232,9 @@ def _instrument(shared: mmap.mmap) -> None:
                 room = _BYTES - 8 * _TEXTS
                 shared[8 * _TEXTS :] = "\n".join(texts).encode()[:room].ljust(room, b"\0")
             place = (texts.index(text) + 1) << 32 | self.loc.line
-            # Atomic, so that no loop loses them to the optimiser.
+            # Atomic, so that the optimiser keeps them in every loop.
             self.builder.store_atomic(ir.Constant(_INT, place), word(_PLACE), "monotonic", 8)
-            before = self.builder.load_atomic(word(_COUNT), "monotonic", 8)  # two threads may lose one: no matter
+            before = self.builder.load_atomic(word(_COUNT), "monotonic", 8)  # a race of threads may lose a count
             count = self.builder.add(before, ir.Constant(_INT, 1))
             self.builder.store_atomic(count, word(_COUNT), "monotonic", 8)
             with cgutils.if_unlikely(
@@ -280,7 +280,7 @@ def _instrument(shared: mmap.mmap) -> None:
         if isinstance(error, RuntimeError) and error.args == ("endless",):
             return f"{where}: {MAX_STATEMENTS:,} statements in one simulation or game; does the loop here ever end?"
         if isinstance(error, ZeroDivisionError):
-            return f"{where} divides by zero, which gives inf or nan without a word in a search: test for 0 before"
+            return f"{where} divides by zero, which silently gives inf or nan in a search: test for 0 before"
         return f"{where} raised {type(error).__name__}: {error}"
 
     for key in [key for key in jit.Callback.code if is_users(key[0].__code__.co_filename)]:

@@ -29,8 +29,8 @@ from engram.native.messages import place_of, reason
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
 
 
-class _News(event.Listener):
-    """Says once on stderr that code is being compiled, and then how long that took; `ENGRAM_QUIET=1` silences it."""
+class _Progress(event.Listener):
+    """Reports on stderr that code is being compiled, and then the time it took; `ENGRAM_QUIET=1` silences it."""
 
     def __init__(self) -> None:
         self._running, self._seconds, self._began, self._ended = 0, 0.0, 0.0, 0.0
@@ -63,13 +63,13 @@ class _News(event.Listener):
             print(f"engram: compiled in {self._seconds:.1f} s", file=sys.stderr, flush=True)
 
 
-event.register("numba:compile", _News())
+event.register("numba:compile", _Progress())
 
 _failures: list[str] = []
 
 
 def _listen() -> None:
-    """Keeps the exceptions of compiled functions, which Python would print and forget, for `raise_failure`."""
+    """Stores the exceptions of compiled functions for `raise_failure`; Python would only print them."""
     if getattr(sys.unraisablehook, "__name__", "") == "keep_failure":
         return
     before = sys.unraisablehook
@@ -83,7 +83,7 @@ def _listen() -> None:
 
 
 def describe(error: BaseException, trace: Any) -> str:
-    """Where a compiled function has raised an exception, and which."""
+    """An exception of a compiled function in a sentence, with its place."""
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     where = "a compiled function" if trace is None else place_of(trace.tb_frame.f_code, trace.tb_lineno)
@@ -91,7 +91,7 @@ def describe(error: BaseException, trace: Any) -> str:
 
 
 def raise_failure() -> None:
-    """Raises what a compiled function has raised since the last call.
+    """Raises the first exception of a compiled function since the last call.
 
     Raises:
       OperatorError: the sentence has file, line, function and exception.
@@ -109,8 +109,8 @@ def compiled(function: Callable[..., Any] | None = None, *, inline: bool = False
       function: a function of numbers, NumPy arrays and records.
       inline: copy the body into every caller, for a few lines on a hot path.
 
-    Division by zero gives inf or nan as in NumPy and raises nothing; only the first run of a user's code refuses it
-    (`guard.py`). Mixing int64 with uint64 gives float64, so keep one signedness.
+    Division by zero gives inf or nan as in NumPy; only the first run of a user's code refuses it (`guard.py`). Mixing
+    int64 with uint64 gives float64, so keep one signedness.
     """
 
     def wrap(target: Callable[..., Any]) -> Any:
@@ -156,7 +156,7 @@ class Callback:
     code: ClassVar[dict[Any, CFunc]] = {}
     """All compiled functions, by function and types."""
     python: ClassVar[dict[Any, Callable[..., Any]]] = {}
-    """Those that Python has called."""
+    """All that Python has called, by function and types."""
 
     def __init__(self, function: Callable[..., Any], returns: Any, arguments: tuple[Any, ...]):
         self.function = getattr(function, "py_func", function)

@@ -1,4 +1,4 @@
-"""Errors of the compiler in one sentence: the user's file, line and function, what is wrong there, and the remedy."""
+"""Errors of the compiler in one sentence: the user's file, line and function, the fault there, and the remedy."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from engram.errors import nearest
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _OBJECT = "use numbers, tuples and NumPy arrays"
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_GLOBAL = "compiled code reads no list or set of the module: make {0} a tuple or an array"
+_GLOBAL = "compiled code cannot read a list or set of the module: make {0} a tuple or an array"
 _MESSAGES = (
     (r"Untyped global name '(\w+)':.*<class 'function'>", "{0} is a plain Python function: write @compiled above it "
      "(from engram.native.jit import compiled)"),
     (r"variable '(\w+)' in globals", _GLOBAL),
     (r"Untyped global name '(\w+)':.*[Cc]annot type empty list", _GLOBAL),
     (r"Untyped global name '(\w+)':.*<class '([\w.]+)'>", "compiled code cannot read {0} ({1}): " + _OBJECT),
-    (r"No conversion from none to", "it must return a number on every path, and somewhere it returns nothing"),
+    (r"No conversion from none to", "it must return a number on every path, and on one path it returns nothing"),
     (r"No conversion from (.+) to \w+ for '\$\w*return", "it must return a number, and here it returns {0}"),
-    (r"Exception matching is limited", "compiled code tells no exceptions apart: test with `if` before, "
+    (r"Exception matching is limited", "compiled code cannot tell exceptions apart: test with `if` before, "
      "or catch them all by `except Exception`"),
-    (r"name '(\w+)' is not defined", "there is no {0} here: is it written differently, or not imported?"),
+    (r"name '(\w+)' is not defined", "{0} is not defined: is it spelt differently, or not imported?"),
     (r"Unsupported array index type (\w+)|\w+item\(.*?, (float\d+)", "an index is a float: / gives one, and so does "
      "int64 mixed with uint64; use //, or np.int64(...) around one of them"),
     (r"\((?:.*, )?none\b.*\)':\n", "it computes with None: give every variable a number first"),

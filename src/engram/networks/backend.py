@@ -14,6 +14,7 @@ import numpy as np
 
 from engram.errors import InvalidParameter, MissingPackage, choices
 from engram.networks.architectures import Architecture
+from engram.networks.native_backend import NativeBackend, computes
 from engram.networks.network import Network
 from engram.search.evaluation import Evaluation
 
@@ -28,6 +29,8 @@ class Backend(Protocol):
     Attributes:
       architecture: of the network. precision: `float32` or `bfloat16`.
       layer: whose output is the embedding; None: there is no embedding.
+
+    A backend whose answer to a position depends on nothing else says so by `independent = True`.
     """
 
     architecture: Architecture
@@ -68,7 +71,7 @@ class FixedBatches(BackendWrapper):
 
     def forward(self, planes: np.ndarray) -> Evaluation:
         """See `Backend`."""
-        if len(planes) == self.batch:
+        if len(planes) == self.batch or getattr(self.backend, "independent", False):
             return self.backend.forward(planes)
         answers = []
         for first in range(0, max(len(planes), 1), self.batch):
@@ -101,6 +104,7 @@ class Installable(NamedTuple):
     """A backend that a package brings: the modules it needs, their title, the extra with them, what opens a network.
 
     `quick_calls`: on the processor a call costs little beside its positions, so that small batches are fast.
+    `computes`: whether it computes an architecture.
     """
 
     modules: tuple[str, ...]
@@ -108,26 +112,30 @@ class Installable(NamedTuple):
     extra: str
     opened: Callable[..., Backend]
     quick_calls: bool = False
+    computes: Callable[[Architecture], bool] = lambda _: True
 
 
 BACKENDS = {
+    "native": Installable((), "", "", NativeBackend, quick_calls=True, computes=computes),
     "torch": Installable(("torch",), "PyTorch", "learn", _torch),
     "onnx": Installable(("onnxruntime", "onnx"), "ONNX Runtime", "onnx", _onnx, quick_calls=True),
 }
-"""By name, the preferred first."""
+"""By name, the preferred first; with a GPU PyTorch comes before all."""
 
 
-def installed() -> list[str]:
-    """Names of the backends that are installed, the preferred first."""
-    return [name for name, backend in BACKENDS.items() if all(map(find_spec, backend.modules))]
+def installed(architecture: Architecture) -> list[str]:
+    """Names of the backends here that compute an architecture, the preferred first."""
+    able = (name for name, backend in BACKENDS.items() if backend.computes(architecture))
+    names = [name for name in able if all(map(find_spec, BACKENDS[name].modules))]
+    return sorted(names, key=lambda name: name != "torch") if _has_gpu() else names
 
 
-def choose(name: str | None, small: bool = False) -> str:
+def choose(name: str | None, architecture: Architecture, small: bool = False) -> str:
     """The backend of this name, or (None) the preferred one, for `small` batches; raises as `open_backend`."""
-    ready = installed()
+    ready = installed(architecture)
     if name is None and not ready:
-        titles, extras = zip(*((one.title, f"'engram[{one.extra}]'") for one in BACKENDS.values()), strict=True)
-        raise MissingPackage(f"a network needs {' or '.join(titles)}: pip install {' or '.join(extras)}")
+        titles, extras = zip(*((one.title, f"'engram[{one.extra}]'") for one in _PACKAGES), strict=True)
+        raise MissingPackage(f"this network needs {' or '.join(titles)}: pip install {' or '.join(extras)}")
     if name is None:
         quick = [one for one in ready if small and BACKENDS[one].quick_calls and not _has_gpu()]
         return (quick or ready)[0]
@@ -136,7 +144,12 @@ def choose(name: str | None, small: bool = False) -> str:
     if name not in BACKENDS:
         raise InvalidParameter(f"no backend is called {name!r}{choices(name, BACKENDS)}")
     missing = BACKENDS[name]
+    if not missing.computes(architecture):
+        raise InvalidParameter(f"the backend {name} computes convolutions of 3×3, and of 1×1 in heads: take another")
     raise MissingPackage(f"the backend {name} needs {missing.title}: pip install 'engram[{missing.extra}]'")
+
+
+_PACKAGES = [backend for backend in BACKENDS.values() if backend.modules]
 
 
 def _has_gpu() -> bool:
@@ -153,7 +166,8 @@ def open_backend(
     """A backend that computes a network.
 
     Args:
-      name: of `BACKENDS`, `torch` or `onnx`; None: of those installed the first, or for small batches a quick one.
+      name: of `BACKENDS`: `native`, `torch` or `onnx`; None: of those that can the first, or for small batches a quick
+        one; with a GPU PyTorch.
       layer: whose output is the embedding (`Architecture.layer_sizes`), or None.
       precision: `float32`, `bfloat16`, or `auto`: the faster one here.
       batch: positions in each call, ≥ 1; up to `SMALL_BATCH` they are small.
@@ -161,5 +175,7 @@ def open_backend(
     Raises:
       InvalidParameter: no such backend, layer or precision. MissingPackage: the backend is not installed.
     """
-    small = batch <= SMALL_BATCH and precision != "bfloat16"
-    return BACKENDS[choose(name, small)].opened(network, layer=layer, precision=precision)
+    if name is None and precision == "bfloat16":
+        name = "torch"  # the others compute in float32
+    chosen = choose(name, network.architecture, small=batch <= SMALL_BATCH)
+    return BACKENDS[chosen].opened(network, layer=layer, precision=precision)

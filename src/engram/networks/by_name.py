@@ -78,8 +78,7 @@ class NamedNetwork:
     rollouts: bool = False
 
     def __post_init__(self) -> None:
-        choose(self.backend)
-        _ = self.network
+        choose(self.backend, self.network.architecture)
 
     @property
     def network(self) -> Network:

@@ -156,7 +156,7 @@ class _Board:
         down = [_text("name", -0.32, y, str(y + 1)) for y in range((self.rows + 1) // 2)]
         return "".join([*boxes, *edges, *dots, *across, *down])
 
-    # ---------------------------------------------------------------- what a position adds
+    # ---------------------------------------------------------------- the parts of a position
 
     def _pieces(self) -> str:
         parts = []

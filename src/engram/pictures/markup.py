@@ -36,7 +36,7 @@ _NOTEBOOK = """
 
 
 class Markup(str):
-    """A text that is HTML already."""
+    """A text that is already HTML."""
 
     __slots__ = ()
 
@@ -116,7 +116,7 @@ def _notebook_style() -> str:
 
 
 def notebook(*parts: str) -> str:
-    """The HTML output of an object in a notebook; texts that are no `Markup` become paragraphs.
+    """The HTML output of an object in a notebook; texts that are not `Markup` become paragraphs.
 
     The style stands in the output, for its own elements alone, so that each output is whole in any copy of a notebook.
     """
@@ -126,7 +126,7 @@ def notebook(*parts: str) -> str:
 
 
 def sides(*parts: str) -> Markup:
-    """Parts beside each other where there is room."""
+    """Parts side by side where there is room."""
     return Markup(f'<div class="sides">{"".join(f"<div>{safe(part)}</div>" for part in parts if part)}</div>')
 
 

@@ -108,27 +108,51 @@ def checked(
     value = np.ascontiguousarray(evaluation.value if valued else np.full(batch, np.nan), np.float32)
     if value.shape != (batch,):
         raise OperatorError(f"the evaluator gave values of shape {value.shape} for {batch} positions")
-    if valued and not np.isfinite(value).all():
-        raise OperatorError("the evaluator gave a value that is not a number; the search was stopped")
-    if valued and bounded and np.abs(value).max(initial=0.0) > 1.0:
-        raise OperatorError("the evaluator gave a value outside [-1, 1]")
     policy = np.empty((0, 0), np.float32)
     if evaluation.policy is not None:
         policy = np.ascontiguousarray(evaluation.policy, np.float32)
         if policy.shape != (batch, num_actions):
             raise OperatorError(f"the evaluator gave a policy of shape {policy.shape}, not {(batch, num_actions)}")
-        # Comparisons with nan are false.
-        if not (policy.min(initial=0.0) >= 0.0 and policy.max(initial=0.0) < np.inf):
-            raise OperatorError("the evaluator gave a policy weight that is negative or not a number")
     embedding = np.empty((0, 0), np.float32)
     if evaluation.embedding is not None:
         embedding = np.ascontiguousarray(evaluation.embedding, np.float32)
-        if embedding.ndim != 2 or len(embedding) != batch or not np.isfinite(embedding).all():
-            raise OperatorError(f"the evaluator gave embeddings of shape {embedding.shape}, or not finite ones")
+        if embedding.ndim != 2 or len(embedding) != batch:
+            raise OperatorError(f"the evaluator gave embeddings of shape {embedding.shape} for {batch} positions")
     if embedding_size and embedding.shape != (batch, embedding_size):
         size = embedding.shape[1] if embedding.size else "none"
         raise OperatorError(f"the memory compares embeddings of {embedding_size} numbers; the evaluator gave {size}")
+    if fault := _fault(value, policy, embedding, valued, bounded):
+        raise OperatorError(f"the evaluator gave {_FAULTS[fault]}; the search was stopped")
     return value, policy, embedding
+
+
+_FAULTS = (
+    "", "a value that is not a number", "a value outside [-1, 1]", "a policy weight that is negative or not a number",
+    "an embedding that is not finite",
+)  # fmt: skip
+
+_ONE, _LARGEST = np.float32(1.0), np.finfo(np.float32).max
+
+
+@compiled
+def _fault(values, weights, embeddings, valued, bounded):
+    """The place in `_FAULTS` of what is wrong with an evaluator's numbers, or 0."""
+    if valued and not _all_within(values, -_LARGEST, _LARGEST):
+        return 1
+    if valued and bounded and not _all_within(values, -_ONE, _ONE):
+        return 2
+    if not _all_within(weights.ravel(), np.float32(0.0), _LARGEST):
+        return 3
+    return 0 if _all_within(embeddings.ravel(), -_LARGEST, _LARGEST) else 4
+
+
+@compiled(inline=True)
+def _all_within(numbers, low, high):
+    # Without a branch the loop takes many numbers at once. Comparisons with nan are false.
+    outside = 0
+    for number in numbers:
+        outside += not low <= number <= high
+    return outside == 0
 
 
 @compiled

@@ -15,6 +15,11 @@ from engram.rng import random_below
 from engram.search.threads import claim, enter_flight, release, reserve
 from engram.search.tree import EXPAND, PRIORS, entering, nodes_of, swap_rows, zero_rows
 
+_MANY = 32
+"""Children from which on they are sorted in two passes, because insertion alone takes the square of their number."""
+_BUCKETS = 128
+_QUARTER_OCTAVE = np.int32(21)
+
 
 @dataclass(frozen=True)
 class Expansion:
@@ -137,6 +142,32 @@ def next_child(program, tree, node, choice, rng):
 
 
 @compiled
+def _almost_sorted(weights, actions):
+    """Weights ≥ 0 and their actions, highest first, but for weights within a quarter of an octave; stable.
+
+    A bucket is a quarter of an octave below the highest weight: an exponent and two bits of a float32.
+    """
+    bits = weights.view(np.int32) >> _QUARTER_OCTAVE
+    highest = np.int32(0)
+    for k in range(len(bits)):
+        highest = max(highest, bits[k])
+    places = np.zeros(_BUCKETS + 1, np.int32)
+    for k in range(len(bits)):
+        bits[k] = min(highest - bits[k], np.int32(_BUCKETS - 1))
+        places[bits[k] + 1] += np.int32(1)
+    for bucket in range(_BUCKETS):
+        places[bucket + 1] += places[bucket]
+    sorted_weights = np.empty_like(weights)
+    sorted_actions = np.empty_like(actions)
+    for k in range(len(bits)):
+        at = places[bits[k]]
+        places[bits[k]] += np.int32(1)
+        sorted_weights[at] = weights[k]
+        sorted_actions[at] = actions[k]
+    return sorted_weights, sorted_actions
+
+
+@compiled
 def set_priors(program, tree, index, weights):
     """Sets the priors of a node's children to their shares of `weights` (by action, ≥ 0); sorts them, highest first.
 
@@ -145,27 +176,34 @@ def set_priors(program, tree, index, weights):
     nodes = nodes_of(tree)
     first = np.int64(nodes[index].first_child)
     count = np.int64(nodes[index].num_children)
+    # Two short arrays are denser in memory than the nodes.
+    shares = np.empty(count, np.float32)
+    actions = np.empty(count, np.int32)
     total = 0.0
-    # A stable insertion sort in two short arrays, which are denser in memory than the nodes.
-    sorted_weights = np.empty(count, np.float32)
-    sorted_actions = np.empty(count, np.int32)
     for k in range(count):
         action = nodes[first + k].action
         weight = weights[action]
         if not 0.0 <= weight < np.inf:
             return -1
         total += np.float64(weight)
+        shares[k] = weight
+        actions[k] = action
+    if count >= _MANY:
+        shares, actions = _almost_sorted(shares, actions)
+    for k in range(1, count):
+        weight = shares[k]
+        action = actions[k]
         at = k
-        while at > 0 and sorted_weights[at - 1] < weight:
-            sorted_weights[at] = sorted_weights[at - 1]
-            sorted_actions[at] = sorted_actions[at - 1]
+        while at > 0 and shares[at - 1] < weight:
+            shares[at] = shares[at - 1]
+            actions[at] = actions[at - 1]
             at -= 1
-        sorted_weights[at] = weight
-        sorted_actions[at] = action
+        shares[at] = weight
+        actions[at] = action
     for k in range(count):
         child = nodes[first + k]
-        child.action = sorted_actions[k]
-        child.prior = np.float32(np.float64(sorted_weights[k]) / total) if total > 0.0 else np.float32(1.0 / count)
+        child.action = actions[k]
+        child.prior = np.float32(np.float64(shares[k]) / total) if total > 0.0 else np.float32(1.0 / count)
     if total > 0.0:
         nodes[index].flags |= np.uint8(PRIORS)
     return 0

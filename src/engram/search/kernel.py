@@ -8,6 +8,8 @@
 
 A slot is one simulation in flight; one call advances one tree or many. `extension.py` names the five hooks that the
 kernel calls; `threads.py` has the steps of several threads on one node.
+
+A loop takes its program as an array of one, because Numba needs microseconds to take a record from Python.
 """
 
 from __future__ import annotations
@@ -374,11 +376,12 @@ def has_finished(slot):
 
 
 @compiled
-def simulate(program, slots, count):
+def simulate(programs, slots, count):
     """Runs up to `count` simulations in each slot's tree and sets the slots' statuses.
 
     A slot stops at `count`, at its budget, or at a status that the caller must handle (GROW, a failure).
     """
+    program = programs[0]
     for number in range(len(slots)):
         slot = slots[number]
         slot.status = LEAF
@@ -391,12 +394,13 @@ def simulate(program, slots, count):
 
 
 @compiled
-def simulate_together(program, slots, remaining, portion):
+def simulate_together(programs, slots, remaining, portion):
     """Runs one thread's (one slot's) simulations out of all threads' `remaining` ((1,) int64), `portion` at a time.
 
     A thread on a busy core takes fewer portions, so that the others wait for one at most. The caller checks the
     budget, which all threads share.
     """
+    program = programs[0]
     slot = slots[0]
     slot.status = LEAF
     while True:
@@ -417,7 +421,7 @@ def _mark_path(slot, change):
 
 
 @compiled
-def descend_all(program, slots, waiting, count, again):
+def descend_all(programs, slots, waiting, count, again):
     """Takes every unfinished slot to a leaf and backs up ends of games at once.
 
     Args:
@@ -426,6 +430,7 @@ def descend_all(program, slots, waiting, count, again):
 
     Returns the number of waiting slots. The slots of a tree keep their order, so a tree does not depend on its growth.
     """
+    program = programs[0]
     for number in range(len(slots)):
         slot = slots[number]
         if again and slot.status != GROW:
@@ -449,7 +454,7 @@ def descend_all(program, slots, waiting, count, again):
 
 
 @compiled
-def finish_all(program, slots, waiting, values, weights, embeddings):
+def finish_all(programs, slots, waiting, values, weights, embeddings):
     """Makes the children of waiting leaves and backs up the leaves' values.
 
     Args:
@@ -458,6 +463,7 @@ def finish_all(program, slots, waiting, values, weights, embeddings):
       weights: (B, num_actions) float32 ≥ 0, the policy by action; (0, 0): none.
       embeddings: (B, D) float32; (0, 0): none.
     """
+    program = programs[0]
     for row in range(len(waiting)):
         slot = slots[waiting[row]]
         tree = tree_of(slot)
@@ -501,8 +507,9 @@ def finish_all(program, slots, waiting, values, weights, embeddings):
 
 
 @compiled
-def gather(program, slots, waiting, count, batch):
+def gather(programs, slots, waiting, count, batch):
     """Copies the states of the first `count` waiting slots into the rows of `batch` (uint64 words)."""
+    program = programs[0]
     width = batch.shape[1] * 8
     for row in range(count):
         if copy_state(program.game, batch.ctypes.data + row * width, slots[waiting[row]].state) < 0:

@@ -312,7 +312,7 @@ class Workspace:
             if self.threads > 1:
                 self._simulate_in_threads(count)
             else:
-                kernel.simulate(self.program[0], self.slots, count)
+                kernel.simulate(self.program, self.slots, count)
             self._raise_failures()
             self._grow(self.slots, self.trees)
         elif count > 0:
@@ -325,15 +325,15 @@ class Workspace:
     def warm_up(self) -> None:
         """Compiles, or loads from the cache, all that a search calls."""
         slots = self.slots[:0]
-        kernel.simulate(self.program[0], slots, 0)
+        kernel.simulate(self.program, slots, 0)
         if self._shared:
-            kernel.simulate_together(self.program[0], self.slots[:1], np.zeros(1, np.int64), 1)
+            kernel.simulate_together(self.program, self.slots[:1], np.zeros(1, np.int64), 1)
             kernel.is_decided(self.trees[0].header[0], 0)
         if self.preset.evaluator is not None:
             none, batch, empty = np.zeros(0, np.int64), self._groups[0].batch, np.empty((0, 0), np.float32)
-            kernel.descend_all(self.program[0], slots, none, 0, False)
-            kernel.gather(self.program[0], slots, none, 0, batch)
-            kernel.finish_all(self.program[0], slots, none, empty.ravel(), empty, empty)
+            kernel.descend_all(self.program, slots, none, 0, False)
+            kernel.gather(self.program, slots, none, 0, batch)
+            kernel.finish_all(self.program, slots, none, empty.ravel(), empty, empty)
             if self._endings is not None:
                 correct_endings(self._endings, batch, empty.ravel(), empty)
 
@@ -441,11 +441,11 @@ class Workspace:
         else:
             work, arguments = kernel.simulate, (-(-count // self.threads),)
         futures = [
-            self._pool.submit(work, self.program[0], self.slots[number : number + 1], *arguments)
+            self._pool.submit(work, self.program, self.slots[number : number + 1], *arguments)
             for number in range(1, self.threads)
         ]
         try:
-            work(self.program[0], self.slots[:1], *arguments)
+            work(self.program, self.slots[:1], *arguments)
         finally:
             wait(futures)
         for future in futures:
@@ -500,9 +500,9 @@ class Workspace:
 
     def _descend_all(self, group: Group) -> None:
         """Takes a group's slots to their leaves."""
-        count = kernel.descend_all(self.program[0], group.slots, group.waiting, 0, False)
+        count = kernel.descend_all(self.program, group.slots, group.waiting, 0, False)
         while self._grow(group.slots, group.trees):
-            count = kernel.descend_all(self.program[0], group.slots, group.waiting, count, True)
+            count = kernel.descend_all(self.program, group.slots, group.waiting, count, True)
         group.count = int(count)
 
     def checked(self, evaluation: Evaluation, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -521,10 +521,10 @@ class Workspace:
         if self._endings is not None:
             answer = answer[0].copy(), answer[1].copy(), answer[2]  # the evaluator may keep its own
             correct_endings(self._endings, group.batch, *answer[:2])
-        kernel.finish_all(self.program[0], group.slots, group.waiting[: group.count], *answer)
+        kernel.finish_all(self.program, group.slots, group.waiting[: group.count], *answer)
 
     def _gather(self, group: Group) -> None:
-        kernel.gather(self.program[0], group.slots, group.waiting, group.count, group.batch)
+        kernel.gather(self.program, group.slots, group.waiting, group.count, group.batch)
 
     def _waiting_states(self, group: Group) -> Any:
         if isinstance(self.game, PythonGame):

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from engram.pictures.chart import Chart, Series
 from engram.pictures.markup import Markup, table
-from engram.pictures.report import Series, chart, pictures, section, write_report
+from engram.pictures.report import pictures, section, write_report
 
 LOG = "log.jsonl"
 REPORT = "report.html"
@@ -32,7 +33,7 @@ def report(folder: Path, title: str, result: str, warnings: Sequence[str], **how
     """
     lines = [json.loads(line) for line in (folder / LOG).read_text(encoding="utf-8").splitlines()]
     points = [(step_of(line), figures(line)) for line in lines]
-    question = "Does the network learn: do its losses fall, and does it hold on what it has not seen?"
+    question = "Does the network learn: do its losses fall, in training and on data held out?"
     write_report(
         folder / REPORT, title, question, section("Result", result),
         *([section("Doubts", *warnings)] if warnings else []),
@@ -55,8 +56,8 @@ def figures(line: Mapping[str, Any]) -> dict[str, float]:
     return {name: value for name, value in {**nested, **alone}.items() if isinstance(value, (int, float))}
 
 
-def curves(points: Sequence[tuple[int, Mapping[str, float]]]) -> list[Markup]:
-    """A picture of each figure by steps, in training and held out.
+def curves(points: Sequence[tuple[int, Mapping[str, float]]]) -> list[Chart]:
+    """A chart of each figure by steps, in training and held out.
 
     Args:
       points: steps, each with `figures`.
@@ -71,7 +72,7 @@ def curves(points: Sequence[tuple[int, Mapping[str, float]]]) -> list[Markup]:
                     *((step, numbers[name]) for step, numbers in points if name in numbers), strict=True
                 )
                 series.append(Series(label, steps, values, points=True))
-        shown.append(chart(about, series, x="steps", y=about, format="number"))
+        shown.append(Chart(about, series, x="steps", y=about))
     return shown
 
 

@@ -15,7 +15,7 @@ from engram.memory.values.positions import KnownPositions, known_positions
 from engram.networks.encoding import Encoder
 from engram.networks.symmetry import symmetry_tables, turned, turned_policy
 from engram.rng import mix
-from engram.training.records import Positions
+from engram.training.records import PositionBatch, PositionSource
 from engram.training.run import Course
 from engram.training.supervised import SupervisedPlan, SupervisedProgress, SupervisedRun
 
@@ -42,7 +42,7 @@ class DistilPlan(SupervisedPlan):
             raise InvalidParameter(f"the temperature is above 0, not {self.temperature}")
 
 
-class DistillationData:
+class DistillationData(PositionSource):
     """Training data from a table: planes with value and policy targets.
 
         P(a) ∝ exp(low_a/τ),   low_a: lower end of the 95 % interval of a's value (-1 for a move without an entry)
@@ -66,19 +66,14 @@ class DistillationData:
 
     @property
     def positions(self) -> int:
-        """The number of positions."""
+        """See `PositionSource`."""
         return len(self.source)
 
-    def draw(self, count: int, seed: int, number: int) -> Positions:
-        """Batch `number` of a seed: positions drawn uniformly, each turned at random."""
-        rng = np.random.default_rng((seed, number))
-        return self.at(rng.integers(0, self.positions, count), rng.integers(0, len(self._cells), count))
-
-    def at(self, rows: np.ndarray, turns: np.ndarray | None = None) -> Positions:
-        """The positions of these rows, turned if `turns` are given."""
+    def at(self, rows: np.ndarray, turns: np.ndarray | None = None) -> PositionBatch:
+        """See `PositionSource`."""
         turns = np.zeros(len(rows), np.int64) if turns is None else turns
         planes = turned(self._encode(self.source.states[rows]), turns, self._cells)
-        return Positions(planes, turned_policy(self.policy[rows], self._actions[turns]), self.value[rows])
+        return PositionBatch(planes, turned_policy(self.policy[rows], self._actions[turns]), self.value[rows])
 
 
 def distil(plan: DistilPlan, folder: str | Path, **course: Unpack[Course]) -> SupervisedProgress:
@@ -93,7 +88,7 @@ def distil(plan: DistilPlan, folder: str | Path, **course: Unpack[Course]) -> Su
     """
     run = SupervisedRun(plan, folder)
     history = run.learner.net.configuration.history
-    source = taught(plan)
+    source = positions_of(plan)
     mask = held_out(source.keys, plan.validation)
     data, validation = (DistillationData(source.part(part), history, plan.temperature) for part in (~mask, mask))
     run.teach(data, validation, data.policy.argmax(1), [])
@@ -101,7 +96,7 @@ def distil(plan: DistilPlan, folder: str | Path, **course: Unpack[Course]) -> Su
     return state
 
 
-def taught(plan: DistilPlan) -> KnownPositions:
+def positions_of(plan: DistilPlan) -> KnownPositions:
     """All positions of a plan, including those held out; raises InvalidFile as `distil`."""
     game = game_of(plan.game)
     table, about, _ = table_files.load(plan.table, {"game": game.name})

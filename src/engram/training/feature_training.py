@@ -91,16 +91,13 @@ class _FeatureRun(TrainingRun):
         if (self.folder / POSITIONS).exists():
             self._sampler.load(self.folder / POSITIONS)
         if (numbers := self.restore().get("validation")) is not None:
-            known: dict[str, Any] = {key: math.nan if n is None else n for key, n in numbers.items()}
-            self.validation = FeatureValidation(**known)
+            figures: dict[str, Any] = {key: math.nan if n is None else n for key, n in numbers.items()}
+            self.validation = FeatureValidation(**figures)
 
     def run(
-        self,
-        checkpoint_s: float = 60.0,
-        stop_at: int | None = None,
-        progress: Callable[[Any], None] | None = None,
+        self, checkpoint_s: float = 60.0, stop_at: int | None = None, progress: Callable[[Any], None] | None = None,
         database: str | None = None,
-    ) -> FeatureProgress:
+    ) -> FeatureProgress:  # fmt: skip
         """Draws missing positions, then trains."""
         self._groups = groups = self._draw_all(checkpoint_s, progress)
         self._learnt, self._held_out = groups.split(self.plan.validation)

@@ -106,7 +106,7 @@ class Learner:
         storage.save(path, KIND, {"done": self.done, "configuration": configuration, **about}, plain)
 
     def load(self, path: str | Path) -> dict[str, Any]:
-        """Resumes from a checkpoint, and returns the `about` of `save`; raises InvalidFile if it is no fitting one."""
+        """Resumes from a checkpoint, and returns the `about` of `save`; raises InvalidFile if it does not fit."""
         about, arrays = storage.load(path, KIND)
         if about["configuration"] != asdict(self.net.configuration):
             raise InvalidFile(f"{path} is the training of another network, {about['configuration']['network']}")

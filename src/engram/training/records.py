@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import lzma
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -76,13 +77,9 @@ class Records:
         """The games of a mask of booleans."""
         lengths = np.diff(self.offset)
         return replace(
-            self,
-            start=self.start[mask],
-            offset=np.concatenate([[0], np.cumsum(lengths[mask])]),
-            actions=self.actions[np.repeat(mask, lengths)],
-            value=self.value[mask],
-            held_out=self.held_out[mask],
-        )
+            self, start=self.start[mask], offset=np.concatenate([[0], np.cumsum(lengths[mask])]),
+            actions=self.actions[np.repeat(mask, lengths)], value=self.value[mask], held_out=self.held_out[mask],
+        )  # fmt: skip
 
     def split(self, share: float) -> tuple[Records, Records]:
         """(games to learn from, games held out): by game, independent of other games."""
@@ -90,7 +87,7 @@ class Records:
 
 
 @dataclass(frozen=True)
-class Positions:
+class PositionBatch:
     """A batch, for the player to move: planes (B, C, H, W), the action played (or (B, num_actions) shares), and the
     result (nan: not to be learnt)."""
 
@@ -99,8 +96,29 @@ class Positions:
     value: np.ndarray
 
 
-class RecordSampler:
-    """Draws positions of records.
+class PositionSource(ABC):
+    """Positions to learn from, or held out; a subclass sets the tables of the board's symmetries."""
+
+    _cells: np.ndarray
+    _actions: np.ndarray
+
+    @property
+    @abstractmethod
+    def positions(self) -> int:
+        """The number of positions."""
+
+    @abstractmethod
+    def at(self, rows: np.ndarray, turns: np.ndarray | None = None) -> PositionBatch:
+        """The positions of these rows, turned if `turns` are given."""
+
+    def draw(self, count: int, seed: int, number: int) -> PositionBatch:
+        """Batch `number` of a seed: positions drawn uniformly, each turned at random."""
+        rng = np.random.default_rng((seed, number))
+        return self.at(rng.integers(0, self.positions, count), rng.integers(0, len(self._cells), count))
+
+
+class RecordSampler(PositionSource):
+    """The positions of records, all games' moves one after another.
 
     Args:
       records: the games. history: of the network.
@@ -116,24 +134,19 @@ class RecordSampler:
 
     @property
     def positions(self) -> int:
-        """The number of positions to draw from."""
+        """See `PositionSource`."""
         return self.records.positions
 
-    def draw(self, count: int, seed: int, number: int) -> Positions:
-        """Batch `number` of a seed: positions uniform over all games' moves, each turned at random."""
-        rng = np.random.default_rng((seed, number))
-        moves = rng.integers(0, self.records.positions, count)
-        return self.at(moves, rng.integers(0, len(self._cells), count))
-
-    def at(self, moves: np.ndarray, turns: np.ndarray | None = None) -> Positions:
-        """The positions before these moves (indices of `records.actions`), turned if `turns` are given."""
-        records = self.records
+    def at(self, rows: np.ndarray, turns: np.ndarray | None = None) -> PositionBatch:
+        """The positions before the moves at these indices of `records.actions`, turned if `turns` are given."""
+        records, moves = self.records, rows
         games = np.searchsorted(records.offset, moves, side="right") - 1
         turns = np.zeros(len(moves), np.int64) if turns is None else turns
-        rows = np.stack([records.start[games], records.offset[games], moves], axis=1)
-        planes, sides = replayed(self._encode, self._starts, rows, records.actions)
+        spans = np.stack([records.start[games], records.offset[games], moves], axis=1)
+        planes, sides = replayed(self._encode, self._starts, spans, records.actions)
         action = self._actions[turns, records.actions[moves]]
-        return Positions(turned(planes, turns, self._cells), action, (records.value[games] * sides).astype(np.float32))
+        value = (records.value[games] * sides).astype(np.float32)
+        return PositionBatch(turned(planes, turns, self._cells), action, value)
 
 
 def words_of(game: Game, states: np.ndarray) -> np.ndarray:

@@ -216,12 +216,9 @@ class TrainingRun(ABC):
         self.learner.save(self.folder / CHECKPOINT, about)
 
     def run(
-        self,
-        checkpoint_s: float = 120.0,
-        stop_at: int | None = None,
-        progress: Callable[[Any], None] | None = None,
+        self, checkpoint_s: float = 120.0, stop_at: int | None = None, progress: Callable[[Any], None] | None = None,
         database: str | None = None,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         """Trains to the end, or to step `stop_at`; returns the state then.
 
         Args:

@@ -11,6 +11,7 @@ import math
 import os
 import shutil
 from collections import deque
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -55,8 +56,8 @@ class SelfPlayPlan(TrainingPlan):
       refresh: steps between replacements of the playing network.
       gate_pairs: upper bound of the pairs of games in the gate, which refuses weaker networks; 0: no gate.
       gate_simulations: per move of the gate. options: of the games.
-      asynchronous: parts of the games go on without waiting for each other and for the learner, in other processes; the
-        training is then not repeatable.
+      asynchronous: parts of the games wait neither for each other nor for the learner, in other processes; the training
+        is then not repeatable.
     """
 
     game: str
@@ -125,13 +126,12 @@ def train_self_play(
     options = plan.options
     workers = min(workers, -(-options.num_games // options.batch))
     run = _SelfPlayRun(plan, folder)
-    if workers == 1 and not on_cluster() and not plan.asynchronous:
+    alone = workers == 1 and not on_cluster() and not plan.asynchronous
+    files = files_named([plan.game])
+    with nullcontext() if alone else fleet(search_parts, plan.game, options, count=workers, files=files) as searchers:
+        if searchers is not None:
+            run.search_by(searchers)
         state: SelfPlayProgress = run.run(**course)
-        return state
-    setting = plan.game, options
-    with fleet(search_parts, *setting, count=workers, files=files_named([plan.game])) as searchers:
-        run.search_by(searchers)
-        state = run.run(**course)
         return state
 
 
@@ -249,10 +249,10 @@ class _SelfPlayRun(TrainingRun):
     def standing(self) -> SelfPlayProgress:
         """See `TrainingRun`."""
         games = self._games
-        finished, lengths = sum(one.finished for one in games), sum(one.lengths for one in games)
-        shares = np.sum([one.outcomes for one in games], axis=0) / max(finished, 1)
+        finished, lengths = sum(part.finished for part in games), sum(part.lengths for part in games)
+        shares = np.sum([part.outcomes for part in games], axis=0) / max(finished, 1)
         second_wins, draws, first_wins = map(float, shares)
-        warnings = dict.fromkeys(chain.from_iterable(one.why_not_learning() for one in games))
+        warnings = dict.fromkeys(chain.from_iterable(part.why_not_learning() for part in games))
         return SelfPlayProgress(
             **{**self.course, "warnings": tuple(warnings)}, **self._counts,
             positions=self._replay.added, games=finished, mean_moves=lengths / max(finished, 1),
@@ -268,7 +268,7 @@ class _SelfPlayRun(TrainingRun):
             return
         checkpoint = self.folder / f"{_CHECKPOINT}{max(numbers)}"
         about, arrays = storage.load(checkpoint / _GAMES, _GAMES)
-        about["plan"] = {"asynchronous": False, **about["plan"]}  # older checkpoints lack what came later
+        about["plan"] = {"asynchronous": False, **about["plan"]}  # older checkpoints lack these fields
         about["plan"]["options"] = {"at_once": None, **about["plan"]["options"]}
         self.resume(about)
         self.learner.load(checkpoint / "learner")
@@ -277,17 +277,17 @@ class _SelfPlayRun(TrainingRun):
                              about["added"])  # fmt: skip
         self._playing_step = about.get("playing_step", 0)
         parts = about["games"] if self.plan.asynchronous else [about["games"]]
-        for number, (one, part) in enumerate(zip(self._games, parts, strict=True)):
-            one.use(self._evaluator(self._playing))
-            one.restore(part, {name.removeprefix(f"part{number}_"): array for name, array in arrays.items()})
+        for number, (ongoing, part) in enumerate(zip(self._games, parts, strict=True)):
+            ongoing.use(self._evaluator(self._playing))
+            ongoing.restore(part, {name.removeprefix(f"part{number}_"): array for name, array in arrays.items()})
         self._counts, self._number = about["counts"], max(numbers)
         self.losses = [Losses(**losses) for losses in about["losses"]]
 
     def write(self, state: SelfPlayProgress) -> None:
         """Writes a new checkpoint, then removes the previous one."""
         parts, arrays = [], dict[str, np.ndarray]()
-        for number, one in enumerate(self._games):
-            part, more = one.checkpoint()
+        for number, ongoing in enumerate(self._games):
+            part, more = ongoing.checkpoint()
             parts.append(part)
             arrays |= {f"part{number}_{name}" if self.plan.asynchronous else name: more[name] for name in more}
         about = {

@@ -11,9 +11,9 @@ import numpy as np
 from engram.errors import InvalidParameter
 from engram.training import validation as measures
 from engram.training.learner import Learner, Losses
-from engram.training.records import RecordSampler, read
+from engram.training.records import PositionSource, RecordSampler, read
 from engram.training.run import EARLY, Course, HeldOutPlan, TrainingProgress, TrainingRun, starting_network
-from engram.training.validation import PositionSource, Validation
+from engram.training.validation import Validation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class SupervisedRun(TrainingRun):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(SupervisedPlan):
+class RecordsPlan(SupervisedPlan):
     """The settings of a training on records.
 
     Args:
@@ -78,17 +78,17 @@ class Plan(SupervisedPlan):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.data:
-            raise InvalidParameter("there are no records to learn from: give a file")
+            raise InvalidParameter("no records to learn from: give a file")
 
 
-def train_records(plan: Plan, folder: str | Path, **course: Unpack[Course]) -> SupervisedProgress:
+def train_records(plan: RecordsPlan, folder: str | Path, **course: Unpack[Course]) -> SupervisedProgress:
     """Trains a network on records, or resumes a stopped training, in a folder (`TrainingRun`).
 
     Args:
       course: as in `TrainingRun.run`.
 
     Raises:
-      InvalidFile: the folder holds the training of another plan. InvalidParameter: see `Plan`, `read`.
+      InvalidFile: the folder holds the training of another plan. InvalidParameter: see `RecordsPlan`, `read`.
     """
     run = SupervisedRun(plan, folder)
     history = run.learner.net.configuration.history

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import torch
 
 from engram.networks.torch_backend import NetworkModule
-from engram.training.records import Positions, Records
+from engram.training.records import PositionSource, Records
 
 DECIDED = 0.5
 _MOST_POSITIONS, _BATCH = 20_000, 512
@@ -33,20 +32,6 @@ class Validation:
     value_loss: float = math.nan
     value_sign: float = math.nan
     value_spread: float = math.nan
-
-
-class PositionSource(Protocol):
-    """Positions to learn from, or excluded from training."""
-
-    @property
-    def positions(self) -> int:
-        """Their number."""
-
-    def draw(self, count: int, seed: int, number: int) -> Positions:
-        """Batch `number` of a seed."""
-
-    def at(self, rows: np.ndarray, /) -> Positions:
-        """The positions of these rows, not turned."""
 
 
 def validate(net: NetworkModule, held_out: PositionSource) -> Validation:

@@ -59,7 +59,7 @@ def findings(space: Space, seen: Sequence[Observation], seed: int = 0, best: Bes
     """
     surrogate = surrogate_of(seen, space.knots, seed)
     best = best or best_of(surrogate)
-    points = np.array([one.point for one in seen])
+    points = np.array([entry.point for entry in seen])
     means, covariance = surrogate.joint(points)
     spread = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
     order = np.argsort(-means)
@@ -82,12 +82,12 @@ def importance(space: Space, mean: Callable[[np.ndarray], np.ndarray], seed: int
     """Total effect of each number on a function over the unit cube (Jansen's estimator on Sobol points)."""
     dimensions = len(space.tunables)
     cube = qmc.Sobol(2 * dimensions, seed=seed % (1 << 31)).random(512)
-    one, other = cube[:, :dimensions], cube[:, dimensions:]
-    base = mean(one)
+    sample, other = cube[:, :dimensions], cube[:, dimensions:]
+    base = mean(sample)
     variance = float(np.var(base)) or np.inf
     shares = {}
     for place, name in enumerate(space.names):
-        changed = one.copy()
+        changed = sample.copy()
         changed[:, place] = other[:, place]
         shares[name] = float(np.mean((base - mean(changed)) ** 2) / 2.0 / variance)
     return shares
@@ -110,7 +110,7 @@ def _profile_at(space: Space, point: np.ndarray, u: np.ndarray) -> np.ndarray:
 
 
 def _progress(space: Space, seen: Sequence[Observation], seed: int) -> list[tuple[int, float, float]]:
-    spent = np.cumsum([one.games for one in seen])
+    spent = np.cumsum([entry.games for entry in seen])
     rows = []
     for count in sorted({round(part) for part in np.linspace(min(2, len(seen)), len(seen), _STEPS)}):
         best = best_of(surrogate_of(seen[:count], space.knots, seed))

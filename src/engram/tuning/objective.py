@@ -55,7 +55,7 @@ class MatchObjective:
         return {
             **{name: configuration[name] for name in names if name in configuration},
             "search": self.space.specification(middle),
-            "tunables": [asdict(one) for one in self.space.tunables],
+            "tunables": [asdict(tunable) for tunable in self.space.tunables],
         }
 
     @property
@@ -66,9 +66,9 @@ class MatchObjective:
     def check(self) -> None:
         """Makes the search at both ends of every range; raises EngramError if a player cannot be made."""
         middle = self.space.values([0.5] * len(self.space.tunables))
-        for one in self.space.tunables:
-            for value in (one.low, one.high):
-                self._configuration({**middle, one.name: value})
+        for tunable in self.space.tunables:
+            for value in (tunable.low, tunable.high):
+                self._configuration({**middle, tunable.name: value})
 
     def play(
         self, values: Mapping[str, float], name: int | str, games: int, *, workers: int = 1,

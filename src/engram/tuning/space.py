@@ -83,7 +83,7 @@ class Space:
 
     @property
     def knots(self) -> Knots | None:
-        """The knots, of one range, as the posterior takes them; None without knots."""
+        """The knots, of one range, as the posterior takes them, or None."""
         first = self.tunables[0]
         return Knots(self.num_knots, first.low, first.high) if self.num_knots else None
 

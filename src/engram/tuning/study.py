@@ -112,8 +112,8 @@ class Study:
     def search(self, progress: Callable[[StudyProgress], None] | None = None, *, workers: int = 1) -> None:
         """Plays trials until their games are spent, together with all processes that work on the same study.
 
-        Every game is recorded as it ends; after an interruption the same call goes on. Several processes may exceed the
-        budget by one slice each.
+        Every game is recorded as it ends. After an interruption the same call continues. Each process may exceed the
+        budget by one slice.
 
         Args:
           progress: called after every slice. workers: processes that play a slice; the study does not depend on them.
@@ -145,7 +145,7 @@ class Study:
             return self.best()
         with self._database_errors():
             while name not in self.optuna.user_attrs:
-                if not any(self._has_begun(one) and not _abandoned(_claim_of(one)) for one in self.trials()):
+                if not any(self._has_begun(trial) and not _abandoned(_claim_of(trial)) for trial in self.trials()):
                     self.optuna.set_user_attr(name, asdict(self.best()))
                 else:
                     time.sleep(_WAIT_S)
@@ -170,7 +170,7 @@ class Study:
         if not seen:
             return StudyProgress(0, self.search_games, len(self.trials()), None, 0.5, 0.5)
         best = best or self.best()
-        text, games = self.space.specification(self.space.values(best.point)), sum(one.games for one in seen)
+        text, games = self.space.specification(self.space.values(best.point)), sum(entry.games for entry in seen)
         return StudyProgress(games, self.search_games, len(self.trials()), text, best.mean, best.deviation)
 
     def _play(
@@ -218,7 +218,7 @@ class Study:
 
     def _games_left(self) -> int:
         """Games that trials may still play; running slices count as played."""
-        taken = (max(one.user_attrs.get(TARGET, 0), one.user_attrs.get(GAMES, 0)) for one in self.trials())
+        taken = (max(trial.user_attrs.get(TARGET, 0), trial.user_attrs.get(GAMES, 0)) for trial in self.trials())
         return self.search_games - sum(taken)
 
     def _has_begun(self, trial: FrozenTrial) -> bool:
@@ -227,8 +227,8 @@ class Study:
 
     def _adopt(self) -> Trial | None:
         """A running trial that is abandoned."""
-        left = (one for one in self.trials() if self._has_begun(one) and _abandoned(_claim_of(one)))
-        return next((Trial(self.optuna, one._trial_id) for one in left), None)
+        left = (trial for trial in self.trials() if self._has_begun(trial) and _abandoned(_claim_of(trial)))
+        return next((Trial(self.optuna, trial._trial_id) for trial in left), None)
 
     def _open(self) -> optuna.Study:
         """The study, which is made if it is new; several processes may try this at the same moment."""

@@ -26,8 +26,8 @@ from engram.user_files import failure
 from engram.web import memories, players, positions, trees
 from engram.web.events import Channel
 from engram.web.fields import Fields
-from engram.web.positions import Line
-from engram.web.records import Records
+from engram.web.positions import PlayedGame
+from engram.web.reader import ResultsReader
 from engram.web.runs import Runs
 from engram.web.security import LOOPBACK, Guard
 from engram.web.sessions import Busy, Missing, Sessions
@@ -42,11 +42,11 @@ Answer = Callable[[Fields, dict[str, Any]], Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What the command line decides.
+    """Settings from the command line.
 
     Attributes:
       token: every request to `/api/` must carry it. hosts: names of this server.
-      game, search: what the page begins with.
+      game, search: those that the page begins with.
       database: of results. max_searches: that may run at once.
       allow_files: whether texts of the page may name files of the machine.
     """
@@ -66,7 +66,7 @@ class Server:
     def __init__(self, settings: Settings):
         self.settings = settings
         self.sessions = Sessions(settings.max_searches)
-        self.records = Records(settings.database, allow_files=settings.allow_files)
+        self.records = ResultsReader(settings.database, allow_files=settings.allow_files)
         self.runs = Runs(settings.database, allow_files=settings.allow_files)
 
     def routes(self) -> list[Route]:
@@ -95,7 +95,7 @@ class Server:
         ]
 
     def setup(self, fields: Fields, names: dict[str, Any]) -> Any:
-        """All that the page asks once."""
+        """All data that the page loads once."""
         return {
             "version": engram.__version__, "game": self.settings.game, "search": self.settings.search,
             "games": positions.catalogue(), "searches": players.SEARCHES, "levels": players.LEVELS,
@@ -120,7 +120,7 @@ class Server:
         return {}
 
     def tree(self, fields: Fields, names: dict[str, Any]) -> Any:
-        """The part of a search's tree that can be seen."""
+        """The visible part of a search's tree."""
         session, path = self.sessions.get(names["id"]), fields.wholes("path")
         width, depth = fields.whole("width", 50, 10_000), fields.whole("depth", 1, trees.MOST_DEPTH)
         return session.ask(lambda: trees.visible(session.search, path, width, depth))
@@ -145,8 +145,8 @@ class Server:
 
     def compare(self, fields: Fields, names: dict[str, Any]) -> Any:
         """Where two ended searches of one position differ, along the main line of the second."""
-        one, other = (self.sessions.get(fields.text(name)) for name in ("a", "b"))
-        return {"levels": trees.differences(one.saved(), other.saved(), one.search.game, one.state)}
+        first, second = (self.sessions.get(fields.text(name)) for name in ("a", "b"))
+        return {"levels": trees.differences(first.saved(), second.saved(), first.search.game, first.state)}
 
     def matches(self, fields: Fields, names: dict[str, Any]) -> Any:
         """The matches of the database, and those that this server runs."""
@@ -172,7 +172,7 @@ class Server:
         return {"leagues": records.leagues(), "trainings": records.trainings(), "studies": records.studies()}
 
     def study(self, fields: Fields, names: dict[str, Any]) -> Any:
-        """What a study has learned, as HTML."""
+        """The function and the numbers that a study has learned, as HTML."""
         return {"html": self.records.learned(names["name"])}
 
     def run(self, fields: Fields, names: dict[str, Any]) -> Any:
@@ -192,11 +192,11 @@ class Server:
         """A game of Go as the text of an SGF file."""
         return {"sgf": positions.to_sgf(self._line(fields))}
 
-    def _line(self, fields: Fields) -> Line:
-        return Line.read(fields, allow_files=self._allows(fields.text("game")))
+    def _line(self, fields: Fields) -> PlayedGame:
+        return PlayedGame.read(fields, allow_files=self._allows(fields.text("game")))
 
     def _allows(self, text: str) -> bool:
-        """Whether a text may name files: all may where files are allowed, and else what the command line named."""
+        """Whether a text may name files: without --allow-files only the texts of the command line may."""
         return self.settings.allow_files or text in (self.settings.game, self.settings.search)
 
 

@@ -15,7 +15,7 @@ class Fields:
     """The JSON object of a request.
 
     Raises:
-      InvalidParameter: the request is no JSON object; and, in every method, a field that is missing or out of range.
+      InvalidParameter: the request is not a JSON object; and, in every method, a field that is missing or out of range.
     """
 
     def __init__(self, body: bytes):
@@ -85,5 +85,5 @@ class Fields:
 
 
 def _is_plain(text: str) -> bool:
-    """Whether a text has no control characters and no half characters, which no file could hold."""
+    """Whether a text has no control characters and no lone surrogates, which UTF-8 cannot encode."""
     return not any((mark < " " and mark not in "\n\t") or "\ud800" <= mark <= "\udfff" for mark in text)

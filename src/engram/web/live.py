@@ -14,8 +14,8 @@ from engram.games.game import State
 from engram.pictures.bundle import bundle, file
 from engram.search.limit import Limit
 from engram.search.result import SearchResult
-from engram.web.positions import Line, opened
-from engram.web.sessions import Session
+from engram.web.positions import PlayedGame, opened
+from engram.web.sessions import SearchSession
 
 _STYLE = """
   :host { display: block; container-type: inline-size; background: none; color: var(--ink); }
@@ -56,7 +56,7 @@ class LiveSearch(anywidget.AnyWidget):
         self._limit = limit or Limit(seconds=60.0)
         self._first = game.initial_state() if state is None else state
         self._actions: list[int] = []
-        self._session: Session | None = None
+        self._session: SearchSession | None = None
         super().__init__(opened=opened(self._line()), search_text=search.preset.text)
         self.on_msg(self._on_message)
 
@@ -67,20 +67,20 @@ class LiveSearch(anywidget.AnyWidget):
 
     @property
     def result(self) -> SearchResult | None:
-        """The result of the last analysis; None while it goes on, or after it failed."""
+        """The result of the last analysis; None while it runs, or after it failed."""
         return None if self._session is None else self._session.result
 
     def analyse(self) -> None:
         """Starts a search of the position, on a thread of its own.
 
         Raises:
-          InvalidState: the game is over, or a search goes on.
+          InvalidState: the game is over, or a search is running.
         """
         if self.running:
-            raise InvalidState("this widget's search goes on: stop it, or wait for its end")
+            raise InvalidState("this widget's search is still running: stop it, or wait for its end")
         if self.search.game.is_over(self.state):
             raise InvalidState(f"{self.search.game.name}: the game is over, there is nothing to search")
-        self._session = Session(self.search, self.state, self._limit, seed=0, audience=self)
+        self._session = SearchSession(self.search, self.state, self._limit, seed=0, audience=self)
         self.running = True
         self._session.start()
 
@@ -123,9 +123,9 @@ class LiveSearch(anywidget.AnyWidget):
         self.snapshot = None
         self.opened = opened(self._line())
 
-    def _line(self) -> Line:
-        game = self.search.game
-        return Line(game.name, game, "", self._first, tuple(self._actions), game.play_moves(self._actions, self._first))
+    def _line(self) -> PlayedGame:
+        game, actions = self.search.game, tuple(self._actions)
+        return PlayedGame(game.name, game, "", self._first, actions, game.play_moves(actions, self._first))
 
     def _on_message(self, _: Any, message: Any, __: Any) -> None:
         """Obeys a message of the front end; a refusal appears there as a sentence."""

@@ -33,12 +33,12 @@ def answer(search: Search, state: State, path: Sequence[int]) -> dict[str, Any]:
     explanation = explain(search, state, most=MOST_WITNESSES)
     witnesses = [] if explanation is None else [
         {
-            "row": one.neighbour.row, "cosine": round(one.neighbour.cosine, 4),
-            "weight": round(one.neighbour.weight, 4), "value": round(one.value, 4),
-            "returns": one.neighbour.visit_count,
-            "position": None if one.position is None else position(game, one.position),
+            "row": witness.neighbour.row, "cosine": round(witness.neighbour.cosine, 4),
+            "weight": round(witness.neighbour.weight, 4), "value": round(witness.value, 4),
+            "returns": witness.neighbour.visit_count,
+            "position": None if witness.position is None else position(game, witness.position),
         }
-        for one in explanation.witnesses
+        for witness in explanation.witnesses
     ]  # fmt: skip
     return {
         "moves": names, "position": position(game, state), "to_play": game.to_play(state),

@@ -10,7 +10,7 @@ from engram.games.game import Game, State
 from engram.presets.catalogue import preset
 from engram.search.limit import Limit
 from engram.web.fields import Fields
-from engram.web.sessions import LONGEST_S, TREE_BYTES, Session
+from engram.web.sessions import LONGEST_S, TREE_BYTES, SearchSession
 from engram.web.trust import typed
 
 LEVELS: list[dict[str, Any]] = [
@@ -35,7 +35,7 @@ SEARCHES: list[dict[str, str]] = [
 ]
 
 
-def session(fields: Fields, game: Game, state: State, *, allow_files: bool) -> Session:
+def session(fields: Fields, game: Game, state: State, *, allow_files: bool) -> SearchSession:
     """The search that a request asks for.
 
     Raises:
@@ -48,6 +48,6 @@ def session(fields: Fields, game: Game, state: State, *, allow_files: bool) -> S
         search = Search(game, preset(text), max_bytes=TREE_BYTES)
     seconds = fields.maybe_real("seconds", 0.0, LONGEST_S)
     limit = Limit(fields.maybe_whole("simulations", 1, 2**32 - 1), LONGEST_S if seconds is None else seconds)
-    return Session(
+    return SearchSession(
         search, state, limit, fields.whole("seed", 0, 2**53 - 1, 0), explained=fields.flag("explain")
     )  # fmt: skip

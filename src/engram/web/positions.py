@@ -19,7 +19,7 @@ MOST_NAMES = 10_000
 
 
 @dataclass(frozen=True)
-class Line:
+class PlayedGame:
     """A game so far.
 
     Attributes:
@@ -35,7 +35,7 @@ class Line:
     state: State
 
     @classmethod
-    def read(cls, fields: Fields, *, allow_files: bool) -> Line:
+    def read(cls, fields: Fields, *, allow_files: bool) -> PlayedGame:
         """The game and the moves that a request names.
 
         Raises:
@@ -57,7 +57,7 @@ class Line:
 
 
 def position(game: Game, state: State) -> dict[str, Any]:
-    """A position: what changes from move to move.
+    """A position: the data that change from move to move.
 
     `marks` is None without a scene, and the diagram stands for it. `outcome` is for player 0, without the rewards on
     the way, which a position does not know (`opened` does). Where nature moves, `chances` are the probabilities of its
@@ -78,7 +78,7 @@ def position(game: Game, state: State) -> dict[str, Any]:
     }
 
 
-def opened(line: Line) -> dict[str, Any]:
+def opened(line: PlayedGame) -> dict[str, Any]:
     """A game with its board, and the position after its moves, with the outcome of the whole line."""
     game, end = line.game, position(line.game, line.state)
     if end["outcome"] is not None:
@@ -94,7 +94,7 @@ def opened(line: Line) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _score(line: Line) -> float:
+def _score(line: PlayedGame) -> float:
     state, score = line.first, 0.0
     for action in line.actions:
         state = line.game.play(state, action)
@@ -134,7 +134,7 @@ def from_sgf(text: str) -> dict[str, Any]:
     return {"game": game.name, "start": start, "moves": moves}
 
 
-def to_sgf(line: Line) -> str:
+def to_sgf(line: PlayedGame) -> str:
     """A game of Go as an SGF file.
 
     Raises:

@@ -54,7 +54,7 @@ class Run:
 
     @property
     def is_running(self) -> bool:
-        """Whether the process goes on."""
+        """Whether the process runs."""
         return self._process.poll() is None
 
     def stop(self) -> None:
@@ -97,14 +97,14 @@ class Runs:
         workers = fields.maybe_whole("workers", 1, 512)
         with typed(game, a, b, allow_files=self._allow_files):
             configure(game, a, b, **options).close()
-        given = {"game": game, "a": a, "b": b, **options, "workers": workers, "database": self._database}
-        arguments = ["match", *(f"--{name}={value}" for name, value in given.items() if value is not None)]
+        values = {"game": game, "a": a, "b": b, **options, "workers": workers, "database": self._database}
+        arguments = ["match", *(f"--{name}={value}" for name, value in values.items() if value is not None)]
         with self._lock:
             if sum(run.is_running for run in self._runs.values()) >= MOST:
                 raise Busy(f"{MOST} matches run already, as many as this page starts: stop one, or wait for its end")
             run = Run(arguments)
             self._runs[run.id] = run
-            for old in [key for key, one in self._runs.items() if not one.is_running][:-_KEPT]:
+            for old in [key for key, run in self._runs.items() if not run.is_running][:-_KEPT]:
                 del self._runs[old]
         return run
 

@@ -1,4 +1,4 @@
-"""Who may ask: requests to this host, from this page, with the token of this user."""
+"""Access: requests to this host, from this page, with the token of this user."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ class Guard:
         return None
 
     def _has_token(self, headers: Headers) -> bool:
-        given = headers.get("authorization", "")
-        return secrets.compare_digest(given.encode(), f"Bearer {self._token}".encode())
+        header = headers.get("authorization", "")
+        return secrets.compare_digest(header.encode(), f"Bearer {self._token}".encode())
 
 
 def _refused(status: int, sentence: str) -> JSONResponse:

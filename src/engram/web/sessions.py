@@ -52,12 +52,12 @@ class Missing(EngramError):
     """There is no such search, match or run: it was dropped, or the server has been started again."""
 
 
-class Session:
+class SearchSession:
     """One search of one position.
 
     Args:
       search: its own. state: the position. limit, seed: of the run.
-      explained: keep looks at the two best moves, and explain the choice at the end.
+      explained: observe the two best moves, and explain the choice at the end.
       audience: that takes its snapshots; default its channel.
 
     Attributes:
@@ -86,7 +86,7 @@ class Session:
 
     @property
     def is_running(self) -> bool:
-        """Whether the search goes on; it has ended before the page hears of that."""
+        """Whether the search runs; it ends before the page is told."""
         return self.result is None and not self._ended.is_set()
 
     def stop(self) -> None:
@@ -113,10 +113,10 @@ class Session:
         """The tree of an ended search, for `compare`; not a copy.
 
         Raises:
-          Busy: the search goes on, or has failed.
+          Busy: the search is running, or has failed.
         """
         if self.result is None:  # it is there before the page hears of the end
-            raise Busy("the search goes on: it can be compared once it has ended")
+            raise Busy("the search is still running: it can be compared once it has ended")
         return self.search.saved_tree()
 
     def _answer(self) -> None:
@@ -178,7 +178,7 @@ class Sessions:
     def __init__(self, most: int):
         self.most = most
         self._lock = threading.Lock()
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, SearchSession] = {}
         self._reserved = 0
 
     @property
@@ -186,7 +186,7 @@ class Sessions:
         """Searches that run, and those about to start."""
         return self._reserved + sum(session.is_running for session in self._sessions.values())
 
-    def start(self, make: Callable[[], Session]) -> Session:
+    def start(self, make: Callable[[], SearchSession]) -> SearchSession:
         """Makes and starts a search.
 
         Raises:
@@ -211,7 +211,7 @@ class Sessions:
                 self._reserved -= 1
         return session
 
-    def get(self, name: str) -> Session:
+    def get(self, name: str) -> SearchSession:
         """A search by its id.
 
         Raises:

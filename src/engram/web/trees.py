@@ -84,14 +84,14 @@ def node(search: Search, state: State, path: Sequence[int]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def differences(one: SavedTree, other: SavedTree, game: Game, state: State) -> list[list[dict[str, Any]]]:
+def differences(before: SavedTree, after: SavedTree, game: Game, state: State) -> list[list[dict[str, Any]]]:
     """The moves of the root and along the main line of the other tree, as `compare` gives them, most visited first.
 
     Args:
       game, state: of the root; names of moves may depend on the position.
     """
     numbers = tuple(map(str, range(game.num_actions)))
-    levels = compare(*(replace(tree, action_names=numbers) for tree in (one, other)), depth=_LEVELS)
+    levels = compare(*(replace(tree, action_names=numbers) for tree in (before, after)), depth=_LEVELS)
     return [
         [move.to_json() | {"line": game.move_names([*map(int, move.line)], state)} for move in level[:_MOST_MOVES]]
         for level in levels
@@ -101,7 +101,7 @@ def differences(one: SavedTree, other: SavedTree, game: Game, state: State) -> l
 def _number(value: Any) -> Any:
     """A number for JSON: five digits; None where it is not finite; an array by its first numbers."""
     if np.ndim(value):
-        return [_number(one) for one in np.ravel(value)[:8]]
+        return [_number(entry) for entry in np.ravel(value)[:8]]
     if isinstance(value, np.integer):
         return int(value) if abs(int(value)) < 2**53 else str(value)
     return round(float(value), 5) if np.isfinite(value) else None

@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
@@ -76,10 +75,6 @@ class TruthRow:
     mistakes_high: float
     mistaken: str
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return asdict(self)
-
 
 IN_VAIN = 3000
 """Random games in a row without a new position, after which the game is assumed to have no more."""
@@ -142,8 +137,11 @@ def measure(
 ) -> np.ndarray:
     """Searches every position: (P, 2), root value minus exact value for the player to move, and 1.0 for a mistake."""
     results = (result for *_, result in searched(game, search, simulations, positions, seed))
-    pairs = zip(results, positions, strict=True)
-    return np.array([(found.value - one.value, found.action not in one.keeping) for found, one in pairs], np.float64)
+    figures = [
+        (result.value - position.value, result.action not in position.keeping)
+        for result, position in zip(results, positions, strict=True)
+    ]
+    return np.array(figures, np.float64)
 
 
 def summarise(search: str, simulations: int, positions: Sequence[SolvedPosition], figures: np.ndarray) -> TruthRow:
@@ -176,18 +174,10 @@ def difference(row: TruthRow, base: TruthRow) -> tuple[float, float, float]:
 
 
 def truth(
-    game: Game | str,
-    searches: Sequence[str],
-    simulations: Sequence[int],
-    *,
-    positions: int = 1000,
-    seed: int = 0,
-    min_moves: int | None = None,
-    workers: int = 1,
-    known: Sequence[TruthRow] = (),
-    rows_done: Callable[[list[TruthRow]], None] | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> list[TruthRow]:
+    game: Game | str, searches: Sequence[str], simulations: Sequence[int], *, positions: int = 1000, seed: int = 0,
+    min_moves: int | None = None, workers: int = 1, known: Sequence[TruthRow] = (),
+    rows_done: Callable[[list[TruthRow]], None] | None = None, progress: Callable[[int, int], None] | None = None,
+) -> list[TruthRow]:  # fmt: skip
     """Measures every search at every budget on the same solved positions.
 
     Args:
@@ -225,15 +215,10 @@ def truth(
 
 
 def in_chunks(
-    function: Callable[..., np.ndarray],
-    game: Game | str,
-    searches: Sequence[tuple[str, int]],
-    positions: Sequence[SolvedPosition],
-    size: int,
-    workers: int,
-    progress: Callable[[int, int], None] | None,
+    function: Callable[..., np.ndarray], game: Game | str, searches: Sequence[tuple[str, int]],
+    positions: Sequence[SolvedPosition], size: int, workers: int, progress: Callable[[int, int], None] | None,
     *more: int,
-) -> Iterator[tuple[tuple[str, int], list[np.ndarray]]]:
+) -> Iterator[tuple[tuple[str, int], list[np.ndarray]]]:  # fmt: skip
     """Each search and budget, and results of `function(game, search, budget, chunk, *more)` for chunks of positions."""
     chunks = [positions[start : start + size] for start in range(0, len(positions), size)]
     tasks = [(game, text, budget, chunk, *more) for text, budget in searches for chunk in chunks]

@@ -1,15 +1,15 @@
-"""The memory paper's central claim against exact values: is memory's estimate of a position closer to its value?
+"""The memory paper's central claim against exact values: is the memory's estimate of a position closer to its value?
 
-On solved games every node of a tree has an exact value V*. It is compared with the search's own mean V̂, with
-memory's value V̂_M in the node (which selection reads), and with the store's answer about the position
-without the position's own entry (from *other* positions alone).
+On solved games every node of a tree has an exact value V*. Three estimates are compared with it: the search's mean V̂,
+the memory's value V̂_M in the node (which selection reads), and the store's answer about the position without the
+position's entry (from *other* positions alone).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -71,24 +71,12 @@ class MemoryTruthRow:
     memory_error: float | None = None
     others_error: float | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return asdict(self)
-
 
 def memory_truth(
-    game: str,
-    searches: Sequence[str],
-    simulations: int,
-    *,
-    positions: int = 200,
-    each: int = 20,
-    seed: int = 0,
-    workers: int = 1,
-    known: Sequence[MemoryTruthRow] = (),
-    rows_done: Callable[[list[MemoryTruthRow]], None] | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> list[MemoryTruthRow]:
+    game: str, searches: Sequence[str], simulations: int, *, positions: int = 200, each: int = 20, seed: int = 0,
+    workers: int = 1, known: Sequence[MemoryTruthRow] = (),
+    rows_done: Callable[[list[MemoryTruthRow]], None] | None = None, progress: Callable[[int, int], None] | None = None,
+) -> list[MemoryTruthRow]:  # fmt: skip
     """Compares V̂ and V̂_M with exact values by visit count.
 
     Args:
@@ -154,7 +142,8 @@ def _draw(search: Search, each: int, rng: np.random.Generator) -> np.ndarray:
     nodes, column = search.tree.nodes[:count], search.tree.rows(search.tree.advice[0].column)
     wanted = (nodes["visit_count"] > 0) & ((nodes["flags"] & TERMINAL) == 0) & (column["count"][:count] > 0)
     classes = np.where(wanted, np.log2(np.maximum(nodes["visit_count"], 1)).astype(int), -1)
-    drawn = [rng.permutation(np.flatnonzero(classes == one))[:each] for one in range(int(classes.max(initial=-1)) + 1)]
+    powers = range(int(classes.max(initial=-1)) + 1)
+    drawn = [rng.permutation(np.flatnonzero(classes == power))[:each] for power in powers]
     return np.sort(np.concatenate(drawn)) if drawn else np.zeros(0, np.int64)
 
 
@@ -180,30 +169,31 @@ def answer_of_others(search: Search, state: Any) -> float:
     """A memory's answer about a position, for player 0, from the entries of other positions; nan if there are none."""
     answer = recollect(search, state)
     key = search.game.hash(state)
-    rest = [one for one in answer.neighbours if one.key != key] if answer is not None else []
+    rest = [neighbour for neighbour in answer.neighbours if neighbour.key != key] if answer is not None else []
     # Eq. 8 over fewer entries: the remaining weights are scaled to sum to one.
-    total = math.fsum(one.weight for one in rest)
-    return math.fsum(one.weight * one.value for one in rest) / total if total > 0.0 else math.nan
+    total = math.fsum(neighbour.weight for neighbour in rest)
+    return math.fsum(neighbour.weight * neighbour.value for neighbour in rest) / total if total > 0.0 else math.nan
 
 
 def _summarise(search: str, simulations: int, positions: int, measured: np.ndarray) -> list[MemoryTruthRow]:
     measured = measured[~np.isnan(measured[:, 4])]
     classes = np.log2(np.maximum(measured[:, 1], 1)).astype(int)
     rows = []
-    for one in range(int(classes.max(initial=-1)) + 1):
-        some = measured[classes == one]
-        if not len(some):
+    for power in range(int(classes.max(initial=-1)) + 1):
+        nodes = measured[classes == power]
+        if not len(nodes):
             continue
-        errors = dict(zip(("own", "memory", "others"), some[:, 2:].T, strict=True))
+        errors = dict(zip(("own", "memory", "others"), nodes[:, 2:].T, strict=True))
         figures: dict[str, Any] = {name: float(error.mean()) for name, error in errors.items()}
         figures |= {f"{name}_rms": math.sqrt(float(np.mean(error**2))) for name, error in errors.items()}
         for name in ("memory", "others"):
             gain = errors["own"] - errors[name]
             figures[f"{name}_gain"] = float(gain.mean())
-            figures[f"{name}_gain_error"] = _clustered(gain, some[:, 0])
+            figures[f"{name}_gain_error"] = _clustered(gain, nodes[:, 0])
             figures[f"{name}_closer"] = float(np.mean(np.sign(gain) / 2 + 0.5))
-        figures |= {f"{name}_error": _clustered(error, some[:, 0]) for name, error in errors.items()}
-        rows.append(MemoryTruthRow(search, simulations, 2**one, 2 ** (one + 1) - 1, positions, len(some), **figures))
+        figures |= {f"{name}_error": _clustered(error, nodes[:, 0]) for name, error in errors.items()}
+        visits = 2**power, 2 ** (power + 1) - 1
+        rows.append(MemoryTruthRow(search, simulations, *visits, positions, len(nodes), **figures))
     return rows
 
 

@@ -10,7 +10,6 @@ from engram.cli import options
 from engram.cli.options import option, real, whole
 from engram.cli.train.records import progress_line
 from engram.cli.train.training import run_training, train_app
-from engram.cli.typed import typed
 
 
 @train_app.command()
@@ -46,8 +45,4 @@ def distil(
         temperature=temperature, most=most, learning_rate=learning_rate, value_weight=value_weight,
         validation=validation, seed=seed,
     )  # fmt: skip
-    run_training(
-        train, plan, output, progress_line, checkpoint_s=checkpoint_s, stop_at=stop_at, as_json=as_json,
-        database=database,
-        how=typed(context), use=f"play with it by puct(network='{output}')",
-    )  # fmt: skip
+    run_training(context, train, plan, progress_line, use=f"play with it by puct(network='{output}')")

@@ -10,7 +10,6 @@ import typer
 from engram.cli import options
 from engram.cli.options import option, whole
 from engram.cli.train.training import run_training, train_app
-from engram.cli.typed import typed
 
 
 @train_app.command()
@@ -21,7 +20,7 @@ def features(
     network: Annotated[str, option("'features(blocks=3,size=64)'; or a trained residual one, unchanged.")] = "features",
     search: options.Search = "uct",
     positions: Annotated[
-        Optional[int], whole("Positions from its trees; default what the steps see, ≤ 60,000.")
+        Optional[int], whole("Positions from its trees; default as many as the steps see, ≤ 60,000.")
     ] = None,
     simulations: Annotated[int, whole("Simulations of each search.", "--simulations", "-n")] = 400,
     label_simulations: Annotated[
@@ -37,7 +36,7 @@ def features(
     seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
-    """Learn features whose cosine says how close two positions' values are; the same command again continues."""
+    """Learn features whose cosine predicts how close two values are; the same command again continues."""
     from engram.training import require_torch
 
     require_torch()
@@ -45,7 +44,7 @@ def features(
     from engram.training.feature_training import FeaturePlan, train_features
     from engram.training.position_groups import MEMBERS, Sampling
 
-    game_of(game)  # a wrong name is refused before the words about the work
+    game_of(game)  # refuses a wrong name before anything is printed
     # Fewer positions than 2,000 hold too few out to validate.
     positions = positions or min(60_000, max(2_000, steps * batch * MEMBERS))
     sampling = Sampling(game, search=search, simulations=simulations, label_simulations=label_simulations, seed=seed)
@@ -54,9 +53,7 @@ def features(
         validation=validation, seed=seed,
     )  # fmt: skip
     run_training(
-        train_features, plan, output, _progress_line, checkpoint_s=checkpoint_s, stop_at=stop_at, as_json=as_json,
-        database=database,
-        how=typed(context),
+        context, train_features, plan, _progress_line,
         before=f"first {positions:,} positions are drawn by {search}, then {steps:,} steps learn from them",
         use=f"compare positions by it with memory_uct(network='{output}')",
     )  # fmt: skip

@@ -10,7 +10,6 @@ import typer
 from engram.cli import options
 from engram.cli.options import option
 from engram.cli.train.training import run_training, train_app
-from engram.cli.typed import typed
 
 ABOUT_DATA = (
     "A .tsv.xz or .sgf file or a folder; with ':5k' after it only games whose weaker player is 5 kyu or better. "
@@ -40,17 +39,13 @@ def records(
     from engram.training import require_torch
 
     require_torch()
-    from engram.training.supervised import Plan, train_records
+    from engram.training.supervised import RecordsPlan, train_records
 
-    plan = Plan(
+    plan = RecordsPlan(
         game=game, network=network, data=tuple(data), steps=steps, batch=batch, learning_rate=learning_rate,
         value_weight=value_weight, validation=validation, seed=seed,
     )  # fmt: skip
-    run_training(
-        train_records, plan, output, progress_line, checkpoint_s=checkpoint_s, stop_at=stop_at, as_json=as_json,
-        database=database,
-        how=typed(context),
-    )  # fmt: skip
+    run_training(context, train_records, plan, progress_line)
 
 
 def progress_line(progress: Any, plan: Any) -> str:

@@ -10,7 +10,6 @@ import typer
 from engram.cli import options
 from engram.cli.options import option, real, whole
 from engram.cli.train.training import run_training, train_app
-from engram.cli.typed import typed
 
 
 @train_app.command()
@@ -57,23 +56,17 @@ def selfplay(
     from engram.training.self_play import SelfPlayOptions
     from engram.training.self_play_training import SelfPlayPlan, train_self_play
 
-    how = SelfPlayOptions(
+    searches = SelfPlayOptions(
         num_games=num_games, simulations=simulations, fast_simulations=fast_simulations, full_share=full_share,
         exploration=exploration, noise_share=noise, temperature_moves=temperature_moves, root_value_share=root_value,
         at_once=at_once,
     )  # fmt: skip
     plan = SelfPlayPlan(
         game=game, network=network, steps=steps, batch=batch, reuse=reuse, window=window, refresh=refresh,
-        gate_pairs=gate, learning_rate=learning_rate, seed=seed, options=how,
-        asynchronous=asynchronous,
+        gate_pairs=gate, learning_rate=learning_rate, seed=seed, options=searches, asynchronous=asynchronous,
     )  # fmt: skip
     with options.place(cluster, gpu_share):
-        train = partial(train_self_play, workers=workers or default_workers())
-        run_training(
-            train, plan, output, _progress_line, checkpoint_s=checkpoint_s, stop_at=stop_at, as_json=as_json,
-            database=database,
-            how=typed(context),
-        )  # fmt: skip
+        run_training(context, partial(train_self_play, workers=workers or default_workers()), plan, _progress_line)
 
 
 def _progress_line(progress: Any, plan: Any) -> str:

@@ -66,8 +66,7 @@ def td(
         game, simulations=simulations, trace_decay=trace_decay, discount=discount, min_step=min_step,
         exploration=exploration, bootstrap=bootstrap, epsilon=epsilon, replay=replay, opening_moves=opening_moves,
         opponent=against, earlier=earlier, snapshot_every=snapshot_every, learn_from=learn_from,
-        symmetric=symmetric, capacity=capacity or DEFAULT_CAPACITY, rollout=rollout,
-        search=search,
+        symmetric=symmetric, capacity=capacity or DEFAULT_CAPACITY, rollout=rollout, search=search,
     )  # fmt: skip
     opponents = parse_opponents(evaluate, configuration.made_game)
     with options.place(cluster), Live("episodes", seeds * episodes, quiet=as_json) as live:

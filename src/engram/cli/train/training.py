@@ -1,4 +1,4 @@
-"""What the commands of `engram train` share: a training with its progress and its last words."""
+"""Shared by the commands of `engram train`: a training with its progress and its result."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from engram.cli.console import Live, app, print_json
+from engram.cli.typed import typed
 
 train_app = typer.Typer(
     help="Train networks (needs PyTorch: pip install 'engram[learn]') and tables of values.", no_args_is_help=True
@@ -17,26 +18,17 @@ app.add_typer(train_app, name="train")
 
 
 def run_training(
-    train: Callable[..., Any],
-    plan: Any,
-    output: Path,
-    line: Callable[[Any, Any], str],
-    *,
-    checkpoint_s: float,
-    stop_at: int | None,
-    database: str,
-    as_json: bool,
-    how: dict[str, Any],
-    before: str = "",
-    use: str = "",
-) -> None:
-    """Runs or continues a training with its progress on stderr, then prints where it stands.
+    context: typer.Context, train: Callable[..., Any], plan: Any, line: Callable[[Any, Any], str], *,
+    before: str = "", use: str = "",
+) -> None:  # fmt: skip
+    """Runs or continues a training with its progress on stderr, then prints its state.
 
     Args:
+      context: of the command, with the options of every training: output, checkpoint_s, stop_at, database, as_json.
       train: `(plan, output, checkpoint_s=, stop_at=, progress=, database=)`; returns the last progress.
-      line: progress and plan in words. how: command and settings, for the folder's report.
-      before: a sentence on what comes first. use: one on what the result is for.
+      line: progress and plan in words. before: a sentence printed at the start. use: one at the end.
     """
+    output, as_json = Path(context.params["output"]), context.params["as_json"]
     with Live("steps", plan.steps, quiet=as_json) as live:
         if before:
             live.line(before)
@@ -46,9 +38,11 @@ def run_training(
                 live.warn(warning)
             live.update(progress.done, line(progress, plan))
 
-        progress = train(plan, output, checkpoint_s=checkpoint_s, stop_at=stop_at, progress=update, database=database)
+        settings = {name: context.params[name] for name in ("checkpoint_s", "stop_at", "database")}
+        progress = train(plan, output, progress=update, **settings)
     from engram.training.curves import report
 
+    how = typed(context)
     report(output, f"{how['command'].split(' -')[0]}: {output.name}", line(progress, plan), progress.warnings, **how)
     if as_json:
         return print_json({"folder": str(output), **progress.to_json()})

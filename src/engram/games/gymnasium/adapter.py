@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import inspect
 import re
-from types import ModuleType
+from functools import partial
 from typing import Any
 
-from engram.errors import InvalidSpecification, MissingPackage
+from engram.errors import InvalidSpecification, MissingPackage, optional_package
 from engram.games.gymnasium.copies import CopyGame
 from engram.games.gymnasium.model import ModelGame, transitions
 from engram.games.python_game import PythonGame
@@ -20,22 +20,11 @@ from engram.user_files import check_data
 
 PREFIX = "gymnasium"
 HIDDEN = {"Blackjack": "the dealer's second card"}
-"""What environments hold, by their names without a version, and keep from the player: a copy would show it."""
+"""Information that environments hide from the player, by their names without a version: a copy would show it."""
 _FILE = re.compile(r"[/\\.]|file|path|dir", re.IGNORECASE)
-"""In an option and its text: an environment may open what it names, as those of MuJoCo open `xml_file`."""
-
-
-def package(what: str = PREFIX) -> ModuleType:
-    """The module `gymnasium`, which `what` needs.
-
-    Raises:
-      MissingPackage: it is not installed; the sentence says how to install it.
-    """
-    try:
-        import gymnasium
-    except ImportError:
-        raise MissingPackage(f"{what} needs Gymnasium: pip install 'engram[gymnasium]'") from None
-    return gymnasium
+"""In an option and its text that may name a file: an environment may open it, as those of MuJoCo open `xml_file`."""
+package = partial(optional_package, "gymnasium", "Gymnasium", "gymnasium")
+"""Gymnasium's module, for a purpose."""
 
 
 def environment_game(
@@ -47,30 +36,31 @@ def environment_game(
     Args:
       environment: with discrete actions; it is copied, and not stepped again.
       name: in results.
-      max_steps: the game ends after so many steps, ≥ 1; an environment may end it before.
+      max_steps: steps after which the game ends, ≥ 1; the environment may end it before.
       seed: `environment.reset(seed=seed)` gives the start; None: the start is the environment as it stands.
       discount: γ in (0, 1].
       bounds: of all returns; None: computed from the table `P`, else unknown.
-      draws: 0 to 1,000, for an environment without a table whose steps draw random numbers: nature draws one of so
-        many seeds for each step. 0: such an environment is refused.
+      draws: number of seeds, 0 to 1,000, of which nature draws one for each step of an environment without a table
+        whose steps draw random numbers. 0: such an environment is refused.
 
     Raises:
       InvalidSpecification: actions that are not discrete, or no limit of steps.
       InvalidGame: the environment cannot be copied, or its steps draw random numbers.
 
-    If the table pays at last steps alone, and γ is 1, the pay is the game's outcome. Other games have rewards.
+    If only last steps of the table have a reward, and γ is 1, that reward is the game's outcome. Other games have
+    rewards on the way.
     """
     spaces = package(name).spaces
     if not isinstance(environment.action_space, spaces.Discrete):
         raise InvalidSpecification(f"{name} has actions in {environment.action_space}; engram plays Discrete ones")
     if max_steps is None:
-        raise InvalidSpecification(f"{name} has no limit of steps: add max_episode_steps=100, or what suits it")
+        raise InvalidSpecification(f"{name} has no limit of steps: add one, such as max_episode_steps=100")
     if isinstance(max_steps, bool) or not isinstance(max_steps, int) or max_steps < 1:
-        raise InvalidSpecification(f"{name}: a game has 1 step or more, not {max_steps!r}")
+        raise InvalidSpecification(f"{name}: max_steps must be a whole number, 1 or more, not {max_steps!r}")
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
-        raise InvalidSpecification(f"{name}: seed is a whole number from 0, or None, not {seed!r}")
+        raise InvalidSpecification(f"{name}: seed must be a whole number, 0 or more, or None, not {seed!r}")
     if isinstance(draws, bool) or not isinstance(draws, int) or not 0 <= draws <= 1000:
-        raise InvalidSpecification(f"{name}: draws is 0 to 1,000, not {draws!r}")
+        raise InvalidSpecification(f"{name}: draws must be a whole number, 0 to 1,000, not {draws!r}")
     observation = None if seed is None else environment.reset(seed=seed)[0]
     table = transitions(environment)
     if table is None:
@@ -102,14 +92,12 @@ def gymnasium(
     is_word = environment.replace("-", "_").replace("/", "_").isidentifier()
     words = Specification(PREFIX, (Specification(environment) if is_word else environment,), options | changes | limit)
     name = words.colon_text
-    made, steps = _made(environment, name, options)
-    return environment_game(
-        made, name, max_steps=steps if max_episode_steps is None else max_episode_steps, seed=seed, discount=discount,
-        bounds=bounds, draws=draws,
-    )  # fmt: skip
+    instance, steps = _make(environment, name, options)
+    steps = steps if max_episode_steps is None else max_episode_steps
+    return environment_game(instance, name, max_steps=steps, seed=seed, discount=discount, bounds=bounds, draws=draws)
 
 
-def _made(environment: str, name: str, options: dict[str, Any]) -> tuple[Any, Any]:
+def _make(environment: str, name: str, options: dict[str, Any]) -> tuple[Any, Any]:
     """The environment without a limit of steps, and the limit that it is registered with."""
     module = package(name)
     hidden = HIDDEN.get(re.sub(r"-v\d+$", "", environment))
@@ -121,7 +109,7 @@ def _made(environment: str, name: str, options: dict[str, Any]) -> tuple[Any, An
             "environment_game, and name that"
         )
     if "render_mode" in options:
-        raise InvalidSpecification(f"{name}: render_mode is engram's to choose; leave it out")
+        raise InvalidSpecification(f"{name}: engram sets render_mode itself; leave it out")
     for key, value in options.items():
         if isinstance(value, str) and _FILE.search(f"{key}={value}"):
             check_data(value)
@@ -129,10 +117,10 @@ def _made(environment: str, name: str, options: dict[str, Any]) -> tuple[Any, An
         registered = module.spec(environment)
         limit, options = registered.max_episode_steps, _typed(environment, registered, options)
         options = {"disable_env_checker": True, "max_episode_steps": -1, **options}
-        made = module.make(environment, **options)
-        if "ansi" in made.metadata.get("render_modes", []):
-            made = module.make(environment, render_mode="ansi", **options)
-        return made, limit
+        instance = module.make(environment, **options)
+        if "ansi" in instance.metadata.get("render_modes", []):
+            instance = module.make(environment, render_mode="ansi", **options)
+        return instance, limit
     except module.error.DependencyNotInstalled as error:
         raise MissingPackage(f"{name}: {_sentence(error)}") from None
     except InvalidSpecification:

@@ -1,9 +1,9 @@
 """An environment as a game by copies of itself: each simulation begins with a deep copy, and steps it.
 
-Copies share what no step changes: spaces, specifications, a table P; and all random generators that the environment
-holds, its parts' too. Their states therefore show a step that draws a random number. Such a step is refused, because
-each copy would draw the same number, and the search would foresee it. With `draws`, nature draws one of so many seeds
-for the generators before each step.
+Copies share all that no step changes: spaces, specifications, a table P. They also share the random generators of the
+environment and its parts, whose states therefore reveal a step that draws a random number. Such a step is refused:
+each copy would draw the same number, and the search would foresee it. With `draws`, nature draws one of that many
+seeds for the generators before each step.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MASK = 0xFFFFFFFFFFFFFFFF
 
 
 class CopyState:
-    """A position: an environment, the results of its last step, and an action that nature answers, or -1."""
+    """A position: an environment, the results of its last step, and an action that awaits nature's draw, or -1."""
 
     __slots__ = ("environment", "gain", "game", "intent", "line", "observation", "over", "steps")
 
@@ -90,7 +90,7 @@ class CopyState:
         return twin
 
     def hash(self) -> int:
-        # The moves so far: an observation need not be the whole position.
+        # A hash of the moves so far, because an observation need not show the whole position.
         return derive_seed(self.line)
 
     def __str__(self) -> str:
@@ -129,7 +129,10 @@ class CopyGame(PythonGame):
         self.name, self._shared = name, _constants(environment)
         memo = dict(self._shared)
         self.copied(environment, memo)
-        parts = [*self._shared.values(), *memo.get(id(memo), [])]  # under its own address a memo lists what was copied
+        parts = [
+            *self._shared.values(),
+            *memo.get(id(memo), []),
+        ]  # a memo lists all copies under its own address
         self._generators = [part for part in parts if isinstance(part, GENERATORS)]
         self._shared |= {id(part): part for part in self._generators}
         self.salt = derive_seed(shown(observation), *map(repr, self.generator_states()))
@@ -174,7 +177,7 @@ class CopyGame(PythonGame):
         if not self.draws and self.generator_states() != before:
             raise InvalidGame(
                 f"{self.name} draws random numbers in its steps, which a search must not foresee: add draws=8, and "
-                "nature draws one of 8 seeds for each step, or give the environment a table P"
+                "nature draws one of 8 seeds for each step; or add a table P to the environment"
             )
 
     def reseed(self, seed: int) -> None:

@@ -1,7 +1,7 @@
-"""An environment as a game by its own table of transitions, `env.unwrapped.P`, as those of Gymnasium's `toy_text` have.
+"""An environment as a game by its own table of transitions, `env.unwrapped.P`, which those of `toy_text` have.
 
 `P[state][action]` lists (probability, next state, reward, terminated). A position is the number of a state, the steps
-so far, and an action whose outcome nature has yet to draw, where there are several. Play never steps the environment.
+so far, and an action of several outcomes, of which nature has not yet drawn one. Play never steps the environment.
 """
 
 from __future__ import annotations

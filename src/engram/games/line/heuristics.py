@@ -7,7 +7,7 @@ difference d of the players' counts and scale it to 0.99·d / (s + |d|); minimax
   every segment of 2 … run-1 adjacent stones in a line counts one, open or blocked: three in a row are two segments of
   2 and one of 3.
 * potential, s = 4^(run-1): every window of `run` cells in a line with n ≥ 1 stones of one player and none of the other
-  counts 4^(n-1). No source: open windows are commonly counted so.
+  counts 4^(n-1). This is a common count of open windows, without a source.
 
 Source of `naive`: the thesis on temporal-difference search in Connect-4, §4 (Minimax).
 """

@@ -1,8 +1,7 @@
 """Line games (m,n,k): the first player with `run` stones in a row wins; with or without gravity.
 
-`line(rows=6, columns=7, run=4, gravity=True)` is Connect-4, `line(3, 3, 3)` tic-tac-toe. A run longer
-than `run` wins too. Boards of (rows+1)·columns ≤ 64 bits use the one-word code of this file; larger
-ones use `many_words`.
+`line(rows=6, columns=7, run=4, gravity=True)` is Connect-4, `line(3, 3, 3)` tic-tac-toe. A run longer than `run` wins
+too. Boards of (rows+1)·columns ≤ 64 bits use the one-word code of this file; larger ones use `many_words`.
 
 The bit of row r from the top and column c is (rows-1-r) + c·(rows+1). The spare bit on top of each column stays
 empty, so that shifted words never join two columns. A run in direction d is a bit that survives AND-ing the word with
@@ -14,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from engram.errors import InvalidSpecification
-from engram.games.game import Game, note, nowhere
+from engram.games.game import Game, functions_of, note, nowhere
 from engram.games.line import many_words
 from engram.games.line.text import action_names, parser, renderer, scene
 from engram.games.line.threats import winning_cells
@@ -174,28 +173,31 @@ def _action_at(stone, state):
 
 
 @compiled(inline=True)
-def _uniform(state, rng, moves, writes):
+def _play_out(state, rng, moves, writes, heavy):
     room = np.int64(moves[0]) if writes else 0
     count = np.int64(0)
-    mine = state.mine
-    stones = state.stones
-    bottom = state.bottom
-    flip = state.flip
-    cells = state.cells
-    height = state.height
-    run = state.run
+    mine, stones, bottom, flip, cells = state.mine, state.stones, state.bottom, state.flip, state.cells
+    height, run = state.height, state.run
     value = -1.0 if popcount(stones) & _1 else 1.0
     while True:
         free = playable(stones, bottom, flip, cells)
         if free == _0:
             break
-        stone = pick_bit(free, random_below(rng, popcount(free)))
+        options = free
+        wins = _0
+        if heavy:
+            wins = winning_cells(mine, height, np.int64(run)) & free
+            stops = winning_cells(mine ^ stones, height, np.int64(run)) & free
+            options = stops if stops != _0 else free
+        stone = wins & (~wins + _1)
+        if wins == _0:
+            stone = pick_bit(options, random_below(rng, popcount(options)))
         if writes:
             count = note(moves, count, room, _action_at(stone, state), value < 0.0)
         mover = mine | stone
         mine ^= stones
         stones = mine | mover
-        if has_run(mover, height, run):
+        if wins != _0 if heavy else has_run(mover, height, run):
             break
         value = -value
     if writes:
@@ -204,55 +206,20 @@ def _uniform(state, rng, moves, writes):
 
 
 def rollout(state, rng):
-    return _uniform(state, rng, nowhere(), False)
+    return _play_out(state, rng, nowhere(), False, False)
 
 
 def rollout_moves(state, rng, moves):
-    return _uniform(state, rng, moves, True)
-
-
-@compiled(inline=True)
-def _heavy(state, rng, moves, writes):
-    room = np.int64(moves[0]) if writes else 0
-    count = np.int64(0)
-    mine = state.mine
-    stones = state.stones
-    bottom = state.bottom
-    flip = state.flip
-    cells = state.cells
-    height = state.height
-    run = np.int64(state.run)
-    value = -1.0 if popcount(stones) & _1 else 1.0
-    while True:
-        free = playable(stones, bottom, flip, cells)
-        if free == _0:
-            break
-        wins = winning_cells(mine, height, run) & free
-        if wins != _0:
-            if writes:
-                count = note(moves, count, room, _action_at(wins & (~wins + _1), state), value < 0.0)
-            break
-        stops = winning_cells(mine ^ stones, height, run) & free
-        options = stops if stops != _0 else free
-        stone = pick_bit(options, random_below(rng, popcount(options)))
-        if writes:
-            count = note(moves, count, room, _action_at(stone, state), value < 0.0)
-        mover = mine | stone
-        mine ^= stones
-        stones = mine | mover
-        value = -value
-    if writes:
-        moves[0] = count
-    return value if free != _0 else 0.0
+    return _play_out(state, rng, moves, True, False)
 
 
 def heavy_rollout(state, rng):
     """A rollout whose moves win at once if possible, else prevent a loss, else are uniform."""
-    return _heavy(state, rng, nowhere(), False)
+    return _play_out(state, rng, nowhere(), False, True)
 
 
 def heavy_rollout_moves(state, rng, moves):
-    return _heavy(state, rng, moves, True)
+    return _play_out(state, rng, moves, True, True)
 
 
 def encode(state, planes):
@@ -298,9 +265,7 @@ def line(rows: int, columns: int, run: int, gravity: bool = False, name: str | N
     if not 2 <= run <= max(rows, columns):
         raise InvalidSpecification(f"a run of {run} does not fit a board of {rows} by {columns}")
     one_word = (rows + 1) * columns <= 64
-    code = globals() if one_word else vars(many_words)
     state = _initial(rows, columns, run, gravity) if one_word else many_words.initial(rows, columns, run, gravity)
-    names, aliases = action_names(rows, columns, gravity)
     stones_of = _stones_of if one_word else many_words.stones_of
     with_stones = _with_stones if one_word else many_words.with_stones
     return Game(
@@ -308,26 +273,14 @@ def line(rows: int, columns: int, run: int, gravity: bool = False, name: str | N
         state=state,
         num_actions=columns if gravity else rows * columns,
         max_moves=rows * columns,
-        legal_actions=code["legal_actions"],
-        play=code["play"],
-        outcome=code["outcome"],
-        to_play=code["to_play"],
-        hash=code["position_hash"],
-        canonical_hash=code["canonical_hash"],
-        rollout=code["rollout"],
-        heavy_rollout=code.get("heavy_rollout"),
-        rollout_moves=code["rollout_moves"],
-        heavy_rollout_moves=code.get("heavy_rollout_moves"),
-        encode=code["encode"],
-        copy=code.get("copy"),
         constants=("cells", "bottom", "run") if one_word else ("rows", "columns", "run", "gravity"),
         planes_shape=(2, rows, columns),
         symmetries=mirror_symmetries(rows, columns) if gravity else board_symmetries(rows, columns, rows * columns),
-        action_names=names,
-        aliases=aliases,
+        action_names=action_names(rows, columns, gravity),
         render=renderer(rows, columns, gravity, stones_of),
         scene=scene(rows, columns, gravity, stones_of),
         parse_state=parser(rows, columns, gravity, state, with_stones),
+        **functions_of(globals() if one_word else vars(many_words)),
     )
 
 

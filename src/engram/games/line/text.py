@@ -13,12 +13,11 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 Stones = Callable[[np.ndarray], tuple[int, int]]
 
 
-def action_names(rows: int, columns: int, gravity: bool) -> tuple[list[str], dict[str, int]]:
-    """Names and aliases: with gravity the column from 1, else its letter and the row from below."""
+def action_names(rows: int, columns: int, gravity: bool) -> list[str]:
+    """Names of actions: with gravity the column from 1, else its letter and the row from below."""
     if gravity:
-        return [str(column + 1) for column in range(columns)], {}
-    names = [f"{LETTERS[column]}{rows - row}" for row in range(rows) for column in range(columns)]
-    return names, {}
+        return [str(column + 1) for column in range(columns)]
+    return [f"{LETTERS[column]}{rows - row}" for row in range(rows) for column in range(columns)]
 
 
 def marker(rows: int, columns: int, stones_of: Stones) -> Callable[[np.ndarray], str]:

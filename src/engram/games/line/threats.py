@@ -24,7 +24,7 @@ def completing(stones, step, run):
         b1 = stones >> step
         return ((a1 & stones) << step) | (a1 & b1) | ((b1 & stones) >> step)
     cells = _0
-    before = ~_0  # cells behind i stones in a row
+    before = ~_0  # cells that follow i stones in a row
     for i in range(run):
         both = before
         after = stones >> step

@@ -55,7 +55,7 @@ class OpenSpielState:
         return self.__class__(self.game, self.game.clone(self.state))
 
     def rollout(self, seed: int) -> float:
-        # A search of one simulation is a rollout from its root, and OpenSpiel's only rollout in C++.
+        # OpenSpiel's only rollout in C++: a search of one simulation is a rollout from its root.
         game = self.game
         evaluator = game.new_evaluator(1, seed & 0x7FFFFFFF)
         root = game.new_bot(game.spiel, evaluator, 1.0, 1, 1, False, 0, False).mcts_search(self.state)
@@ -70,7 +70,7 @@ class OpenSpielState:
         return self.outcome()
 
     def encode(self) -> np.ndarray:
-        # Many of OpenSpiel's tensors lack the player to move: one more plane has it.
+        # Many of OpenSpiel's tensors lack the player to move, so one more plane shows it.
         assert self.game.planes_shape is not None
         _, height, width = self.game.planes_shape
         values = self.state.observation_tensor(self.state.current_player())
@@ -128,7 +128,7 @@ class OpenSpielGame(PythonGame):
     unknown, because returns of 2048 leave those that OpenSpiel declares.
 
     Positions with the same text and player to move have the same `hash`; a tree is reused only if their histories are
-    equal too. The names of moves are OpenSpiel's, which depend on the position, or their numbers.
+    equal too. The names of moves are OpenSpiel's, which depend on the position, or the numbers of actions.
 
     Raises:
       InvalidSpecification: not a game of perfect information for one player, or for two in turn with opposite aims.
@@ -177,7 +177,7 @@ class OpenSpielGame(PythonGame):
         self.first = 0 if start.is_chance_node() else start.current_player()
         try:
             str(start)
-        except UnicodeDecodeError:  # columns behind the letter z
+        except UnicodeDecodeError:  # columns beyond the letter z
             raise InvalidGame(f"{name}: OpenSpiel cannot draw a board so large") from None
 
     def state(self, spiel_state: Any) -> OpenSpielState:
@@ -246,10 +246,8 @@ class OpenSpielGame(PythonGame):
         Raises:
           InvalidState: OpenSpiel cannot read it, or reads another position in it.
         """
-        for text in (
-            diagram.strip(),
-            "/".join(diagram.split("\n")).strip(),
-        ):  # the command line turns '/' into line breaks
+        # The command line turns '/' into line breaks.
+        for text in (diagram.strip(), "/".join(diagram.split("\n")).strip()):
             try:
                 with quiet():
                     state = self.spiel.new_initial_state(text)
@@ -313,7 +311,7 @@ def open_spiel(game: Specification | str | int | None = None) -> OpenSpielGame:
 def _name(state: OpenSpielState, action: int) -> str:
     try:
         return state.state.action_to_string(state.state.current_player(), action).strip()
-    except UnicodeDecodeError:  # columns behind the letter z
+    except UnicodeDecodeError:  # columns beyond the letter z
         return str(action)
 
 

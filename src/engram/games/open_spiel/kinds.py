@@ -1,4 +1,4 @@
-"""OpenSpiel's games: which ones engram plays, why it refuses the others, and how to load one."""
+"""OpenSpiel's games: those that engram plays, the reasons to refuse others, and the parameters to load one."""
 
 from __future__ import annotations
 
@@ -8,29 +8,18 @@ import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from types import ModuleType
+from functools import partial
 from typing import Any
 
-from engram.errors import InvalidSpecification, MissingPackage, nearest
+from engram.errors import InvalidSpecification, nearest, optional_package
 from engram.specification import Specification
 from engram.user_files import check_data
 
 PREFIX = "openspiel"
 _FILE = re.compile("file|root|path")
-"""In the name of a parameter: OpenSpiel opens what it names."""
-
-
-def package(what: str = PREFIX) -> ModuleType:
-    """The module `pyspiel`, which `what` needs.
-
-    Raises:
-      MissingPackage: it is not installed; the sentence says how to install it.
-    """
-    try:
-        import pyspiel
-    except ImportError:
-        raise MissingPackage(f"{what} needs OpenSpiel: pip install 'engram[openspiel]'") from None
-    return pyspiel
+"""In the name of a parameter that names a file, which OpenSpiel opens."""
+package = partial(optional_package, "pyspiel", "OpenSpiel", "openspiel")
+"""OpenSpiel's module, for a purpose."""
 
 
 def playable() -> list[str]:
@@ -39,27 +28,27 @@ def playable() -> list[str]:
     Raises:
       MissingPackage: OpenSpiel is not installed.
     """
-    kinds = [kind for kind in package().registered_games() if kind.default_loadable and kind.min_num_players <= 2]
+    kinds = [kind for kind in package(PREFIX).registered_games() if kind.default_loadable and kind.min_num_players <= 2]
     return [kind.short_name for kind in kinds if not _reasons(kind, min(2, kind.max_num_players))]
 
 
 def _reasons(kind: Any, players: int) -> list[str]:
     """The reasons to refuse a kind of game for so many players."""
     dynamics, chance, information = kind.Dynamics, kind.ChanceMode, kind.Information
-    # Without chance the rules alone decide, so nothing is hidden from one player who has them.
+    # Without chance a single player can compute all hidden information from the rules.
     is_puzzle = players == 1 and kind.chance_mode == chance.DETERMINISTIC
     reasons = {
         f"is for {players} players": players > 2,
         "is not played in turns": kind.dynamics != dynamics.SEQUENTIAL,
-        "draws its chance unseen": kind.chance_mode == chance.SAMPLED_STOCHASTIC,
-        "hides something from the players": kind.information != information.PERFECT_INFORMATION and not is_puzzle,
+        "draws its chance moves unseen": kind.chance_mode == chance.SAMPLED_STOCHASTIC,
+        "hides information from the players": kind.information != information.PERFECT_INFORMATION and not is_puzzle,
         "is not zero-sum": players > 1 and kind.utility != kind.Utility.ZERO_SUM,
     }
     return [reason for reason, holds in reasons.items() if holds]
 
 
 def refusal(spiel: Any) -> str:
-    """The reasons to refuse a game, as words that follow its name; empty if there is none."""
+    """The reasons to refuse a game, as a phrase that follows its name; empty without a reason."""
     *others, last = _reasons(spiel.get_type(), spiel.num_players()) or [""]
     return f"{', '.join(others)} and {last}" if others else last
 
@@ -72,7 +61,7 @@ def parameters_of(specification: Specification) -> tuple[str, dict[str, Any]]:
     """
     if specification.name.startswith("python_"):
         import open_spiel.python.games  # noqa: F401 (registers them)
-    kinds = {kind.short_name: kind for kind in package().registered_games()}
+    kinds = {kind.short_name: kind for kind in package(PREFIX).registered_games()}
     if specification.name not in kinds:
         raise InvalidSpecification(
             f"OpenSpiel has no game {specification.name!r}{nearest(specification.name, playable())}; "
@@ -90,7 +79,7 @@ def parameters_of(specification: Specification) -> tuple[str, dict[str, Any]]:
         if _FILE.search(key) and value:
             check_data(str(value))
         least = min(1, defaults[key]) if type(defaults[key]) is int else -math.inf
-        if type(value) is int and value < least:  # a board without points ends the whole process in OpenSpiel
+        if type(value) is int and value < least:  # OpenSpiel ends the whole process for an empty board
             raise InvalidSpecification(f"{specification.name}: {key} must be {least} or more, not {value}")
     return specification.name, parameters
 
@@ -102,7 +91,7 @@ def sentence(error: Exception) -> str:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keeps error messages of OpenSpiel's C++ off the terminal, since the exception repeats them."""
+    """Keeps error messages of OpenSpiel's C++ off the terminal, because the exception repeats them."""
     with tempfile.TemporaryFile() as messages:
         stderr = os.dup(2)
         os.dup2(messages.fileno(), 2)

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 from scipy.stats import t
 
-from engram.errors import InvalidFile
 from engram.intervals import wilson
+from engram.pictures.chart import Chart, Series
+from engram.pictures.chart import draw as draw_charts
 from engram.pictures.markup import table
-from engram.pictures.report import Series, chart, pictures, section, write_report
-from engram.plotting import new_figure
-from engram.storage import whole
+from engram.pictures.report import pictures, section, write_report
 from engram.training.history import Point
 
 
@@ -68,20 +67,11 @@ def draw(path: str | Path, title: str, points: Sequence[Point], **how: Any) -> N
     Raises:
       MissingPackage: Matplotlib is not installed. InvalidFile: the file cannot be written.
     """
+    scores = _scores("Score against each opponent", _by_opponent(points))
+    charts = [*([scores] if scores.series else []), _states(points)]
     if Path(path).suffix == ".html":
-        return _report(Path(path), title, points, **how)
-    figure = new_figure("a picture of curves", figsize=(12, 4.6), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    figure.suptitle(title)
-    for number, (opponent, series) in enumerate(_by_opponent(points).items()):
-        _draw_band(left, band(series), f"C{number}", opponent)
-    _score_axis(left, "score against")
-    for number, (name, (episodes, means)) in enumerate(_states(points).items()):
-        right.plot(episodes, means, f"C{number}o-", markersize=3, label=name)
-    right.set(yscale="log", xlabel="episodes", title="different states seen, mean over seeds")
-    right.legend(frameon=False)
-    right.grid(alpha=0.3)
-    _write(figure, Path(path))
+        return _report(Path(path), title, charts, points, **how)
+    draw_charts(Path(path), title, charts)
 
 
 def _by_opponent(points: Sequence[Point]) -> dict[str, list[Point]]:
@@ -89,15 +79,24 @@ def _by_opponent(points: Sequence[Point]) -> dict[str, list[Point]]:
     return {name: [point for point in points if point.opponent == name] for name in opponents}
 
 
-def _states(points: Sequence[Point]) -> dict[str, tuple[list[int], list[float]]]:
-    """Episodes and the mean number of states over seeds, at least 1, by the kind of state."""
-    groups = _by_episode(points)
-    kinds = (("on the board", "played_states"), ("searched", "searched_states"))
-    return {
-        name: (list(groups), [max(1.0, float(np.mean([getattr(one, field) for one in group])))
-                              for group in groups.values()])
-        for name, field in kinds
-    }  # fmt: skip
+def _scores(title: str, curves: Mapping[str, Sequence[Point]]) -> Chart:
+    """A curve of scores for each name."""
+    bands = {name: band(points) for name, points in curves.items() if points}
+    series = [
+        Series(f"{name} (n={int(curve.seeds.max())})", curve.episodes, curve.mean, curve.low, curve.high, points=True)
+        for name, curve in bands.items()
+    ]
+    y = "score, 95 % over n seeds"
+    return Chart(title, series, x="episodes", y=y, low=0, high=1, lines=[0.5], format="percent")
+
+
+def _states(points: Sequence[Point]) -> Chart:
+    """The mean number of states over seeds, at least 1, by the kind of state."""
+    groups, series = _by_episode(points), []
+    for name, field in (("on the board", "played_states"), ("searched", "searched_states")):
+        means = [max(1.0, float(np.mean([getattr(point, field) for point in group]))) for group in groups.values()]
+        series.append(Series(name, list(groups), means, points=True))
+    return Chart("Different states seen, mean over seeds", series, x="episodes", y="states", scale="log")
 
 
 def draw_small_multiples(
@@ -111,17 +110,8 @@ def draw_small_multiples(
     Raises:
       MissingPackage, InvalidFile: see `draw`.
     """
-    rows = math.ceil(len(panels) / columns)
-    figure = new_figure("a picture of curves", figsize=(5.4 * columns, 3.4 * rows), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False, sharey=True)
-    figure.suptitle(title)
-    for axis, (parameter, curves) in zip(axes.flat, panels.items(), strict=False):
-        for number, (value, points) in enumerate(curves.items()):
-            _draw_band(axis, band(points), f"C{number}", value)
-        _score_axis(axis, parameter)
-    for axis in axes.flat[len(panels) :]:
-        axis.set_visible(False)
-    _write(figure, Path(path))
+    charts = [_scores(parameter, curves) for parameter, curves in panels.items()]
+    draw_charts(Path(path), title, charts, columns=columns)
 
 
 def sparkline(values: Sequence[float]) -> str:
@@ -129,41 +119,7 @@ def sparkline(values: Sequence[float]) -> str:
     return "".join("▁▂▃▄▅▆▇█"[min(7, int(8 * value))] for value in values)
 
 
-def _draw_band(axis: Any, curve: CurveBand, colour: str, label: str) -> None:
-    if len(curve.episodes):
-        name = f"{label} (n={int(curve.seeds.max())})"
-        axis.plot(curve.episodes, curve.mean, f"{colour}o-", markersize=3, label=name)
-        axis.fill_between(curve.episodes, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0)
-
-
-def _score_axis(axis: Any, title: str) -> None:
-    axis.axhline(0.5, color="0.7", linewidth=0.8)
-    axis.set(ylim=(-0.02, 1.02), xlabel="episodes", ylabel="score, 95 % over n seeds", title=title)
-    axis.grid(alpha=0.3)
-    axis.legend(frameon=False, fontsize=8, loc="best")
-
-
-def _write(figure: Any, path: Path) -> None:
-    try:
-        with whole(path) as part:
-            figure.savefig(part, format=path.suffix[1:] or "png", dpi=110)
-    except OSError as error:
-        raise InvalidFile(f"{path} cannot be written: {error}") from error
-
-
-def _report(path: Path, title: str, points: Sequence[Point], **how: Any) -> None:
-    bands = {f"{name} (n={int(one.seeds.max())})": one for name, points in _by_opponent(points).items()
-             if len((one := band(points)).episodes)}  # fmt: skip
-    score = chart(
-        "Score against each opponent, 95 % over n seeds",
-        [Series(name, one.episodes, one.mean, one.low, one.high, points=True) for name, one in bands.items()],
-        x="episodes", y="score", low=0, high=1, lines=[0.5], format="percent",
-    )  # fmt: skip
-    states = chart(
-        "Different states seen, mean over seeds",
-        [Series(name, episodes, means, points=True) for name, (episodes, means) in _states(points).items()],
-        x="episodes", y="states", scale="log", format="number",
-    )  # fmt: skip
+def _report(path: Path, title: str, charts: Sequence[Chart], points: Sequence[Point], **how: Any) -> None:
     columns = ("seed", "episode", "opponent", "games", "wins", "draws", "losses", "distinct_games", "played_states",
                "searched_states")  # fmt: skip
     rows = []
@@ -176,7 +132,7 @@ def _report(path: Path, title: str, points: Sequence[Point], **how: Any) -> None
     findings = dict.fromkeys(finding for point in points for finding in point.findings)
     question = "Does the table learn from game to game: does its score rise, and how many states has it seen?"
     write_report(
-        path, title, question, section("Curves", pictures([score, states] if bands else [states])),
+        path, title, question, section("Curves", pictures(charts)),
         *([section("Doubts", *findings)] if findings else []),
         section("Every measurement", table([heads[k] for k in shown], [[row[k] for k in shown] for row in rows])),
         **how,

@@ -135,7 +135,7 @@ class TdLearner:
             self._keep(self.num_episodes, self.table)
 
     def save(self, path: str | Path) -> None:
-        """Writes the complete state of the training, and each new snapshot as a table of its own beside it.
+        """Writes the complete state of the training, and each new snapshot as a table in a file next to it.
 
         Raises:
           InvalidFile: the file cannot be written.
@@ -252,12 +252,12 @@ class TdLearner:
 
 
 def snapshot_file(path: str | Path, episode: int) -> Path:
-    """The path of an earlier state, beside the table in training: `c4.seed0.episode100.table`."""
+    """The path of an earlier state, next to the table in training: `c4.seed0.episode100.table`."""
     return Path(path).with_name(f"{Path(path).stem}.episode{episode}{Path(path).suffix}")
 
 
 def files_of_seed(path: str | Path) -> list[Path]:
-    """The files of a seed's training, those that there are: its earlier states, and its table, which needs them."""
+    """The existing files of a seed's training: its earlier states, then its table, which needs them."""
     path = Path(path)
     snapshots = path.parent.glob(f"{glob.escape(path.stem)}.episode*{glob.escape(path.suffix)}")
     return [*sorted(snapshots), *([path] if path.exists() else [])]

@@ -81,10 +81,9 @@ class Observation:
 
 def observations(space: SearchSpace, trials: Sequence[FrozenTrial]) -> list[Observation]:
     """The observations of all trials, whether they are complete or not."""
+    recorded = SCORE, VARIANCE, GAMES
     return [
-        Observation(
-            trial.number, tuple(units(space, trial.params)), *map(trial.user_attrs.get, (SCORE, VARIANCE, GAMES))
-        )
+        Observation(trial.number, tuple(units(space, trial.params)), *map(trial.user_attrs.get, recorded))
         for trial in trials
         if SCORE in trial.user_attrs and set(space) <= set(trial.params)
     ]
@@ -92,7 +91,7 @@ def observations(space: SearchSpace, trials: Sequence[FrozenTrial]) -> list[Obse
 
 def surrogate_of(seen: Sequence[Observation], knots: Knots | None = None, seed: int = 0) -> Surrogate:
     """The posterior given observations, at least one."""
-    points, scores, variances = zip(*((one.point, one.score, one.variance) for one in seen), strict=True)
+    points, scores, variances = zip(*((entry.point, entry.score, entry.variance) for entry in seen), strict=True)
     return Surrogate(np.array(points), scores, variances, knots=knots, seed=seed)
 
 
@@ -194,13 +193,13 @@ class NoisySampler(BaseSampler):
     def pays(self, study: Study, trial: Trial) -> bool:
         """Whether more games of a running trial gain more than the same number elsewhere."""
         seen = observations(self._space, study.get_trials(deepcopy=False))
-        index = next((place for place, one in enumerate(seen) if one.number == trial.number), None)
+        index = next((place for place, entry in enumerate(seen) if entry.number == trial.number), None)
         if index is None or seen[index].games >= self._most:
             return index is None
         if len(seen) < self._num_initial:
             return False  # explore first
         elsewhere, worth, surrogate = self._choose(study, trial.number)
-        mean, covariance = surrogate.joint(np.array([one.point for one in seen]))
+        mean, covariance = surrogate.joint(np.array([entry.point for entry in seen]))
         if gain_per_game(mean, covariance, index, self._sizes(self._most - seen[index].games)) >= worth:
             return True
         self._next = elsewhere
@@ -220,7 +219,7 @@ class NoisySampler(BaseSampler):
         if self._acquisition == "gain":
             summit = surrogate.summit()
             new += [summit, *self._scatter(summit, number)]
-        points = np.array([*(one.point for one in seen), *new])
+        points = np.array([*(entry.point for entry in seen), *new])
         mean, covariance = surrogate.joint(points)
         # Among the points of trials, only the best few can gain from more games.
         spread = np.sqrt(np.maximum(covariance.diagonal(), 0.0))

@@ -1,6 +1,6 @@
 // <engram-moves>: the moves of a search as a table, with intervals; a row that is pointed at shows its line.
 
-import { count, define, element, percent, safe, short, signed } from "./html.js";
+import { count, define, element, percent, safe, short, signed, units } from "./html.js";
 
 const WIDTH = 110;
 
@@ -68,6 +68,14 @@ define("engram-moves", Moves);
 
 /** Until the first snapshot: the very first search of a kind is compiled, and that takes its time. */
 export const STARTS = "starting; the first search of a kind compiles for some seconds …";
+
+/** The player to move, or the result of a game that is over, as HTML. */
+export function turnOf({ position, players }, names) {
+  const { outcome, result, to_play } = position;
+  if (outcome === null) return `<b>${safe(names[to_play] ?? "Nature")}</b> to move`;
+  const end = players === 1 ? `The game is over: ${units(outcome)}` : outcome === 0 ? "A draw" : `${safe(names[outcome > 0 ? 0 : 1])} wins`;
+  return `<b>${end}</b>${result ? ` (${safe(result)})` : ""}`;
+}
 
 /** One line about a search under way or ended. */
 export function progressOf(snapshot, players) {

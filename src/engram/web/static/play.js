@@ -2,8 +2,8 @@
 
 import { post, watch } from "./api.js";
 import { HEATS, heatOf, legendOf } from "./board.js";
-import { element, safe, say, tick, trying, units } from "./html.js";
-import { STARTS, progressOf } from "./moves.js";
+import { element, safe, say, tick, trying } from "./html.js";
+import { STARTS, progressOf, turnOf } from "./moves.js";
 
 const KEY = "engram.play";
 const THINKS = ", the engine thinks";
@@ -154,10 +154,7 @@ export class Play {
   #draw() {
     const { game, find } = this, { opened, position } = game;
     const players = this.players, over = position.outcome !== null, waits = this.#waits;
-    const winner = position.outcome > 0 ? 0 : 1;
-    find(".turn").innerHTML = over
-      ? `<b>${opened.players === 1 ? `The game is over: ${units(position.outcome)}` : position.outcome === 0 ? "A draw" : `${safe(players[winner])} wins`}</b>${position.result ? ` (${safe(position.result)})` : ""}`
-      : `<b>${safe(players[position.to_play] ?? "Nature")}</b> to move${waits ? THINKS : ""}`;
+    find(".turn").innerHTML = turnOf(opened, players) + (waits && !over ? THINKS : "");
     if (position.note) find(".turn").append(` · ${position.note}`);
     find(".plain").hidden = !!opened.board;
     this.board.hidden = !opened.board;

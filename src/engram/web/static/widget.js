@@ -1,8 +1,8 @@
 // The widget of a notebook: a position, a search of it that streams, and its moves, over a model that Python keeps.
 
 import { HEATS, heatOf, legendOf } from "./board.js";
-import { element, safe, units } from "./html.js";
-import { progressOf } from "./moves.js";
+import { element, safe } from "./html.js";
+import { progressOf, turnOf } from "./moves.js";
 
 function render({ model, el }) {
   const host = document.createElement("div"), root = host.attachShadow({ mode: "open" });
@@ -27,8 +27,8 @@ function render({ model, el }) {
 
   function place() {
     const opened = model.get("opened"), { position } = opened, players = opened.board?.players ?? ["the first player", "the second player"];
-    const over = position.outcome !== null, winner = players[position.outcome > 0 ? 0 : 1];
-    find(".turn").innerHTML = over ? `<b>${opened.players === 1 ? `The game is over: ${units(position.outcome)}` : position.outcome === 0 ? "A draw" : `${safe(winner)} wins`}</b>` : `<b>${safe(players[position.to_play] ?? "Nature")}</b> to move`;
+    const over = position.outcome !== null;
+    find(".turn").innerHTML = turnOf(opened, players);
     if (position.note) find(".turn").append(` · ${position.note}`);
     board.hidden = !opened.board;
     find("pre").hidden = !!opened.board;

@@ -1,8 +1,8 @@
 """The compiled search of the perfect solver: null-window negamax on bitboards, suspendable at any node.
 
-One kernel, `advance`, serves every board of `stones`. Its whole state is in arrays (`search`, `frames`, `moves`), none
-of it on the machine's stack: it stops after some number of nodes, and the next call continues at the same node. So a
-search in slices visits the same nodes as a search in one piece.
+One kernel, `advance`, serves every board of `stones`. All its state is in arrays (`search`, `frames`, `moves`) and none
+on the machine's stack: it stops after a number of nodes, and the next call continues at the same node. So a search in
+slices visits the same nodes as an uninterrupted one.
 
 Words are uint64, scores int64; the two are never mixed. `remaining` is the number of empty cells. Scores are those of
 `engram.games.line.solver.solver`: a win with the next stone scores (remaining + 1) // 2, the highest possible score.
@@ -26,9 +26,9 @@ SEARCH = np.dtype(
     [
         ("position", np.int64),  # index of the present position in the batch
         ("started", np.int64),  # 1 during the search of that position
-        ("low", np.int64),  # its score lies in low..high
+        ("low", np.int64),  # lowest possible score
         ("high", np.int64),
-        ("asking", np.int64),  # 1 during a question about it
+        ("asking", np.int64),  # 1 while a question about it is open
         ("question", np.int64),  # is the score above this?
         ("result", np.int64),  # the answer: a bound of the score
         ("depth", np.int64),  # index of the deepest frame, -1 for none
@@ -37,8 +37,12 @@ SEARCH = np.dtype(
         ("threats", np.uint64),  # cells where one more stone of the opponent makes a run
         ("alpha", np.int64),  # its question: is the score above this?
         ("num_nodes", np.int64),  # nodes entered for this batch, and one for each position started
+        ("shift", np.uint64),  # 64 minus the exponent of the table's length, a power of two
+        ("weak", np.int64),  # 1: decide only the winner, so that scores are -1, 0 or 1
     ]
 )
+
+POSITION = np.dtype([("me", np.uint64), ("mask", np.uint64), ("score", np.int64)])
 
 FRAME = np.dtype(
     [
@@ -68,8 +72,8 @@ _SYMMETRIC_FROM = 24  # empty cells from which a position and its mirror image s
 
 # ------------------------------------------------------------------------------------- the table
 #
-# An entry is one word: the scrambled key without its top 16 bits, a lower and an upper bound. At least those 16 bits
-# determine its place in the table, so two positions are never confused.
+# An entry is one word: the scrambled key without its top 16 bits, a lower and an upper bound. Its place in the table
+# gives at least those 16 bits, so two positions are never confused.
 
 
 @compiled(inline=True)
@@ -168,15 +172,14 @@ def _push_moves(board, moves, first, me, mask, possible):
 
 
 @compiled
-def _answer(board, search, frames, moves, table, shift, stop):
-    """Continues with the present question; returns True at its answer, False at `stop` nodes.
+def _answer(board, search, frames, moves, table, stop):
+    """Continues with the open question; returns True at its answer, False at `stop` nodes.
 
     The question is whether the score of the root is above `search.question`. The answer, `search.result`, is a lower
     bound of the score if it is above the question, else an upper bound.
     """
     me, mask, threats, alpha = search.me, search.mask, search.threats, search.alpha
-    depth = search.depth
-    num_nodes = search.num_nodes
+    depth, num_nodes, shift = search.depth, search.num_nodes, search.shift
     while num_nodes < stop:
         # ---- enter a node
         num_nodes += 1
@@ -185,14 +188,8 @@ def _answer(board, search, frames, moves, table, shift, stop):
             first = frames[depth].next if depth >= 0 else 0  # the slot of the parent's present move is free again
             depth += 1
             frame = frames[depth]
-            frame.me = me
-            frame.mask = mask
-            frame.key = key
-            frame.alpha = alpha
-            frame.best = -_MOST
-            frame.low = low
-            frame.high = high
-            frame.first = first
+            frame.me, frame.mask, frame.key, frame.alpha = me, mask, key, alpha
+            frame.best, frame.low, frame.high, frame.first = -_MOST, low, high, first
             frame.next = _push_moves(board, moves, first, me, mask, possible)
         else:
             # ---- pass its score up, through all nodes that it finishes
@@ -211,9 +208,7 @@ def _answer(board, search, frames, moves, table, shift, stop):
                     _store_bounds(table, shift, frame.key, frame.low, score)
                 depth -= 1
             if depth < 0:
-                search.result = score
-                search.depth = -1
-                search.num_nodes = num_nodes
+                search.result, search.depth, search.num_nodes = score, -1, num_nodes
                 return True
         # ---- go to the next move of the deepest node
         frame = frames[depth]
@@ -224,8 +219,7 @@ def _answer(board, search, frames, moves, table, shift, stop):
         threats = move.threats
         alpha = -frame.alpha - 1
     search.me, search.mask, search.threats, search.alpha = me, mask, threats, alpha
-    search.depth = depth
-    search.num_nodes = num_nodes
+    search.depth, search.num_nodes = depth, num_nodes
     return False
 
 
@@ -268,40 +262,34 @@ def _ask(board, search, me, mask):
 
 
 @compiled
-def advance(board, search, frames, moves, table, shift, weak, me_batch, mask_batch, scores, max_nodes):
+def advance(board, search, frames, moves, table, batch, max_nodes):
     """Continues with a batch for about `max_nodes` nodes; returns whether every position is solved.
 
     Args:
-      board, search, frames, moves: records and arrays of the types above; `search` starts as zeros.
+      board, search, frames, moves: records and arrays of the types above; `search` starts with `shift`, `weak`, zeros.
       table: uint64 words, a power of two of them, at least 2**16.
-      shift: uint64, 64 minus the exponent of that power.
-      weak: decide only the winner: results are then -1, 0 or 1.
-      me_batch, mask_batch: possible positions.
-      scores: receives the results.
+      batch: possible positions, which receive their scores.
     """
     stop = search.num_nodes + max_nodes
-    while search.position < len(me_batch):
-        me = me_batch[search.position]
-        mask = mask_batch[search.position]
+    while search.position < len(batch):
+        position = batch[search.position]
+        me, mask = position.me, position.mask
         if not search.started:
             if search.num_nodes >= stop:
                 return False
             search.num_nodes += 1
             _begin(board, search, me, mask)
-        while search.low < search.high and not (weak and (search.low > 0 or search.high < 0)):
+        while search.low < search.high and not (search.weak and (search.low > 0 or search.high < 0)):
             if not search.asking:
                 _ask(board, search, me, mask)
-            if not _answer(board, search, frames, moves, table, shift, stop):
+            if not _answer(board, search, frames, moves, table, stop):
                 return False
             search.asking = 0
             if search.result > search.question:
                 search.low = min(search.result, search.high)
             else:
                 search.high = max(search.result, search.low)
-        score = search.low
-        if weak:
-            score = np.int64(search.low > 0) - np.int64(search.high < 0)
-        scores[search.position] = score
+        position.score = np.int64(search.low > 0) - np.int64(search.high < 0) if search.weak else search.low
         search.position += 1
         search.started = 0
     return True

@@ -1,22 +1,22 @@
 """Perfect play on line boards: exact scores for Connect-4, tic-tac-toe and their relatives.
 
-A board has `rows` x `columns` cells; the first player with `run` stones in a row, a column or a diagonal wins.
-With gravity a stone falls to the lowest free cell of its column (Connect-4); without, every free cell is
-playable (tic-tac-toe).
+A board has `rows` x `columns` cells; the first player with `run` stones in a row, a column or a diagonal wins. With
+gravity a stone falls to the lowest free cell of its column (Connect-4); without, every free cell is playable
+(tic-tac-toe).
 
-A position is two words: `me`, the stones of the player to move, and `mask`, all stones. The bit of the
-cell in row r from the top and column c is (rows - 1 - r) + c * (rows + 1): one spare bit on top of each
-column. An action is a column with gravity, and r * columns + c without.
+A position is two words: `me`, the stones of the player to move, and `mask`, all stones. The bit of the cell in row r
+from the top and column c is (rows - 1 - r) + c * (rows + 1): one spare bit on top of each column. An action is a column
+with gravity, and r * columns + c without.
 
-Scores are exact, for the player to move, as in Pascal Pons' Connect-4 solver. The first player has
-ceil(cells / 2) stones and the second floor(cells / 2), enough for a full board. Then
+Scores are exact, for the player to move, as in Pascal Pons' Connect-4 solver. The first player has ceil(cells / 2)
+stones and the second floor(cells / 2), enough for a full board. Then
 
     score = +(stones that the winner has left, the winning one included)   if the mover wins
     score = -(the same)                                                    if the mover loses
     score = 0                                                              for a draw
 
-under best play: the winner hurries and the loser delays. A win with the k-th stone scores ceil(cells / 2) + 1 - k
-for the first player and floor(cells / 2) + 1 - k for the second: on the 42 cells of Connect-4, 22 - k for both.
+under best play: the winner hurries and the loser delays. A win with the k-th stone scores ceil(cells / 2) + 1 - k for
+the first player and floor(cells / 2) + 1 - k for the second: on the 42 cells of Connect-4, 22 - k for both.
 """
 
 from __future__ import annotations
@@ -62,40 +62,33 @@ class Solver:
       rows, columns: size of the board, in cells.
       run: stones in a row that win.
       gravity: whether stones fall to the bottom of their column.
-      table_bytes: memory for the transposition table, at least 512 KiB, allocated at once; the number of its
-        8-byte entries is a power of two. It changes time, never results.
+      table_bytes: memory for the transposition table, at least 512 KiB, allocated at once; the number of its 8-byte
+        entries is a power of two. It changes time, never results.
       max_nodes: most positions searched in one call, 0 for no limit.
       max_seconds: most seconds of one call, 0 for no limit. Compiling does not count.
 
-    Ctrl-C interrupts every method that solves within about 0.1 s; at a limit it raises `LimitReached`. The table
-    keeps all results up to then, so the next call takes less time. Several threads may use one solver; they take turns.
+    Ctrl-C interrupts every method that solves within about 0.1 s. At a limit these methods raise `LimitReached`. The
+    table keeps all results so far, so the next call takes less time. Several threads may use one solver, in turns.
 
-    Impossible positions (a stone in the air, wrong numbers of stones, two winners) are refused. Some positions
-    that pass these checks still cannot be reached by any order of moves.
+    Impossible positions (a floating stone, wrong numbers of stones, two winners) are refused. Some positions that pass
+    these checks still cannot be reached by any order of moves.
 
     Raises:
-      InvalidParameter: a size, run or limit that makes no board or no budget (a ValueError).
-      TooLarge: a board beyond this solver (a ValueError).
+      InvalidParameter, InvalidLimit: a size, run or limit out of range.
+      TooLarge: the board is too large for this solver.
 
-    Cost: about 10 million positions a second. Connect-4 from the empty board takes a few minutes, after 8
-    stones about a second, after 12 some hundredths, after 16 milliseconds. Without gravity the number of
-    positions grows as 3**cells: 4x5 takes well under a second, 5x5 seconds, more than 25 cells are refused.
-    Source: P. Pons, "Solving Connect 4: how to build a perfect AI" (null windows, the order of moves by
-      threats, moves that do not lose at once). Deviation: bounds are soft, each entry of the table
-      has both bounds and its exact key, and the search has its stack in arrays, so that it can stop.
+    Cost: about 10 million positions a second. Connect-4 from the empty board takes a few minutes, after 8 stones about
+    a second, after 12 some hundredths, after 16 milliseconds. Without gravity the number of positions grows as
+    3**cells: 4x5 takes well under a second, 5x5 seconds, more than 25 cells are refused.
+    Source: P. Pons, "Solving Connect 4: how to build a perfect AI" (null windows, the order of moves by threats, moves
+    that do not lose at once). Deviation: bounds are soft, each entry of the table has both bounds and its exact key,
+    and the search has its stack in arrays, so that it can stop.
     """
 
     def __init__(
-        self,
-        rows: int,
-        columns: int,
-        run: int,
-        gravity: bool,
-        *,
-        table_bytes: int = 1 << 26,
-        max_nodes: int = 0,
+        self, rows: int, columns: int, run: int, gravity: bool, *, table_bytes: int = 1 << 26, max_nodes: int = 0,
         max_seconds: float = 0.0,
-    ):
+    ):  # fmt: skip
         self.rows, self.columns, self.run = operator.index(rows), operator.index(columns), operator.index(run)
         self.gravity = bool(gravity)
         if self.rows < 1 or self.columns < 1 or self.run < 1:
@@ -119,8 +112,7 @@ class Solver:
         self.max_nodes, self.max_seconds = int(max_nodes), float(max_seconds)
         self.num_actions = self.columns if self.gravity else self.rows * self.columns
         self._board = self._make_board()
-        self._table = np.empty(1 << exponent, np.uint64)
-        self._table.fill(0)
+        self._table = np.zeros(1 << exponent, np.uint64)
         self._shift = np.uint64(64 - exponent)
         self._frames = np.zeros(alpha_beta.MAX_DEPTH, alpha_beta.FRAME)
         self._moves = np.zeros(alpha_beta.POOL_SIZE, alpha_beta.MOVE)
@@ -250,44 +242,32 @@ class Solver:
         """Runs the kernel in slices of about `_SLICE_S` seconds; an interrupt takes effect between them."""
         with self._lock:
             search = np.zeros(1, alpha_beta.SEARCH)[0]
-            scores = np.zeros(len(me), np.int64)
+            search["shift"], search["weak"] = self._shift, weak
+            batch = np.zeros(len(me), alpha_beta.POSITION)
+            batch["me"], batch["mask"] = me, mask
+            records = self._board, search, self._frames, self._moves, self._table
             if not self.num_nodes:
-                self._advance(search, me[:0], mask[:0], scores, weak, 1)  # compiles, off the clock
+                alpha_beta.advance(*records, batch[:0], 1)  # compiles, off the clock
             start = time.perf_counter()
-            done = False
             try:
-                while not done:
+                while True:
                     slice_start = time.perf_counter()
                     before = int(search["num_nodes"])
                     num_nodes = min(self._slice, self.max_nodes - before) if self.max_nodes else self._slice
-                    done = self._advance(search, me, mask, scores, weak, num_nodes)
+                    if alpha_beta.advance(*records, batch, num_nodes):
+                        return batch["score"].copy()
                     now = time.perf_counter()
-                    if done:
-                        break
                     ideal = (int(search["num_nodes"]) - before) * _SLICE_S / max(now - slice_start, 1e-6)
                     self._slice = int(min(max(ideal, self._slice / 2, 1024), self._slice * 2))
                     self._stop_at_limit(int(search["num_nodes"]), now - start)
             finally:
                 self.num_nodes += int(search["num_nodes"])
-        return scores
-
-    def _advance(self, search: Any, me: Any, mask: Any, scores: Any, weak: bool, num_nodes: int) -> bool:
-        return bool(
-            alpha_beta.advance(
-                self._board, search, self._frames, self._moves, self._table, self._shift,
-                weak, me, mask, scores, num_nodes,
-            )
-        )  # fmt: skip
 
     def _stop_at_limit(self, num_nodes: int, seconds: float) -> None:
-        if self.max_nodes and num_nodes >= self.max_nodes:
-            raise LimitReached(
-                f"not solved within max_nodes={self.max_nodes}; call again to continue, or raise the limit"
-            )
-        if self.max_seconds and seconds >= self.max_seconds:
-            raise LimitReached(
-                f"not solved within max_seconds={self.max_seconds}; call again to continue, or raise the limit"
-            )
+        for name, spent in (("max_nodes", num_nodes), ("max_seconds", seconds)):
+            limit = getattr(self, name)
+            if limit and spent >= limit:
+                raise LimitReached(f"not solved within {name}={limit}; call again to continue, or raise the limit")
 
 
 def _words(numbers: ArrayLike) -> NDArray[np.uint64]:

@@ -30,7 +30,7 @@ PAGE = 40
 _POINTS = 80
 
 
-class Records:
+class ResultsReader:
     """Readers of one results database; results are counted again only when games have come.
 
     Args:
@@ -83,8 +83,8 @@ class Records:
             names = ("number", "pair", "first", "opening", "outcome", "reason")
             records = results.games(number, first=first, last=first + PAGE - 1)
         return [
-            {name: getattr(one, name) for name in names} | {"moves": len(one.moves), "players": players}
-            for one in records
+            {name: getattr(record, name) for name in names} | {"moves": len(record.moves), "players": players}
+            for record in records
         ]
 
     def game(self, number: int, game: int) -> dict[str, Any]:
@@ -100,9 +100,9 @@ class Records:
             raise DatabaseError(f"match {number} has no game {game}")
         with configuration.stored(f"match {number} of {shown(self.database)}", allow_files=self._allow_files):
             rules = game_of(configuration.game)
-        (one,) = records
-        return {"game": configuration.game, "moves": rules.move_names(one.moves), "first": one.first,
-                "outcome": one.outcome, "opening": one.opening, "players": configuration.players}  # fmt: skip
+        (record,) = records
+        return {"game": configuration.game, "moves": rules.move_names(record.moves), "first": record.first,
+                "outcome": record.outcome, "opening": record.opening, "players": configuration.players}  # fmt: skip
 
     def leagues(self) -> list[dict[str, Any]]:
         """Ratings of all players that met in matches of the same game and budget, where there are three or more."""
@@ -110,7 +110,7 @@ class Records:
             return []
         self.matches()
         rated = rated_players(result for _, result in self._counted.values())
-        return [{"game": one.game, "budget": budget, "rows": one.rows()} for budget, one in rated]
+        return [{"game": league.game, "budget": budget, "rows": league.rows()} for budget, league in rated]
 
     def trainings(self) -> list[dict[str, Any]]:
         """Curves of trainings: score by episode against each opponent, mean and range of seeds; figures of networks."""
@@ -224,9 +224,12 @@ _PARAMS = """
 
 def _figures(points: list[Point]) -> str:
     """The losses of a network's training by steps, as pictures for `drawCurves`; the rows may hold anything."""
-    rows = [(point.episode, point.measured) for point in points if isinstance(point.measured, dict)]
-    numbers = [(step, {name: one for name, one in row.items() if isinstance(one, (int, float))}) for step, row in rows]
-    return pictures(curves(numbers))
+    steps = [
+        (point.episode, {name: value for name, value in point.measured.items() if isinstance(value, (int, float))})
+        for point in points
+        if isinstance(point.measured, dict)
+    ]
+    return pictures(curves(steps))
 
 
 def _training(configuration: str) -> str:
@@ -244,7 +247,7 @@ def _study(identity: str | None, trials: dict[Any, dict[str, Any]]) -> dict[str,
     try:
         plain = json.loads(identity) if identity else {}
         search, _, _ = str(plain.get("search", "a search")).partition("(")
-        numbers = ", ".join(str(one["name"]) for one in plain.get("tunables", []))
+        numbers = ", ".join(str(tunable["name"]) for tunable in plain.get("tunables", []))
         about = f"{search} in {plain.get('game', 'a game')} against {plain.get('b', 'a player')}: {numbers}"
         figures = []
         for number, trial in sorted(trials.items()):

@@ -1,0 +1,153 @@
+"""Lanes: a vector register of float32 in compiled code, and a block of a matrix product that stays in registers.
+
+LLVM makes vectors of loops by itself only if it can prove that their arrays are apart. Here code names its vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import binding, ir
+from numba import types
+from numba.core import cgutils
+from numba.core.errors import RequireLiteralValue
+from numba.extending import intrinsic, models, register_model
+
+_FEATURES = binding.get_host_cpu_features()
+_X86 = "sse2" in _FEATURES
+LANES = 16 if _FEATURES.get("avx512f") else 8 if _FEATURES.get("avx2") else 4
+"""Numbers in a vector."""
+LANE_BYTES = 4 * LANES
+MOST_ROWS = 9 if LANES == 16 or not _X86 else 6 if LANES == 8 else 5
+"""Rows of a block that fit into the registers, two vectors each."""
+
+_INT, _FLOAT = ir.IntType(64), ir.FloatType()
+_VECTOR = ir.VectorType(_FLOAT, LANES)
+_ZERO = ir.Constant(_VECTOR, [0.0] * LANES)
+
+
+class _Lanes(types.Type):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__("Lanes")
+
+
+@register_model(_Lanes)
+class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: Any):
+        super().__init__(manager, kind, _VECTOR)
+
+
+_lanes = _Lanes()
+
+
+def _vector_at(builder: Any, address: Any) -> Any:
+    return builder.inttoptr(address, _VECTOR.as_pointer())
+
+
+def _spread(builder: Any, number: Any) -> Any:
+    undefined, first = ir.Constant(_VECTOR, ir.Undefined), ir.Constant(ir.IntType(32), 0)
+    places = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+    return builder.shuffle_vector(builder.insert_element(undefined, number, first), undefined, places)
+
+
+def _multiply_add(builder: Any, x: Any, y: Any, z: Any) -> Any:
+    kind = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.fma.v{LANES}f32"), (x, y, z))
+
+
+@intrinsic
+def load(typingctx: Any, address: Any) -> Any:
+    """The vector at an address, which need not be aligned."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.load(_vector_at(builder, values[0]), align=4)
+
+    return _lanes(types.int64), generate
+
+
+@intrinsic
+def store(typingctx: Any, address: Any, vector: Any) -> Any:
+    """Writes a vector to an address."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        builder.store(values[1], _vector_at(builder, values[0]), align=4)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, _lanes), generate
+
+
+def _of_two(operation: str, text: str) -> Callable[..., Any]:
+    def typed(typingctx: Any, x: Any, y: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            return getattr(builder, operation)(*values)
+
+        return _lanes(_lanes, _lanes), generate
+
+    typed.__doc__ = text
+    return intrinsic(typed)  # type: ignore[no-any-return]
+
+
+plus = _of_two("fadd", "x + y.")
+minus = _of_two("fsub", "x - y.")
+
+
+@intrinsic
+def scaled_sum(typingctx: Any, factor: Any, x: Any, y: Any) -> Any:
+    """factor·x + y, rounded once; the factor is a number."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        factor, x, y = values
+        return _multiply_add(builder, _spread(builder, builder.fptrunc(factor, _FLOAT)), x, y)
+
+    return _lanes(types.float64, _lanes, _lanes), generate
+
+
+@intrinsic
+def positive_part(typingctx: Any, x: Any) -> Any:
+    """max(x, 0); nan stays nan."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.select(builder.fcmp_ordered("<=", values[0], _ZERO), _ZERO, values[0])
+
+    return _lanes(_lanes), generate
+
+
+@intrinsic
+def multiply_block(typingctx: Any, rows: Any, left: Any, right: Any, product: Any, strides: Any, inner: Any) -> Any:
+    """product = left · right for `rows` rows, a constant ≤ `MOST_ROWS`, and two vectors of columns.
+
+    `left`, `right` and `product` are addresses, `strides` the bytes from row to row of each, `inner` the rows of
+    `right`. Sums are taken in order, so that a row does not depend on the number of rows.
+    """
+    if not isinstance(rows, types.Literal):
+        raise RequireLiteralValue("the rows of a block are a constant")
+    count = rows.literal_value
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        _, left, right, product, packed, inner = values
+        left_step, right_step, product_step = cgutils.unpack_tuple(builder, packed, 3)
+        with builder.goto_entry_block():
+            sums = [[builder.alloca(_VECTOR) for _ in range(2)] for _ in range(count)]
+        for place in (place for row in sums for place in row):
+            builder.store(_ZERO, place)
+        with cgutils.for_range(builder, inner) as loop:
+            at = builder.add(right, builder.mul(loop.index, right_step))
+            factors = [
+                builder.load(_vector_at(builder, builder.add(at, _INT(half * LANE_BYTES))), align=4) for half in (0, 1)
+            ]
+            at = builder.add(left, builder.mul(loop.index, _INT(4)))
+            for row, places in enumerate(sums):
+                cell = builder.inttoptr(builder.add(at, builder.mul(left_step, _INT(row))), _FLOAT.as_pointer())
+                number = _spread(builder, builder.load(cell))
+                for place, factor in zip(places, factors, strict=True):
+                    builder.store(_multiply_add(builder, number, factor, builder.load(place)), place)
+        for row, places in enumerate(sums):
+            at = builder.add(product, builder.mul(product_step, _INT(row)))
+            for half, place in enumerate(places):
+                target = _vector_at(builder, builder.add(at, _INT(half * LANE_BYTES)))
+                builder.store(builder.load(place), target, align=4)
+        return context.get_dummy_value()
+
+    integer = types.int64
+    return types.void(rows, integer, integer, integer, types.UniTuple(integer, 3), integer), generate
