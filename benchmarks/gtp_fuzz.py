@@ -17,6 +17,7 @@ from sgfmill import boards
 
 from engram.games.catalogue import game
 from engram.gtp.engine import GtpEngine
+from engram.gtp.session import Session
 
 LETTERS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
 WRONG = (
@@ -92,9 +93,8 @@ class Fuzzer:
     def __init__(self, seed: int):
         self.random = random.Random(seed)
         self.written: list[str] = []
-        self.engine = GtpEngine(
-            game("go:5"), simulations=8, seed=seed, write=self.written.append, waiting=lambda: True
-        )  # fmt: skip
+        session = Session(game("go:5"), simulations=8, seed=seed, waiting=lambda: True)
+        self.engine = GtpEngine(session, self.written.append)
         self.oracle = Oracle(5, 7.5)
         self.colour = "b"
         self.counts: dict[str, int] = {}

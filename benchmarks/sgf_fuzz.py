@@ -25,6 +25,7 @@ from engram.games.game import Game, State
 from engram.games.go.rules import go, stones
 from engram.games.go.sgf import GameFile, Move, play_as, read_sgf, write_sgf
 from engram.gtp.engine import GtpEngine
+from engram.gtp.session import Session
 
 PIECES = (
     b";", b"(", b")", b"[", b"]", b"\\", b";B[aa]", b";W[]", b"AB[aa:cc]", b"AW[bb]", b"AE[aa]", b"SZ[9]", b"SZ[9:13]",
@@ -122,9 +123,7 @@ class Doors:
     def __init__(self, folder: Path):
         self.file = folder / "game.sgf"
         self.written: list[str] = []
-        self.engine = GtpEngine(
-            game_of("go:5"), simulations=1, seed=0, write=self.written.append, waiting=lambda: True
-        )  # fmt: skip
+        self.engine = GtpEngine(Session(game_of("go:5"), simulations=1, waiting=lambda: True), self.written.append)
         self.runner = CliRunner()
 
     def read(self, raw: bytes) -> GameFile | None:

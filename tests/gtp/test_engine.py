@@ -23,6 +23,7 @@ from engram.games.game import Game
 from engram.games.go.sgf import read_sgf
 from engram.gtp.clock import LAG_S, Clock
 from engram.gtp.engine import GtpEngine
+from engram.gtp.session import Session as GtpSession
 from engram.presets import puct
 from engram.search.evaluation import Evaluation
 from engram.search.workspace import Workspace
@@ -37,10 +38,10 @@ class Session:
         self.written: list[str] = []
         self.asked = time.monotonic()
         # A line is seen after a while, so that an analysis goes on for some lines.
-        self.engine = GtpEngine(
-            game(name), **{"simulations": 50} | options, write=self.written.append,
-            waiting=lambda: time.monotonic() > self.asked + 0.2,
-        )  # fmt: skip
+        session = GtpSession(
+            game(name), **{"simulations": 50} | options, waiting=lambda: time.monotonic() > self.asked + 0.2
+        )
+        self.engine = GtpEngine(session, self.written.append)
 
     def __call__(self, line: str) -> str:
         self.written.clear()

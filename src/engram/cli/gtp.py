@@ -20,6 +20,7 @@ def gtp(
     from engram.games.catalogue import game as game_of
     from engram.gtp.engine import GtpEngine
     from engram.gtp.protocol import Lines
+    from engram.gtp.session import Session
 
     def write(text: str) -> None:
         sys.stdout.write(text)
@@ -27,10 +28,11 @@ def gtp(
 
     rules = game_of(game)
     lines = Lines(sys.stdin.fileno())
-    engine = GtpEngine(
-        rules, search, simulations=simulations, seconds=seconds, seed=seed, write=write, waiting=lines.waiting,
+    session = Session(
+        rules, search, simulations=simulations, seconds=seconds, seed=seed, waiting=lines.waiting,
         interrupted=lines.interrupted,
     )  # fmt: skip
-    engine.warm_up()
+    session.warm_up()
+    engine = GtpEngine(session, write)
     while not engine.quitting and (line := lines.next()) is not None:
         engine.answer(line)

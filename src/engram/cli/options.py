@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
@@ -84,23 +84,22 @@ CheckpointS = Annotated[float, real("Seconds between checkpoints.", high=1e7)]
 StopAt = Annotated[Optional[int], whole("Stop after so many steps, for now.")]
 
 
-def place(cluster: str | None, gpu_share: float = 0.0, *, allow_unequal: bool = False) -> AbstractContextManager[Any]:
+@contextmanager
+def place(cluster: str | None, gpu_share: float = 0.0, *, allow_unequal: bool = False) -> Iterator[None]:
     """A block whose fleets work on a cluster; without one, on this machine.
 
     Raises:
       EngramError: as `RayCluster`.
     """
     if cluster is None:
-        return nullcontext()
+        yield
+        return
     from engram.cli.console import say
     from engram.cluster.ray_cluster import RayCluster
     from engram.fleet import working_on
 
-    stack = ExitStack()
-    stack.enter_context(
-        working_on(stack.enter_context(RayCluster(cluster, gpu_share=gpu_share, allow_unequal=allow_unequal, tell=say)))
-    )
-    return stack
+    with RayCluster(cluster, gpu_share=gpu_share, allow_unequal=allow_unequal, tell=say) as ray, working_on(ray):
+        yield
 
 
 def move_limit(simulations: int | None, seconds: float | None) -> Limit:

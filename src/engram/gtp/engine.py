@@ -7,7 +7,6 @@ from functools import partial
 
 from engram import __version__
 from engram.errors import EngramError
-from engram.games.game import Game
 from engram.games.go.rules import chains, render
 from engram.games.go.sgf import result_text, write_sgf
 from engram.gtp import gogui, setup
@@ -15,7 +14,6 @@ from engram.gtp.analysis import kata_line, lz_line, parse_analysis, stream
 from engram.gtp.protocol import COLOURS, Command, GtpError, Words, failure, parse_colour, parse_line, single, success
 from engram.gtp.session import Session
 from engram.gtp.territory import territory
-from engram.search.preset import Preset
 from engram.search.result import SearchResult
 from engram.storage import write_text
 
@@ -24,27 +22,11 @@ class GtpEngine:
     """A session, and its commands.
 
     Args:
-      game: of Go. preset: the search.
-      simulations, seconds: the budget of a move; with a clock, the first of the three limits ends it.
-        Without a budget and a clock: 10,000 simulations.
-      seed: of all random numbers.
-      write: receives the text of answers.
-      waiting: whether an unanswered line has arrived; it ends an analysis.
-      interrupted: whether `# interrupt` is among these lines; it ends the thinking about a move too.
-
-    Raises:
-      InvalidSpecification: a game that is not Go.
+      session: the game and its search. write: receives the text of answers.
     """
 
-    def __init__(
-        self, game: Game, preset: Preset | str = "uct", *, simulations: int | None = None, seconds: float | None = None,
-        seed: int = 0, write: Callable[[str], None], waiting: Callable[[], bool],
-        interrupted: Callable[[], bool] = lambda: False,
-    ):  # fmt: skip
-        self.quitting = False
-        self.session = Session(
-            game, preset, simulations=simulations, seconds=seconds, seed=seed, waiting=waiting, interrupted=interrupted
-        )
+    def __init__(self, session: Session, write: Callable[[str], None]):
+        self.quitting, self.session = False, session
         self._write = write
         functions = MOVES | setup.COMMANDS | gogui.COMMANDS
         self._commands: dict[str, Callable[[Words], str]] = {
@@ -58,10 +40,6 @@ class GtpEngine:
             "kata-analyze": partial(self._analyse, kata_line),
             "lz-genmove_analyze": self._genmove_analyse,
         }
-
-    def warm_up(self) -> None:
-        """Compiles and loads everything that a move needs, so that no clock counts it."""
-        self.session.warm_up()
 
     def answer(self, line: str) -> None:
         """Carries out one line and writes its answer; does nothing for an empty line."""

@@ -31,7 +31,12 @@ class Session:
     """The state that commands work on.
 
     Args:
-      game, preset, simulations, seconds, seed, waiting, interrupted: as in `GtpEngine`.
+      game: of Go. preset: the search.
+      simulations, seconds: the budget of a move; with a clock, the first of the three limits ends it.
+        Without a budget and a clock: 10,000 simulations.
+      seed: of all random numbers.
+      waiting: whether an unanswered line has arrived; it ends an analysis.
+      interrupted: whether `# interrupt` is among these lines; it ends the thinking about a move too.
 
     Attributes:
       position: the game so far. search: None before its first use. clocks: of Black and White, or None.
@@ -42,8 +47,8 @@ class Session:
     """
 
     def __init__(
-        self, game: Game, preset: Preset | str, *, simulations: int | None, seconds: float | None, seed: int,
-        waiting: Callable[[], bool], interrupted: Callable[[], bool],
+        self, game: Game, preset: Preset | str = "uct", *, simulations: int | None = None, seconds: float | None = None,
+        seed: int = 0, waiting: Callable[[], bool], interrupted: Callable[[], bool] = lambda: False,
     ):  # fmt: skip
         if not is_go(game):
             raise InvalidSpecification(f"the Go Text Protocol is for Go, not for {game.name}")

@@ -16,7 +16,6 @@ REPORT = "report.html"
 _HELD_OUT = ", held out"
 _TRAINING = "training, mean of recent batches"
 _KINDS = {"losses": "", "validation": _HELD_OUT}
-_LOSSES = "policy", "value", "cosine"
 _ALONE = ("first_wins", "draws", "second_wins", "mean_moves", "mean_age")
 """Figures of self-play."""
 

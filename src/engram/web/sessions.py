@@ -16,7 +16,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-from engram.drivers.explanation import Explanation, explain
+from engram.drivers.explanation import explain
 from engram.drivers.search import Search
 from engram.errors import EngramError
 from engram.games.game import State
@@ -150,7 +150,7 @@ class SearchSession:
         try:
             if self._explained:
                 explanation = explain(self.search, self.state, self._limit, seed=self._seed, stop=self._between_slices)
-                result, more = explanation.result, {"explanation": _plain(explanation)}
+                result, more = explanation.result, {"explanation": explanation.to_json()["explanation"]}
             else:
                 result = self.search.run(self.state, self._limit, seed=self._seed, stop=self._between_slices)
             self.result = result
@@ -228,8 +228,3 @@ class Sessions:
             session.stop()
         for session in list(self._sessions.values()):
             session.wait(5.0)
-
-
-def _plain(explanation: Explanation) -> dict[str, Any]:
-    plain: dict[str, Any] = explanation.to_json()["explanation"]
-    return plain

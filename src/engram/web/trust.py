@@ -7,12 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import engram
-from engram.arena import roster  # noqa: F401 - registers the players
+from engram.arena.configuration import files_named
 from engram.errors import InvalidSpecification
-from engram.player import PLAYERS
-from engram.presets.catalogue import PRESETS
-from engram.registry import files_of
-from engram.search.operators import OPERATORS
 from engram.specification import parse
 from engram.user_files import is_in_file, stored
 
@@ -40,11 +36,5 @@ def typed(*texts: str, allow_files: bool) -> Iterator[None]:
 
 
 def _names_files(text: str) -> bool:
-    specification = parse(text)
-    if specification.name in _PROGRAMS:
-        return True
-    for names in (PRESETS, PLAYERS):
-        if specification.name in names:
-            files = files_of(names[specification.name], specification, OPERATORS)
-            return any(not file.resolve().is_relative_to(_PACKAGE) for file in files)
-    return False
+    files = files_named([text])
+    return parse(text).name in _PROGRAMS or any(not file.resolve().is_relative_to(_PACKAGE) for file in files)
