@@ -37,8 +37,8 @@ from tests.cli.test_numbers import faults_of, numeric_options
 from tests.test_crafted_files import KINDS
 
 FAULTS = ("lost", "doubled", "tracebacks", "hangs")
-HANG_S = 300.0
-"""Seconds after which a command counts as hanging; the longest takes some ten on an idle machine."""
+HANG_S = 900.0
+"""Seconds after which a command counts as hanging; the longest takes a minute on an idle machine."""
 ROOT = Path(__file__).parents[1]
 Outcome = Counter[str]
 
@@ -186,15 +186,19 @@ def full_disk(attack: Attack, number: int) -> tuple[int, Outcome]:
 
 
 def crafted(attack: Attack, number: int) -> tuple[int, Outcome]:
-    """Files with contents that no program has written, or with damage; 50 of a kind at a time."""
-    kind, how = list(product(KINDS, ("", "damaged")))[number % (2 * len(KINDS))]
-    place = attack.fresh()
-    words = ["tests.test_crafted_files", kind, str(place), "50", str(derive_seed(attack.seed, number) % 2**32), how]
+    """Files with contents that no program has written, or with damage; 250 of a kind at a time, counted by kind."""
+    every = list(product((*KINDS, "sgf"), ("", "damaged")))
+    kind, how = every[number % len(every)]
+    place, count = attack.fresh(), 250
+    seed = str(derive_seed(attack.seed, number) % 2**32)
+    words = ["tests.test_crafted_files", kind, str(place), str(count), seed, how]
+    if kind == "sgf":
+        words = ["benchmarks.sgf_fuzz", str(count), "--seed", seed]
     command = subprocess.Popen(
         [sys.executable, "-m", *words], cwd=ROOT, start_new_session=True, text=True, stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE, env={**os.environ, "ENGRAM_QUIET": "1"},
     )  # fmt: skip
-    return 50, attack.end(command, number)
+    return count, attack.end(command, number) + Counter({kind.partition(" ")[0]: count})
 
 
 def options(attack: Attack, number: int) -> tuple[int, Outcome]:
