@@ -10,6 +10,7 @@ the step and the number of the try.
 from __future__ import annotations
 
 import argparse
+import atexit
 import json
 import os
 import random
@@ -24,31 +25,41 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 
+import engram
 from benchmarks.gtp_fuzz import Fuzzer
 from engram import storage
 from engram.errors import InvalidFile
+from engram.games.go.sgf import write_sgf
 from engram.memory import files
 from engram.memory.values import table_files
+from engram.networks.network import KIND as NETWORK_KIND
 from engram.rng import derive_seed
 from tests.cli.test_numbers import faults_of, numeric_options
 from tests.test_crafted_files import KINDS
 
 FAULTS = ("lost", "doubled", "tracebacks", "hangs")
-HANG_S = 300.0
-"""Seconds after which a command counts as hanging; the longest takes some ten on an idle machine."""
+HANG_S = 900.0
+"""Seconds after which a command counts as hanging; the longest takes a minute on an idle machine."""
 ROOT = Path(__file__).parents[1]
 Outcome = Counter[str]
 
 JOBS = {
     "match": "match -g tic_tac_toe --a uct --b random --games 200 -n 100 --workers 2 -d {out}",
-    "tune": "tune -s uct --tune exploration=0.1:2 -g tic_tac_toe --max-games 80 --confirm-games 20 --trial-games 20 "
+    "tune": "tune -s uct --tune exploration=0.1:2 -g tic_tac_toe --max-games 40 --confirm-games 20 --trial-games 20 "
     "-n 50 --against random --storage {out}",
-    "td": "train td -g tic_tac_toe -n 100 --episodes 200 --every 100 --games 10 --evaluate random --workers 1 -o {out} "
+    "td": "train td -g tic_tac_toe -n 100 --episodes 120 --every 60 --games 6 --evaluate random --workers 1 -o {out} "
     "-d {out}.sqlite",
     "memory": "memory build -g tic_tac_toe -s memory_uct(capacity=400,dimension=64) --games 60 -n 100 -o {out}",
+    "selfplay": "train selfplay -g tic_tac_toe --network residual(blocks=1,filters=4) --steps 400 --batch 16 "
+    "--games 16 -n 16 --fast-simulations 4 --refresh 50 --checkpoint-s 0.3 --workers 1 -o {out} "
+    "-d {out}.sqlite",
+    "records": "train records -g go:5 --network residual(blocks=1,filters=4) --data {data} --steps 300 --batch 16 "
+    "--validation 0.2 --checkpoint-s 0.3 -o {out} -d {out}.sqlite",
+    "cluster": "match -g tic_tac_toe --a uct --b random --games 200 -n 100 --cluster {cluster} -d {out}",
 }
 """Commands that write; the same one again finishes the work, with the result of an uninterrupted run."""
 
@@ -61,6 +72,42 @@ class Attack:
         self.folder = folder / name
         self.folder.mkdir(parents=True, exist_ok=True)
         self.reference: dict[str, tuple[object, float]] = {}
+
+    @cached_property
+    def cluster(self) -> str:
+        """The address of a cluster of Ray with one machine, which lives as long as the campaign."""
+        from ray.cluster_utils import Cluster
+
+        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+        node = {"num_cpus": 2, "object_store_memory": 80 << 20, "include_dashboard": False}
+        made = Cluster(initialize_head=True, head_node_args=node)
+        atexit.register(made.shutdown)
+        return str(made.address)
+
+    @cached_property
+    def data(self) -> Path:
+        """A folder of random games of Go as SGF."""
+        place, choose = self.folder / "data", random.Random(0)
+        place.mkdir(exist_ok=True)
+        game = engram.game("go:5")
+        for number in range(60):
+            state, moves = game.initial_state(), list[tuple[int, int]]()
+            while len(moves) < 20:
+                action = choose.choice(game.legal_actions(state)[:-1])  # no pass
+                moves.append((game.to_play(state), action))
+                state = game.play(state, action)
+            raw = write_sgf(game, game.initial_state(), moves, result=choose.choice(("B+R", "W+R")))
+            (place / f"{number}.sgf").write_bytes(raw)
+        return place
+
+    def start(self, job: str, place: Path, **options: object) -> subprocess.Popen[str]:
+        """A job in a process group of its own, so that a signal may strike all of it."""
+        names = {name: getattr(self, name) for name in ("cluster", "data") if f"{{{name}}}" in JOBS[job]}
+        words = [word.format(out=place / "out", **names) for word in JOBS[job].split()]
+        return subprocess.Popen(
+            [sys.executable, "-m", "engram", *words], cwd=place, start_new_session=True, text=True,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ, "ENGRAM_QUIET": "1"}, **options,
+        )  # fmt: skip
 
     def random(self, number: int) -> random.Random:
         return random.Random(derive_seed("campaign", self.name, self.seed, number))
@@ -81,14 +128,14 @@ class Attack:
         """What an undisturbed run of a job makes, and its seconds."""
         if job not in self.reference:
             place, began = self.fresh(), time.perf_counter()
-            command = start(job, place)
+            command = self.start(job, place)
             assert command.wait() == 0, command.stderr.read()
             self.reference[job] = contents(job, place), time.perf_counter() - began
         return self.reference[job]
 
     def finish(self, job: str, place: Path, number: int) -> Outcome:
         """Runs a job to its end after an attack, and compares what it made."""
-        ended = self.end(start(job, place), number)
+        ended = self.end(self.start(job, place), number)
         now, whole = contents(job, place), self.whole(job)[0]
         if now != whole and not ended["hangs"]:
             ended += self.fault(number, "lost", f"{job}: the result differs from that of an undisturbed run")
@@ -106,20 +153,11 @@ class Attack:
         return Counter()
 
 
-def start(job: str, place: Path, **options: object) -> subprocess.Popen[str]:
-    """A job in a process group of its own, so that a signal may strike all of it."""
-    words = [word.format(out=place / "out") for word in JOBS[job].split()]
-    return subprocess.Popen(
-        [sys.executable, "-m", "engram", *words], cwd=place, start_new_session=True, text=True,
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ, "ENGRAM_QUIET": "1"}, **options,
-    )  # fmt: skip
-
-
 def rows(place: Path) -> list[tuple[object, ...]]:
     """All games of the databases in a folder, without their times."""
     found: list[tuple[object, ...]] = []
     for database in (place / "out", place / "out.sqlite"):
-        if database.exists() and database.read_bytes()[:6] == b"SQLite":
+        if database.is_file() and database.read_bytes()[:6] == b"SQLite":
             with closing(sqlite3.connect(database)) as connection:
                 games = "select key, number, first, moves, outcome from game join match on match.id = match_id"
                 found += connection.execute(games).fetchall()
@@ -139,6 +177,9 @@ def contents(job: str, place: Path) -> object:
     if kind is not None and (place / "out").exists():
         about, arrays = storage.load(place / "out", kind)
         made += [sorted(about.items(), key=str), {name: array.tobytes() for name, array in sorted(arrays.items())}]
+    for network in sorted((place / "out").glob("network*")):
+        arrays = storage.load(network, NETWORK_KIND)[1]
+        made.append({name: array.tobytes() for name, array in sorted(arrays.items())})
     return made
 
 
@@ -148,9 +189,9 @@ def signals(attack: Attack, number: int) -> tuple[int, Outcome]:
     choose, job = attack.random(number), list(JOBS)[number % len(JOBS)]
     seconds = attack.whole(job)[1]
     place, outcome, struck, before = attack.fresh(), Counter[str](), 0, set[tuple[object, ...]]()
-    for _ in range(5):
+    for _ in range(8):
         name = choose.choice((signal.SIGKILL, signal.SIGINT, signal.SIGTERM))
-        command = start(job, place, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        command = attack.start(job, place, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         try:
             outcome += Counter({"ended first": command.wait(choose.uniform(0.0, seconds)) == 0})
         except subprocess.TimeoutExpired:
@@ -170,7 +211,7 @@ def together(attack: Attack, number: int) -> tuple[int, Outcome]:
     job, place, outcome = list(JOBS)[number % len(JOBS)], attack.fresh(), Counter[str]()
     attack.whole(job)
     place = attack.fresh()
-    for command in [start(job, place) for _ in range(3)]:
+    for command in [attack.start(job, place) for _ in range(3)]:
         outcome += attack.end(command, number, allowed=(0, 2))
     return 3, outcome + attack.finish(job, place, number)
 
@@ -179,22 +220,26 @@ def full_disk(attack: Attack, number: int) -> tuple[int, Outcome]:
     """No file may grow beyond a random size; then there is room again."""
     choose, job = attack.random(number), list(JOBS)[number % len(JOBS)]
     attack.whole(job)
-    largest = max(path.stat().st_size for path in (attack.folder / "try").glob("out*"))
+    largest = max(path.stat().st_size for path in (attack.folder / "try").rglob("*") if path.is_file())
     place, room = attack.fresh(), choose.randrange(int(1.1 * largest))
-    limited = start(job, place, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)))
+    limited = attack.start(job, place, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)))
     return 1, attack.end(limited, number, allowed=(0, 1, 2)) + attack.finish(job, place, number)
 
 
 def crafted(attack: Attack, number: int) -> tuple[int, Outcome]:
-    """Files with contents that no program has written, or with damage; 50 of a kind at a time."""
-    kind, how = list(product(KINDS, ("", "damaged")))[number % (2 * len(KINDS))]
-    place = attack.fresh()
-    words = ["tests.test_crafted_files", kind, str(place), "50", str(derive_seed(attack.seed, number) % 2**32), how]
+    """Files with contents that no program has written, or with damage; 250 of a kind at a time, counted by kind."""
+    every = list(product((*KINDS, "sgf"), ("", "damaged")))
+    kind, how = every[number % len(every)]
+    place, count = attack.fresh(), 250
+    seed = str(derive_seed(attack.seed, number) % 2**32)
+    words = ["tests.test_crafted_files", kind, str(place), str(count), seed, how]
+    if kind == "sgf":
+        words = ["benchmarks.sgf_fuzz", str(count), "--seed", seed]
     command = subprocess.Popen(
         [sys.executable, "-m", *words], cwd=ROOT, start_new_session=True, text=True, stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE, env={**os.environ, "ENGRAM_QUIET": "1"},
     )  # fmt: skip
-    return 50, attack.end(command, number)
+    return count, attack.end(command, number) + Counter({kind.partition(" ")[0]: count})
 
 
 def options(attack: Attack, number: int) -> tuple[int, Outcome]:

@@ -20,6 +20,8 @@ from engram.gtp.engine import GtpEngine
 from engram.gtp.session import Session
 
 LETTERS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
+ANSWER = re.compile(r"([=?])(\d*)(?: (.*)|(\n.+))?\n\n", re.DOTALL)
+"""Success or failure, the number of the command, and the text in the same line or from the next one on."""
 WRONG = (
     "play", "play b", "play b z9", "play w i5", "play b a0", "play b a99", "play green a1", "play b a1 a2",
     "boardsize", "boardsize x", "boardsize 26", "boardsize 1", "boardsize -3", "boardsize 9 9", "boardsize 1e9",
@@ -132,9 +134,9 @@ class Fuzzer:
         self.written.clear()
         self.engine.answer(line)
         answer = "".join(self.written)
-        found = re.fullmatch(rf"([=?]){number}(?: (.*)|(\n.+))?\n\n", answer, re.DOTALL)
-        assert found, (line, answer)
-        body = found[2] or found[3] or ""
+        found = ANSWER.fullmatch(answer)
+        assert found and found[2] == number, (line, answer)
+        body = found[3] or found[4] or ""
         assert "\n\n" not in body and (found[1] == "=" or body), (line, answer)
         return found[1] == "=", body
 

@@ -43,7 +43,12 @@ TREES = [
     ("connect_four", "uct(transpositions=true, backup=bias_correction)", "1 2"),
     ("line:rows=9,columns=9,run=5", "history_uct(solver=true)", "e5 e6"),
 ]
-KINDS = [*(f"tree {number}" for number in range(len(TREES))), "leaves", "memory", "table", "network", "database"]
+CHECKPOINTS = ("games", "learner", "table", "positions")
+KINDS = [
+    *(f"tree {number}" for number in range(len(TREES))),
+    *("leaves", "memory", "table", "network", "database"),
+    *(f"checkpoint {name}" for name in CHECKPOINTS),
+]
 GAME_FIELDS = ["pair", "opening", *NEEDED]
 CELLS = [None, "", "x", "A", "1 2", "4 99999", -1, 0, 3, 2**62, 0.5, 1e308, float("inf"), b"\xff\x00", "{}", "9" * 5000]
 NUMBERS = [0, 1, -1, 2, 255, 65535, -(2**31), 2**31 - 1, 2**62, -(2**63), 2**64 - 1, 0.5, 1e300, np.nan, np.inf]
@@ -247,12 +252,86 @@ def database(folder):
     return "database", folder / "whole", use
 
 
+def self_play_checkpoint(name, folder):
+    """A training by self-play, from which a file of its checkpoint is taken."""
+    from engram.training.self_play import SelfPlayOptions
+    from engram.training.self_play_training import SelfPlayPlan, train_self_play
+
+    games = SelfPlayOptions(num_games=4, simulations=8, fast_simulations=4, full_share=0.5)
+    plan = SelfPlayPlan(
+        game="tic_tac_toe", network="residual(blocks=1,filters=4)", steps=40, batch=8, first=20, refresh=5, window=100,
+        options=games,
+    )  # fmt: skip
+    train_self_play(plan, folder / "run", stop_at=10)
+    place = next((folder / "run").glob("checkpoint-*"))
+
+    def use(path):
+        shutil.rmtree(folder / "again", ignore_errors=True)
+        shutil.copytree(folder / "run", folder / "again")
+        shutil.copyfile(path, folder / "again" / place.name / name)
+        train_self_play(plan, folder / "again", stop_at=16)
+
+    return {"learner": "training"}.get(name, name), place / name, use
+
+
+def table_checkpoint(folder):
+    from engram.training.td.episodes import TdLearner
+    from engram.training.td.settings import TdConfiguration
+
+    configuration = TdConfiguration("tic_tac_toe", simulations=20, capacity=500, replay=0.5)
+    whole = TdLearner(configuration)
+    for _ in range(20):
+        whole.episode()
+    whole.save(folder / "whole")
+
+    def use(path):
+        other = TdLearner(configuration)
+        other.load(path)
+        for _ in range(3):
+            other.episode()
+        other.save(folder / "again")
+
+    return table_files.KIND, folder / "whole", use
+
+
+def positions_checkpoint(folder):
+    from engram.networks.encoding import Encoder
+    from engram.training import position_groups as groups
+
+    sampling = groups.Sampling("tic_tac_toe", simulations=80)
+
+    def go_on(sampler, positions):
+        while sampler.positions < positions:
+            sampler.play()
+        found = sampler.groups()
+        found.planes(np.arange(len(found)), Encoder(engram.game("tic_tac_toe"), None))
+        found.split(0.5)
+        return sampler
+
+    def use(path):
+        other = groups.GroupSampler(sampling)
+        other.load(path)
+        go_on(other, other.positions + 1).save(folder / "again")
+
+    go_on(groups.GroupSampler(sampling), 5 * groups.MEMBERS).save(folder / "whole")
+    return groups.KIND, folder / "whole", use
+
+
+def checkpoint(name, folder):
+    if name in ("games", "learner"):
+        return self_play_checkpoint(name, folder)
+    return {"table": table_checkpoint, "positions": positions_checkpoint}[name](folder)
+
+
 MAKERS = {"leaves": leaves, "memory": memory, "table": table, "network": network, "database": database}
 
 
 def fuzz(kind, folder, count, seed, damaged=False):
-    name, _, number = kind.partition(" ")
-    kind, whole, use = tree(int(number), folder) if name == "tree" else MAKERS[name](folder)
+    name, _, part = kind.partition(" ")
+    if name == "checkpoint":
+        kind, whole, use = checkpoint(part, folder)
+    else:
+        kind, whole, use = tree(int(part), folder) if name == "tree" else MAKERS[name](folder)
     use(whole)
     spoil = damage if damaged else craft_database if name == "database" else craft
     rng = np.random.default_rng(seed)

@@ -128,3 +128,15 @@ def test_work_that_no_other_process_can_import_is_refused():
     code = "from engram.fleet import Fleet\ndef work(link): pass\nFleet(work, count=1)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "move its functions into a module" in done.stderr
+
+
+@pytest.mark.parametrize("orders", [b"", b"\x80\x05\x95"])
+def test_a_worker_whose_match_is_killed_while_it_starts_ends_without_a_word(orders):
+    reader, writer = os.pipe()
+    worker = subprocess.Popen(
+        [sys.executable, "-c", "from engram.fleet.processes import serve; serve()"],
+        stdin=subprocess.PIPE, stdout=writer, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    os.close(writer)
+    os.close(reader)
+    assert worker.communicate(orders)[1] == b"" and worker.returncode == 0

@@ -20,7 +20,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from engram.errors import InvalidFile
+from engram.errors import EngramError, InvalidFile
 
 FORMAT = 1
 LARGEST_BYTES = 1 << 24
@@ -178,6 +178,36 @@ def load(path: str | Path, kind: str, *, max_bytes: int = 1 << 36) -> tuple[dict
                 raise
             raise InvalidFile(f"{path} is damaged: {_reason(error)}") from error
     return manifest["about"], stored
+
+
+@contextmanager
+def reading(path: str | Path) -> Iterator[None]:
+    """A block that takes up what a file holds: contents of a wrong form are damage, in one sentence.
+
+    Raises:
+      InvalidFile: the block raises an error of Python. Those of engram pass.
+    """
+    try:
+        yield
+    except EngramError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        raise InvalidFile(f"{path} is damaged: {_reason(error)}") from error
+
+
+def check_form(arrays: Mapping[str, np.ndarray], like: Mapping[str, np.ndarray]) -> None:
+    """Checks names, types and shapes of arrays by others, of which empty ones leave the number of rows open.
+
+    Raises:
+      KeyError, ValueError: one is missing, has another form, or holds a number that is not finite.
+    """
+    for name, model in like.items():
+        array = arrays[name]
+        rows = array.shape[:1] if len(model) == 0 else model.shape[:1]
+        if array.dtype != model.dtype or array.shape != (*rows, *model.shape[1:]):
+            raise ValueError(f"{name} has another form")
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ValueError(f"{name} holds numbers that are not finite")
 
 
 def _as_bytes(array: np.ndarray) -> np.ndarray:

@@ -307,3 +307,22 @@ def test_a_match_ends_whatever_ids_its_games_have(number, tmp_path):
         connection.execute("update game set id = ? where number = 1", (number,))
     again = match("tic_tac_toe", "uct", "random", games=8, **options)
     assert (again.games, again.wins, again.losses) == (8, whole.wins, whole.losses)
+
+
+@pytest.mark.timeout(120)
+def test_a_match_whose_games_a_damaged_index_hides_ends_in_a_sentence(tmp_path):
+    def play():
+        return match("tic_tac_toe", "random", "random", games=6, simulations=1, database=tmp_path / "r.sqlite")
+
+    play()
+    with closing(sqlite3.connect(tmp_path / "r.sqlite")) as connection:
+        connection.execute("create table hollow (match_id, id)")
+        connection.execute("create index hole on hollow (match_id, id)")
+        connection.execute("pragma writable_schema = on")
+        connection.execute(
+            "update sqlite_master set rootpage = (select rootpage from sqlite_master where name = 'hole') "
+            "where name = 'game_of_match'"
+        )
+        connection.commit()
+    with pytest.raises(DatabaseError, match="is damaged: a game in it cannot be read"):
+        play()

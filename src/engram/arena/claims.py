@@ -24,6 +24,7 @@ from sqlalchemy.engine import Connection
 from engram.arena.game_record import FIRST_ID, GameRecord
 from engram.arena.results import Results
 from engram.arena.tally import Tally
+from engram.errors import DatabaseError
 
 LEASE_S = 30.0
 _BATCH_S = 0.5  # a batch of claims should last so long
@@ -48,6 +49,7 @@ class Claims:
         self._owner = f"{machine()}/{os.getpid()}/{uuid.uuid4().hex}"
         self._changed = threading.Condition()
         self._waiting: list[GameRecord] = []
+        self._again: list[int] = []  # games some of which were recorded before, though not read
         self._writing = self._urgent = self._closing = False
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._keep, daemon=True)
@@ -101,8 +103,12 @@ class Claims:
             return self._read(connection)
 
     def _read(self, connection: Connection) -> bool:
-        rows = self._results.counted_in(connection, self._match_id, self._tally.newest)
+        again, self._again = self._again, []
+        after = FIRST_ID if again else self._tally.newest  # their ids may not follow those that were read
+        rows = self._results.counted_in(connection, self._match_id, after)
         self._tally.add(rows)
+        if np.isin(again, self._tally.missing).any():  # it would be played for ever
+            raise DatabaseError(f"the results database {self._results.where} is damaged: a game in it cannot be read")
         return len(rows) > 0
 
     def _claim(self, count: int) -> list[int]:
@@ -144,7 +150,7 @@ class Claims:
                     self._writing = bool(records)
                 if records:
                     if not self._results.add_games(self._match_id, records):
-                        self._tally.newest = FIRST_ID  # their ids may not follow those that were read
+                        self._again += [record.number for record in records]
                     committed = time.monotonic()
                 if time.monotonic() >= renewal:
                     self._results.renew_claims(self._match_id, self._owner, LEASE_S)

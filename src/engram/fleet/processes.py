@@ -246,7 +246,10 @@ class _PipeLink(Link):
 
     def work(self) -> None:
         """Runs the function that the parent names."""
-        function, setting, grace_s = pickle.load(self._orders)
+        try:
+            function, setting, grace_s = pickle.load(self._orders)
+        except (EOFError, pickle.UnpicklingError):
+            return  # the parent was killed while this process started
         threading.Thread(target=self._listen, args=(grace_s,), daemon=True).start()
         try:
             function(self, *setting)
@@ -277,6 +280,7 @@ def serve() -> None:
     # What the work reads or prints must not come between messages.
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
-    answers.write(_READY)
-    answers.flush()
+    with suppress(OSError):  # without a parent there are no orders
+        answers.write(_READY)
+        answers.flush()
     _PipeLink(orders, answers).work()

@@ -108,6 +108,11 @@ class Learner:
     def load(self, path: str | Path) -> dict[str, Any]:
         """Resumes from a checkpoint, and returns the `about` of `save`; raises InvalidFile if it does not fit."""
         about, arrays = storage.load(path, KIND)
+        with storage.reading(path):
+            self._take_up(path, about, arrays)
+        return about
+
+    def _take_up(self, path: str | Path, about: dict[str, Any], arrays: dict[str, Any]) -> None:
         if about["configuration"] != asdict(self.net.configuration):
             raise InvalidFile(f"{path} is the training of another network, {about['configuration']['network']}")
         net: dict[str, Tensor] = {}
@@ -119,11 +124,17 @@ class Learner:
             else:
                 number, key = key.split(".", 1)
                 state[int(number)][key] = torch.from_numpy(array)
+        shapes = [tensor.shape for tensor in self.net.parameters()]
+        for place, moments in state.items():
+            step, means = moments["step"], (moments["exp_avg"], moments["exp_avg_sq"])
+            if step.numel() != 1 or step.min() < 0 or any(mean.shape != shapes[place] for mean in means):
+                raise ValueError("its optimiser does not fit the network")
+        if not 0 <= int(about["done"]) <= self.steps or not all(np.isfinite(array).all() for array in arrays.values()):
+            raise ValueError("a number is out of range")
         self.net.load_state_dict(net)
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict({"state": state, "param_groups": groups})
-        self.done = about["done"]
-        return about
+        self.done = int(about["done"])
 
     def _tensor(self, array: np.ndarray) -> Tensor:
         return torch.from_numpy(array).to(self.device)

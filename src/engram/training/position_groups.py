@@ -19,7 +19,7 @@ from engram.arena.truth.memory_truth import moves_below
 from engram.drivers.search import Search
 from engram.errors import InvalidFile, InvalidParameter, TooLarge
 from engram.games.catalogue import game as game_of
-from engram.games.game import Game, State
+from engram.games.game import SLACK, Game, State
 from engram.games.line.heuristics import is_line_game
 from engram.games.line.solver.solver import Solver
 from engram.networks.encoding import Encoder
@@ -28,7 +28,7 @@ from engram.rng import derive_seed
 from engram.search.limit import Limit
 from engram.search.result import SearchResult
 from engram.search.tree import TERMINAL
-from engram.training.records import replayed, words_of
+from engram.training.records import legal_length, replayed, words_of
 
 KIND = "families"  # the name in files
 MEMBERS = 16
@@ -196,11 +196,31 @@ class GroupSampler:
     def load(self, path: Path) -> None:
         """Resumes from a file of `save`; raises InvalidFile if it is damaged, or of another sampling."""
         about, arrays = storage.load(path, KIND)
+        with storage.reading(path):
+            self._take_up(path, about, arrays)
+
+    def _take_up(self, path: Path, about: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         if about["sampling"] != asdict(self.sampling):
             raise InvalidFile(f"{path} holds positions of another sampling: name another folder")
-        self._moves = [arrays["actions"][a:b].tolist() for a, b in pairwise(arrays["offset"])]
+        none = self.groups()
+        storage.check_form(arrays, {name: getattr(none, name) for name in ("actions", "value", "number")})
+        offset, groups = arrays["offset"], len(arrays["value"])
+        lengths, games = np.diff(offset), int(about["games"])
+        if (len(lengths), len(arrays["number"])) != (groups * MEMBERS, groups) or (lengths < 0).any():
+            raise ValueError("its groups do not fit together")
+        if offset[0] != 0 or offset[-1] != len(arrays["actions"]):
+            raise ValueError("its groups do not fit together")
+        if not 0 <= games < 1 << 62 or (np.abs(arrays["value"]) > 1.0).any():
+            raise ValueError("a number is out of range")
+        start = words_of(self.game, self.game.initial_state().reshape(1))[0]
+        record, buffer = self.game.record(), self.game.new_buffer()
+        legal = np.zeros(self.game.num_actions + SLACK, np.int32)
+        moves = [arrays["actions"][a:b] for a, b in pairwise(offset)]
+        if any(legal_length(record, start, path, buffer, legal) != len(path) for path in moves):
+            raise ValueError("a move of its positions is illegal")
+        self._moves = [path.tolist() for path in moves]
         self._values = arrays["value"].ravel().tolist()
-        self._number, self.games = arrays["number"].tolist(), int(about["games"])
+        self._number, self.games = arrays["number"].tolist(), games
 
 
 def _solver(game: Game) -> Any:

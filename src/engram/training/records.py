@@ -182,7 +182,7 @@ def _replay(games, history, starts, rows, actions, buffer, planes, sides):
 
 
 @compiled
-def _legal_length(games, start, actions, buffer, legal):
+def legal_length(games, start, actions, buffer, legal):
     """The number of moves until the game is over; -1 if one is illegal."""
     game, state = games[0], buffer.ctypes.data
     copy_state(game, state, start.ctypes.data)
@@ -248,7 +248,7 @@ def read(game: Game, files: Iterable[str | Path]) -> Records:
     record, words = game.record(), words_of(game, starts)
     buffer, legal = game.new_buffer(), np.zeros(game.num_actions + SLACK, np.int32)
     for number, entry in enumerate(games):
-        length = _legal_length(record, words[start[number]], entry.actions, buffer, legal)
+        length = legal_length(record, words[start[number]], entry.actions, buffer, legal)
         lengths[number] = max(length, 0)
         if length > 1 and (entry.actions[length - 2 : length] == size * size).all():
             early, result = _ending(record, words[start[number]], entry.actions[:length], buffer)

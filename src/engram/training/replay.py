@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from engram import storage
 from engram.errors import InvalidParameter
 from engram.games.game import Game
 from engram.networks.symmetry import symmetry_tables, turned, turned_policy
@@ -67,6 +68,14 @@ class Replay:
         return {name: held[order] for name, held in self._held._asdict().items()}
 
     def restore(self, arrays: dict[str, np.ndarray], added: int) -> None:
-        """Restores the state of `arrays` after `added` positions."""
+        """Restores the state of `arrays` after `added` positions.
+
+        Raises:
+          LookupError, ValueError: they have another form, or there are more than were added.
+        """
+        storage.check_form(arrays, self.arrays())
+        lengths = {len(array) for array in arrays.values()}
+        if len(lengths) != 1 or max(lengths) != min(added, self.capacity):
+            raise ValueError("its window does not fit together")
         self.added = added - len(arrays["value"])
         self.add(Examples(**{name: arrays[name] for name in Examples._fields}))

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from filelock import FileLock, Timeout
 
+from engram import storage
 from engram.errors import InvalidFile, InvalidParameter
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game
@@ -183,7 +184,8 @@ class TrainingRun(ABC):
         if not (self.folder / CHECKPOINT).exists():
             return {}
         about = self.learner.load(self.folder / CHECKPOINT)
-        self.resume(about)
+        with storage.reading(self.folder / CHECKPOINT):
+            self.resume(about)
         return about
 
     def resume(self, about: dict[str, Any]) -> None:

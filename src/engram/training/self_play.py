@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from engram import storage
 from engram.drivers.lockstep import Lockstep, RootNoise, RootStatistics
 from engram.errors import InvalidParameter
 from engram.games.game import Game
@@ -284,12 +285,25 @@ class SelfPlay:
         }
 
     def restore(self, about: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Resumes from a checkpoint of the same game and options."""
-        self.rounds, self.finished, self.lengths = about["rounds"], about["finished"], about["lengths"]
-        self._states = arrays["states"].astype(self.game.state_dtype)
+        """Resumes a fresh object from a checkpoint of the same game and options.
+
+        Raises:
+          LookupError, TypeError, ValueError: it has another form, or a position against the rules.
+        """
+        # Older checkpoints lack `oldest`.
+        arrays = {"oldest": np.zeros_like(self._moves), **arrays}
+        arrays["states"] = arrays["states"].astype(self.game.state_dtype)
+        storage.check_form(arrays, self.checkpoint()[1])
+        if not all(self.game.is_sound(state) and not self.game.is_over(state) for state in arrays["states"]):
+            raise ValueError(f"it holds what is no position of {self.game.name}")
+        counts = [int(about[name]) for name in ("rounds", "finished", "lengths")]
+        if min(*counts, *arrays["moves"], *arrays["outcomes"], *arrays["pending_game"]) < 0:
+            raise ValueError("a number of its games is negative")
+        self.rounds, self.finished, self.lengths = counts
+        self._states = arrays["states"]
         self._moves, self.outcomes = arrays["moves"].copy(), arrays["outcomes"].copy()
         self._ends, self._agreement = arrays["ends"].copy(), arrays["agreement"].copy()
-        self._oldest = arrays.get("oldest", np.zeros_like(self._moves)).copy()  # older checkpoints lack it
+        self._oldest = arrays["oldest"].copy()
         self._pending = [[] for _ in range(self.options.num_games)]
         columns = (arrays[f"pending_{name}"] for name in ("game", "planes", "policy", "value", "mover"))
         for number, planes, policy, value, mover in zip(*columns, strict=True):

@@ -268,6 +268,11 @@ class _SelfPlayRun(TrainingRun):
             return
         checkpoint = self.folder / f"{_CHECKPOINT}{max(numbers)}"
         about, arrays = storage.load(checkpoint / _GAMES, _GAMES)
+        with storage.reading(checkpoint / _GAMES):
+            self._take_up(about, arrays, checkpoint)
+        self._number = max(numbers)
+
+    def _take_up(self, about: dict[str, Any], arrays: dict[str, np.ndarray], checkpoint: Path) -> None:
         about["plan"] = {"asynchronous": False, **about["plan"]}  # older checkpoints lack these fields
         about["plan"]["options"] = {"at_once": None, **about["plan"]["options"]}
         self.resume(about)
@@ -275,13 +280,15 @@ class _SelfPlayRun(TrainingRun):
         self._playing = NetworkModule.of(load_network(checkpoint / "playing"))
         self._replay.restore({name[7:]: array for name, array in arrays.items() if name.startswith("replay_")},
                              about["added"])  # fmt: skip
-        self._playing_step = about.get("playing_step", 0)
+        self._playing_step = int(about.get("playing_step", 0))
+        if not 0 <= self._playing_step <= self.learner.done:
+            raise ValueError("the network that plays is newer than the training")
         parts = about["games"] if self.plan.asynchronous else [about["games"]]
         for number, (ongoing, part) in enumerate(zip(self._games, parts, strict=True)):
             ongoing.use(self._evaluator(self._playing))
             ongoing.restore(part, {name.removeprefix(f"part{number}_"): array for name, array in arrays.items()})
-        self._counts, self._number = about["counts"], max(numbers)
-        self.losses = [Losses(**losses) for losses in about["losses"]]
+        self._counts = {name: int(about["counts"][name]) for name in self._counts}
+        self.losses = [Losses(*map(float, losses.values())) for losses in about["losses"]]
 
     def write(self, state: SelfPlayProgress) -> None:
         """Writes a new checkpoint, then removes the previous one."""

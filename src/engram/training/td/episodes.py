@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from engram import storage
 from engram.arena.roster import player
 from engram.drivers.search import Search
 from engram.errors import InvalidFile
@@ -164,19 +165,17 @@ class TdLearner:
         """
         wanted = {**self.configuration.identity, "seed": self.seed}
         table, _, arrays = table_files.load(path, wanted)
-        try:
+        with storage.reading(path):
             history, lengths, moves = arrays["history"], arrays["lengths"], arrays["moves"].tolist()
             if history.dtype != episode_dtype or (lengths < 0).any() or int(lengths.sum()) != len(moves):
                 raise InvalidFile(f"{path} is damaged: its games do not fit together")
             self._played, self._plain = set(arrays["played"].tolist()), set(arrays["plain"].tolist())
-        except KeyError as error:
-            raise InvalidFile(f"{path} is damaged: it has no {error}") from error
+            ends = np.cumsum(lengths).tolist()
+            self._games = deque(
+                (tuple(moves[end - length : end]) for end, length in zip(ends, lengths.tolist(), strict=True)),
+                maxlen=REPLAYED_GAMES,
+            )
         self.episodes, self._records = history, []
-        ends = np.cumsum(lengths).tolist()
-        self._games = deque(
-            (tuple(moves[end - length : end]) for end, length in zip(ends, lengths.tolist(), strict=True)),
-            maxlen=REPLAYED_GAMES,
-        )
         self._set_table(table)
         every = self.configuration.snapshot_every
         due = range(every, self.num_episodes + 1, every)[-SNAPSHOTS:] if self.configuration.earlier else ()
