@@ -119,7 +119,7 @@ class PythonGame(Game):
         self._random = random.Random(0)
         self._draw = _RANDOM_WORD.from_python
         self._is_over = is_over or (lambda state: not len(self._checked_actions(state)))
-        self._user_rollout, self._user_encode = rollout, encode
+        self._user_rollout = rollout
         whole, real = ctypes.c_int64, ctypes.c_double
         self._pointers = {
             "legal_actions": ctypes.CFUNCTYPE(whole, whole, whole)(self.guarded(self._write_actions, -1)),
@@ -142,7 +142,7 @@ class PythonGame(Game):
                 self.guarded(lambda at: self.reward(self._states[at]), float("nan"))
             )
         if encode is not None and planes_shape is not None:
-            self._pointers["encode"] = ctypes.CFUNCTYPE(whole, whole, whole)(self.guarded(self._encode, -1))
+            self._pointers["encode"] = self.writer("encode", encode, math.prod(planes_shape))
         self._addresses = {key: ctypes.cast(value, ctypes.c_void_p).value or 0 for key, value in self._pointers.items()}
 
     # ------------------------------------------------------------- called by the kernel, by address
@@ -221,13 +221,18 @@ class PythonGame(Game):
             raise InvalidGame(f"{self.name}: {method} gave {given!r}, not a finite number{remedy}")
         return number
 
-    def _encode(self, at: int, planes: int) -> int:
-        assert self._user_encode is not None
-        values = np.ascontiguousarray(self._user_encode(self._states[at]), np.float32)
-        if values.size != math.prod(self.planes_shape or ()):
-            raise InvalidGame(f"{self.name}: encode gave {values.size} numbers for planes of {self.planes_shape}")
-        ctypes.memmove(planes, values.ctypes.data, values.nbytes)
-        return 0
+    def writer(self, name: str, function: Callable[[Any], Any], count: int) -> Any:
+        """A function of a position to `count` numbers, as a C function `(state, numbers) -> 0` that writes float32."""
+
+        def write(at: int, numbers: int) -> int:
+            values = np.ascontiguousarray(function(self._states[at]), np.float32)
+            if values.size != count:
+                raise InvalidGame(f"{self.name}: {name} gave {values.size} numbers, not {count}")
+            ctypes.memmove(numbers, values.ctypes.data, values.nbytes)
+            return 0
+
+        whole = ctypes.c_int64
+        return ctypes.CFUNCTYPE(whole, whole, whole)(self.guarded(write, -1))
 
     def _copy(self, target: int, source: int) -> int:
         self._states[target] = self._copied(self._states[source])
