@@ -761,6 +761,46 @@ class ReferenceSearch:
         return value
 
 
+class PositionMemory:
+    """A memory that keeps every position: `recall` and `remember` of a search, as docs/methods/memory.md has them.
+
+    A stored position has features of length 1, the mean of the returns from it, and their number.
+    """
+
+    def __init__(self, features: Callable[[Any], np.ndarray], temperature: float, decay: float, units: Units):
+        self.features, self.temperature, self.decay, self.units = features, temperature, decay, units
+        self.entries: dict[str, list[Any]] = {}
+        self.of_node: dict[int, list[Any]] = {}
+
+    def answer(self, features: np.ndarray) -> tuple[float, float] | None:
+        """Eq. 8: (V̂_M, N_M), or None."""
+        kernels = [math.exp(float(features @ entry[0]) / self.temperature) for entry in self.entries.values()]
+        weights = [kernel * entry[2] for kernel, entry in zip(kernels, self.entries.values(), strict=True)]
+        if not sum(weights) > 0.0:
+            return None
+        value = sum(weight * entry[1] for weight, entry in zip(weights, self.entries.values(), strict=True))
+        return value / sum(weights), sum(weights) / sum(kernels)
+
+    def recall(self, path: list[Node], position: Any) -> None:
+        features = self.features(position)
+        if (answer := self.answer(features)) is not None:
+            value, share = answer
+            for node in reversed(path):
+                value = value if node is path[0] else self.units.move(node, value)
+                amount = max(share, 1.0)
+                node.memory_count += amount
+                node.memory_value += (value - node.memory_value) * amount / node.memory_count
+                share /= self.decay
+        self.of_node[id(path[-1])] = self.entries.setdefault(str(position), [features, 0.0, 0])
+
+    def remember(self, path: list[Node], value: float) -> None:
+        for node in reversed(path):
+            if (entry := self.of_node.get(id(node))) is not None:
+                entry[2] += 1
+                entry[1] += (value - entry[1]) / entry[2]
+            value = value if node is path[0] else self.units.move(node, value)
+
+
 def expectimax(position: Any) -> float:
     """The value of a position in the game's units: both players play perfectly, and nature draws."""
     actions = position.legal_actions()

@@ -17,6 +17,7 @@ from engram.memory.store import Store
 from engram.presets.catalogue import preset
 from engram.search.columns import advice_dtype
 from engram.search.preset import Preset
+from engram.search.tree import tree_dtype
 from tests.memory.test_memory_lockstep import bytes_of
 
 
@@ -38,7 +39,7 @@ def test_numbers_of_equation_9():
     column = np.zeros(6, advice_dtype)
     column["count"][4], column["value"][4] = 10.0, -0.1
     before = column["count"].copy()
-    back_up_memory(column, np.arange(6, dtype=np.int32), 5, 0.2, 16.0, 2.0)
+    back_up_memory(np.zeros(1, tree_dtype)[0], column, np.arange(6, dtype=np.int32), 5, 0.2, 16.0, 2.0)
     assert (column["count"] - before)[::-1].tolist() == [16, 8, 4, 2, 1, 1]
     assert column["count"][4] == 18.0
     assert column["value"][4] == pytest.approx(0.033333, abs=1e-6)

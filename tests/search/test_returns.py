@@ -232,7 +232,7 @@ def one_plane(state, planes):
         ),
         ({}, "rave", "RAVE does not go"),
         ({"chance": False}, "rave", "RAVE does not go with rewards"),
-        ({"encode": one_plane, "planes_shape": (1, 1, 1)}, "memory_uct", "does not go with moves of nature"),
+        ({"encode": one_plane, "planes_shape": (1, 1, 1), "bounds": None}, "memory_uct", "asks for known ones"),
         ({}, "history_uct", "does not go with moves of nature"),
         ({}, "dents", "best_child_with_entropy does not go with moves of nature"),
         ({}, "uct(all_children=true)", "all_children"),

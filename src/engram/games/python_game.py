@@ -105,7 +105,7 @@ class PythonGame(Game):
         self._random = random.Random(0)
         self._draw = _RANDOM_WORD.from_python
         self._is_over = is_over or (lambda state: not len(self._checked_actions(state)))
-        self._user_rollout, self._user_encode = rollout, encode
+        self._user_rollout = rollout
         whole, real, word = ctypes.c_int64, ctypes.c_double, ctypes.c_uint64
         functions: dict[str, tuple[Any, int, Callable[..., Any]]] = {  # result, number of arguments, method
             "legal_actions": (whole, 2, self._write_actions),
@@ -122,7 +122,7 @@ class PythonGame(Game):
         if hasattr(first, "reward"):
             functions["reward"] = (real, 1, lambda at: self.reward(self._states[at]))
         if encode is not None and planes_shape is not None:
-            functions["encode"] = (whole, 2, self._encode)
+            functions["encode"] = (whole, 2, self._writing("encode", encode, math.prod(planes_shape)))
         failures = {whole: -1, real: math.nan, word: 0}
         self._pointers = {
             key: ctypes.CFUNCTYPE(result, *[whole] * count)(self.guarded(method, failures[result]))
@@ -206,13 +206,20 @@ class PythonGame(Game):
             raise InvalidGame(f"{self.name}: {method} gave {result!r}, not a finite number{remedy}")
         return number
 
-    def _encode(self, at: int, planes: int) -> int:
-        assert self._user_encode is not None
-        values = np.ascontiguousarray(self._user_encode(self._states[at]), np.float32)
-        if values.size != math.prod(self.planes_shape or ()):
-            raise InvalidGame(f"{self.name}: encode gave {values.size} numbers for planes of {self.planes_shape}")
-        ctypes.memmove(planes, values.ctypes.data, values.nbytes)
-        return 0
+    def writer(self, name: str, function: Callable[[Any], Any], count: int) -> Any:
+        """A function of a position to `count` numbers, as a C function `(state, numbers) -> 0` that writes float32."""
+        whole = ctypes.c_int64
+        return ctypes.CFUNCTYPE(whole, whole, whole)(self.guarded(self._writing(name, function, count), -1))
+
+    def _writing(self, name: str, function: Callable[[Any], Any], count: int) -> Callable[[int, int], int]:
+        def write(at: int, numbers: int) -> int:
+            values = np.ascontiguousarray(function(self._states[at]), np.float32)
+            if values.size != count:
+                raise InvalidGame(f"{self.name}: {name} gave {values.size} numbers, not {count}")
+            ctypes.memmove(numbers, values.ctypes.data, values.nbytes)
+            return 0
+
+        return write
 
     def _copy(self, target: int, source: int) -> int:
         self._states[target] = self._copied(self._states[source])

@@ -10,6 +10,7 @@ Source: Weinberger et al., "Feature hashing for large scale multitask learning",
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,7 @@ from numba import carray, int64, types
 
 from engram.errors import InvalidParameter, check_whole
 from engram.games.game import Game, State
+from engram.games.python_game import PythonGame
 from engram.memory.arithmetic import floats_at, normalise
 from engram.memory.layout import MAX_DIMENSION
 from engram.native.intrinsics import call, pointer_at
@@ -174,8 +176,9 @@ class Features:
       game: the game.
       dimension: D ≥ 1.
       own: a function `(state, numbers) -> 0` of the game's record that writes `num_own` float32, compiled here. It
-        stands at module level, as a game's functions do. With `num_own` = D the numbers are used as they are, else
-        hashed. It chooses its point of view; stored values are player 0's.
+        stands at module level, as a game's functions do. Of a plain Python game, a function from a state to `num_own`
+        numbers. With `num_own` = D the numbers are used as they are, else hashed. It chooses its point of view; stored
+        values are player 0's.
       num_own: how many it writes.
       embedding_size: numbers in the evaluator's embedding, which then replaces the others; 0: none.
       embedding_name: identifies the embedding in files, so that no memory is read with another one.
@@ -205,18 +208,17 @@ class Features:
         self.header = np.zeros(1, features_dtype)
         shape = game.planes_shape if game.address("encode") else None
         if own is not None:
-            if num_own < 1 or not game.compiled:
-                raise InvalidParameter("own features need num_own of 1 or more, and a compiled game")
-            record = numba.from_dtype(game.state_dtype)
-            self._own = Callback(own, int64, (record, types.CPointer(types.float32)))
-            self.header["own"] = self._own.address
+            check_whole("num_own", num_own, 1, MAX_DIMENSION)
+            if isinstance(game, PythonGame):
+                self._own: Any = game.writer(own.__qualname__, own, num_own)
+                self.header["own"] = ctypes.cast(self._own, ctypes.c_void_p).value
+            else:
+                record = numba.from_dtype(game.state_dtype)
+                self._own = Callback(own, int64, (record, types.CPointer(types.float32)))
+                self.header["own"] = self._own.address
         elif shape is None and embedding_size == 0:
-            for part, words in (("chance", "moves of nature"), ("reward", "rewards on the way")):
-                if game.has(part):
-                    raise InvalidParameter(f"a memory does not go with {words}, which {game.name} has")
             raise InvalidParameter(
-                f"{game.name} has no encode with planes_shape: a memory of it needs "
-                + ("features of your own" if game.compiled else "that, or an evaluator's embedding")
+                f"{game.name} has no encode with planes_shape: a memory of it needs features of your own"
             )
         source = f"planes={plane_weight:g}, patterns={pattern_weight:g}, no whole planes"
         if own is not None:
@@ -257,6 +259,7 @@ class Features:
         out = np.zeros(self.dimension, np.float32)
         address = numbers.ctypes.data if self.embedding_size else 0
         if write_features(self.header[0], buffer.ctypes.data, address, out) < 0:
+            self.game.raise_pending()
             raise InvalidParameter(f"the features of this position of {self.game.name} failed or are not finite")
         return out
 

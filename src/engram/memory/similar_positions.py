@@ -27,6 +27,7 @@ from engram.native.jit import compiled
 from engram.search.columns import Advice, Column, advice_dtype
 from engram.search.extension import Extension
 from engram.search.operators import Parameter, Record, after_backup, column_of, on_leaf
+from engram.search.returns import arriving
 
 CAPACITY = 10_000
 """Default capacity of a memory, in entries: the paper's."""
@@ -41,16 +42,25 @@ ADVICE = Column(advice_dtype, "memory")
 LINK = Column(link_dtype, "memory_link")
 
 
+@compiled(inline=True)
+def value_of_move(tree, path, at, value):
+    """The value of the move to a node of a path, from that of its position; no move leads to the root."""
+    return arriving(tree, np.int64(path[at]), value) if tree.beyond != 0 and at > 0 else value
+
+
 @compiled
-def back_up_memory(column, path, depth, value, count, decay):
+def back_up_memory(tree, column, path, depth, value, count, decay):
     """Eq. 9: backs the memory's answer about the leaf `path[depth]` up to the root.
 
         X = max(N_M(s_h)/η^|i-h|, 1);  N_M(s_i) += X;  V̂_M(s_i) += (V̂_M(s_h) - V̂_M(s_i))·X/N_M(s_i)
+
+    With rewards the value of a node but the root is that of the move to it, as the search's own (`returns.py`).
 
     Deviation: the paper keeps V̂_M(s_h)·N_M(s_h) where X has shrunk, which leaves the range of values.
     """
     share = count
     for at in range(depth, -1, -1):
+        value = value_of_move(tree, path, at, value)
         entry = column[np.int64(path[at])]
         amount = max(share, 1.0)
         if not entry.count > 0.0:
@@ -68,16 +78,18 @@ def linked_row(store, link):
 
 
 @compiled(inline=True)
-def _query_again(store, link, advice, num_neighbours, temperature):
+def _query_again(store, link, num_neighbours, temperature):
     """Queries the memory about a linked node, by the features in its entry; returns as `query`."""
     row = linked_row(store, link)
-    if row < 0:
-        return 0
-    status = query(store, row_of(store, row), num_neighbours, temperature)
-    if status > 0:
-        advice.value = store.value
-        advice.count = store.count
-    return status
+    return 0 if row < 0 else query(store, row_of(store, row), num_neighbours, temperature)
+
+
+@compiled(inline=True)
+def _advise(tree, column, path, at, store):
+    """Makes the last answer the advice on a node of a path."""
+    advice = column[np.int64(path[at])]
+    advice.value = value_of_move(tree, path, at, store.value)
+    advice.count = store.count
 
 
 @on_leaf(
@@ -110,18 +122,20 @@ def ask_about_leaf(tree, path, depth, state, embedding, parameters):
     if every_node:
         for at in range(depth):
             node = np.int64(nodes_on_path[at])
-            if _query_again(store, links[node], column[node], num_neighbours, parameters.temperature) < 0:
+            status = _query_again(store, links[node], num_neighbours, parameters.temperature)
+            if status < 0:
                 return -1
+            if status > 0:
+                _advise(tree, column, nodes_on_path, at, store)
     node = np.int64(nodes_on_path[depth])
     status = query(store, leaf_features, num_neighbours, parameters.temperature)
     if status < 0:
         return -1
     if status > 0:
         if every_node:
-            column[node].value = store.value
-            column[node].count = store.count
+            _advise(tree, column, nodes_on_path, depth, store)
         else:
-            back_up_memory(column, nodes_on_path, depth, store.value, store.count, parameters.decay)
+            back_up_memory(tree, column, nodes_on_path, depth, store.value, store.count, parameters.decay)
     row = add(store, key, leaf_features)
     if store.state_bytes != 0:
         keep_state(store, row, state)
@@ -132,14 +146,15 @@ def ask_about_leaf(tree, path, depth, state, embedding, parameters):
 
 @after_backup(link=LINK, store=Record(store_dtype))
 def learn_return(tree, path, depth, value, moves, parameters):
-    """Updates the entries of the path's nodes with this simulation's return."""
+    """Updates the entries of the path's nodes with this simulation's return from each of them."""
     store = record_at(parameters.store, store_dtype)
     nodes_on_path = carray(path, (depth + 1,))
     links = column_of(tree, parameters.link, link_dtype)
-    for at in range(depth + 1):
+    for at in range(depth, -1, -1):
         row = linked_row(store, links[np.int64(nodes_on_path[at])])
         if row >= 0:
             update(store, row, value)
+        value = value_of_move(tree, nodes_on_path, at, value)
     return 0
 
 
@@ -257,6 +272,8 @@ def remembering(
             new_game=None if store is not None else partial(_refill, entries, saved),
             fork=None if store is not None else partial(build, game, saved),
             persistence=None if store is not None else StorePersistence(entries, belongs_to),
+            chance=True,
+            rewards=not correct,  # a correction is a difference of values, to which no reward is added
         )
 
     return build
