@@ -19,7 +19,7 @@ import numpy as np
 
 from engram.games.go.board import MAX_POINTS, MAX_SIZE, empty_board
 from engram.games.go.history import laid_point
-from engram.games.go.large_patterns import MARGIN, SIZES, images, number_of, spread, table, write_codes
+from engram.games.go.large_patterns import MARGIN, SIZES, images, number_codes, spread, table, write_codes
 from engram.games.go.prior import FIRST_SIZE, LEVELS, describe, survey
 from engram.games.go.prior_weights import THETA_UNIT, VECTOR_UNIT
 from engram.games.go.rules import legal_actions, play
@@ -81,14 +81,12 @@ def describe_game(board, moves, taken, rows, places, sizes):
 
 
 @compiled
-def number_all(codes, numbers, rows, first, result):
-    """Writes rows of places in θ: numbers for the codes of large patterns, and each feature's first place added."""
+def place_all(entries, rows, first, result):
+    """Writes rows of places in θ from rows of levels."""
     for row in range(len(rows)):
+        number_codes(entries, rows[row, FIRST_SIZE:])
         for feature in range(len(first) - 1):
-            level = rows[row, feature]
-            result[row, feature] = first[feature] + (
-                level if feature < FIRST_SIZE else number_of(codes, numbers, level)
-            )
+            result[row, feature] = first[feature] + rows[row, feature]
 
 
 @compiled
@@ -146,8 +144,8 @@ def frequent(games: list[tuple[int, np.ndarray]]) -> list[np.ndarray]:
         room = np.empty((len(moves), len(SIZES)), np.int64)
         codes.append(room[: played_codes(empty_board(size, 7.5, 3 * size * size)[0], moves, room)])
     patterns = []
-    for played in np.concatenate(codes).T:
-        played, count = np.unique(played, return_counts=True)
+    for column in np.concatenate(codes).T:
+        played, count = np.unique(column, return_counts=True)
         lowest, place = np.unique(images(played).min(0), return_inverse=True)
         patterns.append(lowest[np.bincount(place, count) >= RAREST])
         print(f"{len(patterns[-1])} patterns of {len(lowest)}", flush=True)
@@ -168,7 +166,7 @@ def positions(
         board = empty_board(size, 7.5, 3 * size * size)[0]
         num_positions, num_rows = describe_game(board, moves, taken, room, place, count)
         rows.append(np.empty((num_rows, NUM_FEATURES), np.uint16))
-        number_all(*known, room[:num_rows], first, rows[-1])
+        place_all(known, room[:num_rows], first, rows[-1])
         places.append(place[:num_positions])
         sizes.append(count[:num_positions])
     begins = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])

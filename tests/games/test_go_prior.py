@@ -208,7 +208,7 @@ def glance(*position):
     return math.exp(weights.THETA[places].astype(np.float64).sum() + 0.5 * whole @ whole)
 
 
-@pytest.mark.parametrize(("size", "seed"), [(5, 1), (5, 2), (7, 3), (9, 4)])
+@pytest.mark.parametrize(("size", "seed"), [(5, 1), (5, 3), (7, 3), (9, 5)])
 def test_the_prior_is_what_a_glance_at_the_diagram_says(size, seed):
     game, rng = game_of(f"go:{size}"), random.Random(seed)
     state, points = game.initial_state(), [None, None]

@@ -1,7 +1,7 @@
 """Large patterns of Go: the stones on the 12, 20 and 28 points nearest to a move, and in the smallest the last move.
 
 A code has two bits for each point: 1 the mover's stone, 2 the enemy's, 3 off the board. A table of open addresses finds
-the number of a code; all eight images of a pattern stand in it.
+the number of a code; all eight images of a pattern stand in it. Numba caches no code with a table of 2²⁰ bytes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MARGIN = 3
 """Lines around the board that a pattern may see."""
 
 
-def _distance(cell: tuple[int, int]) -> int:
+def _distance(cell: tuple[int, ...]) -> int:
     rows, columns = abs(cell[0]), abs(cell[1])
     return rows + columns + max(rows, columns)
 
@@ -31,8 +31,11 @@ _MARK = 60
 """From this bit on stands the size of a pattern, 1 to 3."""
 _LAST = 2 * SIZES[0]
 """From this bit on stands the place of the last move, in the smallest size."""
-_BITS = 16
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_TO_SLOT, _TO_CHECK = np.uint64(47), np.uint64(27)
+"""The highest 17 bits of a code's hash are its slot, and the next 20 tell it from others: one error in 10⁶ is borne."""
+_CHECK, _NUMBER = np.uint64(0xFFFFF), np.uint64(20)
+"""The bits of an entry that hold these 20, and the first bit of its number."""
 _0 = np.uint64(0)
 _1 = np.uint64(1)
 _3 = np.uint64(3)
@@ -72,14 +75,27 @@ def write_codes(kinds, point, last, stride, codes):
 
 
 @compiled
-def number_of(codes, numbers, code):
+def number_of(entries, code):
     """The number of a code in a table, 0 for an unknown one."""
-    slot = np.int64((np.uint64(code) * _GOLDEN) >> np.uint64(64 - _BITS))
-    while codes[slot] != 0:
-        if codes[slot] == code:
-            return np.int64(numbers[slot])
-        slot = (slot + 1) & (len(codes) - 1)
+    word = np.uint64(code) * _GOLDEN
+    slot = word >> _TO_SLOT
+    check = (word >> _TO_CHECK) & _CHECK
+    while entries[slot] != 0:
+        if entries[slot] & _CHECK == check:
+            return np.int64(entries[slot] >> _NUMBER)
+        slot = (slot + _1) & np.uint64(len(entries) - 1)
     return 0
+
+
+@compiled
+def number_codes(entries, levels):
+    """Replaces the codes of one point by their numbers.
+
+    Of the two larger sizes, which leave the last move out, the last is unknown where the other is: it was played less.
+    """
+    levels[0] = number_of(entries, levels[0])
+    for number in range(1, len(levels)):
+        levels[number] = number_of(entries, levels[number]) if number == 1 or levels[number - 1] > 0 else 0
 
 
 def images(codes: np.ndarray) -> np.ndarray:
@@ -99,18 +115,18 @@ def images(codes: np.ndarray) -> np.ndarray:
     return np.stack(result)
 
 
-def table(patterns: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """The table of the patterns of each size, whose numbers begin at 1: codes and numbers."""
-    entered = np.concatenate([images(some).T.ravel() for some in patterns])
-    order = np.concatenate([np.repeat(np.arange(1, len(some) + 1), 8) for some in patterns])
-    entered, first = np.unique(entered, return_index=True)
-    order = order[first]
-    codes, numbers = np.zeros(1 << _BITS, np.int64), np.zeros(1 << _BITS, np.uint16)
-    slots = ((entered.astype(np.uint64) * _GOLDEN) >> np.uint64(64 - _BITS)).astype(np.int64)
-    while len(entered):  # each goes to its slot, or one place on where that is taken
+def table(patterns: list[np.ndarray]) -> np.ndarray:
+    """The entries of a table of the patterns of each size, whose numbers begin at 1 and end before 2¹²."""
+    codes = np.concatenate([images(some).T.ravel() for some in patterns])
+    numbers = np.concatenate([np.repeat(np.arange(1, len(some) + 1), 8) for some in patterns])
+    codes, first = np.unique(codes, return_index=True)
+    words = codes.astype(np.uint64) * _GOLDEN
+    slots = (words >> _TO_SLOT).astype(np.int64)
+    waiting = (((words >> _TO_CHECK) & _CHECK) | (numbers[first].astype(np.uint64) << _NUMBER)).astype(np.uint32)
+    entries = np.zeros(1 << 17, np.uint32)
+    while len(waiting):  # each goes to its slot, or one place on where that is taken
         slot, first = np.unique(slots, return_index=True)
-        first = first[codes[slot] == 0]
-        codes[slots[first]], numbers[slots[first]] = entered[first], order[first]
-        entered, order = np.delete(entered, first), np.delete(order, first)
-        slots = (np.delete(slots, first) + 1) & (len(codes) - 1)
-    return codes, numbers
+        first = first[entries[slot] == 0]
+        entries[slots[first]] = waiting[first]
+        waiting, slots = np.delete(waiting, first), (np.delete(slots, first) + 1) & (len(entries) - 1)
+    return entries

@@ -21,9 +21,9 @@ from engram.games.go.eyes import kills_when_taken
 from engram.games.go.heavy_board import LARGEST_SHAPE
 from engram.games.go.history import laid_point
 from engram.games.go.ladders import is_caught
-from engram.games.go.large_patterns import MARGIN, number_of, spread, write_codes
+from engram.games.go.large_patterns import MARGIN, number_codes, spread, write_codes
 from engram.games.go.patterns import NUM_CLASSES, class_for
-from engram.games.go.prior_weights import CODES, FIRST, NUMBERS, RANK, THETA, VECTORS
+from engram.games.go.prior_weights import ENTRIES, FIRST, RANK, THETA, VECTORS
 from engram.games.go.tactics import is_own_eye, liberties_of_move, takes, walk_liberties
 from engram.native.jit import compiled
 
@@ -41,6 +41,7 @@ _0 = np.uint64(0)
 _1 = np.uint64(1)
 _2 = np.uint64(2)
 _3 = np.uint64(3)
+_5 = np.uint64(5)
 
 
 @compiled
@@ -138,7 +139,7 @@ def describe(board, kinds, point, status, last, before, levels):
     liberties = liberties_of_move(board, point, colour, stride, 3)
     capture, escape, atari, extension = _contacts(board, point, status, colour, stride)
     row, column = point // stride, point % stride
-    lines = np.int64(min(row, stride - row)), np.int64(min(column, stride - column))
+    first, second = np.int64(min(row, stride - row, _5)), np.int64(min(column, stride - column, _5))
     phase = int(np.int64(board.num_moves * np.uint64(81) // (np.uint64(10) * board.width * board.width)))
     exposed = liberties < 2 and not captures
     levels[LAST] = offset(point, last, stride)
@@ -146,7 +147,7 @@ def describe(board, kinds, point, status, last, before, levels):
     if not 0 < levels[LAST] <= 3:
         levels[PATTERN] += NUM_CLASSES
     levels[BEFORE] = offset(point, before, stride)
-    levels[PLACE] = 6 * _of_pair(min(lines[0], 5) - 1, min(lines[1], 5) - 1) + min(phase, 5)
+    levels[PLACE] = 6 * _of_pair(int(first) - 1, int(second) - 1) + min(phase, 5)
     levels[CAPTURE] = capture
     levels[ESCAPE] = 0 if exposed else escape
     levels[ATARI] = atari + 4 if atari > 0 and liberties < 2 else atari
@@ -173,8 +174,7 @@ def prior(state, actions, count, weights):
             continue
         point = np.uint64((action // width + 1) * (width + 1) + action % width + 1)
         describe(state, kinds, point, status, last, before, levels)
-        for feature in range(FIRST_SIZE, len(levels)):
-            levels[feature] = number_of(CODES, NUMBERS, levels[feature])
+        number_codes(ENTRIES, levels[FIRST_SIZE:])
         exponent = np.float32(0.0)
         vector[:] = np.float32(0.0)
         for feature in range(len(levels)):

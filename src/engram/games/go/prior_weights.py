@@ -40,5 +40,5 @@ FIRST = _stored["first"]
 THETA = _stored["theta"] * np.float32(THETA_UNIT)
 VECTORS = _stored["vectors"] * np.float32(VECTOR_UNIT)
 RANK = VECTORS.shape[1]
-CODES, NUMBERS = table([_stored[f"patterns{size}"] for size in SIZES])
+ENTRIES = table([_stored[f"patterns{size}"] for size in SIZES])
 """The large patterns."""
