@@ -33,6 +33,8 @@ NETWORK_LEAVES = 16
 """Leaves of one tree that a network evaluates together."""
 PREDICTOR_STRENGTH, PREDICTOR_NODES = 200.0, 100
 """Starting visits of a move predictor's likeliest move, and the number of nodes that it sees."""
+PRIOR_VISITS = 3
+"""Visits of a node before `puct_rave` asks a compiled prior about its moves."""
 
 
 def _leaf_value(rollout_share: float) -> str | float:
@@ -221,10 +223,12 @@ def puct_rave(
     Args:
       exploration, strength, bias: as in `engram.search.extensions.rave.puct_rave`.
       prior: a compiled function, or `game` for the game's own (see `Preset`); None: uniform.
-      search: as in `SearchOptions`.
+      search: as in `SearchOptions`; expand_after is 3 by default with a prior, which costs as much as a rollout.
 
     Source: as the rule's.
     """
+    if prior is not None:
+        search.setdefault("expand_after", PRIOR_VISITS)
     rule = puct_rave_rule(exploration=exploration, strength=strength, bias=bias)
     return Preset.assemble(rule, search, prior=prior)
 

@@ -157,9 +157,9 @@ def _play_out(
 
 def heavy_rollout(state, rng):
     """A heavy rollout with the default weights."""
-    return heavy(state, rng, nowhere(), False, 0.95, 0.95, 0.95, 0.7, 0.95, 0.3, 0.8)
+    return heavy(state, rng, nowhere(), False, 0.95, 0.95, 0.95, 0.7, 0.95, 0.3, 1.0)
 
 
 def heavy_rollout_moves(state, rng, moves):
     """`heavy_rollout`, which also writes its moves."""
-    return heavy(state, rng, moves, True, 0.95, 0.95, 0.95, 0.7, 0.95, 0.3, 0.8)
+    return heavy(state, rng, moves, True, 0.95, 0.95, 0.95, 0.7, 0.95, 0.3, 1.0)

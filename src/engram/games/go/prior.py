@@ -1,11 +1,13 @@
 """A weight for each move of Go, learnt from strong games, as the prior of a search without a network.
 
-The weight is exp(Σ θ) over eleven features of a move: the 3×3 points around it, how near the last two moves are, its
-line, and what it captures, saves, puts into atari or extends. Each feature has a level, and each level its θ. Ladders
-are read for every chain in atari or with two liberties.
+The weight is exp(Σ θ + ½·|Σ v|²) over fourteen features of a move: four sizes of surroundings, its offsets to the last
+two moves, its place, and what it captures, saves, puts into atari or extends. Each feature has a level, and each level
+its number θ and its vector v. So the product of two vectors is worth of both levels together. Ladders are read for
+every chain in atari or with two liberties.
 
-Source: R. Coulom, "Computing Elo ratings of move patterns in the game of Go", 2007. Deviation: a conditional logit,
-fitted by gradient descent; one weight for a level.
+Source: R. Coulom, "Computing Elo ratings of move patterns in the game of Go", 2007, for the features; M. Wistuba and
+L. Schmidt-Thieme, "Move prediction in Go - modelling feature interactions using latent factors", 2013, for the vectors.
+Deviation: a conditional logit, fitted by gradient descent; levels of one feature share no vector.
 """
 
 from __future__ import annotations
@@ -14,13 +16,14 @@ import math
 
 import numpy as np
 
-from engram.games.go.board import MAX_POINTS, around, board_dtype, neighbour
+from engram.games.go.board import MAX_POINTS, MAX_SIZE, around, board_dtype, neighbour
 from engram.games.go.eyes import kills_when_taken
 from engram.games.go.heavy_board import LARGEST_SHAPE
 from engram.games.go.history import laid_point
 from engram.games.go.ladders import is_caught
+from engram.games.go.large_patterns import MARGIN, number_codes, spread, write_codes
 from engram.games.go.patterns import NUM_CLASSES, class_for
-from engram.games.go.prior_weights import FIRST, THETA
+from engram.games.go.prior_weights import ENTRIES, FIRST, RANK, THETA, VECTORS
 from engram.games.go.tactics import is_own_eye, liberties_of_move, takes, walk_liberties
 from engram.native.jit import compiled
 
@@ -28,15 +31,17 @@ LOST, RUNS, LADDER, SHORT, FREE = 1, 2, 3, 4, 5
 """A chain in atari that cannot or can be saved, one of two liberties that a ladder catches or not, one of more."""
 PASS = 0.002
 """Weight of a pass as a share of all other weights."""
-NEAR, FARTHEST = 3, 19
-"""Distances: patterns within the first have weights of their own, and beyond the second all are alike."""
-PATTERN, LAST, BEFORE, LINE, CAPTURE, ESCAPE, ATARI, EXTENSION, SELF_ATARI, EYE, LIBERTIES = range(11)
-"""Features, by their place; `prior_weights.py` says their levels."""
+PATTERN, LAST, BEFORE, PLACE, CAPTURE, ESCAPE, ATARI, EXTENSION, SELF_ATARI, EYE, LIBERTIES, FIRST_SIZE = range(12)
+"""Features, by their place; the large patterns, one feature a size, are the last."""
+LEVELS = (2 * NUM_CLASSES, 46, 46, 90, 7, 5, 9, 9, 4, 2, 4)
+"""Their number for each feature but the last ones: there a large pattern that was learnt has its own, and others 0."""
+FARTHEST = 8
 
 _0 = np.uint64(0)
 _1 = np.uint64(1)
 _2 = np.uint64(2)
 _3 = np.uint64(3)
+_5 = np.uint64(5)
 
 
 @compiled
@@ -56,13 +61,19 @@ def survey(board, status):
 
 
 @compiled(inline=True)
-def apart(point, other, stride):
-    """Distance of two points, Δx + Δy + max(Δx, Δy), at most `FARTHEST`; 0 if there is no other."""
+def _of_pair(low, high):
+    """The number of an unordered pair among those of smaller numbers."""
+    return max(low, high) * (max(low, high) + 1) // 2 + min(low, high)
+
+
+@compiled(inline=True)
+def offset(point, other, stride):
+    """1 + the number of the offset between two points, its signs and axes left out; 0 if there is no other."""
     if other == _0:
         return 0
     rows = abs(np.int64(point // stride) - np.int64(other // stride))
     columns = abs(np.int64(point % stride) - np.int64(other % stride))
-    return min(rows + columns + max(rows, columns), FARTHEST)
+    return 1 + _of_pair(min(rows, FARTHEST), min(columns, FARTHEST))
 
 
 @compiled
@@ -116,23 +127,27 @@ def _self_atari(board, point, colour, stride):
 
 
 @compiled
-def describe(board, point, status, last, before, levels):
-    """Writes the level of each feature of a legal move; `last` and `before` are the points of the last two moves."""
+def describe(board, kinds, point, status, last, before, levels):
+    """Writes the level of each feature of a legal move; of large patterns, their codes.
+
+    Args:
+      kinds: the board as `spread` writes it. last, before: the points of the last two moves.
+    """
     colour, stride = board.colour, board.width + _1
     lanes = around(board, point, stride)
     captures = takes(board, lanes, colour)
     liberties = liberties_of_move(board, point, colour, stride, 3)
     capture, escape, atari, extension = _contacts(board, point, status, colour, stride)
     row, column = point // stride, point % stride
-    line = int(np.int64(min(row, stride - row, column, stride - column)))
+    first, second = np.int64(min(row, stride - row, _5)), np.int64(min(column, stride - column, _5))
     phase = int(np.int64(board.num_moves * np.uint64(81) // (np.uint64(10) * board.width * board.width)))
     exposed = liberties < 2 and not captures
+    levels[LAST] = offset(point, last, stride)
     levels[PATTERN] = np.int64(class_for(board, point, stride, colour))
-    levels[LAST] = apart(point, last, stride)
-    if not 0 < levels[LAST] <= NEAR:
+    if not 0 < levels[LAST] <= 3:
         levels[PATTERN] += NUM_CLASSES
-    levels[BEFORE] = apart(point, before, stride)
-    levels[LINE] = 4 * (min(line, 6) - 1) + min(phase, 3)
+    levels[BEFORE] = offset(point, before, stride)
+    levels[PLACE] = 6 * _of_pair(int(first) - 1, int(second) - 1) + min(phase, 5)
     levels[CAPTURE] = capture
     levels[ESCAPE] = 0 if exposed else escape
     levels[ATARI] = atari + 4 if atari > 0 and liberties < 2 else atari
@@ -140,6 +155,7 @@ def describe(board, point, status, last, before, levels):
     levels[SELF_ATARI] = _self_atari(board, point, colour, stride) if exposed else 0
     levels[EYE] = 1 if is_own_eye(board, point, lanes, colour, stride) else 0
     levels[LIBERTIES] = min(liberties + (1 if captures else 0), 3)
+    write_codes(kinds, point, last, stride, levels[FIRST_SIZE:])
 
 
 def prior(state, actions, count, weights):
@@ -148,17 +164,26 @@ def prior(state, actions, count, weights):
     last, before = laid_point(state, 1), laid_point(state, 2)
     status = np.empty(MAX_POINTS, np.uint8)
     survey(state, status)
-    levels = np.empty(len(FIRST) - 1, np.int64)
+    kinds = np.empty((MAX_SIZE + 2 * MARGIN) ** 2, np.uint8)
+    spread(state, kinds)
+    levels, vector = np.empty(len(FIRST) - 1, np.int64), np.empty(RANK, np.float32)
     total = 0.0
     for k in range(count):
         action = np.int64(actions[k])
         if action == width * width:
             continue
         point = np.uint64((action // width + 1) * (width + 1) + action % width + 1)
-        describe(state, point, status, last, before, levels)
-        exponent = 0.0
+        describe(state, kinds, point, status, last, before, levels)
+        number_codes(ENTRIES, levels[FIRST_SIZE:])
+        exponent = np.float32(0.0)
+        vector[:] = np.float32(0.0)
         for feature in range(len(levels)):
-            exponent += THETA[FIRST[feature] + levels[feature]]
+            place = FIRST[feature] + levels[feature]
+            exponent += THETA[place]
+            for axis in range(RANK):
+                vector[axis] += VECTORS[place, axis]
+        for axis in range(RANK):
+            exponent += np.float32(0.5) * vector[axis] * vector[axis]
         weight = math.exp(exponent)
         weights[action] = np.float32(weight)
         total += weight

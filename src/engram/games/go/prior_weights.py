@@ -1,85 +1,44 @@
-"""The weights of Go's prior: θ of every level of every feature, learnt from strong games.
+"""The weights of Go's prior, learnt from strong games: θ and a vector of every level of every feature.
 
-`experiments/go_prior/learn.py` writes these numbers.
+`experiments/go_prior/learn.py` writes the file beside this one. The cache of machine code, which holds the weights,
+looks at sources alone; so the digest of the file stands here.
 """
 
 from __future__ import annotations
 
-import string
+import hashlib
+from pathlib import Path
 
 import numpy as np
 
-_DIGITS = string.ascii_letters + string.digits
-_ZERO = 36
-"""The digit of θ = 0; each further digit is 0.1 more."""
-# by `apart` from the last move; 0: none
-LAST = [
-    -0.05, 0.0, 1.5, 0.83, 0.5, 0.21, -0.12, -0.24, -0.31, -0.42, -0.48, -0.62, -0.72, -0.69, -0.77, -0.79,
-    -0.81, -0.87, -0.78, -0.75,
-]  # fmt: skip
-# by `apart` from the move before it
-BEFORE = [
-    0.22, 0.0, 0.47, 0.46, 0.36, 0.15, -0.17, -0.14, -0.19, -0.23, -0.28, -0.28, -0.25, -0.32, -0.29, -0.35,
-    -0.34, -0.33, -0.32, -0.3,
-]  # fmt: skip
-# 4·(line - 1) + the phase: tens of moves of a game on 9×9, at most 3; other sizes in proportion
-LINE = [
-    -0.89, -1.05, -0.63, -0.2, -1.59, -0.21, 0.15, -0.03, 0.39, 0.52, 0.29, 0.05, 0.18, 0.11, -0.08, -0.05,
-    1.21, -0.04, -0.24, -0.07, 0.0, 0.0, 0.0, 0.0,
-]  # fmt: skip
-# 0 none; of one stone and of more: needless, of a chain that could run, one that saves a chain
-CAPTURE = [-0.77, -0.54, -0.05, 0.4, 0.7, 2.05, 2.05]
-# 0 none; of one stone and of more: of a chain that is lost, of one that can run
-ESCAPE = [-0.69, -0.34, 0.01, 1.21, 1.69]
-# 0 none; of one stone and of more: without and with a ladder; then the same by a self-atari
-ATARI = [-0.51, 0.26, 0.47, -0.04, 0.49, 0.41, 0.63, 0.13, 0.08]
-# 0 none; of one stone and of more: from no ladder, from a ladder; then the same to fewer than 3 liberties
-EXTENSION = [-0.3, -0.08, 0.11, 0.34, 0.87, 0.06, -0.04, -0.15, 0.01]
-# 0 none; of one stone, of a small shape that kills, of more
-SELF_ATARI = [0.39, -1.45, -1.55, -2.17]
-# 1: an eye of the mover
-EYE = [0.16, -2.6]
-# of the new chain, 1 to 3; one more if it captures
-LIBERTIES = [0.0, -0.21, -0.31, 0.13]
-NEAR_PATTERNS = (
-    "KKwKKTvXgKwKy6Fv3fKKKVS1PKKSKKN889msOwq3zECKlNhAVwHWEITEuQo12VkCiuKKJKKDXSYKLKFPXT0NKnSnKNww9xzKzAzAIVyJUHXXQv"
-    "PqJjBmVWXvAxQDXSKyqPwDKKFKKERVMpDwOOVzIyKKKOQVNzzHAwUDGLKPLIFSCRPLCLA0KuKKMHRCKFKKHOOILJLKRHNDKKHKKBKOEKKHKKHK"
-    "QPFFKHBUIPJKPHJPKHQEINKJNLNQIMOLPVNOQFRzwLNwFwLOMNMSNBvHPGJAMBADxTBExFOKBRPKMHCCDCOHIAEMzQOSCMENJHSKOENGFKyRRJ"
-    "HFHIINCSOPqFtiNMMKSOQsBofyCBJG7ECFHELHRHSSNLNKVBzRCCSNPRCRFEJKQNSOKGRQPOHJuDGGxMEHGFFGGMBJIDPQGCOvGyETxFwHBMQL"
-    "MzDCBRBFAvOIISMLILNIEQRPMHHGKNGHGIwNKIyssIGDGMCJyyDuCLKEAtEKKKNKKUBGMKnJxJJLjOouKKLGFLKEKHLMHMIKzNGHCBCHDTDSFV"
-    "UPyRFHKQOESAKQOOMKDKENKHKEMDFDDMNDKKKLDKEGHJHBJGJKKJCLJJRPHPCGHOJBPOPPQJIDGQHHJzMHHEGMAOLNPDIGMJFGAONEJCOXPMQV"
-    "OLMCPTNGHEOIHJNJDvMGSRYMEFJxOMLIHVLMNPLKNKKIXOIRNNJOQNMNNNOMINLSJERzMSNQPLLODJQOHFFRKKJMKQNNDHKKKIFICMKEIKKONJ"
-    "NKCFCFLIJEGMOQFLGQBCCKKMDOPLKIKIHCAMFzEGNCExKKKKKKHKFKHvJCKKHROEGENCCKIJPCQQIDXKEKFNJJNBKLGLMNJJDSNPDNKMOMKJHK"
-    "JLLINPIxsOLQPOGFFFCDLHINNOxuICKQNKIOORPMBIBGDLGRRHCzPPMMyNJBTJKOLINKKJKGJQNLKKFPNIDDKKKNCKEK0ONITIHKLIGHFIKKII"
-    "JPPGzMSNHHMJMLKLwHOOQBKFDKLOKFSPKKOQPLKRKHHOKKCNKLJLNGxKIRIFPGKMSKGLMLGPHQHAMLFEwKOHQFLKPKGFHaOMSKuFCxKJNGTKHJ"
-    "GQDzKGR"
-)
-"""By `patterns.CLASS`, within `apart` 3 of the last move."""
-FAR_PATTERNS = (
-    "GxFlgQHZsxKjARQGJhgfkQWUVomTefJTLQvtTtsOLILtnZrHVLMORUTNGXsZWNrRlAmhBlhtMMRiEqpJUNPUwrQAyFILWFzMyyxCJLLQOL2SOH"
-    "SFCAVxUXZwHCZPTZOEDRGKxDzupyKKIxtJxDHCLAqkmFLMRvnFAwKDIGlNELUKLFFJIPITzmqrzHOFztxsDHMHDMKDQIRKAqtmonIGGvsyslsI"
-    "FNEwEtiKGMMzOOJMQUNNKNOFIPTPNRLPQHNQMPNAHAOGPvGNDOSNPFFEIEKAFuGFBVCGGGKDvOJJQDsJDxQGECIQINJQDPJOJNPLHMMMKQHJKK"
-    "HKIMEJCOLJxJomKGJPQHKwKqqzzxtQOFzCCyDLOFJKLOMNTHyGzxINPPABCGAQKJQJILMJINLMqyEFFUvGxJyyFLBGLJQTLIPBGDKRARy4MMQR"
-    "KLEEKHwIlEKFFTMPQPJOKLRPMMIHJOFMKIuRTMBLCTKMUTKRMzIuQTRxIEJbjhNfjSGOStxRGTPWtVCGDCCEFHjwFxKMGHJEBOFEGICIEMFJHP"
-    "KNHNIHKMODQHKOMOKOFKFKvAoyMDDIpCNKoEAEBKJwGIFzGIILKPLKMGGAMPOQJOLFLIHEGPHIGJKBHCGHIJEMzKJKPCMFHIKGyKOMMMKQMIJR"
-    "KQHIJIKMNGKINDMLGAEFNQLIJNPKUKIHPLKJJKIJQOJIPKNQOPKJGLNNRLNMINNLKMMNKOJLRMPKOKMMGPKSNORSORJRKJKKKKLQMVKDIKKOMP"
-    "MNOMCLLOJSIOOPFMJOIKTKZOJRELKRKXDzFOKELJLLIPKKKKKHDCvJNyJBBvyCQtDyECwzHNOLLNOLOByskFJJHIvLJKMONMHIMMOMKNMKKHOK"
-    "ILJJGMLHFKKJJFPAOAzCMHLMLKJwPBCLKHIIRNQFyBGLDLJQMRCGOLJMGIKFMKEMMLLJLLHGINKPNPILPOFPtoqOINSsWPTVUYQCFIMEDKEOMI"
-    "MCNMJINMNNNOKINLDEIPIHMLOMNOKKMFIJNLLNJIJJLMMTLJJLJRQUNNXSMRVJNO1NMQNL10FJACKLMrCKKKOKLGPBLGLqKPRAwTKLMKOGQKJM"
-    "ISQTKRY"
-)
-"""Elsewhere."""
+from engram.errors import InvalidFile
+from engram.games.go.large_patterns import SIZES, table
+from engram.storage import load
+
+FILE = Path(__file__).with_suffix(".safetensors")
+DIGEST = "9324058b14d6fd1e"
 
 
-def _thetas(patterns: str) -> list[float]:
-    return [0.1 * (_DIGITS.index(digit) - _ZERO) for digit in patterns]
+THETA_UNIT, VECTOR_UNIT = 0.05, 0.02
+"""Steps of the numbers in the file, which are 8-bit integers."""
 
 
-_TABLES = (
-    _thetas(NEAR_PATTERNS) + _thetas(FAR_PATTERNS), LAST, BEFORE, LINE, CAPTURE, ESCAPE, ATARI, EXTENSION, SELF_ATARI,
-    EYE, LIBERTIES,
-)  # fmt: skip
-THETA = np.concatenate(_TABLES)
-"""All weights, table after table."""
-FIRST = np.cumsum([0] + [len(table) for table in _TABLES])
-"""The place in `THETA` of each table's first weight, and their number."""
+def _read() -> dict[str, np.ndarray]:
+    """The arrays of the file.
+
+    Raises:
+      InvalidFile: it is not the one that the digest names.
+    """
+    if hashlib.sha256(FILE.read_bytes()).hexdigest()[:16] != DIGEST:
+        raise InvalidFile(f"{FILE} is not the file of weights that belongs to this engram")
+    return load(FILE, "weights of a prior")[1]
+
+
+_stored = _read()
+FIRST = _stored["first"]
+"""The place of each feature's first level, and the number of places."""
+THETA = _stored["theta"] * np.float32(THETA_UNIT)
+VECTORS = _stored["vectors"] * np.float32(VECTOR_UNIT)
+RANK = VECTORS.shape[1]
+ENTRIES = table([_stored[f"patterns{size}"] for size in SIZES])
+"""The large patterns."""

@@ -1,0 +1,132 @@
+"""Large patterns of Go: the stones on the 12, 20 and 28 points nearest to a move, and in the smallest the last move.
+
+A code has two bits for each point: 1 the mover's stone, 2 the enemy's, 3 off the board. A table of open addresses finds
+the number of a code; all eight images of a pattern stand in it. Numba caches no code with a table of 2²⁰ bytes.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+
+from engram.native.jit import compiled
+
+SIZES = (12, 20, 28)
+MARGIN = 3
+"""Lines around the board that a pattern may see."""
+
+
+def _distance(cell: tuple[int, ...]) -> int:
+    rows, columns = abs(cell[0]), abs(cell[1])
+    return rows + columns + max(rows, columns)
+
+
+CELLS = sorted(product(range(-MARGIN, MARGIN + 1), repeat=2), key=lambda cell: (_distance(cell), cell))[1:29]
+"""Offsets of the points, nearest first."""
+_CELLS = np.array(CELLS, np.int64)
+_PLACE = np.zeros((2 * MARGIN + 1, 2 * MARGIN + 1), np.int64)
+_PLACE[tuple(_CELLS[: SIZES[0]].T + MARGIN)] = np.arange(1, SIZES[0] + 1)
+_MARK = 60
+"""From this bit on stands the size of a pattern, 1 to 3."""
+_LAST = 2 * SIZES[0]
+"""From this bit on stands the place of the last move, in the smallest size."""
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_TO_SLOT, _TO_CHECK = np.uint64(47), np.uint64(27)
+"""The highest 17 bits of a code's hash are its slot, and the next 20 tell it from others: one error in 10⁶ is borne."""
+_CHECK, _NUMBER = np.uint64(0xFFFFF), np.uint64(20)
+"""The bits of an entry that hold these 20, and the first bit of its number."""
+_0 = np.uint64(0)
+_1 = np.uint64(1)
+_3 = np.uint64(3)
+
+
+@compiled
+def spread(board, kinds):
+    """Writes the kind of each point, the mover's stones as 1, row by row with `MARGIN` lines of 3 around."""
+    width = np.int64(board.width)
+    wide = width + 2 * MARGIN
+    kinds[: wide * wide] = np.uint8(3)
+    for row in range(width):
+        for column in range(width):
+            kind = np.uint64(board.chain[np.uint64((row + 1) * (width + 1) + column + 1)]) & _3
+            if kind != _0 and board.colour != _0:
+                kind = _3 - kind
+            kinds[(row + MARGIN) * wide + column + MARGIN] = kind
+
+
+@compiled
+def write_codes(kinds, point, last, stride, codes):
+    """Writes the code of each size around a point of the board; `last` is the point of the last move, 0 for none."""
+    wide = np.int64(stride) - 1 + 2 * MARGIN
+    row, column = np.int64(point // stride) - 1, np.int64(point % stride) - 1
+    centre = (row + MARGIN) * wide + column + MARGIN
+    code = np.int64(0)
+    cell = 0
+    for number in range(len(SIZES)):
+        while cell < SIZES[number]:
+            code |= np.int64(kinds[centre + _CELLS[cell, 0] * wide + _CELLS[cell, 1]]) << (2 * cell)
+            cell += 1
+        codes[number] = code | ((number + 1) << _MARK)
+    if last != _0:
+        rows, columns = np.int64(last // stride) - 1 - row, np.int64(last % stride) - 1 - column
+        if abs(rows) <= MARGIN and abs(columns) <= MARGIN:
+            codes[0] |= _PLACE[rows + MARGIN, columns + MARGIN] << _LAST
+
+
+@compiled
+def number_of(entries, code):
+    """The number of a code in a table, 0 for an unknown one."""
+    word = np.uint64(code) * _GOLDEN
+    slot = word >> _TO_SLOT
+    check = (word >> _TO_CHECK) & _CHECK
+    while entries[slot] != 0:
+        if entries[slot] & _CHECK == check:
+            return np.int64(entries[slot] >> _NUMBER)
+        slot = (slot + _1) & np.uint64(len(entries) - 1)
+    return 0
+
+
+@compiled
+def number_codes(entries, levels):
+    """Replaces the codes of one point by their numbers.
+
+    Of the two larger sizes, which leave the last move out, the last is unknown where the other is: it was played less.
+    """
+    levels[0] = number_of(entries, levels[0])
+    for number in range(1, len(levels)):
+        levels[number] = number_of(entries, levels[number]) if number == 1 or levels[number - 1] > 0 else 0
+
+
+def images(codes: np.ndarray) -> np.ndarray:
+    """(8, N) codes of the rotations and reflections of N patterns of one size."""
+    number = int(codes[0]) >> _MARK
+    cells = CELLS[: SIZES[number - 1]]
+    last = (codes >> _LAST) & 15 if number == 1 else np.zeros_like(codes)
+    result = []
+    for turned, down, right in product((False, True), repeat=3):
+        image = np.full_like(codes, number << _MARK)
+        for cell, (row, column) in enumerate(cells):
+            goal = (-row if down else row, -column if right else column)
+            place = cells.index(goal[::-1] if turned else goal)
+            image |= ((codes >> (2 * cell)) & 3) << (2 * place)
+            image |= np.where(last == cell + 1, (place + 1) << _LAST, 0)
+        result.append(image)
+    return np.stack(result)
+
+
+def table(patterns: list[np.ndarray]) -> np.ndarray:
+    """The entries of a table of the patterns of each size, whose numbers begin at 1 and end before 2¹²."""
+    codes = np.concatenate([images(some).T.ravel() for some in patterns])
+    numbers = np.concatenate([np.repeat(np.arange(1, len(some) + 1), 8) for some in patterns])
+    codes, first = np.unique(codes, return_index=True)
+    words = codes.astype(np.uint64) * _GOLDEN
+    slots = (words >> _TO_SLOT).astype(np.int64)
+    waiting = (((words >> _TO_CHECK) & _CHECK) | (numbers[first].astype(np.uint64) << _NUMBER)).astype(np.uint32)
+    entries = np.zeros(1 << 17, np.uint32)
+    while len(waiting):  # each goes to its slot, or one place on where that is taken
+        slot, first = np.unique(slots, return_index=True)
+        first = first[entries[slot] == 0]
+        entries[slots[first]] = waiting[first]
+        waiting, slots = np.delete(waiting, first), (np.delete(slots, first) + 1) & (len(entries) - 1)
+    return entries
