@@ -34,7 +34,7 @@ def rate(work: Callable[[], int], seconds: float = 0.5) -> float:
 def main(name: str = "go9", rules: str = "go:9") -> None:
     game, network = engram.game(rules), NamedNetwork(name).network
     planes = np.repeat(Encoder(game, network.configuration.history)(np.array([game.initial_state()])), 64, 0)
-    backends = {title: open_backend(network, title) for title in installed()}
+    backends = {title: open_backend(network, title) for title in installed(network.architecture)}
 
     def forward(title: str, leaves: int) -> int:
         backends[title].forward(planes[:leaves])

@@ -132,8 +132,7 @@ class Lockstep:
             raise InvalidState(f"{len(states)} states and {len(seeds)} seeds for {self._at_once} trees")
         work.warm_up()
         work.prepare(simulations)
-        for number in range(len(work.trees)):
-            work.start(number, 0, 0)
+        work.stop()
         for number, state in zip(numbers, states, strict=True):
             check_root(self.game, state)
             root = self._roots[number]

@@ -34,6 +34,8 @@ from engram.search.workspace import DEFAULT_BYTES, UNBOUNDED, Workspace, check_r
 
 SLICE_S = 0.01
 SHORTEST_SLICE_S = 2e-4
+SHORTEST_SLICE_OF_THREADS_S = 1e-3
+"""Threads meet at the end of a slice, which takes some of this."""
 MAX_ROBUST_EXTENSION = 1.0
 ROUNDS = 10_000
 """Rounds of simulations that end games, after which `ask` returns without a leaf."""
@@ -81,6 +83,7 @@ class Search:
         )
         first_run(self._workspace)
         self._root: State | None = None
+        self._pace = math.inf  # seconds a simulation in the last slice
         self._running: tuple[State, float] | None = None  # root and start of the run under way
         self._asks = False  # the tree grows by `ask` and `tell`, since its last `run` or change of root
 
@@ -404,7 +407,9 @@ class Search:
     ) -> str:  # fmt: skip
         work = self._workspace
         fewest = self.preset.threads  # one simulation for each thread, however long it takes
-        count = fewest if every is None else min(fewest, every)
+        shortest = SHORTEST_SLICE_S if fewest == 1 else SHORTEST_SLICE_OF_THREADS_S
+        count = max(fewest, int(shortest / self._pace))
+        count = count if every is None else min(count, every)
         last_report = start
         while True:
             before, done_before = time.perf_counter(), work.total_done()
@@ -425,10 +430,10 @@ class Search:
                 return "seconds"
             # Short slices keep Ctrl-C and the clock responsive; their length changes no result.
             # A slice may end early for want of room: only simulations done count for the pace.
-            pace = (now - before) / max(done, 1)
+            self._pace = max((now - before) / max(done, 1), 1e-9)
             left = math.inf if seconds is None else seconds - (now - start)
-            duration = min(SLICE_S, max(left / 2, SHORTEST_SLICE_S))
-            count = max(fewest, min(4 * max(done, fewest), int(duration / max(pace, 1e-9))))
+            duration = min(SLICE_S, max(left / 2, min(left, shortest)))
+            count = max(fewest, min(4 * max(done, fewest), int(duration / self._pace)))
             if every is not None:
                 count = min(count, every - work.total_done() % every)
 

@@ -75,8 +75,11 @@ class Encoder:
         self.steps = -1 if history is None else history
         self.shape = (num_planes(game, history), *game.planes_shape[1:])
 
-    def __call__(self, states: np.ndarray) -> np.ndarray:
+    def __call__(self, states: np.ndarray, room: np.ndarray | None = None) -> np.ndarray:
         """Planes (B, C, H, W) of states (B,), float32, for the player to move.
+
+        Args:
+          room: an array of at least B positions' planes to write into; None: a new one.
 
         Raises:
           InvalidParameter: states of another game. OperatorError: the game's `encode` failed.
@@ -84,7 +87,11 @@ class Encoder:
         states = np.ascontiguousarray(states)
         if states.dtype != self.game.state_dtype:
             raise InvalidParameter(f"these are not states of {self.game.name}")
-        planes = np.zeros((len(states), *self.shape), np.float32)
+        if room is None:
+            planes = np.zeros((len(states), *self.shape), np.float32)
+        else:
+            planes = room[: len(states)]
+            planes[:] = 0.0
         if _encode_batch(self.record, self.steps, as_bytes(states), planes) < 0:
             raise OperatorError(f"{self.game.name}: its encode failed")
         return planes

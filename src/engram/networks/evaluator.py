@@ -35,6 +35,8 @@ class NetworkEvaluator:
         self.backend = backend
         self.asked = 0
         self._encode = Encoder(game, configuration.history)
+        # Kept, because new pages cost more than the planes. One search asks an evaluator, from one thread at a time.
+        self._room = np.empty((0, *self._encode.shape), np.float32)
 
     def evaluate(self, states: Sequence[Any] | np.ndarray) -> Evaluation:
         """Policy, value and (where the backend gives one) embedding of B positions.
@@ -42,6 +44,9 @@ class NetworkEvaluator:
         Raises:
           InvalidParameter: states of another game. OperatorError: the game's `encode` failed.
         """
-        planes = self._encode(np.asarray(states))
+        states = np.asarray(states)
+        if len(states) > len(self._room):
+            self._room = np.empty((len(states), *self._encode.shape), np.float32)
+        planes = self._encode(states, self._room)
         self.asked += len(planes)
         return self.backend.forward(planes)

@@ -108,12 +108,11 @@ def checked(
     value = np.ascontiguousarray(evaluation.value if valued else np.full(batch, np.nan), np.float32)
     if value.shape != (batch,):
         raise OperatorError(f"the evaluator gave values of shape {value.shape} for {batch} positions")
-    policy = np.empty((0, 0), np.float32)
+    policy = embedding = _NONE
     if evaluation.policy is not None:
         policy = np.ascontiguousarray(evaluation.policy, np.float32)
         if policy.shape != (batch, num_actions):
             raise OperatorError(f"the evaluator gave a policy of shape {policy.shape}, not {(batch, num_actions)}")
-    embedding = np.empty((0, 0), np.float32)
     if evaluation.embedding is not None:
         embedding = np.ascontiguousarray(evaluation.embedding, np.float32)
         if embedding.ndim != 2 or len(embedding) != batch:
@@ -131,6 +130,7 @@ _FAULTS = (
     "an embedding that is not finite",
 )  # fmt: skip
 
+_NONE = np.empty((0, 0), np.float32)
 _ONE, _LARGEST = np.float32(1.0), np.finfo(np.float32).max
 
 

@@ -17,8 +17,8 @@ from engram.search.tree import EXPAND, PRIORS, entering, nodes_of, swap_rows, ze
 
 _MANY = 32
 """Children from which on they are sorted in two passes, because insertion alone takes the square of their number."""
-_BUCKETS = 128
-_QUARTER_OCTAVE = np.int32(21)
+_BUCKETS = 256
+_SIXTEENTH_OCTAVE = np.int32(19)
 
 
 @dataclass(frozen=True)
@@ -143,11 +143,11 @@ def next_child(program, tree, node, choice, rng):
 
 @compiled
 def _almost_sorted(weights, actions):
-    """Weights ≥ 0 and their actions, highest first, but for weights within a quarter of an octave; stable.
+    """Weights ≥ 0 and their actions, highest first, but for weights within a sixteenth of an octave; stable.
 
-    A bucket is a quarter of an octave below the highest weight: an exponent and two bits of a float32.
+    A bucket is an exponent and four bits of a float32, counted from the highest weight down; the last has the rest.
     """
-    bits = weights.view(np.int32) >> _QUARTER_OCTAVE
+    bits = weights.view(np.int32) >> _SIXTEENTH_OCTAVE
     highest = np.int32(0)
     for k in range(len(bits)):
         highest = max(highest, bits[k])

@@ -299,7 +299,8 @@ def back_up(program, slot, value):
     if tree.shared != 0:
         leave_flight(tree, path_of(slot), slot.depth)
     slot.done += 1
-    sound = -VALUE_BOUND <= nodes_of(tree)[0].value <= VALUE_BOUND
+    root = nodes_of(tree)[0]
+    sound = -VALUE_BOUND <= root.value <= VALUE_BOUND and root.visit_count != 0
     return status if sound or status < 0 else BACKUP
 
 
@@ -428,15 +429,18 @@ def descend_all(programs, slots, waiting, count, again):
       waiting: receives the numbers of the slots whose leaves wait for a value, from index `count` on.
       again: only the slots that asked for room, after the trees have grown.
 
-    Returns the number of waiting slots. The slots of a tree keep their order, so a tree does not depend on its growth.
+    Returns the number of waiting slots, or its complement if slots ask for room. The slots of a tree keep their order,
+    so a tree does not depend on its growth.
     """
     program = programs[0]
+    asks = False
     for number in range(len(slots)):
         slot = slots[number]
         if again and slot.status != GROW:
             continue
         if number % slot.sharers != 0 and slots[number - 1].status == GROW:
             slot.status = GROW
+            asks = True
             continue
         if has_finished(slot):
             slot.status = FINISHED
@@ -450,7 +454,8 @@ def descend_all(programs, slots, waiting, count, again):
         elif status == LEAF or status == OVER:
             status = finish(program, slot, status)
         slot.status = status
-    return count
+        asks |= status == GROW
+    return ~count if asks else count
 
 
 @compiled
@@ -515,6 +520,24 @@ def gather(programs, slots, waiting, count, batch):
         if copy_state(program.game, batch.ctypes.data + row * width, slots[waiting[row]].state) < 0:
             return COPY
     return 0
+
+
+@compiled
+def lowest_status(slots):
+    """The lowest status of all slots: a failure if there is one, and FINISHED only if all are."""
+    lowest = slots[0].status
+    for number in range(1, len(slots)):
+        lowest = min(lowest, slots[number].status)
+    return lowest
+
+
+@compiled
+def stop_all(slots):
+    """Gives no slot a simulation to do."""
+    for number in range(len(slots)):
+        slots[number].done = 0
+        slots[number].budget = 0
+        slots[number].status = FINISHED
 
 
 @compiled

@@ -15,6 +15,7 @@ twice in a row.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -83,6 +84,8 @@ tree_dtype = np.dtype(
 )
 
 NODE_BYTES = node_dtype.itemsize
+GROWTH_BYTES = 1 << 22
+"""Room that a large tree gets at once; new pages take about 1 ms a MiB."""
 PLAYER_1 = 1
 TERMINAL = 2
 PROVEN = 4
@@ -341,8 +344,14 @@ class Tree:
         return arrays
 
     def grow(self) -> None:
-        """Doubles the room, up to the bound."""
-        capacity = min(self.max_nodes, 2 * len(self.nodes))
+        """Doubles the room, up to the bound; a large tree grows by `GROWTH_BYTES`, so that no move waits for its pages.
+
+        A column with `rebuild` takes time in proportion to the tree at each growth, so such a tree always doubles.
+        """
+        step = len(self.nodes)
+        if not any(column.rebuild for column in self.columns):
+            step = min(step, max(1, GROWTH_BYTES // bytes_a_node(self.columns)))
+        capacity = min(self.max_nodes, len(self.nodes) + step)
         # `resize` moves pages, so old and new arrays never coexist. NumPy refuses while a view exists.
         try:
             self.nodes.resize(capacity)
@@ -388,21 +397,21 @@ class Tree:
         order = np.empty(self.num_nodes, np.int32)
         size = int(subtree_order(self.nodes, child, order))
         order = order[:size]
-        capacity = min(self.max_nodes, max(2 * size, 1024, 4 * (int(self.nodes[0]["num_children"]) + 1)))
+        # In place, unless a caller has a view: the next move needs the room, and new pages cost more than the copy.
         for place, column in enumerate(self.columns):
             if column.rebase is not None:
                 column.rebase(self._rows[place][: self.num_nodes], False)
-            rows = np.zeros(capacity, column.dtype)
             if column.new_nodes:
-                rows[:size] = self._rows[place][order]
+                is_viewed = sys.getrefcount(self._rows[place]) > _REFERENCES
+                self._rows[place] = _kept(self._rows[place], order, is_viewed)
+            else:
+                self._rows[place] = np.zeros(len(self.nodes), column.dtype)
             if column.rebase is not None:
-                column.rebase(rows[:size], True)
-            self._rows[place] = rows
-        nodes = np.zeros(capacity, node_dtype)
-        nodes[:size] = self.nodes[order]
-        num_children = nodes["num_children"][:size].astype(np.int32)
-        nodes["first_child"][:size] = np.where(num_children > 0, 1 + np.cumsum(num_children) - num_children, 0)
-        self.nodes = nodes
+                column.rebase(self._rows[place][:size], True)
+        self.nodes = _kept(self.nodes, order, sys.getrefcount(self.nodes) > _REFERENCES)
+        nodes = self.nodes[:size]
+        num_children = nodes["num_children"].astype(np.int32)
+        nodes["first_child"] = np.where(num_children > 0, 1 + np.cumsum(num_children) - num_children, 0)
         self.header["num_nodes"] = size
         self.header["full"] = 0
         self._publish()
@@ -461,6 +470,19 @@ class Tree:
         self._advising["column"] = [addresses[rule.column] for rule in self.advice]
         self.header["advice"] = self._advising.ctypes.data
         self.header["num_advice"] = len(self.advice)
+
+
+_ALONE = [np.zeros(1)]
+_REFERENCES = sys.getrefcount(_ALONE[0])
+"""Of an array that only a list or an object holds."""
+
+
+def _kept(rows: np.ndarray, order: np.ndarray, copies: bool) -> np.ndarray:
+    """The rows of an order, at the front of the same array or of another."""
+    target = np.empty_like(rows) if copies else rows
+    plain = np.dtype((np.void, rows.itemsize))  # NumPy copies records field by field
+    target.view(plain)[: len(order)] = rows.view(plain)[order]
+    return target
 
 
 def _enlarged(array: np.ndarray, capacity: int) -> np.ndarray:

@@ -31,7 +31,7 @@ from engram.search.operators import HOOKS, Operator
 from engram.search.preset import Preset
 from engram.search.program import FINISHED, GROW, MAX_HOOKS, WAITS, WAITS_FOR_PRIORS, program_dtype, slot_dtype
 from engram.search.result import RootMoves
-from engram.search.tree import CHANCE, PLAYER_1, PROVEN, Tree, bytes_a_node
+from engram.search.tree import CHANCE, PLAYER_1, PROVEN, Tree, bytes_a_node, node_dtype, subtree_order
 
 DEFAULT_BYTES = 1 << 30
 FLAG_OF_PLAYER = {0: 0, 1: PLAYER_1, NATURE: CHANCE}
@@ -78,7 +78,7 @@ class Group:
 
     Attributes:
       trees: theirs. slots, states: views of the workspace's. waiting: numbers of the `count` slots that wait, and room
-        for all. batch: the states of these leaves, (B, words).
+        for all. batch: the states of these leaves, (B, words). positions: the same as the game's records.
       answer: waits for their evaluation and gives it; None: it was not asked for.
     """
 
@@ -87,6 +87,7 @@ class Group:
     states: np.ndarray
     waiting: np.ndarray
     batch: np.ndarray
+    positions: np.ndarray
     count: int = 0
     answer: Callable[[], Evaluation] | None = None
 
@@ -228,6 +229,10 @@ class Workspace:
                     slots[kind + "_parameters"][:, place] = bound[operator].address
         self._bound, self._bound_for = bound, budget  # keeps the records alive
 
+    def stop(self) -> None:
+        """Leaves every tree without a simulation to do."""
+        kernel.stop_all(self.slots)
+
     def start(self, number: int, budget: int, seed: int | None, stop_early: bool = False) -> None:
         """Begins a search of `budget` simulations in a tree; without a seed the generator continues."""
         slots = self._slots_of(number)
@@ -320,12 +325,13 @@ class Workspace:
 
     def finished(self) -> bool:
         """Whether every search has ended."""
-        return set(self.slots["status"].tolist()) == {FINISHED}
+        return int(kernel.lowest_status(self.slots)) == FINISHED
 
     def warm_up(self) -> None:
         """Compiles, or loads from the cache, all that a search calls."""
         slots = self.slots[:0]
         kernel.simulate(self.program, slots, 0)
+        subtree_order(np.zeros(1, node_dtype), 0, np.zeros(1, np.int32))
         if self._shared:
             kernel.simulate_together(self.program, self.slots[:1], np.zeros(1, np.int64), 1)
             kernel.is_decided(self.trees[0].header[0], 0)
@@ -467,7 +473,8 @@ class Workspace:
         places = slice(trees.start * self.sharers, trees.stop * self.sharers)
         slots, states = self.slots[places], self._states[places]
         batch = np.zeros((len(slots) if self.preset.evaluator else 0, states.shape[1]), np.uint64)
-        return Group(self.trees[trees], slots, states, np.zeros(len(slots), np.int64), batch)
+        positions = np.ndarray(len(batch), self.game.state_dtype, batch.data, 0, batch.strides[:1])
+        return Group(self.trees[trees], slots, states, np.zeros(len(slots), np.int64), batch, positions)
 
     def _step_batch(self) -> None:
         # While one group waits for its answer, the next one's is taken up; a single group waits for its own.
@@ -501,8 +508,9 @@ class Workspace:
     def _descend_all(self, group: Group) -> None:
         """Takes a group's slots to their leaves."""
         count = kernel.descend_all(self.program, group.slots, group.waiting, 0, False)
-        while self._grow(group.slots, group.trees):
-            count = kernel.descend_all(self.program, group.slots, group.waiting, count, True)
+        while count < 0:
+            self._grow(group.slots, group.trees)
+            count = kernel.descend_all(self.program, group.slots, group.waiting, ~count, True)
         group.count = int(count)
 
     def checked(self, evaluation: Evaluation, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -530,29 +538,22 @@ class Workspace:
         if isinstance(self.game, PythonGame):
             return [self.game.read(group.states[number]) for number in group.waiting[: group.count]]
         self._gather(group)
-        raw = group.batch[: group.count].view(np.uint8)[:, : self.game.state_dtype.itemsize]
-        return np.ascontiguousarray(raw).view(self.game.state_dtype).reshape(group.count)
+        return np.ascontiguousarray(group.positions[: group.count])
 
     def _raise_failures(self) -> None:
         self.game.raise_pending()
-        status = min(self.slots["status"].tolist())
+        status = int(kernel.lowest_status(self.slots))
         if status < 0:
             raise OperatorError(f"while searching {self.game.name}: {self._culprit(status)}")
-        if self.slots["done"][0] > 0 and not self.trees[0].nodes[0]["visit_count"]:
-            raise OperatorError(
-                f"{self._named('backup rule', self.assembly.backup)} counts no visits: it must add 1 to the "
-                "visit_count of every node of the path"
-            )
 
-    def _grow(self, slots: np.ndarray, trees: Sequence[Tree]) -> bool:
-        """Grows the trees of the slots that need room; returns whether any did."""
+    def _grow(self, slots: np.ndarray, trees: Sequence[Tree]) -> None:
+        """Grows the trees of the slots that need room."""
         numbers = [number for number, status in enumerate(slots["status"].tolist()) if status == GROW]
         for number in numbers:
             tree = trees[number // self.sharers]
             room = self.game.num_actions * (self.sharers + 1)
             while tree.num_nodes + room > len(tree.nodes) < tree.max_nodes:
                 tree.grow()
-        return len(numbers) > 0
 
     def _make_slots(self, num_slots: int) -> np.ndarray:
         slots = np.zeros(num_slots, slot_dtype)
@@ -622,6 +623,8 @@ class Workspace:
             return f"{self._named('selection rule', self.preset.selection)} answered a child that is not there"
         if status == statuses.BACKUP:
             backup = self._named("backup rule", self.assembly.backup)
+            if not all(tree.nodes[0]["visit_count"] for tree in self.trees):
+                return f"{backup} counts no visits: it must add 1 to the visit_count of every node of the path"
             return f"{backup} reported a failure, or took the root's value out of [-1, 1]"
         name, fault = _FAULTS[status]
         low, high = self.game.bounds or (-np.inf, np.inf)
