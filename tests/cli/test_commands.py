@@ -273,11 +273,13 @@ def test_progress_is_one_view_with_labelled_times_on_a_terminal(monkeypatch):
 
 
 def test_progress_is_a_line_a_minute_elsewhere(monkeypatch):
-    printed, printed_left = threading.Event(), threading.Event()
+    printed_none, printed, printed_left = threading.Event(), threading.Event(), threading.Event()
 
     class Stream(io.StringIO):
         def write(self, text):
             super().write(text)
+            if text.startswith("0 of 20 games (after"):
+                printed_none.set()
             if "3 games [+1]" in text:
                 printed.set()
             if re.search(r"^19 games \(after \d+ min, \d+ min left\)", text):
@@ -289,6 +291,7 @@ def test_progress_is_a_line_a_minute_elsewhere(monkeypatch):
     assert sys.stderr.getvalue() == ""
     monkeypatch.setattr(console, "MINUTE_S", 0.001)
     with Live("games", 20) as live:
+        assert printed_none.wait(300)  # the first game of a long match takes minutes
         live.update(3, "3 games [+1]")
         assert printed.wait(300)
         live.update(19, "19 games")

@@ -126,7 +126,8 @@ class Live:
     """
 
     def __init__(self, work: str, total: int | None = None, *, quiet: bool = False):
-        self._line, self._quiet, self._begun, self._total = work, quiet, time.monotonic(), total
+        self._line = work if total is None else f"0 of {total:,} {work}"
+        self._quiet, self._begun, self._total = quiet, time.monotonic(), total
         self._warnings: set[str] = set()
         self._first: tuple[int, float] | None = None  # units that were done before, and the time then
         self._left = ""
