@@ -196,7 +196,7 @@ def test_a_snapshot_costs_one_per_cent_however_busy_the_machine_is(monkeypatch):
     monkeypatch.setattr(web_sessions, "time", clock)
     search = SimpleNamespace(so_far=lambda lines: None)
     audience = SimpleNamespace(num_watchers=1)
-    session = web_sessions.Session(search, None, None, 0, audience=audience)
+    session = web_sessions.SearchSession(search, None, None, 0, audience=audience)
     published = []
 
     def publish(result):

@@ -49,7 +49,8 @@ class Chart:
       title: above it, and for readers who do not see it. series: at most eight have colours of their own on a page.
       x, y: names of the axes. note: below it.
       format: of the numbers on the y axis: `number`, `percent` or `signed`. lines: levels to mark.
-      low, high: ends of the y axis; None: from the curves. scale: of the y axis, `log` or `asinh`; empty: linear.
+      low, high: ends of the y axis, both or neither; None: from the curves.
+      scale: of the y axis, `log` or `asinh`; empty: linear.
       log_x: a logarithmic x axis. ticks: the marks on the x axis; empty: chosen by the page.
       dots: further points, (x, y, radius) each.
     """
@@ -133,8 +134,9 @@ class Chart:
         for level in self.lines:
             axes.axhline(level, color="grey", linewidth=1)
         axes.set(title=self.title, xlabel=f"{self.x}\n{self.note}" if self.note else self.x, ylabel=self.y)
-        if self.low is not None:
-            axes.set_ylim(self.low, self.high)
+        if self.low is not None and self.high is not None:
+            room = 0.02 * (self.high - self.low)  # so that a point on an end is whole
+            axes.set_ylim(self.low - room, self.high + room)
         if self.scale:
             axes.set_yscale("log") if self.scale == "log" else axes.set_yscale("symlog", linthresh=0.1)
         elif self.format == "percent":
