@@ -4,6 +4,7 @@
     python experiments/memory_pays/run.py tune     # all numbers of both searches, on seeds of their own
     python experiments/memory_pays/run.py locate   # the place of each problem on the map, and the prediction
     python experiments/memory_pays/run.py test     # fresh runs with the tuned searches
+    python experiments/memory_pays/run.py more     # UCT on the inventory with further budgets and further settings
     python experiments/memory_pays/run.py report   # the table, and result.png
 
 Each finished cell is in cells.json at once; the same command again goes on.
@@ -43,12 +44,12 @@ PROBLEMS: dict[str, dict[str, Any]] = {
     "lost sales": {
         "game": "experiments/memory_pays/lost_sales.py:lost_sales",
         "memory": "experiments/memory_pays/lost_sales.py:remembering_pipeline",
-        "simulations": 50, "ahead": (4, 6, 9), "temperature": (0.1, 0.01, 0.001), "runs": 300,
+        "simulations": 50, "ahead": (4, 6), "temperature": (0.1, 0.01, 0.001), "runs": 150,
     },
     # Each run has a board of its own, and is played to its end; the cost of a run is its score, with a minus.
     "same_game": {
         "game": "same_game", "memory": "experiments/memory_pays/puzzle.py:remembering_tiles",
-        "simulations": 100, "ahead": (0,), "temperature": (0.1, 0.01, 0.001), "runs": 300,
+        "simulations": 100, "ahead": (0,), "temperature": (0.1, 0.01, 0.001), "runs": 150,
     },
 }  # fmt: skip
 
@@ -194,8 +195,11 @@ def tuned(name: str, kind: str, number: int) -> tuple[int, str]:
     return int(ahead), search
 
 
-def located(name: str, rollouts: int = 256) -> dict[str, float]:
+def located(name: str, *, most: int = 1000, rollouts: int = 256) -> dict[str, float]:
     """σ, g, β and η of a problem, as experiments/when_memory_pays/games.py has them, in runs of the tuned memory.
+
+    Args:
+      most: count only the best so many moves of a decision, the contenders.
 
     Siblings are the moves of every fifth decision, after the search. A move's value v is its reward and the mean return
     of rollouts behind it; the answer A about it adds the same reward to the answer from all entries but its own.
@@ -220,7 +224,7 @@ def located(name: str, rollouts: int = 256) -> dict[str, float]:
             answer = 0.5 * (low + high) + 0.5 * (high - low) * answer_of_others(search, child)
             pay = played.reward(child)
             families.append((pay + returns.mean(), returns.var(ddof=1), pay + answer))
-        table = np.array([row for row in families if not math.isnan(row[2])])
+        table = np.array(sorted([row for row in families if not math.isnan(row[2])], reverse=True)[:most])
         if len(table) > 1:
             value, answer = table[:, 0] - table[:, 0].mean(), table[:, 2] - table[:, 2].mean()
             free = len(table) - 1
@@ -270,6 +274,25 @@ def test(name: str, rows: dict[str, Any]) -> None:
         best_rule(table, found)
 
 
+def more() -> None:
+    """UCT beyond its grid, whose best cell lies at an edge, and with the budgets at which it comes near the memory."""
+    name, found = "inventory", rows_of(HERE / "tuning.json")
+    for ahead, c, after in product((1, 2), (0.0001, 0.0003), (1, 2)):
+        search = f"uct(exploration={c}, expand_after={after})"
+        key = f"{name}; uct; 112; {ahead}; {search}"
+        if key not in found:
+            found[key] = float(np.mean(costs(name, ahead, search, 112, TUNING)))
+            keep(HERE / "tuning.json", found)
+            print(f"{key}: {found[key]:.2f}", flush=True)
+    ahead, search = tuned(name, "uct", 112)
+    for number in (112, 160, 240, 400, 800):
+        runs, key = rows_of(HERE / "runs.json"), f"{name}; more uct; {number}; {ahead}; {search}"
+        if key not in runs:
+            seeds = range(FRESH, FRESH + 200)
+            runs[key] = [round(one, 4) for one in costs(name, ahead, search, number, seeds)]
+            keep(HERE / "runs.json", runs)
+
+
 def slow(rows: dict[str, Any]) -> dict[str, Any]:
     """Fresh runs of the inventory in plain Python at equal time, in turns, and the processor time that they took."""
     problem, number = PROBLEMS["inventory"], budgets(PROBLEMS["inventory"], rows["inventory"]["cost"])[SLOW]
@@ -305,8 +328,8 @@ def report(rows: dict[str, Any]) -> None:
     found, names = rows_of(HERE / "runs.json"), [name for name in PROBLEMS if name in rows]
     figure = new_figure("a picture", figsize=(4.6 * len(names), 3.4), layout="constrained")
     for key, runs in found.items():
-        if "; rule; " in key:
-            print(f"{key}: {np.mean(runs):.2f}")
+        if "; rule; " in key or "; more uct; " in key:
+            print(f"{key}: {np.mean(runs):.2f} in {len(runs)} runs")
     for axes, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
         problem, kinds = PROBLEMS[name], budgets(PROBLEMS[name], rows[name]["cost"])
         for place, (kind, number) in enumerate(kinds.items()):
@@ -331,6 +354,8 @@ def main() -> None:
     rows = rows_of(table)
     if stage == "report":
         return report(rows)
+    if stage == "more":
+        return more()
     for name in names:
         row, problem = rows.setdefault(name, {}), PROBLEMS[name]
         if stage == "cost" and "cost" not in row:
@@ -341,9 +366,11 @@ def main() -> None:
                 row["cost"] = {SLOW: in_python} | row["cost"]
         elif stage == "tune":
             tune(name, rows)
-        elif stage == "locate" and "predicted" not in row:
-            row["place"] = located(name)
-            row["predicted"] = predicted(name, row["place"], budgets(problem, row["cost"]))
+        elif stage == "locate":
+            for place, said, most in (("place", "predicted", 1000), ("three best", "three best predicted", 3)):
+                if place not in row:
+                    row[place] = located(name, most=most)
+                    row[said] = predicted(name, row[place], budgets(problem, row["cost"]))
         elif stage == "test":
             test(name, rows)
             if "slow" in problem and "slow" not in row:

@@ -118,3 +118,13 @@ def test_features_of_a_python_game_that_fail_name_the_fault(own, error, word):
     with pytest.raises(error, match=word):
         search = engram.Search(game, Preset(selection=ucb1(), extensions=(memory(own),)))
         search.run(game.initial_state(), engram.Limit(simulations=10))
+
+
+def test_observations_of_an_environment_are_compared():
+    pytest.importorskip("gymnasium")
+    game = engram.game("gymnasium:CartPole-v1,bounds=[0,500]")
+    own = memory(lambda state: [*state.observation, 1.0, 0.0, 0.0, 0.0])
+    search = engram.Search(game, Preset(selection=ucb1(), extensions=(own,)))
+    result = search.run(game.initial_state(), engram.Limit(simulations=30))
+    assert len(search.extensions[0].store) == 30
+    assert all(1.0 <= move.memory <= 500.0 for move in result.moves)
