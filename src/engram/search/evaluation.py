@@ -40,15 +40,15 @@ class Evaluator(Protocol):
 
 
 class Outside:
-    """The evaluator of a search whose leaves are asked for and told; see `Search.ask`."""
+    """The evaluator of a search whose leaves are evaluated outside; see `Search.ask`."""
 
     def evaluate(self, states: Sequence[Any] | np.ndarray) -> Evaluation:
-        """Refuses: nothing here can evaluate.
+        """Refuses.
 
         Raises:
           InvalidParameter: always.
         """
-        raise InvalidParameter("this search's leaves are evaluated outside: ask for them and tell their values")
+        raise InvalidParameter("the leaves of this search are evaluated outside: use ask and tell")
 
 
 def cut_rollout(game: Game, heuristic: Callable[..., float], depth: int) -> Callable[..., float]:
@@ -85,14 +85,9 @@ def cut_rollout(game: Game, heuristic: Callable[..., float], depth: int) -> Call
 
 
 def checked(
-    evaluation: Evaluation,
-    batch: int,
-    num_actions: int,
-    *,
-    valued: bool = True,
-    embedding_size: int = 0,
+    evaluation: Evaluation, batch: int, num_actions: int, *, valued: bool = True, embedding_size: int = 0,
     bounded: bool = True,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Values, weights and embeddings as the kernel takes them; an absent array has shape (0, 0).
 
     With `valued` False all values are nan, which the kernel replaces by rollouts. With `bounded` False the kernel
@@ -109,7 +104,7 @@ def checked(
     if value.shape != (batch,):
         raise OperatorError(f"the evaluator gave values of shape {value.shape} for {batch} positions")
     if valued and not np.isfinite(value).all():
-        raise OperatorError("the evaluator gave a value that is not a number; the search was stopped")
+        raise OperatorError("the evaluator gave a value that is not a finite number; the search was stopped")
     if valued and bounded and np.abs(value).max(initial=0.0) > 1.0:
         raise OperatorError("the evaluator gave a value outside [-1, 1]")
     policy = np.empty((0, 0), np.float32)
