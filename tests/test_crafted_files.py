@@ -411,15 +411,15 @@ def test_a_tree_against_the_rules_of_its_game_is_refused_in_a_sentence(tmp_path)
     refused(search, tmp_path / "t", about, changed("action", child, c3), "node 0 breaks the rules of go:5")
     refused(search, tmp_path / "t", about, changed("flags", child, nodes[child]["flags"] ^ 1), f"node {child} breaks")
     refused(search, tmp_path / "t", about, changed("visit_count", child, 0), "visits do not fit")
-    refused(search, tmp_path / "t", about, changed("prior", 2, np.nan), "a prior that no node has")
+    refused(search, tmp_path / "t", about, changed("prior", 2, np.nan), "impossible flags, children or a prior")
     inner = np.flatnonzero(nodes["num_children"])
     circle = changed("first_child", inner[-1], int(nodes[inner[-2]]["first_child"]))
     refused(search, tmp_path / "t", about, circle, "belong to two nodes")
-    refused(search, tmp_path / "t", about, whole | {"rng": np.zeros(2, np.uint64)}, "stands still")
+    refused(search, tmp_path / "t", about, whole | {"rng": np.zeros(2, np.uint64)}, "random generator is all 0")
     root = whole["root_states"].copy()
     game.read(root)
     root.view(np.uint8)[: game.state_dtype.itemsize].view(game.state_dtype)["chain"][0, 8] = 4 * 200 + 1
-    refused(search, tmp_path / "t", about, whole | {"root_states": root}, "its root is no position of go:5")
+    refused(search, tmp_path / "t", about, whole | {"root_states": root}, "its root is not a position of go:5")
 
 
 def test_a_path_that_leads_nowhere_is_refused(tmp_path):

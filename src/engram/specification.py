@@ -130,15 +130,6 @@ def parse(text: str) -> Specification:
     return specification
 
 
-def parse_value(text: str) -> Value:
-    """Reads one value: a number, a string, `true`, `false`, `none`, a list, or a specification.
-
-    Raises:
-      InvalidSpecification: the text is none of these.
-    """
-    return _from_node(_tree(_checked(text).strip(), text), text)
-
-
 def split_specifications(text: str) -> list[str]:
     """Parts of a list such as `a(x=1,y=2),b(z=3)`, split at the commas outside brackets and strings.
 

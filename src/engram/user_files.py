@@ -92,7 +92,7 @@ def check_data(file: str) -> None:
     """Refuses a file that a record names as data of a game; has no effect outside `stored`.
 
     Raises:
-      InvalidSpecification: it was not read; the sentence says why.
+      InvalidSpecification: it was not read; the sentence has the reason.
     """
     record = _record.get()
     if record is not None:

@@ -9,7 +9,7 @@ import pytest
 import engram
 from engram.errors import InvalidSpecification
 from engram.games.game import NATURE, random_return
-from engram.games.nibble_board import free_cells, slid_left, slides, turned, turned_back
+from engram.games.nibble_board import free_cells, mirrored, slid_left, slides, transposed, turned
 from engram.native.intrinsics import call_float
 from engram.rng import new_rng
 
@@ -222,7 +222,10 @@ def slides_of(board):
 
 @numba.njit
 def slid_in_nibbles(board, direction):
-    return turned_back(slid_left(turned(board, direction)), direction)
+    board = slid_left(turned(board, direction))
+    if direction & np.uint64(1):
+        board = mirrored(board)
+    return transposed(board) if direction < np.uint64(2) else board
 
 
 def test_nibbles_slide_as_cells_do():

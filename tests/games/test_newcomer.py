@@ -244,7 +244,7 @@ class Forgetful(Puzzle):
         (DrawnByName, {}, "chance must return a list of weights of legal actions, not {0: 0.5, 1: 0.5}"),
         (Weightless, {}, "chance must return a list of weights of legal actions, not None"),
         (Returning, {}, "play must change the state in place"),
-        (Mute, {}, "write hash\\(\\), or __str__ with all that tells positions apart"),
+        (Mute, {}, "write hash\\(\\), or a __str__ that differs between positions"),
         (Sharing, {}, "a copy shares something with its original"),
         (Hashless, {}, "hash gave None, not a whole number"),
         (Priceless, {}, "reward gave None, not a finite number; before any move it is 0"),

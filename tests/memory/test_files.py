@@ -228,5 +228,5 @@ def test_positions_of_another_size_are_refused(tmp_path):
 
 
 def test_a_store_of_another_kind_of_answer_is_refused():
-    with pytest.raises(InvalidParameter, match="a given store has its own"):
+    with pytest.raises(InvalidParameter, match="an existing store has its own"):
         remembering(store=Store(512, 10, corrects=True))(engram.game("connect_four"))

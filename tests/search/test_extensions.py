@@ -227,7 +227,7 @@ def test_what_does_not_go_together_is_said_in_one_sentence():
         (Preset(**base, extensions=[advising, Extension(name="b", advice=Advice(column))]), "a column of its own"),
         (Preset(**base, extensions=["memory"]), "an engram.Extension"),
         (Preset(**base, extensions=[proofs() for _ in range(9)]), "up to 8 extensions with after_backup"),
-        (Preset(**base, extensions=[advising, advising]), "given twice"),
+        (Preset(**base, extensions=[advising, advising]), "occurs twice"),
         (Preset(**base, extensions=[Extension(embedding_size=8)]), "no evaluator"),
         (Preset(**base, extensions=[proofs()], threads=2), "the solver is written to by one thread"),
         (Preset(**base, extensions=[Extension(after_backup=note_backup())], threads=2), "note_backup"),
@@ -253,7 +253,7 @@ def test_what_does_not_go_together_is_said_in_one_sentence():
     for array in (np.zeros(8, np.uint8)[::-1], np.frombuffer(b"\0" * 16, np.uint8)):
         with pytest.raises(InvalidParameter, match=r"written to|must be an array"):
             update_amaf(first_player=array)
-    with pytest.raises(InvalidParameter, match="make a column once"):
+    with pytest.raises(InvalidParameter, match="make each column once"):
         engram.Lockstep(game, Preset(**base, extensions=[with_a_column_for_each]), 2).run(
             [game.initial_state()] * 2, Limit(simulations=5), [1, 2]
         )

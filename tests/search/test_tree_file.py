@@ -109,7 +109,7 @@ def test_returns_of_another_discount_are_refused(tmp_path):
     about, arrays = durable.load(tmp_path / "tree", "tree")
     for wrong in (None, {}, 0.0, 2, True, "0.9", float("nan")):
         durable.save(tmp_path / "tree", "tree", about | {"discount": wrong}, arrays)
-        with pytest.raises(InvalidFile, match="its discount is no number above 0 and up to 1"):
+        with pytest.raises(InvalidFile, match="its discount is not a number above 0 and up to 1"):
             other.load(tmp_path / "tree")
 
 

@@ -29,4 +29,4 @@ def test_a_search_without_a_memory_is_told_so(visit):
     page.get_by_role("combobox", name="Search with a memory").fill("uct")
     page.get_by_label("Simulations").fill("100")
     page.get_by_role("button", name="Fill the memory").click()
-    expect(page.locator("#news")).to_contain_text("take memory_uct")
+    expect(page.locator("#news")).to_contain_text("use memory_uct")

@@ -21,7 +21,7 @@ from engram.rng import derive_seed, new_rng
 GUARD_S = 10.0
 """Seconds of games in the child process: a slow game meets fewer there than outside."""
 _UNWRITTEN = -7
-"""Fills buffers, so that a write behind their end can be seen."""
+"""Fills buffers, so that a write beyond their end is seen."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class _Play:
         self._actions = np.full(self._game.num_actions + SLACK, _UNWRITTEN, np.int32)
         self._history: list[int] = []
         self._steps: list[tuple[float, float]] = []
-        """For each move the factor of the return behind it, and its reward."""
+        """For each move the factor of the return that follows it, and its reward."""
         bounds = self._game.bounds or (-math.inf, math.inf)
         self._low, self._high = bounds[0] - 1e-9 * abs(bounds[0]), bounds[1] + 1e-9 * abs(bounds[1])
         self._span = "any numbers" if self._game.bounds is None else f"[{bounds[0]:g}, {bounds[1]:g}]"
@@ -197,7 +197,7 @@ class _Play:
         count = self._call("legal_actions", self._buffer.ctypes.data, actions.ctypes.data)
         self._must(0 <= count <= game.num_actions, f"legal_actions gave {count} actions of {game.num_actions}")
         legal = actions[:count].tolist()
-        self._must((actions[game.num_actions :] == _UNWRITTEN).all(), "legal_actions wrote behind its buffer")
+        self._must((actions[game.num_actions :] == _UNWRITTEN).all(), "legal_actions wrote beyond its buffer")
         self._must(len(set(legal)) == count, "legal_actions names an action twice")
         for action in legal:
             in_range = 0 <= action < game.num_actions
@@ -211,11 +211,11 @@ class _Play:
         game, state = self._game, self._state
         player = self._call("to_play", self._buffer.ctypes.data)
         movers = " or ".join(map(str, game.movers))
-        remedy = "; chance= makes 2 nature" if player == NATURE else ""
+        remedy = "; 2 is nature in a game with chance" if player == NATURE else ""
         self._must(player in game.movers, f"to_play is {player}, not {movers}{remedy}")
         self._must(not is_over or player != NATURE, "nature is to move at the end of the game")
         same = game.hash(state) == game.hash(game.read(self._buffer))
-        remedy = "" if game.compiled else ": write hash(), or __str__ with all that tells positions apart"
+        remedy = "" if game.compiled else ": write hash(), or a __str__ that differs between positions"
         self._must(same, f"equal positions have different hashes{remedy}")
         self._copy()
         copied = game.read(self._copied)
@@ -282,7 +282,7 @@ class _Play:
         again = _call_float(game.address(policy + "_moves"), addresses)
         written = moves[1 : 1 + max(0, min(int(moves[0]), game.max_moves))]
         self._must(again == value and (twin == rng).all(), f"{policy}_moves plays another game than {policy}")
-        self._must((moves[1 + game.max_moves :] == _UNWRITTEN).all(), f"{policy}_moves wrote behind its buffer")
+        self._must((moves[1 + game.max_moves :] == _UNWRITTEN).all(), f"{policy}_moves wrote beyond its buffer")
         valid = bool(((written >= 0) & (written < 2 * game.num_actions)).all())
         self._must(valid, f"{policy}_moves wrote a number that is no move")
 
@@ -301,23 +301,25 @@ class _Play:
         weights[self._game.num_actions :] = _UNWRITTEN
         addresses = (self._copied.ctypes.data, actions.ctypes.data, len(legal), weights.ctypes.data)
         status = self._call("chance", *addresses)
-        behind, given = weights[self._game.num_actions :], weights[: self._game.num_actions]
-        valid = status == 0 and bool((given >= 0).all() and np.isfinite(given).all() and given[legal].sum() > 0)
-        self._must(valid, f"chance gave the weights {given[legal].tolist()}; each is 0 or more, and one above 0")
-        self._must(not np.delete(given, legal).any(), "chance gave a weight to an action that is not legal")
-        self._must((behind == _UNWRITTEN).all(), "chance wrote behind its buffer")
-        same = self._game.hash(self._game.read(self._copied)) == self._game.hash(self._state)
-        self._must(same, "chance changes the state")
+        slack, shares = weights[self._game.num_actions :], weights[: self._game.num_actions]
+        valid = status == 0 and bool((shares >= 0).all() and np.isfinite(shares).all() and shares[legal].sum() > 0)
+        self._must(valid, f"chance gave the weights {shares[legal].tolist()}; each is 0 or more, and one above 0")
+        self._must(not np.delete(shares, legal).any(), "chance gave a weight to an action that is not legal")
+        self._must((slack == _UNWRITTEN).all(), "chance wrote beyond its buffer")
+        self._keeps_copy("chance")
 
     def _endings(self) -> None:
-        """A policy of the last action alone stays a policy, and the state as it is."""
+        """`endings` turns a policy into a policy, and leaves the state unchanged."""
         self._copy()
         weights = np.eye(self._game.num_actions, dtype=np.float32)[-1]
         value = float(_call_float(self._game.address("endings"), (self._copied.ctypes.data, weights.ctypes.data)))
         valid = (np.isnan(value) or -1.0 <= value <= 1.0) and bool((weights >= 0).all() and np.isfinite(weights).all())
         self._must(valid, "endings gave a value outside [-1, 1], or weights that are not ≥ 0")
+        self._keeps_copy("endings")
+
+    def _keeps_copy(self, function: str) -> None:
         same = self._game.hash(self._game.read(self._copied)) == self._game.hash(self._state)
-        self._must(same, "endings changes the state")
+        self._must(same, f"{function} changes the state")
 
     def _move(self, action: int) -> None:
         """The name of an action leads back to it, and both ways of playing it agree."""
@@ -331,8 +333,8 @@ class _Play:
         self._history.append(action)
         self._must(
             game.render(game.read(self._buffer)) == game.render(after),
-            "the same moves led to two positions: a copy must have its own of all that a move reads or changes, and a "
-            "move may draw no random numbers but as nature",
+            "the same moves led to two positions: a copy must share nothing that a move reads or changes, and only "
+            "nature's moves may be random",
         )
         self._must(over in (0, 1), f"play returned {over}, not 0 or 1")
         self._must((over == 1) == game.is_over(after), "play and legal_actions disagree on whether the game is over")
@@ -357,7 +359,7 @@ class _Play:
 
 
 def _is_symmetric(game: Game, symmetry: Symmetry, history: list[int]) -> bool:
-    """Whether the image of a game goes on as the game did."""
+    """Whether the image of a game continues as the game did."""
     state = mirrored = game.initial_state()
     for action in history:
         if sorted(symmetry.actions[game.legal_actions(state)].tolist()) != game.legal_actions(mirrored):

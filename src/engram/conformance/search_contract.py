@@ -55,7 +55,7 @@ def check_backup(rule: Operator, simulations: int = 1000, seed: int = 0) -> Sear
 
     Raises:
       InvalidParameter: one of these does not hold; the sentence says which.
-      OperatorError: it reads behind an array, does not end, or raises an exception.
+      OperatorError: it reads beyond an array, does not end, or raises an exception.
     """
 
     def leaf() -> None:
@@ -67,12 +67,7 @@ def check_backup(rule: Operator, simulations: int = 1000, seed: int = 0) -> Sear
 
 
 def check_preset(
-    preset: Preset,
-    games: Sequence[Game] | None = None,
-    simulations: int = 1000,
-    seed: int = 0,
-    *,
-    exact: bool = False,
+    preset: Preset, games: Sequence[Game] | None = None, simulations: int = 1000, seed: int = 0, *, exact: bool = False
 ) -> SearchReport:
     """Runs a preset in searches and checks their trees: all values in [-1, 1], and every simulation is a visit.
 
@@ -82,7 +77,7 @@ def check_preset(
 
     Raises:
       InvalidParameter: one of these does not hold; the sentence says which.
-      OperatorError: a rule or a hook fails, reads behind an array, or does not end; the sentence has its line.
+      OperatorError: a rule or a hook fails, reads beyond an array, or does not end; the sentence has its line.
     """
     games = games or (line(3, 3, 3), line(4, 5, 3, gravity=True))
     preset = replace(preset, threads=1).named(preset.text)
@@ -96,10 +91,7 @@ def check_preset(
             trees = [_search(Workspace(game, preset), simulations, seed) for _ in range(2 if exact else 1)]
             _check_nodes(preset.text, trees[0], exact)
             fields = ("visit_count", "value", "action")
-            same = len(trees[0]) == len(trees[-1]) and not any(
-                (trees[0][field] != trees[-1][field]).any() for field in fields
-            )
-            if not same:
+            if not all(np.array_equal(trees[0][field], trees[-1][field]) for field in fields):
                 raise InvalidParameter(f"{preset.text}: the same seed gave two different trees")
             return trees
 
@@ -136,7 +128,7 @@ def first_run(workspace: Workspace) -> None:
     what = f"search of {game.name}, {game.num_actions} actions, {game.max_moves} moves"
     if game.compiled:
         what += f", from {np.asarray(game.initial_state()).tobytes().hex()}"
-    if any(map(_is_users, _preset_functions(workspace))):  # what is safe at one width may not be at another
+    if any(map(_is_users, _preset_functions(workspace))):  # a rule that is safe at one width may not be at another
         what += f", by {preset.text}"
     guarded(_functions(workspace), what, trial, before=warm_up)
 

@@ -341,7 +341,7 @@ def _name(source: int, target: int, die: int) -> str:
 def _place(player: int, point: int) -> int:
     """The cell of a point: 13 to 24 above with the bar in the middle and off at the end, 12 to 1 below.
 
-    The checkers of both come from the bar on the side of their enemy's home, and go off beside their own.
+    The checkers of both enter from the bar on the side of their enemy's home, and leave the board next to their own.
     """
     if point in (0, 25):
         is_off = (point == 0) == (player == 0)

@@ -97,7 +97,7 @@ def canonical_hash(state):
 def _uniform(state, rng, moves, writes):
     room = np.int64(moves[0]) if writes else 0
     written = np.int64(0)
-    # Local numbers stay in registers, which the fields of a record do not.
+    # Local numbers stay in registers, unlike the fields of a record.
     drawn, edges, tops, columns = state.drawn, state.edges, state.tops, np.uint64(state.columns)
     surplus, sign = state.surplus, 1 - 2 * state.player
     boxes = _num_boxes(drawn, tops, columns)

@@ -247,46 +247,6 @@ def random_return(game, state, rng, actions, weights):
     return math.nan
 
 
-def check_kind(name: str, players: int, bounds: Any, discount: float) -> tuple[float, float] | None:
-    """The bounds of a game as numbers; None: unknown.
-
-    Raises:
-      InvalidGame: a number of players, bounds or a discount that no game has.
-    """
-    if isinstance(players, bool) or players not in (1, 2):
-        raise InvalidGame(f"{name}: players must be 1 or 2, not {players!r}")
-    if isinstance(discount, bool) or not isinstance(discount, (int, float)) or not 0.0 < discount <= 1.0:
-        raise InvalidGame(f"{name}: discount must be above 0 and at most 1, not {discount!r}")
-    if bounds is None:
-        if players == 2:
-            raise InvalidGame(f"{name}: only a game for one player may have unknown bounds; two players have (-b, b)")
-        return None
-    try:
-        low, high = (float(bound) for bound in bounds)
-    except (TypeError, ValueError):
-        raise InvalidGame(f"{name}: bounds must be a pair of numbers or None, not {bounds!r}") from None
-    if not -1e300 < low < high < 1e300:
-        raise InvalidGame(f"{name}: bounds must be finite, the first below the second, not {bounds!r}")
-    if players == 2 and low != -high:
-        raise InvalidGame(f"{name}: bounds of a zero-sum game must be (-b, b), not {bounds!r}")
-    return low, high
-
-
-def check_sizes(name: str, num_actions: int, max_moves: int) -> None:
-    """Refuses a game that a search cannot hold.
-
-    Raises:
-      InvalidGame: a number is not whole, or out of range.
-    """
-    for size, number in (("num_actions", num_actions), ("max_moves", max_moves)):
-        if isinstance(number, bool) or not isinstance(number, int | np.integer):
-            raise InvalidGame(f"{name}: {size} must be a whole number, not {number!r}")
-    if not 1 <= num_actions <= ACTIONS_LIMIT:
-        raise InvalidGame(f"{name}: num_actions must be 1 to {ACTIONS_LIMIT}, not {num_actions}")
-    if max_moves < 1:
-        raise InvalidGame(f"{name}: max_moves must be 1 or more, not {max_moves}")
-
-
 Function = Callable[..., Any]
 
 
@@ -402,6 +362,7 @@ class Game:
     players: int
     bounds: tuple[float, float] | None
     discount: float
+    symmetries: list[Symmetry]
     scene: Scene | None = None
 
     def __init__(
@@ -413,11 +374,9 @@ class Game:
         sound: Callable[[State], bool] | None = None, constants: Sequence[str] = (), players: int = 2,
         bounds: tuple[float, float] | None = UNIT_BOUNDS, discount: float = 1.0, **functions: Unpack[GameFunctions],
     ):  # fmt: skip
+        self._describe(name, num_actions, max_moves, planes_shape, players, bounds, discount)
         if action_names is not None and len(action_names) != num_actions:
             raise InvalidGame(f"{name}: {len(action_names)} action names for {num_actions} actions")
-        check_sizes(name, num_actions, max_moves)
-        self.players, self.discount = players, discount
-        self.bounds = check_kind(name, players, bounds, discount)
         for key in functions.keys() - GameFunctions.__annotations__.keys():
             raise InvalidGame(f"{name}: a game has no {key!r}{nearest(key, GameFunctions.__annotations__)}")
         for key in RequiredFunctions.__annotations__.keys() - functions.keys():
@@ -429,13 +388,8 @@ class Game:
         self.callbacks = _callbacks(functions, initial.dtype)
         if self.has("chance") and (self.has("rollout_moves") or self.has("heavy_rollout_moves")):
             raise InvalidGame(f"{name}: only games without chance log the moves of rollouts; leave the function out")
-        self.name = name
-        self.num_actions = num_actions
-        self.max_moves = max_moves
-        self.planes_shape = planes_shape
         self.max_history = max_history
-        cells = planes_shape[1] * planes_shape[2] if planes_shape else 0
-        self.symmetries = list(symmetries or [identity(cells, num_actions)])
+        self.symmetries = list(symmetries or self.symmetries)
         self.state_dtype = initial.dtype
         self._initial = initial[0:1].copy().reshape(())
         self._action_names = list(action_names) if action_names is not None else None
@@ -445,6 +399,44 @@ class Game:
         self.scene = scene
         self._parse_state = parse_state
         self._sound = sound
+
+    def _describe(
+        self, name: str, num_actions: int, max_moves: int, planes_shape: tuple[int, int, int] | None, players: int,
+        bounds: Any, discount: float,
+    ) -> None:  # fmt: skip
+        """Sets the numbers of a game; its symmetries are the identity.
+
+        Raises:
+          InvalidGame: a number is out of range.
+        """
+        for size, number, most in (("num_actions", num_actions, ACTIONS_LIMIT), ("max_moves", max_moves, math.inf)):
+            is_whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
+            if not is_whole or not 1 <= number <= most:
+                span = f"1 to {most}" if most < math.inf else "1 or more"
+                raise InvalidGame(f"{name}: {size} must be a whole number, {span}, not {number!r}")
+        if isinstance(players, bool) or players not in (1, 2):
+            raise InvalidGame(f"{name}: players must be 1 or 2, not {players!r}")
+        if isinstance(discount, bool) or not isinstance(discount, (int, float)) or not 0.0 < discount <= 1.0:
+            raise InvalidGame(f"{name}: discount must be above 0 and at most 1, not {discount!r}")
+        self.name, self.num_actions, self.max_moves = name, num_actions, max_moves
+        self.planes_shape, self.max_history = planes_shape, 0
+        self.symmetries: list[Symmetry] = [
+            identity(planes_shape[1] * planes_shape[2] if planes_shape else 0, num_actions)
+        ]
+        self.players, self.discount, self.bounds = players, discount, None
+        if bounds is None:
+            if players == 2:
+                raise InvalidGame(f"{name}: only one player may have unknown bounds; two players have (-b, b)")
+            return
+        try:
+            low, high = (float(bound) for bound in bounds)
+        except (TypeError, ValueError):
+            raise InvalidGame(f"{name}: bounds must be a pair of numbers or None, not {bounds!r}") from None
+        if not -1e300 < low < high < 1e300:
+            raise InvalidGame(f"{name}: bounds must be finite, the first below the second, not {bounds!r}")
+        if players == 2 and low != -high:
+            raise InvalidGame(f"{name}: bounds of a zero-sum game must be (-b, b), not {bounds!r}")
+        self.bounds = low, high
 
     # ---------------------------------------------------------------------------- for searches
 
@@ -527,7 +519,7 @@ class Game:
         return self._checked(state).tobytes() == self._checked(other).tobytes()
 
     def raise_pending(self) -> None:
-        """Raises what a function of the game, or another compiled one, has raised since the last call.
+        """Raises the first exception of the game's functions, or of other compiled ones, since the last call.
 
         Raises:
           OperatorError: from compiled code. A Python game's own exception passes unchanged.

@@ -96,11 +96,3 @@ def turned(board, direction):
     if direction < _u(2):
         board = transposed(board)
     return mirrored(board) if direction & _u(1) else board
-
-
-@compiled(inline=True)
-def turned_back(board, direction):
-    """The inverse of `turned`."""
-    if direction & _u(1):
-        board = mirrored(board)
-    return transposed(board) if direction < _u(2) else board

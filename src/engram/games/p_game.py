@@ -107,14 +107,9 @@ def encode(state, planes):
 
 
 def p_game(
-    branching: int = 4,
-    depth: int = 10,
-    gap: float = 0.5,
-    noise: float = 0.5,
-    similarity: float = 0.1,
-    cost: int = 0,
+    branching: int = 4, depth: int = 10, gap: float = 0.5, noise: float = 0.5, similarity: float = 0.1, cost: int = 0,
     seed: int = 0,
-) -> Game:
+) -> Game:  # fmt: skip
     """A synthetic tree of known values, noise and likeness (P-game).
 
     Args:

@@ -111,7 +111,7 @@ def _holds_at(goal, mine, theirs):
 
 @compiled(inline=True)
 def _play_out(state, rng, heavy):
-    # Local numbers stay in registers, which the fields of a record do not.
+    # Local numbers stay in registers, unlike the fields of a record.
     goal, sides, moves = state.goal, state.sides, state.moves
     mine, theirs, turn, rolls = state.scores[state.player], state.scores[1 - state.player], state.turn, state.rolls
     sign = 1.0 - 2.0 * state.player
@@ -142,7 +142,7 @@ def rollout(state, rng):
 
 
 def heavy_rollout(state, rng):
-    """Both players hold at 21 and an eighth of their lag, and race to the end from 29 points before the goal on.
+    """Both players hold at 21 plus an eighth of their lag; from 29 points before the goal on they race to the end.
 
     Source: "end race or keep pace" of Neller and Presser, "Practical play of the dice game Pig", 2010, for 100 points.
     """

@@ -19,8 +19,7 @@ import numpy as np
 from numba import from_dtype, types
 
 from engram.errors import IllegalAction, InvalidGame, InvalidState
-from engram.games.game import NATURE, UNIT_BOUNDS, Game, check_functions, check_kind, check_sizes
-from engram.games.symmetry import identity
+from engram.games.game import NATURE, UNIT_BOUNDS, Game, check_functions
 from engram.native.jit import Callback
 from engram.rng import derive_seed, random_word, rng_dtype
 
@@ -80,9 +79,7 @@ class PythonGame(Game):
         encode: Callable[[Any], Any] | None = None, planes_shape: tuple[int, int, int] | None = None, players: int = 2,
         bounds: tuple[float, float] | None = UNIT_BOUNDS, discount: float = 1.0,
     ):  # fmt: skip
-        check_sizes(name, num_actions, max_moves)
-        self.players, self.discount = players, discount
-        self.bounds = check_kind(name, players, bounds, discount)
+        self._describe(name, num_actions, max_moves, planes_shape, players, bounds, discount)
         if not callable(initial):
             raise InvalidGame(f"{name}: initial must be the class of its states, or a function, not {initial!r}")
         options = {"action_name": action_name, "parse_action": parse_action, "is_over": is_over, "rollout": rollout}
@@ -92,9 +89,6 @@ class PythonGame(Game):
         missing = [method for method in methods if not hasattr(first, method)]
         if missing:
             raise InvalidGame(f"{name}: its states have no method {', '.join(missing)}")
-        self.name, self.num_actions, self.max_moves = name, num_actions, max_moves
-        self.planes_shape, self.max_history = planes_shape, 0
-        self.symmetries = [identity(planes_shape[1] * planes_shape[2] if planes_shape else 0, num_actions)]
         self.state_dtype = np.dtype([("state", np.uint64)])
         self._make = initial
         self._kind = type(first)

@@ -115,7 +115,7 @@ def _groups(state, tabu, actions):
 
 @compiled
 def _take(state, action):
-    """Takes a group away, lets the tiles above fall, and closes empty columns."""
+    """Removes a group, lets the tiles above fall, and closes empty columns."""
     seen = np.zeros(CELLS, np.int8)
     size = _fill(state, action, seen, np.empty(CELLS, np.int64))
     rows = state.rows
@@ -222,14 +222,14 @@ def same_game(position: int = 1, seed: int = 0, rows: int = 15, columns: int = 1
       seed: 0: a standard board; else the seed of a board whose tiles are uniform over the colours.
       rows, columns: of a random board, 2 to 20. colours: 1 to 9.
 
-    The bounds are 0 and the score if each colour were one group. Few games come near, so a search does better with
+    The bounds are 0 and the score if each colour were one group. Few games come close, so a search does better with
     `bounds=learnt`.
 
     Raises:
       InvalidSpecification: a number out of range, or a size without a seed.
 
     Source: the rules of Schadd et al., "Single-player Monte-Carlo tree search", 2008, and their successors, without
-    points for the tiles that stay; the standard boards as `acatai/SameGame` has them.
+    points for remaining tiles; the standard boards of `acatai/SameGame`.
     """
     for name, number, low, high in (
         ("position", position, 1, 20), ("rows", rows, 2, MOST_SIDE), ("columns", columns, 2, MOST_SIDE),

@@ -11,7 +11,7 @@ from typing import Any
 
 SHAPES = ("points", "squares", "hexagons", "columns", "lattice")
 EMPTY, FIRST, SECOND, DRAWN = ".", "X", "O", "#"
-"""Marks of a cell: nothing, a piece of player 0, one of player 1, and what belongs to neither player."""
+"""Marks of a cell: empty, a piece of player 0, a piece of player 1, and a mark of neither player."""
 COLOURS = "123456789"
 """Marks of coloured tiles."""
 

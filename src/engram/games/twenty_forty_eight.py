@@ -198,7 +198,7 @@ def rollout(state, rng):
             four = random_below(rng, 10) == 0
             board |= pick_bit(free, random_below(rng, popcount(free))) << np.uint64(four)
             total += 4 if four else 2
-            before += 4 if four else 0  # a 4 of nature is worth what it has not scored
+            before += 4 if four else 0  # a 4 of nature counts as a merge that has not scored
             pending -= 1
             continue
         options = slides(board)

@@ -47,7 +47,7 @@ def inner_product(left, right):
 
 @compiled
 def normalise(vector):
-    """Gives a vector length 1, in place; a vector of zeros stays as it is. Returns its length before."""
+    """Gives a vector length 1, in place; a vector of zeros does not change. Returns its former length."""
     norm = math.sqrt(np.float64(inner_product(vector, vector)))
     if norm > 0.0:
         scale = np.float32(1.0 / norm)
@@ -111,10 +111,10 @@ def sort_best(scores, rows, count):
 
 
 def check_room(what: str, num_bytes: int) -> None:
-    """Refuses more bytes than this machine has, where it says how many.
+    """Checks that this machine has so many bytes of memory, if the system reports its size.
 
     Raises:
-      TooLarge: `what` takes more.
+      TooLarge: it has fewer; the sentence begins with `what`.
     """
     installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else num_bytes
     if num_bytes > installed:

@@ -1,7 +1,7 @@
 """Features of positions, whose cosine is the similarity of two positions.
 
-φ(s) = h(ζ(s)) / |h(ζ(s))|. ζ is an evaluator's embedding, hand-made numbers from the game's `encode`, or a
-user's own function; h is signed feature hashing to D numbers, which keeps inner products unbiased:
+φ(s) = h(ζ(s)) / |h(ζ(s))|. ζ is an evaluator's embedding, hand-made numbers from the game's `encode`, or a user's
+function; h is signed feature hashing to D numbers, which keeps inner products unbiased:
 
     h(ζ)_j = Σ_{i: slot(i) = j} sign(i)·ζ_i,      E ⟨h(ζ), h(ξ)⟩ = ⟨ζ, ξ⟩ over the hash functions
 
@@ -57,7 +57,7 @@ features_dtype = np.dtype(
 
 @compiled(inline=True)
 def _put(out, name, amount):
-    """Adds a feature of any 64-bit name, its slot and sign drawn by hashing."""
+    """Adds a feature, whose 64-bit name is hashed to its slot and sign."""
     word = mix(name)
     # Multiplying the high half instead of a remainder: any D, no division.
     slot = ((word >> np.uint64(32)) * np.uint64(len(out))) >> np.uint64(32)
@@ -90,7 +90,7 @@ def _patterns(features, planes, seed, out):
     for cell in range(cells):
         code = np.uint64(0)
         for channel in range(features.channels):
-            # Float bits as they are: equal numbers, equal code; zero stays zero.
+            # The bits of a float: equal numbers have equal codes, and zero has code 0.
             code += np.uint64(bits[channel * cells + cell]) * mix(np.uint64(channel + 1))
         codes[cell] = code
     amount = np.float32(features.pattern_weight)

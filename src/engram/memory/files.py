@@ -122,9 +122,7 @@ class StorePersistence:
         store = self.store
         for name, value in [*self.belongs_to.items(), *store.kind.items()]:
             if name not in about:
-                raise InvalidFile(
-                    f"{path} is a memory that does not say its {name}: it was merged, pruned or built otherwise"
-                )
+                raise InvalidFile(f"{path} is a memory without its {name}: it was merged, pruned or built otherwise")
             if about[name] != value:
                 raise InvalidFile(f"{path} is a memory with {name} {about[name]}, not {value}")
         fault = _fault(store, about, arrays)
@@ -150,7 +148,7 @@ def _fault(store: Store, about: Mapping[str, Any], arrays: Mapping[str, np.ndarr
         return "it does not say how many entries were replaced"
     entries, features = arrays.get("entries"), arrays.get("features")
     if entries is None or features is None or features.ndim != 2 or len(features) > store.capacity:
-        return "its entries are not there"
+        return "its entries are missing"
     size = len(features)
     states = arrays.get("states", np.zeros((size, 0), store.states.dtype))
     shaped = (

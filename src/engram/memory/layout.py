@@ -1,8 +1,8 @@
 """A memory's records, and the compiled bookkeeping that all operations share.
 
-Three structures over one array of entries, all O(1) to change: a hash table from key to entry (linear
-probing, no tombstones), a ring from the least to the most recently used entry, and a generation per row,
-which shows a tree's node whether its entry was replaced.
+Three structures over one array of entries, all O(1) to change: a hash table from key to entry (linear probing, no
+tombstones), a ring from the least to the most recently used entry, and a generation per row, which shows a tree's node
+whether its entry was replaced.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ entry_dtype = np.dtype(
         ("first", np.float64),  # the first of them: with a network, its own value of the position
         ("newer", np.int32),  # neighbours in the ring of use; row `capacity` closes the ring
         ("older", np.int32),
-        ("generation", np.uint32),  # how often this row was filled; 0: never
+        ("generation", np.uint32),  # number of entries that this row has held
         ("unused", np.uint32),
     ]
 )
@@ -47,10 +47,10 @@ store_dtype = np.dtype(
         ("candidates", np.int64),
         # results of the last query
         ("candidate_rows", np.int64),  # address of capacity int32
-        ("found_rows", np.int64),  # address of capacity int32
-        ("found_cosines", np.int64),  # address of capacity float32
-        ("found_weights", np.int64),  # address of capacity float64: w of eq. 8
-        ("num_found", np.int64),
+        ("nearest_rows", np.int64),  # address of capacity int32
+        ("nearest_cosines", np.int64),  # address of capacity float32
+        ("nearest_weights", np.int64),  # address of capacity float64: w of eq. 8
+        ("num_nearest", np.int64),
         ("num_compared", np.int64),  # candidates of the last query
         ("value", np.float64),  # V̂_M, for player 0
         ("count", np.float64),  # N_M
@@ -130,7 +130,7 @@ def enter_key(store, key, row):
 
 @compiled
 def drop_key(store, key):
-    """Removes a key from the hash table; keys displaced by it move up, so no tombstone stays."""
+    """Removes a key from the hash table; keys displaced by it move up, so that no tombstone is needed."""
     table = table_of(store)
     entries = entries_of(store)
     last = store.table_size - 1

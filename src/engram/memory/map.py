@@ -1,4 +1,4 @@
-"""A memory's entries as a map: positions that are alike lie close."""
+"""A memory's entries as a map: similar positions are close together."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_POINTS = 800
 
 
 def map_of(store: Store) -> Callable[[], dict[str, Any]]:
-    """Copies entries of a store now; the function it returns makes their map, on any thread.
+    """Copies entries of a store; the function that it returns makes their map, on any thread.
 
     The map is of up to 800 entries with returns, drawn uniformly, and empty below three. `points` has for each
     [row, x, y, value for player 0, returns], where x and y are its first two principal components of the features.
@@ -31,13 +31,13 @@ def map_of(store: Store) -> Callable[[], dict[str, Any]]:
         if len(rows) < 3:
             return {"points": [], "share": 0.0}
         centred = features - features.mean(axis=0)
-        # The rows' inner products give the components of few rows of many numbers.
+        # For few rows of many numbers, their inner products give the components.
         variances, axes = np.linalg.eigh(centred @ centred.T)
         places = axes[:, :-3:-1] * np.sqrt(np.maximum(variances[:-3:-1], 0.0))
         share = float(variances[-2:].sum() / max(variances.sum(), 1e-12))
         points = [
-            [int(row), round(float(x), 4), round(float(y), 4), round(float(one["value"]), 4), float(one["visit_count"])]
-            for row, (x, y), one in zip(rows, places, entries, strict=True)
+            [int(row), *(round(float(number), 4) for number in (x, y, entry["value"])), float(entry["visit_count"])]
+            for row, (x, y), entry in zip(rows, places, entries, strict=True)
         ]
         return {"points": points, "share": round(share, 4)}
 

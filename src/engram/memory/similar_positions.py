@@ -7,7 +7,7 @@ column links a node to its entry, so that an update costs O(1) a node.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -178,7 +178,7 @@ def position_memory(extensions: Sequence[Extension], text: str, purpose: str) ->
     for extension in extensions:
         if isinstance(extension, PositionMemory):
             return extension
-    raise InvalidSpecification(f"{text} has no memory of positions to {purpose}; take memory_uct")
+    raise InvalidSpecification(f"{text} has no memory of positions to {purpose}; use memory_uct")
 
 
 def remembering(
@@ -259,22 +259,21 @@ def remembering(
         else:
             entries = store
             _bind_shared(store, belongs_to)
-        return PositionMemory(
+        extension = PositionMemory(
             "the memory of positions",
             on_leaf=on_leaf(store=entries.header, features=game_features.header, game=game.record()),
-            after_backup=learn_return(link=link, store=entries.header),
-            advice=advice,
-            embedding_size=game_features.embedding_size,
-            store=entries,
-            features=game_features,
+            after_backup=learn_return(link=link, store=entries.header), advice=advice,
+            embedding_size=game_features.embedding_size, store=entries, features=game_features,
             num_bytes=entries.num_bytes,
-            # A shared store is the caller's: a new game must not empty it.
-            new_game=None if store is not None else partial(_refill, entries, saved),
-            fork=None if store is not None else partial(build, game, saved),
-            persistence=None if store is not None else StorePersistence(entries, belongs_to),
             chance=True,
             rewards=not correct,  # a correction is a difference of values, to which no reward is added
-        )
+        )  # fmt: skip
+        if store is not None:  # it is the caller's: no new game empties it, and no file holds it
+            return extension
+        return replace(
+            extension, new_game=partial(_refill, entries, saved), fork=partial(build, game, saved),
+            persistence=StorePersistence(entries, belongs_to),
+        )  # fmt: skip
 
     return build
 
@@ -288,7 +287,7 @@ def _check_shared(store: Store, memory: str | None, correct: bool, num_candidate
     if memory is not None:
         raise InvalidParameter("a memory starts from a file or from a store, not from both")
     if store.corrects != correct or num_candidates is not None:
-        raise InvalidParameter("a given store has its own num_candidates, and its `correct` must be the search's")
+        raise InvalidParameter("an existing store has its own num_candidates, and its `correct` must be the search's")
 
 
 def _check_states(game: Game, saved: Store | None, memory: str | None, keep_states: bool) -> None:
@@ -309,12 +308,10 @@ def _bind_shared(store: Store, belongs_to: dict[str, Any]) -> None:
       InvalidParameter: it belongs to others.
     """
     if store.dimension != belongs_to["dimension"]:
-        raise InvalidParameter(
-            f"features of {belongs_to['dimension']} numbers do not fit a memory of {store.dimension}"
-        )
+        raise InvalidParameter(f"the store has {store.dimension} features, not {belongs_to['dimension']}")
     for name, value in belongs_to.items():
         if store.belongs_to is not None and store.belongs_to[name] != value:
-            raise InvalidParameter(f"the given store has {name} {store.belongs_to[name]}, not {value}")
+            raise InvalidParameter(f"the store has {name} {store.belongs_to[name]}, not {value}")
     store.belongs_to = belongs_to
 
 

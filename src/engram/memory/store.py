@@ -1,7 +1,7 @@
 """The memory: a bounded store of positions with their features and mean returns.
 
-`add`, `update` and `query` are compiled functions over one record (`layout.py`), which operators reach by
-its address; `Store` wraps them for Python. Every value is for player 0.
+`add`, `update` and `query` are compiled functions over one record (`layout.py`), which operators reach by its address;
+`Store` wraps them for Python. Every value is for player 0.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from engram.pictures.markup import Markup, key, notebook, percent, safe
 
 MAX_CAPACITY = 1 << 30
 ASTRAY = -1
-"""Instead of the number of neighbours: the index named rows that are not there."""
+"""In place of the number of nearest entries: the index named rows that do not exist."""
 _SQUARED_LOW, _SQUARED_HIGH = 1e-30, 1e30
 
 
@@ -99,18 +99,18 @@ def update(store, row, value):
 def weigh(store, temperature):
     """Eq. 8 over the neighbours: writes weights w, V̂_M and N_M to the store; returns 0 if none has a return, else 1."""
     entries = entries_of(store)
-    rows = carray(pointer_at(store.found_rows, np.int32), (store.capacity,))
-    cosines = floats_at(store.found_cosines, store.capacity)
-    weights = carray(pointer_at(store.found_weights, np.float64), (store.capacity,))
+    rows = carray(pointer_at(store.nearest_rows, np.int32), (store.capacity,))
+    cosines = floats_at(store.nearest_cosines, store.capacity)
+    weights = carray(pointer_at(store.nearest_weights, np.float64), (store.capacity,))
     store.value = 0.0
     store.count = 0.0
     highest = -np.inf
-    for k in range(store.num_found):
+    for k in range(store.num_nearest):
         if entries[np.int64(rows[k])].visit_count > 0.0:
             highest = max(highest, np.float64(cosines[k]))
     plain = 0.0
     total = 0.0
-    for k in range(store.num_found):
+    for k in range(store.num_nearest):
         # Relative to the highest cosine with returns: ratios stay, and small temperatures do not underflow.
         kernel = math.exp((np.float64(cosines[k]) - highest) / temperature)
         plain += kernel
@@ -118,11 +118,11 @@ def weigh(store, temperature):
         weights[k] = visits * kernel if visits > 0.0 else 0.0
         total += weights[k]
     if not total > 0.0:
-        for k in range(store.num_found):
+        for k in range(store.num_nearest):
             weights[k] = 0.0
         return 0
     value = 0.0
-    for k in range(store.num_found):
+    for k in range(store.num_nearest):
         weights[k] /= total
         entry = entries[np.int64(rows[k])]
         value += weights[k] * (entry.value - entry.first if store.corrects != 0 else entry.value)
@@ -136,15 +136,15 @@ def weigh(store, temperature):
 def query(store, features, num_neighbours, temperature):
     """Estimates a position's value from similar entries; returns 1, 0 without an estimate, -1 if the index is wrong.
 
-    Writes V̂_M to `store.value`, N_M to `store.count` and the neighbours to `found_…`, nearest first; they
-    count as used. Features have length 1.
+    Writes V̂_M to `store.value`, N_M to `store.count` and the nearest entries to `nearest_…`, in order; they count as
+    used. Features have length 1.
     """
-    rows = carray(pointer_at(store.found_rows, np.int32), (store.capacity,))
-    cosines = floats_at(store.found_cosines, store.capacity)
+    rows = carray(pointer_at(store.nearest_rows, np.int32), (store.capacity,))
+    cosines = floats_at(store.nearest_cosines, store.capacity)
     candidates = carray(pointer_at(store.candidate_rows, np.int32), (store.capacity,))
     limit = min(num_neighbours, store.size)
     num_candidates = call(store.candidates, (store.index, features.ctypes.data, limit, store.candidate_rows))
-    store.num_found = ASTRAY
+    store.num_nearest = ASTRAY
     if not 0 <= num_candidates <= store.capacity:
         return -1
     store.num_compared = num_candidates
@@ -155,9 +155,9 @@ def query(store, features, num_neighbours, temperature):
             return -1
         count = keep_best(cosines, rows, count, limit, inner_product(features, row_of(store, row)), np.int32(row))
     sort_best(cosines, rows, count)
-    store.num_found = count
+    store.num_nearest = count
     entries = entries_of(store)
-    # The nearest is used last, so that it stays longest.
+    # The nearest is marked as used last, so that it stays longest.
     for k in range(count - 1, -1, -1):
         touch(entries, store.capacity, np.int64(rows[k]))
     return weigh(store, temperature)
@@ -186,9 +186,9 @@ def _query_all(store, features, num_neighbours, temperature, rows, values, count
     for k in range(len(features)):
         if query(store, features[k], num_neighbours, temperature) < 0:
             return -1
-        neighbours = carray(pointer_at(store.found_rows, np.int32), (store.capacity,))
+        neighbours = carray(pointer_at(store.nearest_rows, np.int32), (store.capacity,))
         for j in range(rows.shape[1]):
-            rows[k, j] = neighbours[j] if j < store.num_found else -1
+            rows[k, j] = neighbours[j] if j < store.num_nearest else -1
         values[k] = store.value
         counts[k] = store.count
     return 0
@@ -267,17 +267,12 @@ class Store:
         state_bytes: int = 0, corrects: bool = False, **options: Any,
     ):  # fmt: skip
         for name, number, low, high in (
-            ("capacity", capacity, 1, MAX_CAPACITY),
-            ("dimension", dimension, 1, MAX_DIMENSION),
-            ("seed", seed, 0, 2**63 - 1),
-            ("state_bytes", state_bytes, 0, 2**31 - 1),
-        ):
+            ("capacity", capacity, 1, MAX_CAPACITY), ("dimension", dimension, 1, MAX_DIMENSION),
+            ("seed", seed, 0, 2**63 - 1), ("state_bytes", state_bytes, 0, 2**31 - 1),
+        ):  # fmt: skip
             check_whole(f"a memory's {name}", number, low, high)
-        self.capacity = capacity
-        self.dimension = dimension
-        self.neighbours = neighbours
-        self.seed = seed
-        self.options = options
+        self.capacity, self.dimension, self.seed = capacity, dimension, seed
+        self.neighbours, self.options = neighbours, options
         self.belongs_to: Mapping[str, Any] | None = None
         check_room(f"a memory of {capacity:,} entries", capacity * (4 * dimension + state_bytes + 100))
         self.states = np.zeros((capacity, state_bytes), np.uint8)
@@ -292,8 +287,8 @@ class Store:
         self.header = np.zeros(1, store_dtype)
         arrays = {
             "entries": self.entries, "features": self.features, "table": self._table, "index": self.index.header,
-            "states": self.states, "candidate_rows": self._rows[0], "found_rows": self._rows[1],
-            "found_cosines": self._cosines, "found_weights": self._weights, "query_features": self._query,
+            "states": self.states, "candidate_rows": self._rows[0], "nearest_rows": self._rows[1],
+            "nearest_cosines": self._cosines, "nearest_weights": self._weights, "query_features": self._query,
         }  # fmt: skip
         numbers = {name: array.ctypes.data for name, array in arrays.items()}
         numbers |= {name: callback.address for name, callback in self.index.functions.items()}
@@ -316,11 +311,11 @@ class Store:
     @property
     def fault(self) -> str:
         """Why its last query failed: the index's fault in a sentence; empty if it did not."""
-        if self.header["num_found"][0] != ASTRAY:
+        if self.header["num_nearest"][0] != ASTRAY:
             return ""
         return (
-            f"the neighbour search {self.neighbours} named rows that are not in the memory, or more than it has room "
-            f"for: see {place_of(self.index.functions['candidates'].function)}"
+            f"the neighbour search {self.neighbours} named rows outside the memory, or more rows than it has: "
+            f"see {place_of(self.index.functions['candidates'].function)}"
         )
 
     @property
@@ -349,27 +344,26 @@ class Store:
     def _repr_html_(self) -> str:
         """The output of a notebook: its size, and a map of its entries."""
         entries, game = self.entries[: len(self)], (self.belongs_to or {}).get("game", "")
-        told = f"{len(self):,} of at most {self.capacity:,} entries, {entries['visit_count'].sum():,.0f} returns"
+        size = f"{len(self):,} of at most {self.capacity:,} entries, {entries['visit_count'].sum():,.0f} returns"
         shown = map_of(self)()
         head = Markup(f"<h4>A memory{f' of {safe(game)}' if game else ''}</h4>")
         if not shown["points"]:
-            return notebook(head, told)
+            return notebook(head, size)
         about = (
             f"{len(shown['points']):,} of them on the two main components of the features, which hold "
-            f"{percent(shown['share'])} of the variance: positions that are alike lie close."
+            f"{percent(shown['share'])} of the variance: similar positions are close together."
         )
-        return notebook(
-            head, told, point_map(shown["points"], about=about), key(("the first player", "the second player")), about
-        )
+        picture = point_map(shown["points"], about=about)
+        return notebook(head, size, picture, key(("the first player", "the second player")), about)
 
     def clear(self) -> None:
         """Removes every entry; links from a tree's nodes become invalid."""
         # Generations continue, so that no old link fits a row's new entry.
         self.entries["newer"][-1] = self.entries["older"][-1] = self.capacity
-        if len(self):  # an unused table stays unwritten, so that an empty memory takes no room
+        if len(self):  # pages of an unused table stay unwritten, so that an empty memory takes no room
             self._table[:] = 0
         self.header["size"] = 0
-        self.header["num_found"] = 0
+        self.header["num_nearest"] = 0
         self.header["num_replaced"] = 0
         self.index.clear()
 
@@ -440,7 +434,7 @@ class Store:
             raise OperatorError(self.fault)
         if not status:
             return None
-        count = int(self.header["num_found"][0])
+        count = int(self.header["num_nearest"][0])
         rows = self._rows[1, :count]
         entries = self.entries[rows]
         columns = (

@@ -52,13 +52,9 @@ _passed: set[str] = set()
 
 
 def guarded(
-    functions: Iterable[Callable[..., Any]],
-    what: str,
-    work: Callable[[], object],
-    *,
-    before: Callable[[], None] = lambda: None,
-    always: bool = False,
-) -> None:
+    functions: Iterable[Callable[..., Any]], what: str, work: Callable[[], object], *,
+    before: Callable[[], None] = lambda: None, always: bool = False,
+) -> None:  # fmt: skip
     """Runs `work` in a child process with checks, if one of the functions is a user's and has not passed before.
 
     Args:

@@ -39,8 +39,8 @@ def register(function: PresetFunction) -> PresetFunction:
         }
         specification = Specification(function.__name__, (), options)
         types, open_ended = types_of(function)
-        for part in [] if open_ended else [part.name for part in fields(Preset) if part.name not in types]:
-            if part in options:
+        for part in [part.name for part in fields(Preset) if part.name not in types]:
+            if part in options and not open_ended:
                 raise InvalidSpecification(
                     f"{part} is no option of {function.__name__} but a part of its preset: "
                     f"dataclasses.replace({function.__name__}(...), {part}=...)"
@@ -59,7 +59,7 @@ def register(function: PresetFunction) -> PresetFunction:
 
 
 def _shown(value: Any) -> str:
-    """A part in a text: as it prints, where that says all; else with a digest that is the same in every run."""
+    """A part in a text: its name if that is complete, else with a digest that is the same in every run."""
     if isinstance(value, (bool, int, float, str, NoneType)):
         return str(value)
     name = str(value) if isinstance(value, Operator) else type(value).__name__

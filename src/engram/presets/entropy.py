@@ -61,7 +61,7 @@ def bts(*, temperature: float = 0.1, epsilon: float = 0.1, **search: Unpack[Sear
 def dents(
     *, temperature: float = 0.1, weight: float = 0.1, epsilon: float = 0.1, **search: Unpack[SearchOptions]
 ) -> Preset:
-    """DENTS, decaying-entropy tree search: BTS whose draws also like entropy, ever less as visits grow.
+    """DENTS, decaying-entropy tree search: BTS whose draws also prefer entropy, less and less as visits grow.
 
     Args and sources: as in `ments`. weight: b ≥ 0 of the entropy's weight b/ln(e + N); 0 is `bts`.
     """

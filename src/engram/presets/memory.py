@@ -42,6 +42,7 @@ class MemorySearchOptions(SearchOptions, MemoryOptions, total=False):
 
 
 def _split(options: MemorySearchOptions) -> tuple[SearchOptions, MemoryOptions]:
+    """The options of the search, and those of the memory."""
     parts: tuple[dict[str, Any], dict[str, Any]] = {}, {}
     for name, value in options.items():
         parts[name in MemoryOptions.__annotations__][name] = value
@@ -69,13 +70,9 @@ def comparing(base: Preset, network: str, layer: str | None, memory: MemoryOptio
 
 @register
 def memory_uct(
-    *,
-    exploration: float | None = None,
-    network: NetworkFile | None = None,
-    layer: str | None = None,
-    selection: Operator | None = None,
-    **options: Unpack[MemorySearchOptions],
-) -> Preset:
+    *, exploration: float | None = None, network: NetworkFile | None = None, layer: str | None = None,
+    selection: Operator | None = None, **options: Unpack[MemorySearchOptions],
+) -> Preset:  # fmt: skip
     """UCT with a memory: each leaf's value is also estimated from similar positions (M-MCTS).
 
     Args:
@@ -103,12 +100,9 @@ def memory_uct(
 
 @register
 def memory_puct(
-    *,
-    network: NetworkFile | None = None,
-    layer: str | None = None,
-    exploration: float = 1.25,
+    *, network: NetworkFile | None = None, layer: str | None = None, exploration: float = 1.25,
     **options: Unpack[MemorySearchOptions],
-) -> Preset:
+) -> Preset:  # fmt: skip
     """PUCT with a memory: positions are compared by a layer of the network, computed in the same evaluation.
 
     Args:

@@ -11,7 +11,7 @@ from engram.errors import InvalidParameter
 from engram.games.game import Game
 from engram.memory.values import table_files
 from engram.memory.values.table import Table
-from engram.memory.values.table_backup import Positions, enter_known_children, look_up_leaf, through_table
+from engram.memory.values.table_backup import TableGame, enter_known_children, look_up_leaf, through_table
 from engram.presets.catalogue import register
 from engram.registry import DataFile
 from engram.search import backup as backups
@@ -45,11 +45,11 @@ def with_table(
     learning = through_table(table=table.header, rule=rule) if learn else None
 
     def make(game: Game) -> Extension:
-        positions = Positions(game, symmetric)
-        known: dict[str, Any] = {"table": table.header, "positions": positions.record}
+        positions = TableGame(game, symmetric)
+        records: dict[str, Any] = {"table": table.header, "positions": positions.record}
         return Extension(
-            "the table of values", on_leaf=look_up_leaf(**known, learn=int(learn), trust=trust),
-            on_expanded=enter_known_children(**known, trust=trust), backup=learning, store=(table, positions),
+            "the table of values", on_leaf=look_up_leaf(**records, learn=int(learn), trust=trust),
+            on_expanded=enter_known_children(**records, trust=trust), backup=learning, store=(table, positions),
             fork=None if learn else partial(make, game), evaluator=False,
         )  # fmt: skip
 
@@ -57,45 +57,40 @@ def with_table(
 
 
 def _from_file(
-    path: str, rule: Operator, wanted: dict[str, Any], learn: bool, trust: float
+    path: str, rule: Operator, metadata: dict[str, Any], learn: bool, trust: float
 ) -> Callable[[Game], Extension]:
+    """The extension of a table in a file with this metadata; each search that learns has its own copy of the table.
+
+    If learning passed from one game to the next, a match would depend on which worker plays which game.
+    """
+
     def make(game: Game) -> Extension:
-        # Each search has its own table: if learning passed from one game to the next, the result of a match would
-        # depend on which worker plays which game.
-        known, about, _ = table_files.load(path, {"game": game.name, **wanted})
-        return of(game, known, bool(about.get("symmetric", True)))
+        saved, about, _ = table_files.load(path, {"game": game.name, **metadata})
+        return build(game, saved, bool(about.get("symmetric", True)))
 
-    def of(game: Game, known: Table, symmetric: bool) -> Extension:
+    def build(game: Game, saved: Table, symmetric: bool) -> Extension:
         if not learn:
-            return with_table(known, rule, symmetric=symmetric, trust=trust)(game)
-        table, used = Table(known.capacity), known.used
+            return with_table(saved, rule, symmetric=symmetric, trust=trust)(game)
+        table, slots = Table(saved.capacity), saved.used
 
-        def forget() -> None:
-            table.replace(used, known.entries[used], known.num_replaced)
+        def new_game() -> None:
+            table.replace(slots, saved.entries[slots], saved.num_replaced)
 
-        forget()
+        new_game()
         extension = with_table(table, rule, symmetric=symmetric, learn=True)(game)
-        fork = partial(of, game, known, symmetric)
-        return replace(extension, new_game=forget, fork=fork, num_bytes=table.num_bytes)
+        fork = partial(build, game, saved, symmetric)
+        return replace(extension, new_game=new_game, fork=fork, num_bytes=table.num_bytes)
 
     return make
 
 
 @register
 def td_uct(
-    *,
-    table: DataFile | Table | None = None,
-    exploration: float = 1.0,
-    trace_decay: float = TRACE_DECAY,
-    discount: float | None = None,
-    min_step: float = MIN_STEP,
-    bootstrap: str = "taken",
-    learn: bool = False,
-    symmetric: bool | None = None,
-    trust: float | None = None,
-    all_children: bool = False,
+    *, table: DataFile | Table | None = None, exploration: float = 1.0, trace_decay: float = TRACE_DECAY,
+    discount: float | None = None, min_step: float = MIN_STEP, bootstrap: str = "taken", learn: bool = False,
+    symmetric: bool | None = None, trust: float | None = None, all_children: bool = False,
     **search: Unpack[SearchOptions],
-) -> Preset:
+) -> Preset:  # fmt: skip
     """UCT with the temporal-difference backup (values in [-1, 1], as in the thesis), on top of a table of values.
 
     Args:
@@ -109,7 +104,7 @@ def td_uct(
       trust: upper bound, ≥ 1, on the visits that a value from the table counts for; default none; not with `learn`.
       all_children: as in `uct`.
       search: as in `SearchOptions`. backup: another rule without a mix, instead of trace_decay, discount, min_step and
-        bootstrap. decision: default `robust`, with a table `secure`, because its visits came from all games.
+        bootstrap. decision: default `robust`, with a table `secure`, because its visits come from all games.
 
     Raises:
       InvalidFile: when the search is made: the file is missing, damaged, or of another game, discount or symmetry.
@@ -128,20 +123,12 @@ def td_uct(
 
 @register
 def sarsa_uct(
-    *,
-    table: DataFile | Table | None = None,
-    exploration: float = 1.0,
-    trace_decay: float = 0.99,
-    discount: float | None = None,
-    min_step: float = 0.0,
-    initial: float = 0.0,
-    learn: bool = False,
-    symmetric: bool | None = None,
-    trust: float | None = None,
-    all_children: bool = False,
+    *, table: DataFile | Table | None = None, exploration: float = 1.0, trace_decay: float = 0.99,
+    discount: float | None = None, min_step: float = 0.0, initial: float = 0.0, learn: bool = False,
+    symmetric: bool | None = None, trust: float | None = None, all_children: bool = False,
     **search: Unpack[SearchOptions],
-) -> Preset:
-    """Sarsa-UCT(λ): the trace goes on through the rollout, and selection stretches values by each node's returns.
+) -> Preset:  # fmt: skip
+    """Sarsa-UCT(λ): the trace continues through the rollout, and selection stretches values by each node's returns.
 
     A leaf gets its rollout's value times (λγ)^L, L the moves of the rollout. Above it the target is that of `td`,
 
@@ -178,7 +165,7 @@ def _traced(discount: float, trace_decay: float, game: Game) -> Extension:
 
 
 def _discount(table: DataFile | Table | None, discount: float | None, usual: float) -> float:
-    """The given discount, or that of the table's file, or the usual one."""
+    """The discount of the caller, of the table's file, or the usual one: the first of these that exists."""
     if isinstance(table, str) and discount is None:
         discount = table_files.about(table).get("discount")
     return usual if discount is None else discount
@@ -190,15 +177,14 @@ def _tables(
 ) -> tuple[Maker, ...]:  # fmt: skip
     """The extension of a preset's table of values, if it has one."""
     if table is None:
-        alone = {"learn": learn, "symmetric": symmetric is not None, "trust": trust is not None}
-        if any(alone.values()):
-            given = next(option for option, is_given in alone.items() if is_given)
-            raise InvalidParameter(f"{name}: {given} needs a table")
+        for option, is_set in (("learn", learn), ("symmetric", symmetric is not None), ("trust", trust is not None)):
+            if is_set:
+                raise InvalidParameter(f"{name}: {option} needs a table")
         return ()
     bound = NO_TRUST_BOUND if trust is None else trust
     if isinstance(table, str):
         # A discount from the file agrees with it.
-        own = {"symmetric": symmetric, "discount": discount}
-        wanted = {option: value for option, value in own.items() if value is not None}
-        return (_from_file(str(table), rule, wanted, learn, bound),)
+        options = {"symmetric": symmetric, "discount": discount}
+        metadata = {option: value for option, value in options.items() if value is not None}
+        return (_from_file(str(table), rule, metadata, learn, bound),)
     return (with_table(table, rule, symmetric=symmetric is not False, learn=learn, trust=bound),)

@@ -30,7 +30,7 @@ from engram.search.operators import OPERATORS, Operator, Parameter, backup, tabl
 from engram.search.returns import arriving, discounted
 from engram.search.schedules import Constant, DebiasedSteps, ExpIntegral, Schedule, Staircase, StepsOf, knots_of
 from engram.search.threads import count_visit, move_first, move_own, move_value
-from engram.search.tree import CHANCE, PROVEN, nodes_of, own_of, sign_of
+from engram.search.tree import CHANCE, PROVEN, nodes_of, own_of, sign_of, visited_of
 
 _FAR = 4.0  # exceeds the difference of any two values
 
@@ -46,8 +46,7 @@ def best_child_value(nodes, node, taken, taken_before):
     # Arithmetic puts excluded children below all others, because a branch here would be unpredictable. The child taken
     # comes last, with its earlier value.
     best = -_FAR
-    first = np.uint64(parent.first_child)
-    for child in range(first, first + np.uint64(parent.num_visited)):
+    for child in visited_of(parent):
         excluded = (nodes[child].visit_count == 0) | (child == np.uint64(taken))
         value = sign * nodes[child].value - _FAR * np.float64(excluded)
         best = value if value > best else best
@@ -104,10 +103,10 @@ def trace_step_mix(tree, path, depth, value, parameters):
       min_step: floor of α.
       steps: α_1 = 1, α_2, …, each in [0, 1]; the last one repeats; empty: α_n = 1/n.
       mix: an operator of kind `mix`, or None; it needs the column `OWN`.
-      initial: value in [-1, 1] for player 0 that a node has for the bootstrap before its first visit; nan: it has none,
-        and the bootstrap from it is the return itself.
+      initial: value in [-1, 1] for player 0 of a node before its first visit, for the bootstrap; nan: none, and the
+        bootstrap from the node is the return itself.
 
-    Where nature moves, the bootstrap is the child taken, there is no γ, and the mean stands for the mix.
+    Where nature moves, the bootstrap is the child taken, there is no γ, and the mean replaces the mix.
 
     Cost: one division a node; with bootstrap 1 also O(visited children) a node.
     """
@@ -162,11 +161,11 @@ def _back_up_path(tree, path, depth, value, parameters, beyond):
         if not has_mix:
             node.value = before + step * (arrived - before) if visits > 1 else arrived
         elif not node.flags & PROVEN:
-            own = own_of(tree)[index]
-            own.mean = own.mean + step * (target - own.mean) if visits > 1 else target
+            means = own_of(tree)[index]
+            means.mean = means.mean + step * (target - means.mean) if visits > 1 else target
             if at == depth:
-                # Every visit of a node without children is an evaluation of its own; `first` is their mean.
-                own.first = own.first + (target - own.first) / np.float64(visits) if visits > 1 else target
+                # Every visit of a node without children is an evaluation; `first` is the mean of these.
+                means.first = means.first + (target - means.first) / np.float64(visits) if visits > 1 else target
             node.value = _mixed(tree, index, parameters, beyond)
         target = arrived
     return 0

@@ -56,7 +56,7 @@ DECISIONS.add("robust", most_visited)
 DECISIONS.add("max", highest_value)
 DECISIONS.add("secure", highest_lower_bound)
 DECISIONS.add("lcb", lower_confidence_bound)
-# `Search.run` continues, within a bound, until visits and value agree; else the visits decide.
+# `Search.run` continues for a limited time until visits and value agree; then the visits decide.
 DECISIONS.add("max_robust", most_visited)
 
 

@@ -61,15 +61,15 @@ class Extension:
       rollout_decay: factor in [0, 1] of a rollout's value for each of its moves, before the backup rule gets it; other
         than 1 only with rollout_moves.
       embedding_size: length of the evaluator's embedding that `on_leaf` reads; 0: none.
-      store: the operators' data on the host; None: nothing. A text `fault` of it says why a hook has failed.
+      store: the operators' data on the host, or None. Its text `fault`, if any, says why a hook has failed.
       num_bytes: size of the store.
-      new_game: called when a search clears its tree for a new game; None: the store stays as it is.
+      new_game: called when a search clears its tree for a new game; None: the store does not change.
       fork: makes the same extension, with a fresh store, for another tree; None: all trees share this one.
       persistence: saves and loads the store; None: a tree with such a store is not saved.
       threads: the most that it allows: `none`, `root` (a tree for each thread) or `tree` (all on one).
       evaluator: it works with a batch evaluator.
       chance, rewards: it works in games with nature's moves; and with rewards on the way or a discount.
-      keeps: columns whose upkeep it is; their own keeper is then left out.
+      keeps: columns that it keeps up to date; their own keeper is then left out.
     """
 
     name: str = ""
@@ -204,7 +204,7 @@ def _check(game: Game, preset: Preset, assembly: Assembly) -> None:
     """Checks all parts against the limits that each declares."""
     extensions = assembly.extensions
     if len({id(extension) for extension in extensions}) < len(extensions):
-        raise InvalidParameter("an extension is given twice: make one for each place")
+        raise InvalidParameter("an extension occurs twice: make one for each place")
     for kind in HOOKS:
         if sum(kind in extension.operators for extension in extensions) > MAX_HOOKS:
             raise InvalidParameter(f"a search has up to {MAX_HOOKS} extensions with {kind}")
@@ -225,7 +225,7 @@ def _check(game: Game, preset: Preset, assembly: Assembly) -> None:
 
 
 def _check_beyond(game: Game, preset: Preset, assembly: Assembly) -> None:
-    """Checks what a game beyond two players and outcomes in [-1, 1] asks of all parts."""
+    """Checks all parts against a game beyond two players and outcomes in [-1, 1] at the end."""
     rules = [part for rule in (preset.selection, assembly.backup) for part in rule.parts]
     has_rewards = game.has("reward") or game.discount != 1.0
     for has, name, words in (

@@ -50,7 +50,7 @@ from engram.search.program import (
 )
 from engram.search.returns import keep_reward, leaf_value
 from engram.search.threads import claim, enter_flight, leave_flight, release
-from engram.search.tree import CHANCE, EXPAND, PLAYER_1, PROVEN, TERMINAL, nodes_of, tree_dtype
+from engram.search.tree import CHANCE, EXPAND, PLAYER_1, PROVEN, TERMINAL, nodes_of, tree_dtype, visited_of
 
 DECISION_PERIOD = 64
 VALUE_BOUND = 1.0 + 1e-6  # of the root's value, with rounding; only a faulty rule exceeds it
@@ -354,10 +354,9 @@ def is_waiting(program, slot):
 def is_decided(tree, remaining):
     """Whether `remaining` more simulations cannot change the most visited child of the root."""
     nodes = nodes_of(tree)
-    first = np.int64(nodes[0].first_child)
     most = np.int64(0)
     second = np.int64(0)
-    for child in range(first, first + np.int64(nodes[0].num_visited)):
+    for child in visited_of(nodes[0]):
         visits = np.int64(nodes[child].visit_count)
         if visits > most:
             second = most

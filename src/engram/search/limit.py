@@ -1,4 +1,4 @@
-"""One budget object for every search."""
+"""The budget of a search."""
 
 from __future__ import annotations
 
@@ -28,22 +28,24 @@ class Limit:
     stop_early: bool = False
 
     def __post_init__(self) -> None:
-        if self.simulations is None and self.seconds is None:
+        simulations, seconds = self.simulations, self.seconds
+        if simulations is None and seconds is None:
             raise InvalidLimit("a limit needs simulations or seconds")
-        whole = isinstance(self.simulations, numbers.Integral) and not isinstance(self.simulations, bool)
-        if self.simulations is not None and not whole:
-            raise InvalidLimit(f"simulations must be a whole number, not {self.simulations!r}")
-        if self.simulations is not None and not 1 <= self.simulations < 2**32:
-            raise InvalidLimit(f"simulations must be 1 to 4,294,967,295, not {self.simulations}")
-        if self.seconds is not None and (isinstance(self.seconds, bool) or not isinstance(self.seconds, numbers.Real)):
-            raise InvalidLimit(f"seconds must be a number, not {self.seconds!r}")
-        if self.seconds is not None and not (math.isfinite(self.seconds) and self.seconds > 0):
-            raise InvalidLimit(f"seconds must be positive and finite, not {self.seconds}")
-        if self.stop_early and self.simulations is None:
+        if simulations is None and self.stop_early:
             raise InvalidLimit("stop_early needs a number of simulations")
-        # JSON cannot write NumPy's numbers.
-        object.__setattr__(self, "simulations", None if self.simulations is None else int(self.simulations))
-        object.__setattr__(self, "seconds", None if self.seconds is None else float(self.seconds))
+        # JSON cannot write NumPy's numbers, so both become Python's.
+        if simulations is not None:
+            if isinstance(simulations, bool) or not isinstance(simulations, numbers.Integral):
+                raise InvalidLimit(f"simulations must be a whole number, not {simulations!r}")
+            if not 1 <= simulations < 2**32:
+                raise InvalidLimit(f"simulations must be 1 to 4,294,967,295, not {simulations}")
+            object.__setattr__(self, "simulations", int(simulations))
+        if seconds is not None:
+            if isinstance(seconds, bool) or not isinstance(seconds, numbers.Real):
+                raise InvalidLimit(f"seconds must be a number, not {seconds!r}")
+            if not (math.isfinite(seconds) and seconds > 0):
+                raise InvalidLimit(f"seconds must be positive and finite, not {seconds}")
+            object.__setattr__(self, "seconds", float(seconds))
 
     @property
     def text(self) -> str:

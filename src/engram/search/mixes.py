@@ -14,7 +14,7 @@ import numpy as np
 from engram.errors import InvalidParameter
 from engram.native.jit import compiled
 from engram.search.operators import Parameter, Value, mix, table_at
-from engram.search.tree import nodes_of, own_of, sign_of
+from engram.search.tree import nodes_of, own_of, sign_of, visited_of
 
 
 @compiled(inline=True)
@@ -22,10 +22,9 @@ def mean_of_children(tree, nodes, node):
     """(k, v_0, visits of children, their mean m with the node's own evaluations), for the player to move."""
     parent = nodes[node]
     sign = sign_of(parent)
-    first = np.uint64(parent.first_child)
     total = 0.0
     weighted = 0.0
-    for child in range(first, first + np.uint64(parent.num_visited)):
+    for child in visited_of(parent):
         count = np.float64(nodes[child].visit_count)
         total += count
         weighted += count * sign * nodes[child].value
@@ -66,18 +65,16 @@ def softmax(tree, node, mean, parameters):
     if tau == 0.0:
         return sign_of(parent) * middle
     sign = sign_of(parent)
-    first = np.uint64(parent.first_child)
-    last = first + np.uint64(parent.num_visited)
     # Exponents relative to the highest value cannot overflow; for small τ the mean suffices.
     highest = middle
     if tau > 300.0:
-        for child in range(first, last):
+        for child in visited_of(parent):
             if nodes[child].visit_count > 0:
                 highest = max(highest, sign * nodes[child].value)
     weight = evaluations * math.exp(tau * (middle - highest))
     total = weight
     value = weight * leaf_value
-    for child in range(first, last):
+    for child in visited_of(parent):
         visits = np.float64(nodes[child].visit_count)
         if visits > 0.0:
             quality = sign * nodes[child].value
@@ -107,9 +104,8 @@ def coulom(tree, node, mean, parameters):
         return mean
     _, _, _, middle = mean_of_children(tree, nodes, node)
     sign = sign_of(parent)
-    first = np.uint64(parent.first_child)
-    best = first
-    for child in range(first, first + np.uint64(parent.num_visited)):
+    best = np.uint64(parent.first_child)
+    for child in visited_of(parent):
         if nodes[child].visit_count > nodes[best].visit_count:
             best = np.uint64(child)
     visits = np.float64(nodes[best].visit_count)
@@ -144,10 +140,9 @@ def power_mean(tree, node, mean, parameters):
         return mean
     power = parameters.power
     sign = sign_of(parent)
-    first = np.uint64(parent.first_child)
     total = 0.0
     powers = 0.0
-    for child in range(first, first + np.uint64(parent.num_visited)):
+    for child in visited_of(parent):
         visits = np.float64(nodes[child].visit_count)
         rate = 0.5 + 0.5 * sign * nodes[child].value
         powers += visits * (rate * rate if power == 2.0 else max(rate, 0.0) ** power)

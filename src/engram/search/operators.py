@@ -89,15 +89,14 @@ class Definition:
 
     def __init__(
         self, kind: str, function: Callable[..., Any], returns: Any, leading: tuple[Any, ...], parameters: Any,
-        check: Check | None = None, **bears: bool,
+        check: Check | None = None, **limits: bool,
     ):  # fmt: skip
-        if not all(isinstance(bear, bool) for bear in bears.values()) or not (check is None or callable(check)):
+        if not all(isinstance(limit, bool) for limit in limits.values()) or not (check is None or callable(check)):
             raise InvalidParameter(
-                f"{function.__name__}: check, {', '.join(bears)} are the decorator's; give the parameter another name"
+                f"{function.__name__}: check, {', '.join(limits)} are the decorator's; give the parameter another name"
             )
-        self.threads, self.chance, self.rewards = bears["threads"], bears["chance"], bears["rewards"]
-        self.check = check
-        self.kind = kind
+        self.threads, self.chance, self.rewards = limits["threads"], limits["chance"], limits["rewards"]
+        self.check, self.kind = check, kind
         self.name: str = function.__name__
         self.__doc__ = function.__doc__
         self.function = function
@@ -125,11 +124,10 @@ class Definition:
             OPERATORS[kind].add(self.name, self)
 
     def __call__(self, /, **values: Any) -> Operator:
-        for key in values:
-            if key not in self.parameters:
-                raise InvalidSpecification(
-                    f"{self.name} has no parameter {key!r}{choices(key, self.parameters, 'it takes')}"
-                )
+        for key in values.keys() - self.parameters.keys():
+            raise InvalidSpecification(
+                f"{self.name} has no parameter {key!r}{choices(key, self.parameters, 'it takes')}"
+            )
         complete = {key: self._value(key, values.get(key)) for key in self.parameters}
         if self.check is not None:
             self.check(complete)
@@ -171,7 +169,7 @@ class Definition:
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """An operator's numbers as a record in memory, with the tables that it points to."""
+    """An operator's parameters as a record in memory, with the arrays whose addresses it holds."""
 
     record: np.ndarray
     keep: list[Any]
@@ -228,13 +226,13 @@ class Operator:
             elif isinstance(value, Column):
                 if value not in columns:
                     raise InvalidParameter(
-                        f"{self.definition.name}: the tree has no column {value.name}; make a column once, outside the "
-                        "function that makes its extension"
+                        f"{self.definition.name}: the tree has no column {value.name or key}; make each column once, "
+                        "outside the function that makes its extension"
                     )
                 record[key] = columns.index(value)
             elif value is None and is_record:
                 name = self.definition.name
-                raise InvalidParameter(f"{name}: the record {key} is missing; name what makes {name}({key}=...)")
+                raise InvalidParameter(f"{name}: the record {key} is missing; use a function that sets {name}({key}=…)")
             elif isinstance(value, float):
                 record[key] = value
             elif value is not None:
@@ -272,8 +270,8 @@ def _kind(
         check: Check | None = None, threads: bool = threads, chance: bool = beyond, rewards: bool = beyond,
         **parameters: Any,
     ) -> Callable[[Any], Definition]:  # fmt: skip
-        bears = {"threads": threads, "chance": chance, "rewards": rewards}
-        return lambda function: Definition(kind, function, returns, leading, parameters, check, **bears)
+        limits = {"threads": threads, "chance": chance, "rewards": rewards}
+        return lambda function: Definition(kind, function, returns, leading, parameters, check, **limits)
 
     return with_parameters
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from engram import storage as durable
+from engram import storage
 from engram.errors import InvalidFile, InvalidParameter
 from engram.games.game import NATURE, SLACK, copy_state
 from engram.games.python_game import PythonGame
@@ -27,7 +27,7 @@ from engram.search.workspace import FLAG_OF_PLAYER, UNBOUNDED, Workspace
 KIND = "tree"
 FORMAT = 2
 COLUMN = "column_"
-"""Prefix of the tree's arrays."""
+"""Prefix of the names of a tree's arrays in a file."""
 NODES = COLUMN + "nodes"
 _SLOT_FIELDS = ("depth", "replay", "done")
 
@@ -97,7 +97,7 @@ class SavedTree:
 def check_save(path: str | Path, work: Workspace) -> None:
     """Rejects what `save` would reject; see `Search.check_save`."""
     _check_work(work)
-    durable.check_place(path)
+    storage.check_place(path)
 
 
 def _check_work(work: Workspace) -> None:
@@ -106,9 +106,7 @@ def _check_work(work: Workspace) -> None:
         raise InvalidParameter(f"{work.game.name}: its positions are Python objects, which a file cannot hold")
     for extension in work.extensions[0]:
         if extension.store is not None and extension.persistence is None:
-            raise InvalidParameter(
-                f"{extension.name} of this search is shared or has no file form: its tree is not saved"
-            )
+            raise InvalidParameter(f"{extension.name} of this search is shared or has no file form: no tree is saved")
     if len(work.trees) > 1 or work.threads > 1:
         raise InvalidParameter("a search with several trees or threads is not saved")
 
@@ -136,7 +134,7 @@ def save(path: str | Path, work: Workspace, *, asks: bool = False) -> None:
         states[prefix], rows = extension.state_dict()
         arrays |= {prefix + name: array for name, array in rows.items()}
     about["stores"] = states
-    durable.save(path, KIND, about, arrays | places | {"rng": work.rngs["word"][0]})
+    storage.save(path, KIND, about, arrays | places | {"rng": work.rngs["word"][0]})
 
 
 def load(path: str | Path, work: Workspace, max_bytes: int) -> bool:
@@ -235,12 +233,12 @@ def _rule_fault(work: Workspace, arrays: Mapping[str, np.ndarray]) -> str | None
     """The first fault of the root's state or of a node by the rules of the game, or None."""
     game, nodes = work.game, arrays[NODES]
     if not arrays["rng"].any():
-        return "its generator of random numbers stands still"
+        return "the state of its random generator is all 0"
     states = np.zeros((game.max_moves + 2, len(arrays["root_states"])), np.uint64)
     states[0] = arrays["root_states"]
     root = game.read(states[0])
     if not game.is_sound(root) or game.is_over(root):
-        return f"its root is no position of {game.name}"
+        return f"its root is not a position of {game.name}, or is over"
     if FLAG_OF_PLAYER.get(game.to_play(root)) != int(nodes[0]["flags"] & (PLAYER_1 | CHANCE)):
         return "its root and its position have different players to move"
     node = _illegal_node(work.program["game"][0], nodes, states, np.zeros(game.num_actions + SLACK, np.int32))
@@ -317,7 +315,7 @@ def _stores(work: Workspace) -> list[tuple[str, Persistence]]:
 
 
 def _read(path: str | Path, max_bytes: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    about, arrays = durable.load(path, KIND, max_bytes=max_bytes)
+    about, arrays = storage.load(path, KIND, max_bytes=max_bytes)
     if about.get("format") != FORMAT:
         raise InvalidFile(f"{path} holds a tree of format {about.get('format')}, and this engram reads {FORMAT}")
     fault = _fault(about, arrays)
@@ -336,26 +334,23 @@ def _fault(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str | 
     slot, names, states = about["slot"], about["action_names"], about["stores"].values()
     numbers = [slot.get(name) for name in _SLOT_FIELDS]
     whole = all(isinstance(number, int) and 0 <= number < 2**62 for number in numbers)
-    if (
-        not whole
-        or not all(isinstance(name, str) for name in names)
-        or not all(isinstance(one, dict) for one in states)
-    ):
+    typed = all(isinstance(name, str) for name in names) and all(isinstance(state, dict) for state in states)
+    if not whole or not typed:
         return "its description is incomplete"
     discount = about.get("discount", 1.0)
     if type(discount) not in (int, float) or not 0.0 < discount <= 1.0:
-        return "its discount is no number above 0 and up to 1"
+        return "its discount is not a number above 0 and up to 1"
     bounds = about.get("bounds")
     if bounds is not None:
         is_pair = isinstance(bounds, list) and [type(bound) for bound in bounds] == [float, float]
         if not is_pair or not -1e300 < bounds[0] <= bounds[1] < 1e300:
-            return "its bounds are no pair of numbers, the lower first"
+            return "its bounds are not a pair of numbers, the lower first"
     nodes = arrays.get(NODES)
     if nodes is None or nodes.dtype != node_dtype or nodes.ndim != 1 or not len(nodes):
         return "it has no nodes, or nodes of another version of engram"
     first, children = nodes["first_child"].astype(np.int64), nodes["num_children"].astype(np.int64)
     num_visited, flags, prior = nodes["num_visited"], nodes["flags"], nodes["prior"]
-    # Children follow one another and their parents, so that each node has one parent and no walk comes back.
+    # Children follow one another and their parents, so that each node has one parent and no walk loops.
     parents = np.flatnonzero(children)
     parents = parents[np.argsort(first[parents], kind="stable")]
     ends = np.append(1, 1 + np.cumsum(children[parents]))
@@ -371,11 +366,11 @@ def _fault(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str | 
     if fault:
         return fault
     if children[1:][~visited].any() or (flags > 2 * CHANCE - 1).any() or not ((prior >= 0) & (prior <= VALUE)).all():
-        return "a node has flags, children or a prior that no node has"
+        return "a node has impossible flags, children or a prior"
     if not ((nodes["action"] >= 0) & (nodes["action"] < len(names))).all():
         return "it has an action outside the game"
     if not (np.abs(nodes["value"]) <= VALUE).all() or nodes["claim"].any():
-        return "a value is not in [-1, 1], or a thread still works"
+        return "a value is not in [-1, 1], or a thread was at work"
     paths = arrays.get("paths", np.zeros(1, np.int32))
     whole = (paths.dtype, paths.ndim) == (np.dtype(np.int32), 1) and slot["replay"] <= len(paths)
     if not whole or not _is_path(nodes, paths[: slot["replay"]]):
@@ -403,10 +398,10 @@ def _leaf_fault(leaves: Any, nodes: np.ndarray, without_visits: np.ndarray) -> s
         return sentence
     if len(set(numbers)) < len(rows) or len(set(slots)) < len(rows) or not 1 <= len(priors_left) <= 1024:
         return sentence
-    inside = all(0 <= number < leaves["next"] for number in numbers) and all(
-        0 <= slot < len(priors_left) for slot in slots
-    )
-    if not inside or any(path[0] != 0 or _end(nodes, path) < 0 for path in paths):
+    bounds = [(number, leaves["next"]) for number in numbers] + [(slot, len(priors_left)) for slot in slots]
+    if not all(0 <= number < bound for number, bound in bounds):
+        return sentence
+    if any(path[0] != 0 or _end(nodes, path) < 0 for path in paths):
         return sentence
     in_flight = np.zeros(len(nodes), np.int64)
     if len(priors_left) > 1:
@@ -428,7 +423,7 @@ def _end(nodes: np.ndarray, path: Sequence[int]) -> int:
 
 def _is_path(nodes: np.ndarray, path: np.ndarray) -> bool:
     """Whether a path leads from the root through visited children to a node with an unvisited one; or is empty."""
+    if not len(path):
+        return True
     end = _end(nodes, path.tolist())
-    return not len(path) or (
-        end >= 0 and int(path[0]) == 0 and bool(nodes[end]["num_visited"] < nodes[end]["num_children"])
-    )
+    return end >= 0 and int(path[0]) == 0 and bool(nodes[end]["num_visited"] < nodes[end]["num_children"])

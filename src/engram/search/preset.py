@@ -70,14 +70,15 @@ class Preset:
       extensions: or functions of the game that make one for each search.
       solver: propagate proven values, and end the search when the root is proven.
       transpositions: nodes of the same position share their value in selection.
-      endings: an evaluator's policy and value are corrected at the end of a game by the game's `endings`, where it has
-        them (Go: no pass that throws a won game away, whatever a network thinks).
+      endings: the game's `endings`, if any, correct an evaluator's policy and value at the end of a game (in Go: no
+        pass that loses a won game, whatever the network's policy).
       num_leaves: simulations of one tree in flight for an evaluator, 1 to 1024.
       threads: 1 to 256. parallel: `tree`, all threads on one, or `root`, a tree each, with their roots added up.
         Several threads on one tree do not repeat.
       reuse_tree: keep the subtree below the moves played.
-      bounds: `game`, the bounds of its returns that the game says; `learnt`, with one player: the least and the
-        greatest return so far, anew in each tree. Results then say them.
+      bounds: `game`: the game's bounds of returns; `learnt`, with one player: the least and the greatest return so far
+        in each tree, which results then show.
+
     Attributes:
       text: its specification; of a preset made or changed in Python, the names of its two rules and a digest of all
         its fields, the same in every run. An object without fields counts by its class alone.
@@ -211,6 +212,6 @@ def described(value: Any, seen: tuple[Any, ...] = ()) -> str:
         cells = [cell.cell_contents for cell in value.__closure__ or () if cell != CellType()]
         return f"{value.__module__}.{value.__qualname__}" + inner([*cells, value.__defaults__, value.__kwdefaults__])
     name = f"{type(value).__module__}.{type(value).__qualname__}"
-    return (
-        name + inner((part.name, getattr(value, part.name)) for part in fields(value)) if is_dataclass(value) else name
-    )
+    if is_dataclass(value):
+        name += inner((part.name, getattr(value, part.name)) for part in fields(value))
+    return name

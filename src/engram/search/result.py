@@ -68,7 +68,7 @@ class SearchResult:
       simulations: backed up in this search. seconds: its duration, without compiling.
       moves: every legal move, most visited first.
       nodes: in the tree. node_bytes: their size. tree_full: the bound on nodes prevented an expansion.
-      stopped: its end by `simulations`, `seconds`, `decided`, `proven` or `interrupted`; `running` before that.
+      stopped: by `simulations`, `seconds`, `decided`, `proven` or `interrupted`; `running` before the end.
       players: of the game, 1 or 2.
       bounds: of the game's returns; those learnt so far where `bounds_learnt`.
       root: the position searched; in a notebook the result shows it.
@@ -148,9 +148,8 @@ class SearchResult:
             f"ended by {self.stopped}",
         ]
         if self.bounds_learnt:
-            lines.append(
-                "bounds of returns learnt so far: {} to {}".format(*(shown(b, self.bounds) for b in self.bounds))
-            )
+            low, high = (shown(bound, self.bounds) for bound in self.bounds)
+            lines.append(f"bounds of returns learnt so far: {low} to {high}")
         if self.tree_full:
             lines.append("the tree reached its bound on nodes: the search went on without growing it")
         width = max([4, *(len(move.name) for move in self.moves)])
@@ -213,7 +212,7 @@ def merged(roots: Sequence[RootMoves]) -> RootMoves:
     if all(root.advice is not None for root in roots):
         advice, count = _weighted(stack("advice"), stack("advice_count"))
         advice[count == 0.0] = np.nan
-    return type(first)(
+    return RootMoves(
         first.action[order[0]], total.astype(np.uint32), value, first.prior[order[0]], first.proven[order[0]],
         advice, count,
     )  # fmt: skip

@@ -135,8 +135,8 @@ def _learn(tree, path, depth, x):
     for node in range(tree.num_nodes):
         nodes[node].value = (2.0 * (middle + half * nodes[node].value) - low - high) / (high - low)
         if tree.own != 0:
-            own = own_of(tree)[node]
-            own.mean = (2.0 * (middle + half * own.mean) - low - high) / (high - low)
-            own.first = (2.0 * (middle + half * own.first) - low - high) / (high - low)
+            means = own_of(tree)[node]
+            means.mean = (2.0 * (middle + half * means.mean) - low - high) / (high - low)
+            means.first = (2.0 * (middle + half * means.first) - low - high) / (high - low)
     tree.low = low
     tree.high = high

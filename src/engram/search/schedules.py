@@ -1,8 +1,8 @@
 """Schedules: functions of a node's visit count n, tabulated for a budget B of simulations.
 
-A schedule is relative: it is a function of u = n/B, so a rule means the same at any budget.
-The paper writes absolute visits, g = h - ln B. Tables reach beyond B, because a kept
-tree brings visits from earlier moves; the last value holds beyond their end.
+A schedule is relative: it is a function of u = n/B, so a rule means the same at any budget. The paper writes absolute
+visits, g = h - ln B. Tables extend beyond B, because a kept tree has visits from earlier moves; after their end the
+last value holds.
 """
 
 from __future__ import annotations
@@ -32,19 +32,21 @@ class Schedule(Protocol):
         """
 
 
-def visits(budget: int | None) -> np.ndarray:
-    """n = 1 … REACH·budget or `MAX_ENTRIES`, as float64."""
+def visits(own_budget: int | None, budget: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """(n, n/B) as float64, n = 1 … REACH·B or `MAX_ENTRIES`; B is the schedule's own budget, or else the search's.
+
+    Raises:
+      InvalidParameter: there is no budget, or it is not a whole number of 1 or more.
+    """
+    budget = budget if own_budget is None else own_budget
     if budget is None:
         raise InvalidParameter(
             "this backup rule is a function of the budget: limit the search by simulations, or give the rule a budget"
         )
     if not math.isfinite(budget) or budget != int(budget) or budget < 1:
         raise InvalidParameter(f"the budget of a backup rule is a number of simulations, 1 or more, not {budget}")
-    return np.arange(1, min(REACH * int(budget), MAX_ENTRIES) + 1, dtype=np.float64)
-
-
-def _first(budget: int | None, default: int | None) -> int | None:
-    return default if budget is None else budget
+    n = np.arange(1, min(REACH * int(budget), MAX_ENTRIES) + 1, dtype=np.float64)
+    return n, n / budget
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class OfVisits:
     budget: int | None = None
 
     def table(self, budget: int | None) -> np.ndarray:
-        n = visits(_first(self.budget, budget))
+        n, _ = visits(self.budget, budget)
         values = np.asarray(self.function(n), np.float64)
         if values.shape != n.shape:
             raise InvalidParameter(f"a function of visits must return {len(n)} values, not {values.shape}")
@@ -117,8 +119,7 @@ class ExpIntegral:
         return self.base + value + np.maximum(u - 1.0, 0.0) * np.exp(h[-1])
 
     def table(self, budget: int | None) -> np.ndarray:
-        n = visits(_first(self.budget, budget))
-        return self.at(n / (_first(self.budget, budget) or 1))
+        return self.at(visits(self.budget, budget)[1])
 
 
 def _exp_integral(start: np.ndarray, slope: np.ndarray, width: np.ndarray) -> np.ndarray:
@@ -132,8 +133,8 @@ def _exp_integral(start: np.ndarray, slope: np.ndarray, width: np.ndarray) -> np
 class Staircase:
     """Weights that rise in steps over the budget: the feedback adjustment policies.
 
-    F1 rises linearly on equal pieces, F2 exponentially; F3 linearly on pieces that widen exponentially,
-    F4 exponentially on those. The source leaves the number of pieces and the growth open.
+    F1 rises linearly on equal pieces, F2 exponentially; F3 linearly on pieces that widen exponentially, and F4
+    exponentially on those. The source leaves the number of pieces and the growth open.
 
     Args:
       exponential: the weight of piece k is growth^k; else 1 + (growth - 1)·k.
@@ -156,8 +157,7 @@ class Staircase:
             raise InvalidParameter(f"a staircase has 1 to 64 pieces and growth 1 to 100, not {self}")
 
     def table(self, budget: int | None) -> np.ndarray:
-        n = visits(_first(self.budget, budget))
-        u = n / (_first(self.budget, budget) or 1)
+        _, u = visits(self.budget, budget)
         if self.widening:
             ends = (np.exp2(np.arange(1, self.pieces + 1)) - 1.0) / (np.exp2(self.pieces) - 1.0)
         else:

@@ -17,7 +17,7 @@ from engram.native.jit import compiled
 from engram.rng import random_below, random_float
 from engram.search.operators import OPERATORS, Operator, Parameter, Value, selection
 from engram.search.returns import position_value
-from engram.search.tree import EXPAND, PRIORS, entering, nodes_of, sign_of, statistics
+from engram.search.tree import EXPAND, PRIORS, children_of, entering, nodes_of, sign_of, statistics, visited_of
 
 
 @compiled(inline=True)
@@ -40,17 +40,15 @@ def ucb1(tree, node, rng, parameters):
     """
     nodes = nodes_of(tree)
     parent = nodes[node]
-    visited = np.uint64(parent.num_visited)
-    has_unvisited = visited < np.uint64(parent.num_children)
+    has_unvisited = parent.num_visited < parent.num_children
     urgency = parameters.first_play_urgency
     if has_unvisited and urgency == math.inf:
         return EXPAND
     sign = sign_of(parent)
-    first = np.uint64(parent.first_child)
     scale = ucb_scale(parent, parameters.exploration)
     best = np.int64(EXPAND)
     highest = urgency if has_unvisited else -math.inf
-    for child in range(first, first + visited):
+    for child in visited_of(parent):
         visits, value = statistics(tree, nodes, child, sign)
         bound = value + scale / math.sqrt(visits)
         if bound > highest:
@@ -108,8 +106,7 @@ def highest_prior(nodes, parent):
     """The highest prior among the children of a node, or 0 without priors."""
     highest = 0.0
     if parent.flags & PRIORS:
-        first = np.uint64(parent.first_child)
-        for child in range(first, first + np.uint64(parent.num_children)):
+        for child in children_of(parent):
             highest = max(highest, np.float64(nodes[child].prior))
     return highest
 

@@ -1,6 +1,6 @@
 """The tree: one flat array of 32-byte nodes, with columns of further data.
 
-Children of a node lie side by side, visited ones first in the order of their first visit (with priors, of their
+Children of a node are stored side by side, visited ones first in the order of their first visit (with priors, of their
 prior). A selection rule therefore reads one short run of memory. Node 0 is the root.
 
 A column is a record for every node, which an operator declares as a parameter (`operators.py`). The tree allocates,
@@ -67,7 +67,7 @@ tree_dtype = np.dtype(
         ("capacity", np.int64),
         ("num_nodes", np.int64),
         ("max_nodes", np.int64),
-        ("full", np.int64),  # 1 after an expansion failed for want of room
+        ("full", np.int64),  # 1 after an expansion failed for lack of room
         ("shared", np.int64),  # 1: several threads, see `threads.py`
         ("num_columns", np.int64),
         ("num_following", np.int64),  # columns that follow a node's action; they come first
@@ -105,6 +105,20 @@ def entering(child):
 def nodes_of(tree):
     """The nodes of a tree, as an array."""
     return carray(pointer_at(tree.nodes, node_dtype), (tree.capacity,))
+
+
+@compiled(inline=True)
+def children_of(node):
+    """The indices of a node's children; unsigned, so that an index is not tested for being negative."""
+    first = np.uint64(node.first_child)
+    return range(first, first + np.uint64(node.num_children))
+
+
+@compiled(inline=True)
+def visited_of(node):
+    """The indices of a node's visited children; unsigned, as those of `children_of`."""
+    first = np.uint64(node.first_child)
+    return range(first, first + np.uint64(node.num_visited))
 
 
 @compiled(inline=True)
@@ -228,7 +242,7 @@ def write_lines(tree, lines):
     """Writes the most visited line from each child of the root.
 
     Args:
-      lines: (A, L) of int32 actions, a row for each of the root's A children; those behind a line's end stay.
+      lines: (A, L) of int32 actions, a row for each of the root's A children; unchanged after the end of a line.
     """
     nodes = nodes_of(tree)
     for row in range(len(lines)):
@@ -236,8 +250,7 @@ def write_lines(tree, lines):
         for place in range(lines.shape[1]):
             lines[row, place] = nodes[node].action
             most = np.uint32(0)
-            first = np.int64(nodes[node].first_child)
-            for child in range(first, first + np.int64(nodes[node].num_children)):
+            for child in children_of(nodes[node]):
                 if nodes[child].visit_count > most:
                     most = nodes[child].visit_count
                     node = np.int64(child)
@@ -254,7 +267,7 @@ class Tree:
       columns: of further data.
       advice: for `statistics` to blend in, in this order; its columns are among `columns`.
       beyond: the game has chance, bounds, rewards or a discount.
-      bounds: of the game's returns; None: learnt, anew in each tree that is cleared.
+      bounds: of the game's returns; None: learnt, and forgotten when the tree is cleared.
       discount: the game's.
 
     Attributes:
@@ -308,7 +321,7 @@ class Tree:
         return self._rows[self.columns.index(column)]
 
     def clear(self) -> None:
-        """Empties the tree but keeps its room."""
+        """Empties the tree but keeps its arrays."""
         self.nodes[0] = np.zeros((), node_dtype)
         for place, column in enumerate(self.columns):
             if column.new_nodes:
@@ -431,9 +444,9 @@ class Tree:
         last, at = int(self.nodes[parent]["num_visited"]) - 1, child - first
         prior = self.nodes["prior"][first : first + count]
         place = last
-        while place + 1 < count and prior[place + 1] > prior[at]:  # given up before, and likelier
+        while place + 1 < count and prior[place + 1] > prior[at]:  # likelier children that were left before
             place += 1
-        order = np.concatenate([np.delete(np.arange(count), at)[:place], [at], np.delete(np.arange(count), at)[place:]])
+        order = np.insert(np.delete(np.arange(count), at), place, at)
         fresh = np.zeros((), node_dtype)
         fresh["action"], fresh["prior"] = self.nodes[child]["action"], self.nodes[child]["prior"]
         columns = [(column, rows) for column, rows in zip(self.columns, self._rows, strict=True) if column.new_nodes]
@@ -454,8 +467,8 @@ class Tree:
         factor = 1.0 if root["flags"] & CHANCE else float(self.header["discount"][0])
         low, high = self.bounds
         if high > low and (reward != 0.0 or factor != 1.0):
-            x = (self.in_units(float(root["value"])) - reward) / factor
-            root["value"] = min(1.0, max(-1.0, (2.0 * x - low - high) / (high - low)))
+            units = (self.in_units(float(root["value"])) - reward) / factor
+            root["value"] = min(1.0, max(-1.0, (2.0 * units - low - high) / (high - low)))
         for rows in rewards:
             rows["value"][0] = 0.0
 

@@ -37,7 +37,7 @@ def environment_game(
       environment: with discrete actions; it is copied, and not stepped again.
       name: in results.
       max_steps: steps after which the game ends, ≥ 1; the environment may end it before.
-      seed: `environment.reset(seed=seed)` gives the start; None: the start is the environment as it stands.
+      seed: `environment.reset(seed=seed)` gives the start; None: the environment's present state.
       discount: γ in (0, 1].
       bounds: of all returns; None: computed from the table `P`, else unknown.
       draws: number of seeds, 0 to 1,000, of which nature draws one for each step of an environment without a table

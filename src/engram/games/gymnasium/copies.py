@@ -151,7 +151,7 @@ class CopyGame(PythonGame):
         )
 
     def copied(self, environment: Any, memo: dict[int, Any] | None = None) -> Any:
-        """A deep copy of an environment, which shares what no step changes; `memo` as `copy.deepcopy` takes it.
+        """A deep copy of an environment, which shares all that no step changes; `memo` as in `copy.deepcopy`.
 
         Raises:
           InvalidGame: it cannot be copied.

@@ -69,7 +69,7 @@ def parameters_of(specification: Specification) -> tuple[str, dict[str, Any]]:
         )
     defaults: Mapping[str, Any] = kinds[specification.name].parameter_specification
     bound = specification.bind({key: None if isinstance(value, dict) else value for key, value in defaults.items()})
-    # Defaults stay out: some of OpenSpiel's depend on other parameters.
+    # Without defaults, because some of OpenSpiel's depend on other parameters.
     named = set(list(defaults)[: len(specification.positional)]) | set(specification.options)
     parameters = {key: bound[key] for key in defaults if key in named}
     for key, value in parameters.items():

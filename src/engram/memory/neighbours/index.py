@@ -4,7 +4,7 @@
     remove(index, row, features) -> 0                       a row's features are about to be replaced
     candidates(index, features, num_neighbours, rows) -> n  writes rows that may be among the nearest
 
-The store computes exact cosines of the candidates and keeps the best, so an index may return more than asked for.
+The store computes exact cosines of the candidates and keeps the best, so an index may return more rows than needed.
 Rows are 0 … size-1; `index.size` counts them. `rows` holds up to `capacity` int32, each row at most once. A row out
 of range stops the search. A user's index is a subclass of `NeighbourIndex` whose `name` registers it for stores and
 presets. Its record begins with `common_fields`, and `functions_of` makes its `functions` (example: `exact.py`).
@@ -38,7 +38,7 @@ class NeighbourIndex:
     """An index over up to `capacity` rows of `dimension` float32.
 
     A store creates it by `(capacity, dimension, seed=…, **options)`; options are the other keywords of its `__init__`.
-    `header` is the record of one that the functions see: subclasses set its fields, and `hold` those of arrays.
+    The functions get the record in `header`: subclasses set its numbers, and `hold` sets the addresses of arrays.
     """
 
     name: str
@@ -90,11 +90,8 @@ def make_index(name: str, capacity: int, dimension: int, seed: int, options: Map
     """
     parameters, open_ended = types_of(INDICES[name])
     if not open_ended:
-        check_options(
-            f"the neighbour search {name}",
-            options,
-            [option for option in parameters if option not in ("capacity", "dimension", "seed")],
-        )
+        names = [option for option in parameters if option not in ("capacity", "dimension", "seed")]
+        check_options(f"the neighbour search {name}", options, names)
     index: Any = INDICES[name](capacity, dimension, seed=seed, **options)
     header = getattr(index, "header", np.zeros(0))
     if header.shape != (1,) or header.dtype.descr[: len(common_fields)] != np.dtype(common_fields).descr:

@@ -5,8 +5,8 @@ Two rounds of random signs and Hadamard stages replace a dense Gaussian matrix: 
 angle(x, y)/π, as for the dense matrix.
 
 Source: Andoni et al., "Practical and optimal LSH for angular distance", 2015 (pseudo-random rotations).
-Deviation: stages between neighbours closer than 16 are left out, because they vectorise badly; a
-transposition between the rounds does their mixing.
+Deviation: stages between neighbours closer than 16 are left out, because they vectorise badly; a transposition between
+the rounds mixes them instead.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _mix(vector, width):
 
 @compiled
 def rotate(vector, signs, width, scratch):
-    """Rotates `vector` (up to a factor); the result lies in the second half of `scratch`, 2·width float32."""
+    """Rotates `vector` (up to a factor); the result is the second half of `scratch`, 2·width float32."""
     first = scratch[:width]
     second = scratch[width : 2 * width]
     dimension = len(vector)

@@ -1,7 +1,7 @@
 """Bit sketches: 512 signs of a rotated vector a row, all scanned by popcount, the closest reranked exactly.
 
-The words of the sketches lie word by word, not row by row: distances of neighbouring rows are then
-computed side by side in vector registers.
+The sketches are stored word by word, not row by row: distances of neighbouring rows are then computed side by side in
+vector registers.
 
 Source: Charikar, "Similarity estimation techniques from rounding algorithms", 2002; the scan instead of tables is ours.
 """

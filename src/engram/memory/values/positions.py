@@ -9,7 +9,7 @@ import numpy as np
 from engram.errors import InvalidFile, InvalidParameter
 from engram.games.game import SLACK, Game, copy_state
 from engram.memory.values.table import Table, enter, entries_of, find, key_of
-from engram.memory.values.table_backup import Positions
+from engram.memory.values.table_backup import TableGame
 from engram.native.intrinsics import call, call_float
 from engram.native.jit import compiled
 from engram.search.decision import interval
@@ -133,10 +133,10 @@ def known_positions(
     each of `most`, and about 20 a move for each position returned.
     """
     if not game.compiled:
-        raise InvalidParameter(f"{game.name} is a plain Python game; a table is walked in compiled code only")
+        raise InvalidParameter(f"{game.name} is a plain Python game, whose table cannot be enumerated")
     if min_visits < 1 or passing < 0 or not 1 <= most < 1 << 30:
         raise InvalidParameter("min_visits and most are 1 or more, passing 0 or more")
-    operands = Positions(game, symmetric)  # keeps the scratch state alive
+    operands = TableGame(game, symmetric)  # keeps the scratch state alive
     positions = operands.record[0]
     legal = np.zeros(game.num_actions + SLACK, np.int32)
     states = np.zeros((most, game.state_bytes // 8), np.uint64)

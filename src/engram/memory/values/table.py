@@ -154,7 +154,7 @@ class Table:
         self.header["size"] = self.header["num_replaced"] = 0
 
     def replace(self, slots: np.ndarray, entries: np.ndarray, num_replaced: int) -> None:
-        """Replaces all contents by entries at these slots; the rest of the room stays unwritten."""
+        """Replaces all contents by entries at these slots; other pages stay unwritten."""
         self.entries = np.zeros(self.capacity + WINDOW, entry_dtype)
         self.entries[slots] = entries
         self.header["entries"] = self.entries.ctypes.data

@@ -39,7 +39,7 @@ positions_dtype = np.dtype(
 )
 
 
-class Positions:
+class TableGame:
     """A game's positions as the operators of a table see them, with a scratch state.
 
     Args:

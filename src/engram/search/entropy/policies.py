@@ -17,29 +17,33 @@ from engram.native.jit import compiled
 from engram.rng import random_below, random_float
 from engram.search.entropy.values import ENTROPY, TEMPERATURE, sparse_threshold
 from engram.search.operators import Parameter, column_of, selection
-from engram.search.tree import EXPAND, nodes_of, sign_of, statistics
+from engram.search.tree import EXPAND, nodes_of, sign_of, statistics, visited_of
 
 EPSILON = Parameter(0.1, low=0.0)
 """ε of the share λ of uniform draws."""
 
 
 @compiled(inline=True)
-def uniform_draw(tree, nodes, parent, rng, epsilon):
-    """With probability λ a child drawn uniformly that is no proven loss, else `EXPAND`; all children are visited."""
+def without_policy(tree, nodes, parent, rng, epsilon):
+    """(True, child) where the policy does not choose: an unvisited child, or with probability λ a uniform draw.
+
+    A uniform draw that is a proven loss leaves the choice to the policy.
+    """
+    if parent.num_visited < parent.num_children:
+        return True, np.int64(EXPAND)
     total = np.float64(parent.visit_count) + np.float64(parent.in_flight)
     if random_float(rng) * math.log(math.e + total) < epsilon:
         child = np.uint64(parent.first_child) + random_below(rng, np.uint64(parent.num_visited))
         if statistics(tree, nodes, child, sign_of(parent))[1] > -math.inf:
-            return np.int64(child)
-    return np.int64(EXPAND)
+            return True, np.int64(child)
+    return False, np.int64(EXPAND)
 
 
 @compiled(inline=True)
 def highest_quality(tree, nodes, parent):
     """The highest Q of a visited child; -inf: there is none but proven losses."""
     highest = -math.inf
-    first = np.uint64(parent.first_child)
-    for child in range(first, first + np.uint64(parent.num_visited)):
+    for child in visited_of(parent):
         highest = max(highest, statistics(tree, nodes, child, sign_of(parent))[1])
     return highest
 
@@ -56,21 +60,17 @@ def boltzmann(tree, node, rng, parameters):
     """
     nodes = nodes_of(tree)
     parent = nodes[node]
-    if parent.num_visited < parent.num_children:
-        return EXPAND
-    child = uniform_draw(tree, nodes, parent, rng, parameters.epsilon)
-    if child != EXPAND:
+    is_final, child = without_policy(tree, nodes, parent, rng, parameters.epsilon)
+    if is_final:
         return child
     sign = sign_of(parent)
-    first = np.uint64(parent.first_child)
-    last = first + np.uint64(parent.num_visited)
     highest = highest_quality(tree, nodes, parent)
     if highest == -math.inf:
         return EXPAND
     inverse = 1.0 / parameters.temperature
     total = 0.0
     drawn = np.int64(EXPAND)
-    for child in range(first, last):
+    for child in visited_of(parent):
         visits, value = statistics(tree, nodes, child, sign)
         weight = math.exp(inverse * (value - highest))
         if parameters.by_visits != 0.0:
@@ -94,10 +94,8 @@ def sparse(tree, node, rng, parameters):
     """
     nodes = nodes_of(tree)
     parent = nodes[node]
-    if parent.num_visited < parent.num_children:
-        return EXPAND
-    child = uniform_draw(tree, nodes, parent, rng, parameters.epsilon)
-    if child != EXPAND:
+    is_final, child = without_policy(tree, nodes, parent, rng, parameters.epsilon)
+    if is_final:
         return child
     highest = highest_quality(tree, nodes, parent)
     if highest == -math.inf:
@@ -105,10 +103,9 @@ def sparse(tree, node, rng, parameters):
     tau = parameters.temperature
     threshold, _, _ = sparse_threshold(tree, nodes, parent, highest, tau, True)
     sign = sign_of(parent)
-    first = np.uint64(parent.first_child)
     total = 0.0
     drawn = np.int64(EXPAND)
-    for child in range(first, first + np.uint64(parent.num_visited)):
+    for child in visited_of(parent):
         weight = max((statistics(tree, nodes, child, sign)[1] - highest) / tau - threshold, 0.0)
         total += weight
         if random_float(rng) * total < weight:
@@ -131,23 +128,19 @@ def decaying(tree, node, rng, parameters):
     nodes = nodes_of(tree)
     column = column_of(tree, parameters.entropy, ENTROPY.dtype)
     parent = nodes[node]
-    if parent.num_visited < parent.num_children:
-        return EXPAND
-    child = uniform_draw(tree, nodes, parent, rng, parameters.epsilon)
-    if child != EXPAND:
+    is_final, child = without_policy(tree, nodes, parent, rng, parameters.epsilon)
+    if is_final:
         return child
     sign = sign_of(parent)
     beta = sign * parameters.weight / math.log(math.e + np.float64(parent.visit_count) + np.float64(parent.in_flight))
-    first = np.uint64(parent.first_child)
-    last = first + np.uint64(parent.num_visited)
     highest = -math.inf
-    for child in range(first, last):
+    for child in visited_of(parent):
         highest = max(highest, statistics(tree, nodes, child, sign)[1] + beta * column[child].value)
     if highest == -math.inf:
         return EXPAND
     total = 0.0
     drawn = np.int64(EXPAND)
-    for child in range(first, last):
+    for child in visited_of(parent):
         score = statistics(tree, nodes, child, sign)[1] + beta * column[child].value
         weight = math.exp((score - highest) / parameters.temperature)
         total += weight

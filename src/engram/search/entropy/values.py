@@ -16,7 +16,7 @@ from engram.native.jit import compiled
 from engram.search.backup import trace_step_mix
 from engram.search.columns import Column, bounded
 from engram.search.operators import OPERATORS, Operator, Parameter, mix
-from engram.search.tree import column_of, nodes_of, sign_of, statistics
+from engram.search.tree import column_of, nodes_of, sign_of, statistics, visited_of
 
 TEMPERATURE = Parameter(0.1, low=1e-6, high=1e6)
 """τ of a policy, in units of values in [-1, 1]."""
@@ -26,8 +26,7 @@ TEMPERATURE = Parameter(0.1, low=1e-6, high=1e6)
 def highest_value(nodes, parent, sign):
     """The highest value of a visited child for the player of a sign; -inf: there is none."""
     highest = -math.inf
-    first = np.uint64(parent.first_child)
-    for child in range(first, first + np.uint64(parent.num_visited)):
+    for child in visited_of(parent):
         value = sign * nodes[child].value
         if value > highest and nodes[child].visit_count > 0:
             highest = value
@@ -53,8 +52,7 @@ def log_mean_exp(tree, node, mean, parameters):
     inverse = 1.0 / parameters.temperature
     total = 0.0
     soft = 0.0
-    first = np.uint64(parent.first_child)
-    for child in range(first, first + np.uint64(parent.num_visited)):
+    for child in visited_of(parent):
         visits = np.float64(nodes[child].visit_count)
         if visits > 0.0:
             weight = visits if parameters.by_visits != 0.0 else 1.0
@@ -84,7 +82,7 @@ def rents(temperature: float = 0.1) -> Operator:
 
     Source: Dam, D'Eramo, Peters and Pajarinen, "Convex regularization in Monte-Carlo tree search", ICML 2021.
     Deviation: the paper's reference is the last policy. It is not stored here; visit shares, the mean of all policies
-    so far, stand for it, as in programs of its authors. Each player has a policy of its own.
+    so far, replace it, as in programs of its authors. Each player has its own policy.
     """
     return trace_step_mix(mix=log_mean_exp(temperature=temperature, by_visits=1))
 
@@ -103,14 +101,13 @@ def sparse_threshold(tree, nodes, parent, highest, temperature, selecting):
     change meanwhile, so that several threads on one tree are barred.
     """
     sign = sign_of(parent)
-    first = np.uint64(parent.first_child)
     threshold = -1.0
     number = np.int64(parent.num_visited) + 1
     while True:
         count = np.int64(0)
         total = 0.0
         squares = 0.0
-        for child in range(first, first + np.uint64(parent.num_visited)):
+        for child in visited_of(parent):
             x = (child_value(tree, nodes, child, sign, selecting) - highest) / temperature
             if x > threshold and (selecting or nodes[child].visit_count > 0):
                 count += 1
@@ -142,8 +139,7 @@ def sparse_mean(tree, node, mean, parameters):
     tau = parameters.temperature
     threshold, count, squares = sparse_threshold(tree, nodes, parent, highest, tau, False)
     number = 0.0
-    first = np.uint64(parent.first_child)
-    for child in range(first, first + np.uint64(parent.num_visited)):
+    for child in visited_of(parent):
         number += np.float64(nodes[child].visit_count > 0)
     value = highest + 0.5 * tau * (squares - np.float64(count) * threshold * threshold + 1.0 / number)
     return sign * min(max(value, -1.0), 1.0)
@@ -201,16 +197,14 @@ def best_child_with_entropy(tree, node, mean, parameters):
     if best == -math.inf:
         return mean
     beta = parameters.weight / math.log(math.e + np.float64(parent.visit_count))
-    first = np.uint64(parent.first_child)
-    last = first + np.uint64(parent.num_visited)
     highest = -math.inf
-    for child in range(first, last):
+    for child in visited_of(parent):
         if nodes[child].visit_count > 0:
             highest = max(highest, sign * (nodes[child].value + beta * column[child].value))
     total = 0.0
     exponents = 0.0
     inner = 0.0
-    for child in range(first, last):
+    for child in visited_of(parent):
         if nodes[child].visit_count > 0:
             score = sign * (nodes[child].value + beta * column[child].value)
             exponent = (score - highest) / parameters.temperature

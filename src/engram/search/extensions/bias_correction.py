@@ -18,7 +18,7 @@ from engram.search.columns import COUNT, Column, bounded
 from engram.search.extension import Extension
 from engram.search.extensions.pools import fault, join, relist, table_column
 from engram.search.operators import OPERATORS, Operator, Parameter, Record, column_of, mix, on_entered
-from engram.search.tree import PLAYER_1, Tree, nodes_of, own_of
+from engram.search.tree import PLAYER_1, Tree, nodes_of, own_of, visited_of
 
 FREED = 0.8
 """Share of a node's part that leaves the bucket with the node."""
@@ -60,12 +60,9 @@ def _rebuild(tree: Tree, moved: bool) -> None:
 
 
 ERRORS = Column(
-    error_dtype,
-    "errors",
-    rebase=_rebase,
+    error_dtype, "errors", rebase=_rebase, keeper=lambda game: bias_buckets(game),  # noqa: PLW0108 - defined below
     fault=lambda rows: fault(rows) or bounded(total=COUNT, count=COUNT, error=COUNT, weight=COUNT)(rows),
-    keeper=lambda game: bias_buckets(game),  # noqa: PLW0108 - defined below
-)
+)  # fmt: skip
 _TABLE = table_column("errors_table", _rebuild)
 
 
@@ -107,7 +104,7 @@ def corrected(tree, node, mean, parameters):
     When a subtree becomes the tree, 0.8 of the other nodes' parts leaves their buckets. The root and ends of games have
     no bucket. Cost: O(visited children) and one power a node on the path; the key, once a node.
     Source: Wu, KataGo, docs/KataGoMethods.md, "Subtree value bias correction"; its settings.
-    Deviation: rollouts too are corrected, and the corrected value stays in the range of values.
+    Deviation: rollouts are corrected too, and the corrected value stays in [-1, 1].
     """
     nodes = nodes_of(tree)
     parent = nodes[node]
@@ -115,8 +112,7 @@ def corrected(tree, node, mean, parameters):
     entry = column[node]
     total = 0.0
     weighted = 0.0
-    first = np.uint64(parent.first_child)
-    for child in range(first, first + np.uint64(parent.num_visited)):
+    for child in visited_of(parent):
         visits = np.float64(nodes[child].visit_count)
         total += visits
         weighted += visits * nodes[child].value

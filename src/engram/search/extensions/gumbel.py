@@ -17,7 +17,7 @@ from engram.rng import random_float
 from engram.search.columns import VALUE, Column, bounded
 from engram.search.extension import Extension
 from engram.search.operators import OPERATORS, Operator, Parameter, after_backup, column_of, selection, table_at
-from engram.search.tree import EXPAND, PROVEN, entering, nodes_of, sign_of, statistics
+from engram.search.tree import EXPAND, PROVEN, children_of, entering, nodes_of, sign_of, statistics, visited_of
 
 candidate_dtype = np.dtype(
     [
@@ -26,7 +26,7 @@ candidate_dtype = np.dtype(
         (
             "before",
             np.int64,
-        ),  # visits of a child of the root before this root's search; of the root: 1 once they are set
+        ),  # visits of a child of the root before this root's search; of the root: 1
     ]
 )
 
@@ -88,19 +88,18 @@ def quality(tree, nodes, parent, child):
 @compiled
 def mixed_value(tree, nodes, parent, evaluation):
     """(v + ΣN·Σ P·q / ΣP)/(1 + ΣN) over visited children: q of the unvisited ones, v the node's own evaluation."""
-    first = np.int64(parent.first_child)
     total = 0.0
     shares = 0.0
     qualities = 0.0
-    for child in range(first, first + np.int64(parent.num_visited)):
+    for child in visited_of(parent):
         value = quality(tree, nodes, parent, child)
         if value > -math.inf:
             prior = max(np.float64(nodes[child].prior), 1e-12)
             total += np.float64(visits_of(nodes, child))
             shares += prior
             qualities += prior * value
-    own = 0.5 + 0.5 * sign_of(parent) * evaluation
-    return (own + total * qualities / shares) / (1.0 + total) if shares > 0.0 else own
+    first_quality = 0.5 + 0.5 * sign_of(parent) * evaluation
+    return (first_quality + total * qualities / shares) / (1.0 + total) if shares > 0.0 else first_quality
 
 
 @compiled
@@ -113,9 +112,8 @@ def score(tree, nodes, parent, child, mixed, scale):
 
 @compiled
 def draw_candidates(nodes, column, node, rng, noise):
-    """Notes what the children of the root have been visited, and draws their noise."""
-    first = np.int64(nodes[node].first_child)
-    for child in range(first, first + np.int64(nodes[node].num_children)):
+    """Records the visits of the root's children before its search, and draws their noise."""
+    for child in children_of(nodes[node]):
         column[child].before = np.int64(nodes[child].visit_count)
         column[child].noise = -noise * math.log(-math.log(max(random_float(rng), 1e-300))) if noise > 0.0 else 0.0
     column[node].before = np.int64(1)
@@ -150,9 +148,9 @@ def gumbel_halving(tree, node, rng, parameters):
     highest = -math.inf
     if at_root and total < budget:
         number = min(np.int64(parameters.considered), end - first)
-        wanted = considered_visits(total, budget, number)
+        due = considered_visits(total, budget, number)
         for child in range(first, end):
-            if (visits_of(nodes, child) if child < unvisited else 0) - column[child].before == wanted:
+            if (visits_of(nodes, child) if child < unvisited else 0) - column[child].before == due:
                 bound = column[child].noise + score(tree, nodes, parent, child, mixed, scale)
                 if bound > highest:
                     highest = bound

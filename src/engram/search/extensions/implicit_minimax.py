@@ -18,7 +18,7 @@ from engram.search.columns import VALUE, Column, bounded
 from engram.search.extension import Extension
 from engram.search.operators import Parameter, Record, after_backup, column_of, on_entered, selection
 from engram.search.selection import ucb_scale
-from engram.search.tree import EXPAND, TERMINAL, nodes_of, sign_of, statistics
+from engram.search.tree import EXPAND, TERMINAL, nodes_of, sign_of, statistics, visited_of
 
 IMPLICIT = Column(
     np.dtype([("value", np.float64)]), "implicit", fault=bounded(value=VALUE),
@@ -51,11 +51,10 @@ def implicit_minimax(tree, node, rng, parameters):
     if parent.num_visited < parent.num_children:
         return EXPAND
     sign = sign_of(parent)
-    first = np.uint64(parent.first_child)
     scale = ucb_scale(parent, parameters.exploration)
     best = np.int64(EXPAND)
     highest = -math.inf
-    for child in range(first, first + np.uint64(parent.num_visited)):
+    for child in visited_of(parent):
         visits, value = statistics(tree, nodes, child, sign)
         if value > -math.inf:
             value += parameters.weight * (sign * implicit_value(nodes, column, child) - value)
@@ -85,9 +84,8 @@ def back_up_minimax(tree, path, depth, value, moves, parameters):
     for at in range(depth - 1, -1, -1):
         node = np.int64(path[at])
         sign = sign_of(nodes[node])
-        first = np.uint64(nodes[node].first_child)
         best = -math.inf
-        for child in range(first, first + np.uint64(nodes[node].num_visited)):
+        for child in visited_of(nodes[node]):
             best = max(best, sign * implicit_value(nodes, column, child))
         column[node].value = sign * best
     return 0

@@ -145,7 +145,7 @@ def moves_key(tree, nodes, rows, node):
 
 @compiled
 def _rebuild_groups(nodes, rows, table, num_nodes):
-    """Makes the groups anew from equal positions and ends of games, after nodes have moved."""
+    """Rebuilds the groups from equal positions and ends of games, after nodes have moved."""
     table[:] = np.zeros(1, entry_dtype)[0]
     rows[0].home = 0
     for k in range(1, num_nodes):
@@ -158,8 +158,8 @@ def _rebuild_groups(nodes, rows, table, num_nodes):
             row.seen = np.uint64(0)
     for k in range(1, num_nodes):
         if rows[k].home != 0:
-            ended = nodes[k].flags & TERMINAL
-            meet(rows, table, k, rows[k].key, rows[k].sum / rows[k].visits if ended else 0.0)
+            is_end = nodes[k].flags & TERMINAL
+            meet(rows, table, k, rows[k].key, rows[k].sum / rows[k].visits if is_end else 0.0)
 
 
 @compiled
@@ -271,9 +271,9 @@ def regroup(tree, path, depth, value, moves, parameters):
         worth = position_value(tree, node)
         if row.home == 0:
             row.home = node
-            ended = nodes[node].flags & TERMINAL
-            row.key = _ENDS if ended else row.key
-            meet(rows, table, node, row.key, worth if ended else 0.0)
+            is_end = nodes[node].flags & TERMINAL
+            row.key = _ENDS if is_end else row.key
+            meet(rows, table, node, row.key, worth if is_end else 0.0)
         visits = np.float64(nodes[node].visit_count)
         home, difference = find(rows, node)
         rows[home].total += (visits * worth - row.sum) - difference * (visits - row.visits)

@@ -15,9 +15,9 @@ from engram.search.columns import VALUE, Column, bounded
 from engram.search.extension import Extension
 from engram.search.operators import Parameter, after_backup, column_of, selection
 from engram.search.selection import ucb_scale
-from engram.search.tree import EXPAND, nodes_of, sign_of, statistics
+from engram.search.tree import EXPAND, nodes_of, sign_of, statistics, visited_of
 
-# Returns are never beyond [-1, 1], so a new node's zeros stand for no return yet.
+# Returns are within [-1, 1], so the zeros of a new node mean that it has no return yet.
 RETURNS = Column(
     np.dtype([("above", np.float64), ("below", np.float64)]), "returns",
     fault=bounded(above=1.0 + VALUE, below=1.0 + VALUE), keeper=lambda game: local_bounds(),
@@ -52,11 +52,10 @@ def ucb1_local(tree, node, rng, parameters):
     if row.above + row.below > 2.0:
         middle = sign * (0.5 * (row.above - row.below))
         half = 0.5 * (row.above + row.below) - 1.0
-    first = np.uint64(parent.first_child)
     scale = ucb_scale(parent, parameters.exploration)
     best = np.int64(EXPAND)
     highest = -math.inf
-    for child in range(first, first + np.uint64(parent.num_visited)):
+    for child in visited_of(parent):
         visits, value = statistics(tree, nodes, child, sign)
         bound = (value - middle) / half + scale / math.sqrt(visits)
         if bound > highest:
@@ -83,7 +82,7 @@ def local_bounds(discount: float = 1.0, trace_decay: float = 1.0) -> Extension:
     """Keeper of the column `RETURNS`; a search adds it, with γ = 1, if its rule reads the column.
 
     Args:
-      discount: γ in [0, 1] a move. trace_decay: λ in [0, 1], with which the trace of a backup rule goes on through
+      discount: γ in [0, 1] a move. trace_decay: λ in [0, 1], with which the trace of a backup rule continues through
         rollouts: the rule gets a leaf's value times (λγ)^L after L moves of a rollout, whose positions count as 0.
     """
     decay = discount * trace_decay

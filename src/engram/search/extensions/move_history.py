@@ -25,7 +25,7 @@ from engram.search.columns import Advice, Column, advice_dtype
 from engram.search.extension import Extension
 from engram.search.operators import Parameter, Record, after_backup, column_of, on_expanded, selection
 from engram.search.selection import ucb_scale
-from engram.search.tree import EXPAND, PLAYER_1, advice_at, entering, nodes_of, sign_of, statistics
+from engram.search.tree import EXPAND, PLAYER_1, advice_at, children_of, entering, nodes_of, sign_of, statistics
 
 MAX_NUMBER = 1e9
 
@@ -46,8 +46,7 @@ def _advise(nodes, column, entries, node, shrinkage):
     """
     parent = nodes[node]
     player = np.int64(parent.flags & PLAYER_1)
-    first = np.int64(parent.first_child)
-    for child in range(first, first + np.int64(parent.num_children)):
+    for child in children_of(parent):
         entry = entries[2 * np.int64(nodes[child].action) + player]
         weight = entry.count + shrinkage
         column[child].value = min(1.0, max(-1.0, parent.value + entry.advantage * entry.count / weight))
@@ -70,11 +69,9 @@ def advise_children(tree, node, state, parameters):
 
 
 @after_backup(
-    advice=ADVICE,
-    entries=Record(move_dtype),
-    shrinkage=Parameter(20.0, 1e-6, MAX_NUMBER),
+    advice=ADVICE, entries=Record(move_dtype), shrinkage=Parameter(20.0, 1e-6, MAX_NUMBER),
     window=Parameter(200.0, 1.0, MAX_NUMBER),
-)
+)  # fmt: skip
 def learn_moves(tree, path, depth, value, moves, parameters):
     """Updates the moves of a path by its return, and then the advice on all children of its nodes.
 

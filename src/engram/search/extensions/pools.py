@@ -14,7 +14,7 @@ from engram.native.jit import compiled
 from engram.search.columns import Column
 from engram.search.tree import Tree
 
-PROBES = 64  # places tried before a node stays alone in its pool
+PROBES = 64  # places tried before a node gets a pool of its own
 
 
 def table_column(name: str, rebuild: Callable[[Tree, bool], None]) -> Column:

@@ -12,7 +12,7 @@ import numpy as np
 
 from engram.search.extension import Extension
 from engram.search.operators import after_backup
-from engram.search.tree import PROVEN, TERMINAL, nodes_of, sign_of
+from engram.search.tree import PROVEN, TERMINAL, nodes_of, sign_of, visited_of
 
 
 @after_backup()
@@ -35,8 +35,7 @@ def propagate_proofs(tree, path, depth, value, moves, parameters):
             sign = sign_of(node)
             best = -math.inf
             complete = node.num_visited == node.num_children
-            first = np.int64(node.first_child)
-            for child in range(first, first + np.int64(node.num_visited)):
+            for child in visited_of(node):
                 if nodes[child].flags & PROVEN:
                     best = max(best, sign * nodes[child].value)
                 else:

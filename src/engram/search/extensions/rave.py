@@ -19,7 +19,7 @@ from engram.search.extension import Extension
 from engram.search.operators import Parameter, Record, after_backup, column_of, selection
 from engram.search.returns import position_value
 from engram.search.selection import highest_prior, ucb_scale, with_starting_visits
-from engram.search.tree import EXPAND, PLAYER_1, blend_weight, entering, nodes_of, sign_of, statistics
+from engram.search.tree import EXPAND, PLAYER_1, blend_weight, children_of, entering, nodes_of, sign_of, statistics
 
 amaf_dtype = np.dtype(
     [
@@ -122,17 +122,17 @@ def puct_rave(tree, node, rng, parameters):
     unvisited = first + np.uint64(parent.num_visited)
     end = first + np.uint64(parent.num_children)
     sign = sign_of(parent)
-    own = sign * position_value(tree, node)
+    quality = sign * position_value(tree, node)
     start = parameters.strength
     scale = parameters.exploration * math.sqrt(np.float64(parent.visit_count) + np.float64(parent.in_flight))
     best = np.int64(EXPAND)
     highest = -math.inf
     for child in range(first, end):
         visits = 0.0
-        value = own
+        value = quality
         if child < unvisited:
             visits, value = statistics(tree, nodes, child, sign)
-            value = (visits * value + start * own) / (visits + start)
+            value = (visits * value + start * quality) / (visits + start)
         count = np.float64(column[child].count)
         if count > 0.0 and value > -math.inf:
             weight = blend_weight(visits + start, count, 0.0, parameters.bias)
@@ -201,8 +201,7 @@ def grave(tree, node, rng, parameters):
     end = first + np.uint64(parent.num_children)
     for child in range(first, end):
         links[nodes[child].action].place = np.int32(0)
-    begin = np.uint64(nodes[source].first_child)
-    for child in range(begin, begin + np.uint64(nodes[source].num_children)):
+    for child in children_of(nodes[source]):
         links[nodes[child].action].place = np.int32(child)
     sign = sign_of(parent)
     bias = 0.5 * math.sqrt(parameters.bias)
@@ -220,7 +219,7 @@ def grave(tree, node, rng, parameters):
             if value > -math.inf:
                 value += blend_weight(visits, count, 0.0, bias) * (sign * column[place].mean - value)
         elif visits <= 0.0:
-            # One of those that no one knows, each with the same chance.
+            # A uniform draw among the children without visits and samples.
             num_unknown += 1
             if random_below(rng, num_unknown) == 0:
                 best = entering(child)
@@ -253,8 +252,7 @@ def update_amaf(tree, path, depth, value, moves, parameters):
         node = nodes[np.int64(path[at])]
         mover = np.uint8(1 + (node.flags & PLAYER_1))
         first_player[nodes[np.int64(path[at + 1])].action] = mover
-        first = np.int64(node.first_child)
-        for child in range(first, first + np.int64(node.num_children)):
+        for child in children_of(node):
             if first_player[nodes[child].action] == mover:
                 entry = column[child]
                 entry.count += np.uint32(1)

@@ -88,17 +88,14 @@ def reattach(tree, path, depth, value, moves, parameters):
 def transpositions(game: Game) -> Extension:
     """Nodes of the same position share their value in selection."""
     return Extension(
-        "sharing between transpositions",
-        on_entered=pool(game=game.record()),
-        before_backup=detach(),
-        after_backup=reattach(),
-        chance=True,
-    )
+        "sharing between transpositions", on_entered=pool(game=game.record()), before_backup=detach(),
+        after_backup=reattach(), chance=True,
+    )  # fmt: skip
 
 
 @backup(own=OWN)
 def exact_parents(tree, path, depth, value, parameters):
-    """Each parent anew from its children: V(s) = (k·v_0 + Σ n_i·Q_i) / (k + Σ n_i), with `transpositions=true`.
+    """Each parent recomputed from its children: V(s) = (k·v_0 + Σ n_i·Q_i) / (k + Σ n_i), with `transpositions=true`.
 
     n_i are the visits by this parent's own move, and Q_i is the mean over all nodes of the child's position. So what a
     child learns by other paths reaches a parent at its next visit, and visits by other paths do not bend its mean. k
@@ -111,7 +108,7 @@ def exact_parents(tree, path, depth, value, parameters):
     """
     nodes = nodes_of(tree)
     rows = carray(pointer_at(tree.pooled, pooled_dtype), (tree.capacity,))
-    own = own_of(tree)
+    means = own_of(tree)
     for at in range(depth, -1, -1):
         index = np.int64(path[at])
         node = nodes[index]
@@ -120,7 +117,7 @@ def exact_parents(tree, path, depth, value, parameters):
             continue
         evaluations = np.float64(node.visit_count)
         if at == depth:
-            own[index].first += (value - own[index].first) / evaluations
+            means[index].first += (value - means[index].first) / evaluations
         below = 0.0
         first = np.int64(node.first_child)
         for child in range(first, first + np.int64(node.num_visited)):
@@ -134,5 +131,5 @@ def exact_parents(tree, path, depth, value, parameters):
                     quality = (home.total + here * quality) / (home.count + here)
             below += visits * quality
             evaluations -= visits
-        node.value = (evaluations * own[index].first + below) / np.float64(node.visit_count)
+        node.value = (evaluations * means[index].first + below) / np.float64(node.visit_count)
     return 0

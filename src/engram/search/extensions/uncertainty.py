@@ -35,7 +35,7 @@ def uncertainty(tree, path, depth, value, parameters):
     Cost: a square root a simulation, a division a node; 8 bytes a node.
     Source: KataGo, "uncertainty-weighted MCTS playouts" (its documentation of methods beyond the paper, 2021) with the
     coefficient and the bound of its search. Deviation: its network predicts its own short-term error; here the spread
-    of the outcome stands for it, scaled by e.
+    of the outcome replaces it, scaled by e.
     """
     nodes = nodes_of(tree)
     column = column_of(tree, parameters.weights, WEIGHTS.dtype)
