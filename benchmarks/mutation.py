@@ -126,7 +126,7 @@ def survives(file: str, mutated: str, copy: Path) -> bool:
     whole = place.read_text()
     try:
         write(place, mutated)
-        return passes(tests, copy)
+        return result_of(tests, copy).returncode == 0
     except subprocess.TimeoutExpired:
         return False
     finally:
@@ -143,20 +143,21 @@ def write(place: Path, code: str) -> None:
 @cache
 def check_sound(tests: str, copy: Path) -> None:
     """Checks that tests pass without a mutant, which compiles all that the mutants leave alone."""
-    assert passes(tests, copy), f"{tests} fail without a mutant"
+    done = result_of(tests, copy)
+    assert done.returncode == 0, f"{tests} fail without a mutant: {done.stdout[-2000:]}"
 
 
-def passes(tests: str, copy: Path) -> bool:
-    """Whether tests pass with the sources of the copy."""
+def result_of(tests: str, copy: Path) -> subprocess.CompletedProcess[str]:
+    """The end of a run of tests with the sources of the copy."""
     words = ["-n0", "-q", "-x", "-p", "no:cacheprovider"]
     words += [f"tests/{test.removeprefix('tests/')}" for test in tests.split()]
     environment = {**os.environ, "PYTHONPATH": str(copy), "ENGRAM_QUIET": "1"}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *words], cwd=ROOT, env=environment, capture_output=True, check=False,
-        timeout=SLOWEST_S,
+        timeout=SLOWEST_S, text=True,
     )  # fmt: skip
     assert done.returncode not in (4, 5), f"there are no such tests: {tests}"
-    return done.returncode == 0
+    return done
 
 
 def changed(before: str, after: str) -> str:
@@ -177,16 +178,18 @@ def main() -> None:
     every = [*(SOURCES / "search").rglob("*.py"), *(SOURCES / "memory").rglob("*.py"), SOURCES / "arena/statistics.py"]
     names = options.files or sorted(str(path.relative_to(SOURCES)) for path in every if path.stat().st_size > 500)
     rows: dict[str, dict[str, str]] = json.loads(options.rows.read_text()) if options.rows.exists() else {}
-    made = {
-        name: mutants((SOURCES / name).read_text(), random.Random(f"{options.seed} {name}"), options.most)
-        for name in names
-    }
+    made: dict[str, list[tuple[str, str]]] = {}
     ends = time.monotonic() + 60 * options.minutes
     copy = options.rows.resolve().with_suffix("") / "src"  # the same place each time: compiled code is kept by place
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
     for number, name in product(range(options.most), names):
-        if number >= len(made[name]) or time.monotonic() > ends:
+        if time.monotonic() > ends:
+            break
+        if name not in made:
+            chosen = random.Random(f"{options.seed} {name}")
+            made[name] = mutants((SOURCES / name).read_text(), chosen, options.most)
+        if number >= len(made[name]):
             continue
         line, mutated = made[name][number]
         old = rows.get(name, {}).get(line, "")
