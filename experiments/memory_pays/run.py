@@ -159,13 +159,13 @@ def budgets(problem: dict[str, Any], cost: dict[str, Any]) -> dict[str, int]:
 
 
 def uct_cells(problem: dict[str, Any]) -> list[tuple[int, str]]:
-    constants = (0.01, 0.03, 0.1) if problem["game"] == "same_game" else (0.0003, 0.001, 0.004)
+    constants = (0.01, 0.03, 0.1, 0.3) if problem["game"] == "same_game" else (0.0003, 0.001, 0.004)
     options = product(problem["ahead"], constants, (1, 4))
     return [(ahead, f"uct(exploration={c}, expand_after={after})") for ahead, c, after in options]
 
 
 def memory_cells(problem: dict[str, Any]) -> list[tuple[int, str]]:
-    constants = (0.03,) if problem["game"] == "same_game" else (0.001,)
+    constants = (0.03, 0.1, 0.3) if problem["game"] == "same_game" else (0.001,)
     options = product(problem["ahead"], constants, problem["temperature"], (100, 1000))
     return [
         (ahead, f"{problem['memory']}(exploration={c}, temperature={t}, equivalence={k})") for ahead, c, t, k in options
@@ -316,8 +316,11 @@ def slow(rows: dict[str, Any]) -> dict[str, Any]:
 
 def gain(found: dict[str, Any], name: str, number: int) -> tuple[float, float, float, float, float]:
     """Cost with memory and of UCT, the difference, its 95 % half width, and the share of runs that are better."""
-    ours = np.array(next(runs for key, runs in found.items() if key.startswith(f"{name}; memory; ")))
-    base = np.array(next(runs for key, runs in found.items() if key.startswith(f"{name}; uct; {number}; ")))
+    ours, base = (
+        np.array(found[f"{name}; {kind}; {count}; {ahead}; {search}"])
+        for kind, count in (("memory", PROBLEMS[name]["simulations"]), ("uct", number))
+        for ahead, search in (tuned(name, kind, count),)
+    )
     saved = base - ours
     half = NORMAL_95 * saved.std(ddof=1) / math.sqrt(len(saved))
     return ours.mean(), base.mean(), saved.mean(), half, ((saved > 0) + 0.5 * (saved == 0)).mean()
@@ -367,8 +370,9 @@ def main() -> None:
         elif stage == "tune":
             tune(name, rows)
         elif stage == "locate":
+            # Of the other problems the three best moves are too close for so few rollouts.
             for place, said, most in (("place", "predicted", 1000), ("three best", "three best predicted", 3)):
-                if place not in row:
+                if place not in row and (most > 3 or name == "inventory"):
                     row[place] = located(name, most=most)
                     row[said] = predicted(name, row[place], budgets(problem, row["cost"]))
         elif stage == "test":
