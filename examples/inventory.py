@@ -3,8 +3,7 @@
 `engram move -g examples/inventory.py:inventory -s examples/inventory.py:remembering_stock -n 20` asks for an order.
 Stock is a real number, so no position comes twice; a memory still answers, because it compares levels of stock.
 
-Source: Scarf, "The optimality of (s, S) policies in the dynamic inventory problem", 1960; the costs and the mean demand
-are of Zheng and Federgruen, "Finding optimal (s, S) policies is about as simple as evaluating a single policy", 1991.
+Source: Scarf, "The optimality of (s, S) policies", 1960; costs and mean demand of Zheng and Federgruen, 1991.
 """
 
 import numpy as np

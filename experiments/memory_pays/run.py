@@ -54,16 +54,18 @@ PROBLEMS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def episode(search: Any, seed: int, simulations: int, watch: Any = None) -> float:
+def episode(search: Any, seed: int, simulations: int, watch: Any = None, *, forgets: bool = False) -> float:
     """The mean cost of a period. Nature's draws depend on the seed alone, so that searches meet the same demand.
 
-    The memory is kept from move to move of the run, and emptied before it. `watch(search, state, number)` sees each
-    decision.
+    The memory is kept from move to move of the run, and emptied before it; if it forgets, before each decision.
+    `watch(search, state, number)` sees each decision.
     """
     search.clear()
     played, draw = search.game, np.random.default_rng(derive_seed("memory_pays", seed))
     state, total, number = played.initial_state(), 0.0, 0
     while number < PERIODS and not played.is_over(state):
+        if forgets:
+            search.clear()
         action = search.run(state, Limit(simulations=simulations), seed=derive_seed(seed, number)).action
         if watch is not None:
             watch(search, state, number)
@@ -275,7 +277,7 @@ def test(name: str, rows: dict[str, Any]) -> None:
 
 
 def more() -> None:
-    """UCT beyond its grid, whose best cell lies at an edge, and with the budgets at which it comes near the memory."""
+    """UCT beyond its grid, whose best cell lies at an edge, and with other budgets; a memory of one decision alone."""
     name, found = "inventory", rows_of(HERE / "tuning.json")
     for ahead, c, after in product((1, 2), (0.0001, 0.0003), (1, 2)):
         search = f"uct(exploration={c}, expand_after={after})"
@@ -291,6 +293,12 @@ def more() -> None:
             seeds = range(FRESH, FRESH + 200)
             runs[key] = [round(one, 4) for one in costs(name, ahead, search, number, seeds)]
             keep(HERE / "runs.json", runs)
+    ahead, search = tuned(name, "memory", PROBLEMS[name]["simulations"])
+    runs, key = rows_of(HERE / "runs.json"), f"{name}; more, a memory that forgets; 20; {ahead}; {search}"
+    if key not in runs:
+        forgetful = Search(game(board(name, ahead, 0)), search)
+        runs[key] = [round(episode(forgetful, FRESH + number, 20, forgets=True), 4) for number in range(200)]
+        keep(HERE / "runs.json", runs)
 
 
 def slow(rows: dict[str, Any]) -> dict[str, Any]:
@@ -331,7 +339,7 @@ def report(rows: dict[str, Any]) -> None:
     found, names = rows_of(HERE / "runs.json"), [name for name in PROBLEMS if name in rows]
     figure = new_figure("a picture", figsize=(4.6 * len(names), 3.4), layout="constrained")
     for key, runs in found.items():
-        if "; rule; " in key or "; more uct; " in key:
+        if "; rule; " in key or "; more" in key:
             print(f"{key}: {np.mean(runs):.2f} in {len(runs)} runs")
     for axes, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
         problem, kinds = PROBLEMS[name], budgets(PROBLEMS[name], rows[name]["cost"])
@@ -343,10 +351,11 @@ def report(rows: dict[str, Any]) -> None:
             axes.errorbar(place, saved, half, fmt="o", color="black", capsize=4)
             axes.annotate(f"map: {said:+.2f}", (place, saved), (8, 4), textcoords="offset points", fontsize=8)
         axes.axhline(0.0, color="grey", lw=1)
-        axes.set_xticks(range(len(kinds)), [f"{kind}\n({number})" for kind, number in kinds.items()], fontsize=8)
+        labels = ["{}\n({})".format(kind.replace(", ", ",\n"), number) for kind, number in kinds.items()]
+        axes.set_xticks(range(len(kinds)), labels, fontsize=8)
         axes.set_xlim(-0.5, len(kinds) - 0.2)
         axes.set_title(f"{name}: memory with {problem['simulations']} simulations", fontsize=10)
-        axes.set_ylabel("cost of a period saved by the memory")
+        axes.set_ylabel("points gained" if name == "same_game" else "cost of a period saved")
     save(figure, HERE / "result.png")
 
 

@@ -68,6 +68,9 @@ class Stock:
     def hash(self):
         return hash((self.stock, self.period, self.ordered)) & 0xFFFFFFFFFFFFFFFF
 
+    def __str__(self):
+        return f"{self.stock} in period {self.period}{', ordered' if self.ordered else ''}, reward {self.gain}"
+
     def rollout(self, seed):
         """As that of the compiled game."""
         draw, total, factor = random.Random(seed).random, 0.0, 1.0
