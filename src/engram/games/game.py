@@ -365,8 +365,6 @@ class Game:
     symmetries: list[Symmetry]
     scene: Scene | None = None
 
-    symmetries: list[Symmetry]
-
     def __init__(
         self, name: str, *, state: np.ndarray | np.void, num_actions: int, max_moves: int,
         planes_shape: tuple[int, int, int] | None = None, max_history: int = 0,
