@@ -1,6 +1,6 @@
 """Writes the packages for OptunaHub into a clone of its registry, or into any other folder.
 
-    python hub/assemble.py REGISTRY
+python hub/assemble.py REGISTRY
 """
 
 from __future__ import annotations

@@ -401,7 +401,7 @@ def test_a_result_as_data_and_as_a_table():
     assert nothing.to_json()["elo_low"] is None
     assert "no games were played" in str(nothing)
     same = report(made_configuration(8, None), [replace(one, moves=(1,)) for one in records])
-    assert "1 of 3 pairs differ: equal games say nothing new" in str(same)
+    assert "1 of 3 pairs differ: equal games add no evidence" in str(same)
 
 
 # ---------------------------------------------------------------------------------- killed on the way

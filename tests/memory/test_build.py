@@ -74,7 +74,7 @@ def test_a_memory_that_was_not_built_is_not_built_on(tmp_path):
     build("tic_tac_toe", SEARCH, tmp_path / "m", games=1, simulations=10)
     belongs_to = {"game": "tic_tac_toe"}
     files.save(tmp_path / "pruned", files.prune(files.load(tmp_path / "m", belongs_to)), belongs_to)
-    with pytest.raises(InvalidFile, match="does not say"):
+    with pytest.raises(InvalidFile, match="without its features"):
         build("tic_tac_toe", SEARCH, tmp_path / "pruned", games=2, simulations=10)
 
 

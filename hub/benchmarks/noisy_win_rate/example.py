@@ -1,6 +1,6 @@
 """TPE on the benchmark: the true win rate of its best trial.
 
-    python example.py [FOLDER]      FOLDER: a local registry's `package`; default: OptunaHub's registry
+python example.py [FOLDER]      FOLDER: a local registry's `package`; default: OptunaHub's registry
 """
 
 import sys

@@ -1,6 +1,6 @@
 """Tunes six knots through the noise of coin flips, in slices, and prints the true win rate of the recommended point.
 
-    python example.py [FOLDER]      FOLDER: a local registry's `package`; default: OptunaHub's registry
+python example.py [FOLDER]      FOLDER: a local registry's `package`; default: OptunaHub's registry
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 import optuna
 import optunahub
 
-BUDGET, TRIAL, SLICE = 6000, 400, 40
+BUDGET, TRIAL, SLICE = 4000, 400, 100
 
 
 def load(package: str):

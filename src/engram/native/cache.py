@@ -56,13 +56,12 @@ def cache_root() -> Path:
 def _imports(path: str) -> tuple[str, ...]:
     """Source files that the file at `path` imports by name, without installed libraries."""
     text = Path(path).read_text(encoding="utf-8", errors="replace")
-    package = _package_of(path)
     files: list[str] = []
     for source, names, plain in _IMPORT.findall(text):
         if plain:
             modules = [part.split(" as ")[0].strip() for part in plain.split(",")]
         else:
-            base = _absolute(source, package)
+            base = _absolute(source, path)
             members = [part.split(" as ")[0].strip() for part in names.strip("()\n ").split(",")]
             modules = [f"{base}.{member}" for member in members if member.isidentifier()]
             # `from package import module` depends on the package only as far as the module itself imports it.
@@ -79,9 +78,10 @@ def _package_of(path: str) -> str:
     return ""
 
 
-def _absolute(source: str, package: str) -> str:
+def _absolute(source: str, path: str) -> str:
     if not source.startswith("."):
         return source
+    package = _package_of(path)
     level = len(source) - len(source.lstrip("."))
     parents = package.split(".")[: len(package.split(".")) - level + 1]
     return ".".join([*parents, source.lstrip(".")]).rstrip(".")
@@ -103,8 +103,8 @@ def _file_of(name: str, importer: str) -> str | None:
         path = next((str(candidate) for candidate in candidates if candidate.is_file()), None)
     if path is None or not path.endswith(".py"):
         return None
-    installed = os.path.realpath(path).startswith(_INSTALLED)
-    return path if not installed or name.split(".", maxsplit=1)[0] == "engram" else None
+    is_ours = name.split(".", maxsplit=1)[0] == "engram"
+    return path if is_ours or not os.path.realpath(path).startswith(_INSTALLED) else None
 
 
 def sources(path: str) -> list[str]:
