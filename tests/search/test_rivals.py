@@ -298,14 +298,15 @@ def test_bts_and_dents_grow_the_oracles_trees(game_name):
     assert_oracle_agrees(game_name, "dents(temperature=0.2,weight=0.5,epsilon=0.4)", selection, rule)
 
 
-def test_dents_without_weight_is_bts_node_by_node():
+def nodes_of_a_search(text):
     game = GAMES["connect_four"][0]
-    trees = []
-    for text in ("bts", "dents(weight=0)"):
-        search = engram.Search(game, text)
-        search.run(game.initial_state(), engram.Limit(simulations=1000), seed=3)
-        trees.append(search.tree.nodes[: search.tree.num_nodes].tobytes())
-    assert trees[0] == trees[1]
+    search = engram.Search(game, text)
+    search.run(game.initial_state(), engram.Limit(simulations=1000), seed=3)
+    return search.tree.nodes[: search.tree.num_nodes]
+
+
+def test_dents_without_weight_is_bts_node_by_node():
+    assert nodes_of_a_search("bts").tobytes() == nodes_of_a_search("dents(weight=0)").tobytes()
 
 
 @pytest.mark.parametrize("name", ["ments", "rents", "tents", "bts", "dents"])
@@ -363,13 +364,8 @@ def test_ucb1_kernel_worked_by_hand(player):
 
 
 def test_a_kernel_without_width_is_ucb1_node_by_node():
-    game = GAMES["connect_four"][0]
-    visits = []
-    for text in ("uct(solver=true)", "uct(solver=true,selection=ucb1_kernel(bandwidth=0))"):
-        search = engram.Search(game, text)
-        search.run(game.initial_state(), engram.Limit(simulations=1000), seed=3)
-        visits.append(search.tree.nodes["visit_count"][: search.tree.num_nodes].tolist())
-    assert visits[0] == visits[1]
+    plain, kernel = map(nodes_of_a_search, ("uct(solver=true)", "uct(solver=true,selection=ucb1_kernel(bandwidth=0))"))
+    assert plain["visit_count"].tolist() == kernel["visit_count"].tolist()
 
 
 # ------------------------------------------------------------------------------------ implicit minimax
