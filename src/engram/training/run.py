@@ -156,7 +156,7 @@ class TrainingRun(ABC):
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InvalidFile(f"{self.folder} cannot be created: {error}") from None
-        self._lock = FileLock(self.folder / LOCK)  # held as long as this object lives
+        self._lock = FileLock(self.folder / LOCK)  # held until `run` ends
         try:
             self._lock.acquire(timeout=0)
         except Timeout:
@@ -238,17 +238,21 @@ class TrainingRun(ABC):
         written, state = time.monotonic(), self.standing()
         _LOG.info("%s: training of %s from step %d to %d", self.folder, self.game.name, learner.done, last)
         writer = SummaryWriter(str(self.folder / "tensorboard"), purge_step=learner.done)
-        with writer as self.board, TrainingResults(database) if database else nullcontext() as self._results:
-            while learner.done < last:
-                before = learner.done
-                self.advance(last)
-                due = learner.done == last or before < early <= learner.done
-                if due := due or time.monotonic() - written >= checkpoint_s:
-                    self.validate()
-                state = self.tell(progress, always=due) or state
-                if due:
-                    self.write(state)
-                    written = time.monotonic()
+        results = TrainingResults(database) if database else nullcontext()
+        try:
+            with writer as self.board, results as self._results:
+                while learner.done < last:
+                    before = learner.done
+                    self.advance(last)
+                    due = learner.done == last or before < early <= learner.done
+                    if due := due or time.monotonic() - written >= checkpoint_s:
+                        self.validate()
+                    state = self.tell(progress, always=due) or state
+                    if due:
+                        self.write(state)
+                        written = time.monotonic()
+        finally:
+            self._lock.release()
         return state
 
     def tell(self, progress: Callable[[Any], None] | None, *, always: bool = False) -> Any:

@@ -28,11 +28,10 @@ from engram.errors import InvalidParameter
 from engram.fleet import AnyFleet, Link, check_workers, fleet, on_cluster
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game
-from engram.networks.backend import FixedBatches
+from engram.networks.backend import FixedBatches, open_backend
 from engram.networks.evaluation_cache import EvaluationCache
 from engram.networks.evaluator import NetworkEvaluator
-from engram.networks.network import load_network, save_network
-from engram.networks.torch_backend import NetworkModule, TorchBackend
+from engram.networks.network import Network, load_network, save_network
 from engram.presets.rollouts import puct
 from engram.rng import derive_seed
 from engram.training.learner import Learner, Losses
@@ -141,13 +140,14 @@ def search_parts(link: Link, game: str, options: SelfPlayOptions) -> None:
     played, network, searcher = game_of(game), None, None
     for task in link.tasks():
         if searcher is None or task.network != network:
-            network, net = task.network, NetworkModule.of(link.shared(task.network)).eval()
-            searcher = Searcher(played, _evaluator(net, played, options), options)
+            network = task.network
+            searcher = Searcher(played, _evaluator(link.shared(network), played, options), options)
         link.send((task.owner, task.part, task.step, searcher.search(task)), ends=task)
 
 
-def _evaluator(net: NetworkModule, game: Game, options: SelfPlayOptions) -> NetworkEvaluator:
-    return NetworkEvaluator(EvaluationCache(FixedBatches(TorchBackend(net), options.batch), CACHE), game)
+def _evaluator(network: Network, game: Game, options: SelfPlayOptions) -> NetworkEvaluator:
+    backend = open_backend(network, batch=options.batch)
+    return NetworkEvaluator(EvaluationCache(FixedBatches(backend, options.batch), CACHE), game)
 
 
 class _SelfPlayRun(TrainingRun):
@@ -177,7 +177,7 @@ class _SelfPlayRun(TrainingRun):
 
     def search_by(self, searchers: AnyFleet) -> None:
         """Leaves the searches to the workers of a fleet."""
-        self._searchers, self._token = searchers, searchers.share(self._playing.network)
+        self._searchers, self._token = searchers, searchers.share(self._playing)
         if self.plan.asynchronous:
             for owner in range(len(self._games)):
                 self._ask(owner)
@@ -223,8 +223,8 @@ class _SelfPlayRun(TrainingRun):
         candidate = self._snapshot()
         if plan.gate_pairs:
             sides = [
-                puct(exploration=plan.options.exploration, evaluator=self._evaluator(net), reuse_tree=False)
-                for net in (candidate, self._playing)
+                puct(exploration=plan.options.exploration, evaluator=self._evaluator(network), reuse_tree=False)
+                for network in (candidate, self._playing)
             ]
             result = match(
                 self.game, *sides, simulations=plan.gate_simulations, games=2 * plan.gate_pairs, sprt=plan.gate,
@@ -236,15 +236,15 @@ class _SelfPlayRun(TrainingRun):
         self._playing, self._playing_step = candidate, self.learner.done
         self._counts["networks"] += 1
         if self._searchers is not None:
-            self._token = self._searchers.share(candidate.network)
+            self._token = self._searchers.share(candidate)
         else:
             self._games[0].use(self._evaluator(candidate))
 
-    def _snapshot(self) -> NetworkModule:
-        return copy.deepcopy(self.learner.net).eval()
+    def _snapshot(self) -> Network:
+        return copy.deepcopy(self.learner.net.network)
 
-    def _evaluator(self, net: NetworkModule) -> NetworkEvaluator:
-        return _evaluator(net, self.game, self.plan.options)
+    def _evaluator(self, network: Network) -> NetworkEvaluator:
+        return _evaluator(network, self.game, self.plan.options)
 
     def standing(self) -> SelfPlayProgress:
         """See `TrainingRun`."""
@@ -277,7 +277,7 @@ class _SelfPlayRun(TrainingRun):
         about["plan"]["options"] = {"at_once": None, **about["plan"]["options"]}
         self.resume(about)
         self.learner.load(checkpoint / "learner")
-        self._playing = NetworkModule.of(load_network(checkpoint / "playing"))
+        self._playing = load_network(checkpoint / "playing")
         self._replay.restore({name[7:]: array for name, array in arrays.items() if name.startswith("replay_")},
                              about["added"])  # fmt: skip
         self._playing_step = int(about.get("playing_step", 0))
@@ -309,7 +309,7 @@ class _SelfPlayRun(TrainingRun):
         storage.save(place / _GAMES, _GAMES, about, arrays)
         self.learner.save(place / "learner", {"plan": asdict(self.plan)})
         trained = {"plan": asdict(self.plan), "steps": self.learner.done, "positions": self._replay.added}
-        save_network(place / "playing", self._playing.network, about=trained)
+        save_network(place / "playing", self._playing, about=trained)
         self._number += 1
         os.rename(place, self.folder / f"{_CHECKPOINT}{self._number}")
         shutil.rmtree(self.folder / f"{_CHECKPOINT}{self._number - 1}", ignore_errors=True)
