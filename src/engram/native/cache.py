@@ -184,13 +184,16 @@ def _drop_stale(folder: Path, keep_days: float = 30.0) -> None:
 
 
 @contextmanager
-def caching(function: Callable[..., Any]) -> Iterator[bool]:
-    """Sets Numba's cache to the folder of the function's module; yields whether the function can be cached."""
+def caching(function: Callable[..., Any], part: str = "") -> Iterator[bool]:
+    """Sets Numba's cache to the folder of the function's module; yields whether the function can be cached.
+
+    `part`: a folder in it, for functions that are compiled in another way.
+    """
     path = function.__code__.co_filename
     folder = cache_folder(path, function.__module__) if os.path.isfile(path) else None
     with lock:
         before = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = folder or before
+        numba.config.CACHE_DIR = os.path.join(folder, part) if folder else before
         try:
             yield folder is not None
         finally:

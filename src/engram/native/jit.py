@@ -15,12 +15,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numba
 from numba import types
 from numba.core import event
 from numba.core.ccallback import CFunc
+from numba.core.registry import CPUDispatcher
 
 from engram.errors import CompileError, OperatorError
 from engram.native.cache import caching, lock
@@ -113,12 +115,36 @@ def compiled(function: Callable[..., Any] | None = None, *, inline: bool = False
     int64 with uint64 gives float64, so keep one signedness.
     """
 
-    def wrap(target: Callable[..., Any]) -> Any:
-        options = _OPTIONS | ({"forceinline": True} if inline else {})
-        with caching(target) as is_cached:
-            return numba.njit(cache=is_cached, **options)(target)
+    def wrap(target: Callable[..., Any]) -> _Compiled:
+        return _Compiled(target, _OPTIONS | ({"forceinline": True} if inline else {}))
 
     return wrap if function is None else wrap(function)
+
+
+class _Compiled(CPUDispatcher):  # type: ignore[misc]
+    """A Numba function that compiled code calls: it has no wrappers for Python, which take a third of compilation.
+
+    Python's own calls go to a second function, made and compiled when the first of them comes.
+    """
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]):
+        without = {"nopython": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        super().__init__(function, targetoptions=options | without)
+        self._options = options
+        with caching(function, "inner") as is_cached:
+            if is_cached:
+                self.enable_caching()
+
+    @cached_property
+    def _for_python(self) -> Any:
+        with caching(self.py_func) as is_cached:
+            return numba.njit(cache=is_cached, **self._options)(self.py_func)
+
+    def add_overload(self, result: Any) -> None:
+        self.overloads[tuple(result.signature.args)] = result  # and not where Python's calls look
+
+    def _compile_for_args(self, *arguments: Any, **named: Any) -> Any:
+        return self._for_python._compile_for_args(*arguments, **named)
 
 
 class _Function(CFunc):  # type: ignore[misc]
