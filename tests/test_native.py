@@ -353,3 +353,20 @@ def test_portable_pick_bit_equals_the_instruction():
 @pytest.mark.skipif(not HAS_PDEP, reason="this processor has no such instruction")
 def test_the_instruction_is_used_where_there_is_one():
     assert pick_bit is not pick_bit_portable
+
+
+def test_python_calls_a_compiled_function_without_asking_the_compiler_twice(monkeypatch):
+    @compiled
+    def doubled(number):
+        return 2 * number
+
+    asked = []
+    inner = type(doubled)._compile_for_args
+    monkeypatch.setattr(type(doubled), "_compile_for_args", lambda *call: asked.append(1) or inner(*call))
+
+    @compiled
+    def caller(number):
+        return doubled(number) + 1
+
+    assert [caller(3), doubled(4), doubled(5), caller(6), doubled(0.5), doubled(1.5)] == [7, 8, 10, 13, 1.0, 3.0]
+    assert len(asked) == 3  # `caller` once, `doubled` once for whole numbers and once for others

@@ -144,7 +144,11 @@ class _Compiled(CPUDispatcher):  # type: ignore[misc]
         self.overloads[tuple(result.signature.args)] = result  # and not where Python's calls look
 
     def _compile_for_args(self, *arguments: Any, **named: Any) -> Any:
-        return self._for_python._compile_for_args(*arguments, **named)
+        entry = self._for_python._compile_for_args(*arguments, **named)
+        for result in self._for_python.overloads.values():
+            if result.entry_point is entry:
+                super().add_overload(result)  # Python's next call with such arguments goes there at once
+        return entry
 
 
 class _Function(CFunc):  # type: ignore[misc]
