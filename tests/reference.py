@@ -605,9 +605,8 @@ class ReferenceSearch:
 
     def run(self, simulations: int, seed: int) -> Node:
         rng, self.replayed, self.priors_left = Rng(seed), None, self.first_nodes
-        for _ in range(simulations):
-            if self.root.proven:
-                break
+        self.done, self.budget = 0, simulations
+        while self.done < simulations and not self.root.proven:
             self.simulate(rng)
         return self.root
 
@@ -656,11 +655,16 @@ class ReferenceSearch:
         position.rolled = ()
         if self.recall is not None and not (leaf.terminal or leaf.proven):
             self.recall(path, position)
-        value = self.evaluate(leaf, position, rng)
+        value, times = self.evaluate(leaf, position, rng)
         if (units := getattr(self.backup, "units", None)) is not None:
             if units.learns:
                 units.learn(self.root, path, value)
             value = units.scaled(value)
+        for _ in range(min(times, self.budget - self.done)):
+            self.back_up(path, position, value)
+
+    def back_up(self, path: list[Node], position: Any, value: float) -> None:
+        self.done += 1
         self.add(path, -1.0)
         self.backup(path, value)
         if self.remember is not None:
@@ -745,20 +749,23 @@ class ReferenceSearch:
             child.bucket = node.player, child.action, before, around
         return child
 
-    def evaluate(self, leaf: Node, position: Any, rng: Rng) -> float:
+    def evaluate(self, leaf: Node, position: Any, rng: Rng) -> tuple[float, int]:
+        """A leaf's value, and the simulations that it counts as."""
         if leaf.terminal or leaf.proven:
-            return leaf.value if leaf.proven else position.outcome()
-        if not self.waits():
-            return position.rollout(rng)
+            return (leaf.value if leaf.proven else position.outcome()), 1
+        if not self.waits() or (leaf is not self.root and leaf.visit_count + 1 < self.expand_after):
+            return position.rollout(rng), 1
         value, weights = self.evaluator(position)
         if not leaf.children:
             self.priors_left -= self.expand(leaf, position, weights)
         value = leaf.sign * float(np.float32(value))
         if self.rollout_share == 1.0:
-            return position.rollout(rng)
+            return position.rollout(rng), 1
+        if self.rollout_share > 0.0 and self.expand_after > 1:
+            return value, max(1, round(self.expand_after * (1.0 - self.rollout_share) / self.rollout_share))
         if self.rollout_share > 0.0:
             value += self.rollout_share * (position.rollout(rng) - value)
-        return value
+        return value, 1
 
 
 class PositionMemory:

@@ -13,7 +13,7 @@ from engram.drivers.lockstep import Lockstep, RootNoise
 from engram.drivers.search import Search
 from engram.errors import InvalidParameter
 from engram.games.line.one_word import line
-from engram.presets import puct, uct
+from engram.presets import puct, puct_rave, uct
 from engram.search import backup as backups
 from engram.search import selection as selections
 from engram.search.columns import Advice, Column, advice_dtype
@@ -361,6 +361,24 @@ def test_values_of_an_evaluator_mixed_with_rollouts(share):
         400,
         seed=3,
     )
+
+
+@pytest.mark.parametrize(("visits", "share"), [(2, 0.5), (5, 0.25), (7, 0.9), (4, 1.0)])
+@pytest.mark.parametrize("game_name", ["tic_tac_toe", "connect_four"])
+def test_an_evaluator_asked_on_a_later_visit(game_name, visits, share):
+    game, state, position = position_after(game_name, 1, seed=4)
+    stub = StubEvaluator(game.num_actions)
+    preset = puct_rave(evaluator=stub, rollout_share=share, expand_after=visits, num_leaves=1)
+    oracle = ReferenceSearch(
+        position, reference.puct_rave(), evaluator=stub_of, rollout_share=share, expand_after=visits, amaf=True
+    )
+    compare(game, state, position, preset, oracle, 400, seed=3)
+    assert 0 < sum(stub.batches) <= 400 / visits
+
+
+def test_a_later_visit_without_rollouts_before_it_is_refused():
+    with pytest.raises(InvalidParameter, match="give a rollout_share"):
+        puct(evaluator=StubEvaluator(7), expand_after=2)
 
 
 def test_shares_of_rollouts_that_mean_nothing_are_refused():

@@ -33,6 +33,9 @@ NETWORK_LEAVES = 16
 """Leaves of one tree that a network evaluates together."""
 PREDICTOR_STRENGTH, PREDICTOR_NODES = 200.0, 100
 """Starting visits of a move predictor's likeliest move, and the number of nodes that it sees."""
+EVALUATOR_VISITS = 8
+"""Visit of a node on which `puct_rave` asks an evaluator about it."""
+FEW_LEAVES = 4
 PRIOR_VISITS = 3
 """Visits of a node before `puct_rave` asks a compiled prior about its moves."""
 
@@ -215,6 +218,9 @@ def puct_rave(
     strength: float = 10.0,
     bias: float = 0.0085,
     prior: Callable[..., int] | str | None = None,
+    evaluator: Evaluator | Callable[[Game, int], Evaluator] | None = None,
+    network: NetworkFile | None = None,
+    rollout_share: float | None = None,
     **search: Unpack[SearchOptions],
 ) -> Preset:
     """PUCT on values of RAVE: priors guide, rollouts value, and a move's value comes from its later uses, too.
@@ -222,14 +228,24 @@ def puct_rave(
     Args:
       exploration, strength, bias: as in `engram.search.extensions.rave.puct_rave`.
       prior: a compiled function, or `game` for the game's own (see `Preset`); None: uniform.
-      search: as in `SearchOptions`; expand_after is 3 by default with a prior, which costs as much as a rollout.
+      evaluator, network: gives priors and a value to a node on its visit number `expand_after`, as in `puct`.
+      rollout_share: of rollouts in the value of such a node, in (0, 1]; default 0.75.
+      search: as in `SearchOptions`. expand_after is 3 by default with a prior, which costs as much as a rollout, and 8
+        with an evaluator, with which num_leaves is 4.
 
-    Source: as the rule's.
+    Raises:
+      InvalidParameter: an evaluator and a network, either and a prior, or rollout_share without either.
+
+    Source: as the rule's. Deviation: an evaluator is asked late and counts as several simulations (`SearchOptions`).
     """
+    asked = _evaluator(evaluator, network)
+    if asked is not None:
+        search = {"expand_after": EVALUATOR_VISITS, "num_leaves": FEW_LEAVES, **search}
+        rollout_share = 0.75 if rollout_share is None else rollout_share
     if prior is not None:
         search.setdefault("expand_after", PRIOR_VISITS)
     rule = puct_rave_rule(exploration=exploration, strength=strength, bias=bias)
-    return Preset.assemble(rule, search, prior=prior)
+    return Preset.assemble(rule, search, prior=prior, evaluator=asked, leaf_value=_leaf_value(rollout_share or 0.0))
 
 
 def _seeded(selection: Operator, evaluator: Any, network: str | None, search: SearchOptions, **priors: Any) -> Preset:

@@ -120,7 +120,7 @@ def scaled(program, slot, value):
 def begin(program, slot, tree):
     """Copies the root's state into the slot; with `expand_all` replays the path to the node to fill."""
     # With an evaluator the leaf gets its children when its value arrives, and needs their room by then.
-    if is_waiting(program, slot) and tree.capacity < tree.max_nodes and not has_room(program, tree):
+    if may_wait(program, slot) and tree.capacity < tree.max_nodes and not has_room(program, tree):
         return GROW
     if copy_state(program.game, slot.state, slot.root_state) < 0:
         return COPY
@@ -211,10 +211,10 @@ def expand(program, slot, tree, index):
     if node.num_children != 0:
         return INNER
     shared = tree.shared != 0
-    if node.visit_count == 0 and node.in_flight > 0 and not shared:
+    if np.int64(node.visit_count) == asked_after(program, slot) and node.in_flight > 0 and not shared:
         return retreat(slot, tree, COLLISION)
     due = np.int64(node.visit_count) >= program.expand_after and slot.depth < slot.max_depth
-    if not due or is_waiting(program, slot):
+    if not due or may_wait(program, slot):
         return LEAF
     if not has_room(program, tree):
         if tree.capacity < tree.max_nodes:
@@ -342,9 +342,22 @@ def has_room(program, tree):
 
 
 @compiled(inline=True)
-def is_waiting(program, slot):
-    """Whether the slot's next leaf waits for an evaluator."""
+def may_wait(program, slot):
+    """Whether an evaluator is asked about leaves of the slot."""
     return program.waits == WAITS or (program.waits == WAITS_FOR_PRIORS and slot.priors_left > 0)
+
+
+@compiled(inline=True)
+def asked_after(program, slot):
+    """Visits of the slot's leaf after which an evaluator is asked about it."""
+    return program.expand_after - 1 if slot.depth > 0 and may_wait(program, slot) else np.int64(0)
+
+
+@compiled(inline=True)
+def is_waiting(program, slot):
+    """Whether the slot's leaf waits for an evaluator on this visit."""
+    visits = np.int64(nodes_of(tree_of(slot))[leaf_of(slot)].visit_count)
+    return may_wait(program, slot) and visits >= asked_after(program, slot)
 
 
 # ---------------------------------------------------------------------------------------- the loops
@@ -445,6 +458,12 @@ def descend_all(programs, slots, waiting, count, again):
             slot.status = FINISHED
             continue
         status = descend(program, slot)
+        for _ in range(program.between):
+            if status != LEAF or is_waiting(program, slot):
+                break
+            status = finish(program, slot, status)
+            if status >= 0:
+                status = FINISHED if has_finished(slot) else descend(program, slot)
         if status == LEAF and is_waiting(program, slot):
             if slot.sharers > 1:
                 _mark_path(slot, 1)
@@ -495,8 +514,10 @@ def finish_all(programs, slots, waiting, values, weights, embeddings):
                     status = children_made(program, slot, leaf)
             else:
                 tree.full = 1
+        repeats = program.answer_visits
         if math.isnan(value):
             value = evaluate(program, slot)
+            repeats = np.int64(1)
         elif program.rollout_share > 0.0:
             outcome = evaluate(program, slot)
             if tree.beyond == 0 and not -1.0 <= outcome <= 1.0:
@@ -505,7 +526,12 @@ def finish_all(programs, slots, waiting, values, weights, embeddings):
         if status >= 0:
             value = scaled(program, slot, value)
         if status >= 0:
-            status = back_up(program, slot, value) if -1.0 <= value <= 1.0 else np.int64(EVALUATION)
+            status = np.int64(EVALUATION)
+            if -1.0 <= value <= 1.0:
+                status = back_up(program, slot, value)
+            for _ in range(1, repeats):
+                if status >= 0 and slot.done < slot.budget:
+                    status = back_up(program, slot, value)
         if status < 0:
             slot.status = status
 

@@ -29,7 +29,8 @@ class SearchOptions(TypedDict, total=False):
 
     backup: a backup operator; default: the preset's, usually the mean.
     decision, rollout, solver, transpositions, num_leaves, threads, parallel, reuse_tree: as in `Preset`.
-    expand_after: visits of a node before it gets children, ≥ 0; default 1.
+    expand_after: visits of a node before it gets children, ≥ 0; default 1. With an evaluator and rollouts: the visit n
+      ≥ 1 on which the evaluator is asked, whose value then counts as n·(1 - s)/s simulations, s being rollout_share.
     endings: as in `Preset`.
     bounds: as in `Preset`.
     widening: C ≥ 0 of `engram.search.selection.widening` around the selection rule; default: no widening.
@@ -130,8 +131,10 @@ class Preset:
         for is_fault, sentence in (
             (asks and is_valued and self.evaluation, "a search takes an evaluation or an evaluator, not both"),
             (asks and not has_method, f"an evaluator has a method evaluate(states); a {class_name} has none"),
-            (asks and self.expansion != Expansion(),
-             "with an evaluator a leaf gets children when its value comes: leave expansion out"),
+            (asks and (self.expansion.all_children or self.expansion.after < 1),
+             "with an evaluator a leaf gets children when its value comes: leave all_children out"),
+            (asks and is_valued and self.expansion.after > 1,
+             "visits before the evaluator is asked are valued by rollouts: give a rollout_share, such as 0.5"),
             (not is_share and self.leaf_value not in ("evaluator", "rollout"),
              f"leaf_value is 'evaluator', 'rollout' or in (0, 1), not {self.leaf_value!r}"),
             (not asks and not is_valued, "a rollout_share or leaf_value needs an evaluator, and there is none"),

@@ -38,6 +38,8 @@ FLAG_OF_PLAYER = {0: 0, 1: PLAYER_1, NATURE: CHANCE}
 """What a node's flags say of the player to move there."""
 LINE_BYTES = 256
 UNBOUNDED = 2**62
+BETWEEN = 64
+"""Simulations by rollouts after which a slot lets others go on, where few leaves wait for an evaluator."""
 PORTIONS = 32
 """Portions per thread and slice: many, so that threads finish together; few, so that they rarely contend."""
 _ACTIONS = types.CPointer(int32)
@@ -601,7 +603,14 @@ class Workspace:
         # With rollouts the evaluator serves only for priors, unless a memory reads its embedding.
         priors_only = preset.leaf_value == "rollout" and not self.assembly.embedding_size
         program["waits"] = 0 if preset.evaluator is None else WAITS_FOR_PRIORS if priors_only else WAITS
-        program["rollout_share"] = preset.leaf_value if isinstance(preset.leaf_value, float) else 0.0
+        share = preset.leaf_value if isinstance(preset.leaf_value, float) else 0.0
+        visits = preset.expansion.after
+        is_late = preset.evaluator is not None and visits > 1
+        if is_late and self.assembly.embedding_size:
+            raise InvalidParameter("a memory reads the network's layer at every leaf: leave expand_after out")
+        program["rollout_share"] = 0.0 if is_late else share
+        program["answer_visits"] = max(1, round(visits / share - visits)) if is_late and share else 1
+        program["between"] = BETWEEN if is_late else 0
         program["rollout_decay"] = self.assembly.rollout_decay
         program["prior"] = self._prior.address if self._prior else game.address("prior") if preset.prior else 0
         program["expand_after"] = preset.expansion.after
