@@ -294,7 +294,7 @@ def test_a_heavy_board_knows_what_plain_python_counts(size, seed, start):
         assert heavy_board.liberties_of_move(board, where, np.uint64(colour), stride) == len(
             plain.reach(cell, "XO"[colour])
         )
-        assert heavy_board.takes(board, where, np.uint64(colour), stride) == plain.takes(cell, "XO"[colour])
+        assert heavy_board.is_capture(board, where, np.uint64(colour), stride) == plain.takes(cell, "XO"[colour])
         num_empty, ko = heavy_board.put(board, where, np.uint64(colour), stride, np.uint64(num_empty))
         plain.play(cell, "XO"[colour])
         assert int(num_empty) == size * size - len(plain.stones)

@@ -17,11 +17,11 @@ from engram.games.go.board import area_balance, used_points
 from engram.games.go.eyes import kills_when_taken, nakade
 from engram.games.go.heavy_board import (
     balance_of,
+    has_liberties,
     heavy_dtype,
-    keeps,
+    is_capture,
     put,
     set_up,
-    takes,
     traits_of,
 )
 from engram.games.go.history import last_point
@@ -59,7 +59,7 @@ _USUAL = Probabilities()
 def answer(board, last, colour, stride, ko, rng, probabilities):
     """The answer of the first tactic that has one to the last move, else 0.
 
-    A number is drawn only for an answer, because most moves have none.
+    A random number is drawn only for an answer, because most moves have none.
     """
     point = escape(board, last, colour, stride, ko)
     if point != _0 and random_float(rng) < probabilities.escape:
@@ -82,16 +82,16 @@ def _is_playable(board, point, colour, stride, ko, rng, caution):
     traits = traits_of(board, point)
     if point == ko or is_own_eye(traits, colour):
         return False
-    if keeps(board, point, colour, stride, _2) or takes(board, point, colour, stride):
+    if has_liberties(board, point, colour, stride, _2) or is_capture(board, point, colour, stride):
         return True
-    if not keeps(board, point, colour, stride, _1):
+    if not has_liberties(board, point, colour, stride, _1):
         return False
     return kills_when_taken(board, board.cells, point, colour, stride) or random_float(rng) >= caution
 
 
 @compiled(inline=True)
 def draw(board, colour, stride, num_empty, ko, rng, caution):
-    """Draws a legal point that is no eye of the mover; 0 for none."""
+    """Draws a legal point that is no eye of the mover; 0 if there is none."""
     candidates = num_empty
     while candidates > _0:
         index = random_below(rng, candidates)
