@@ -42,7 +42,7 @@ def move(
     from dataclasses import asdict
 
     from engram.drivers.explanation import explain
-    from engram.drivers.recollection import explain as explain_memory
+    from engram.drivers.recollection import explain_memory
     from engram.drivers.search import Search
     from engram.errors import InvalidState
     from engram.memory.similar_positions import PositionMemory
