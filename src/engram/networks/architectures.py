@@ -49,8 +49,8 @@ class Configuration:
 
     def __post_init__(self) -> None:
         steps = 0 if self.history is None else self.history
-        whole = (self.planes, self.height, self.width, self.num_actions, steps + 1)
-        if not isinstance(self.game, str) or any(type(number) is not int or number < 1 for number in whole):
+        numbers = (self.planes, self.height, self.width, self.num_actions, steps + 1)
+        if not isinstance(self.game, str) or any(type(number) is not int or number < 1 for number in numbers):
             raise InvalidParameter("its configuration is not a game's name and whole numbers in range")
 
 

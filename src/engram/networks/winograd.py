@@ -163,12 +163,12 @@ def _write(address, residual, vector, bias):
 
 @compiled(inline=True)
 def _write_row(address, residual, channels, vectors, bias, count):
-    beside = channels if residual != 0 else 0
+    step = channels if residual != 0 else 0
     _write(address, residual, vectors[0], bias)
     if count > 1:
-        _write(address + channels, residual + beside, vectors[1], bias)
+        _write(address + channels, residual + step, vectors[1], bias)
     if count > 2:
-        _write(address + 2 * channels, residual + 2 * beside, vectors[2], bias)
+        _write(address + 2 * channels, residual + 2 * step, vectors[2], bias)
 
 
 @compiled

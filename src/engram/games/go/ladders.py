@@ -47,10 +47,10 @@ def copy_stones(target, source):
 def put(board, point, colour, stride):
     """Puts a stone on the board; False, and no change, for a suicide."""
     lanes = lanes_around(board, point, stride)
-    left = liberties_after(board, lanes)
-    if not_suicide(left, bits_of(lanes, _1 - colour)) == _0:
+    liberties = liberties_after(board, lanes)
+    if not_suicide(liberties, bits_of(lanes, _1 - colour)) == _0:
         return False
-    put_stone(board, point, colour, stride, lanes, left, _0)
+    put_stone(board, point, colour, stride, lanes, liberties, _0)
     return True
 
 

@@ -444,7 +444,7 @@ def is_sound(state: State, initial: np.ndarray) -> bool:
 
 
 def _ring_length(following: dict[int, int], head: int) -> int:
-    length, at = 1, following[head]
-    while at != head:
-        length, at = length + 1, following[at]
+    length, point = 1, following[head]
+    while point != head:
+        length, point = length + 1, following[point]
     return length

@@ -13,16 +13,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sgfmill import sgf as sgfmill_sgf
+from sgfmill.sgf_properties import Presenter
 
 from engram.errors import IllegalAction, InvalidFile, InvalidSpecification, InvalidState
 from engram.games.game import Game, State
-from engram.games.go.board import board_dtype
+from engram.games.go.board import MAX_SIZE, board_dtype
 from engram.games.go.rules import area, go, stones, turn_to
 from engram.storage import contents
 
 _STONES = {2.75, 3.25, 3.75}
 _HUNDREDTHS = {275, 325, 375, 550, 650, 750}
 _COLOURS = ("b", "w")
+_PROPERTIES = set(Presenter(MAX_SIZE, "UTF-8").property_types_by_ident)
+"""Names of the properties of SGF, FF[4] and older."""
+MOST_NAMES = 10
+"""Unknown properties that a warning names."""
 
 Move = tuple[int, int]
 """The player (0 is Black) and the action."""
@@ -47,11 +52,21 @@ class GameFile:
       game: of the file's size and komi.
       setups: positions that the file sets up, each with the number of moves before it; the first is the start.
       moves: each with its player; one player may move twice in a row.
+      unknown: names of properties in the main line that are none of SGF, sorted; `read_sgf` passes over them.
     """
 
     game: Game
     setups: tuple[tuple[int, State], ...]
     moves: tuple[Move, ...]
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def warning(self) -> str:
+        """A sentence about the unknown properties; empty without any."""
+        if not self.unknown:
+            return ""
+        names = ", ".join(self.unknown[:MOST_NAMES]) + (", …" if len(self.unknown) > MOST_NAMES else "")
+        return f"the file has properties that SGF does not define, which are passed over: {names}"
 
     def since_setup(self, number: int | None = None) -> tuple[State, tuple[Move, ...]]:
         """The last position that is set up before move `number` + 1, and the moves from there to move `number`.
@@ -120,7 +135,8 @@ def read_sgf(source: str | bytes | Path, game: Game | None = None) -> GameFile:
         if (kind := _number(root, "GM", 1)) != 1:
             raise ValueError(f"it holds another game, GM[{kind}]")
         size, komi = file.get_size(), _points(_number(root, "KM", 0.0))
-        steps = [_step(node) for node in file.get_main_sequence()]
+        nodes = file.get_main_sequence()
+        steps = [_step(node) for node in nodes]
         handicap = _number(root, "HA", 0) > 1
     except ValueError as error:
         raise InvalidFile(f"{name} is no SGF of a game of Go that can be read: {_sentence(error)}") from None
@@ -149,7 +165,8 @@ def read_sgf(source: str | bytes | Path, game: Game | None = None) -> GameFile:
         raise InvalidFile(f"{name}: {error}") from None
     except IllegalAction as error:
         raise InvalidFile(f"{name}: move {len(moves)} cannot be played: {error}") from None
-    return GameFile(game, tuple(setups), tuple(moves))
+    unknown = {name for node in nodes for name in node.properties()} - _PROPERTIES
+    return GameFile(game, tuple(setups), tuple(moves), tuple(sorted(unknown)))
 
 
 def write_sgf(
