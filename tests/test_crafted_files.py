@@ -25,7 +25,7 @@ import engram
 from engram import storage
 from engram.arena.game_record import NEEDED
 from engram.cli.app import app
-from engram.drivers.recollection import explain
+from engram.drivers.recollection import explain_memory
 from engram.errors import EngramError, InvalidFile
 from engram.memory import files
 from engram.memory.store import Store
@@ -201,7 +201,7 @@ def memory(folder):
         files.merge([files.load(path), files.prune(files.load(path, belongs_to), keep=5)])
         other = engram.Search(game, f"memory_uct(memory='{path}', keep_states=true, dimension=16)")
         go_on(other, game.initial_state())
-        explain(other, game.initial_state())
+        explain_memory(other, game.initial_state())
 
     return files.KIND, folder / "whole", use
 

@@ -33,8 +33,6 @@ PAGES = [
 ]
 MOST_WORDS = 30
 """In a sentence; the aim is 25. Words have a letter; code and a link are each one word."""
-LONG_SIGNATURES = ("heavy",)
-"""Files in which a compiled function may have more than 8 arguments: heavy rollouts of Go keep numbers in registers."""
 FORBIDDEN = re.compile(r"\b(whoever|nobody|what is)\b", re.IGNORECASE)
 
 every_page = pytest.mark.parametrize("file", PAGES, ids=lambda file: str(file.relative_to(ROOT)))
@@ -218,7 +216,7 @@ def test_a_compiled_function_has_at_most_eight_arguments():
     """Compiled functions are those without types: Numba has its own."""
     for file in (ROOT / "src/engram").rglob("*.py"):
         for function in ast.walk(ast.parse(file.read_text())):
-            if isinstance(function, ast.FunctionDef) and function.returns is None and file.stem not in LONG_SIGNATURES:
+            if isinstance(function, ast.FunctionDef) and function.returns is None:
                 arguments = [*function.args.args, *function.args.kwonlyargs]
                 assert len(arguments) <= 8 or any(argument.annotation for argument in arguments), function.name
 

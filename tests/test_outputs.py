@@ -14,7 +14,7 @@ import pytest
 
 import engram
 from engram.arena.league import league
-from engram.drivers.recollection import explain
+from engram.drivers.recollection import explain_memory
 from engram.errors import InvalidFile
 from engram.games.scene import Scene, cell_places
 from engram.memory.similar_positions import position_memory
@@ -119,7 +119,7 @@ def test_a_result_shows_every_figure_of_its_moves():
     heat = re.findall(r'class="heat" .*?--s:([\d.]+)', shown)
     assert len(heat) == len(result.moves) and max(map(float, heat)) == pytest.approx(0.92)
     assert "root" not in result.to_json()
-    answer = explain(search, state, 3)
+    answer = explain_memory(search, state, 3)
     assert answer._repr_html_().count("<article") == 3 and answer._repr_html_().count("<svg") == 3
     store = position_memory(search.extensions, "memory_uct", "show").store
     assert store._repr_html_().count("<circle") == len(store)

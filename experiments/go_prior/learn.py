@@ -19,7 +19,7 @@ import numpy as np
 
 from engram.games.go.board import MAX_POINTS, MAX_SIZE, empty_board
 from engram.games.go.history import laid_point
-from engram.games.go.large_patterns import MARGIN, SIZES, images, number_codes, spread, table, write_codes
+from engram.games.go.large_patterns import MARGIN, SIZES, images, number_codes, table, write_codes, write_kinds
 from engram.games.go.prior import FIRST_SIZE, LEVELS, describe, survey
 from engram.games.go.prior_weights import THETA_UNIT, VECTOR_UNIT
 from engram.games.go.rules import legal_actions, play
@@ -40,7 +40,7 @@ def played_codes(board, moves, codes):
     kinds = np.empty((MAX_SIZE + 2 * MARGIN) ** 2, np.uint8)
     for move in moves:
         if move < width * width:
-            spread(board, kinds)
+            write_kinds(board, kinds)
             point = np.uint64((move // width + 1) * (width + 1) + move % width + 1)
             write_codes(kinds, point, laid_point(board, 1), board.width + np.uint64(1), codes[count])
             count += 1
@@ -66,7 +66,7 @@ def describe_game(board, moves, taken, rows, places, sizes):
             break
         if taken[number] and place >= 0 and count > 1 and row + count <= len(rows):
             survey(board, status)
-            spread(board, kinds)
+            write_kinds(board, kinds)
             last, before = laid_point(board, 1), laid_point(board, 2)
             for k in range(count):
                 cell = np.int64(actions[k])

@@ -21,7 +21,7 @@ import engram
 from engram.errors import IllegalAction
 from engram.games.game import nowhere
 from engram.games.go.board import board_dtype
-from engram.games.go.heavy import heavy
+from engram.games.go.heavy import Probabilities, heavy
 from engram.games.go.rules import copy
 from engram.native.jit import compiled
 from engram.rng import new_rng
@@ -72,7 +72,7 @@ def means(states, points, scratch, rng, weights, rollouts, values, stones):
         stones[k] = 0.0
         for _ in range(rollouts):
             copy_state(scratch[0], states[k])
-            values[k] += heavy(scratch[0], rng[0], nowhere(), False, *weights) / rollouts
+            values[k] += heavy(scratch[0], rng[0], nowhere(), False, weights) / rollouts
             for i in range(len(points)):
                 kind = scratch[0].chain[points[i]] & 3
                 for beside in (points[i] - 10, points[i] - 1, points[i] + 1, points[i] + 10):
@@ -92,7 +92,7 @@ def main() -> None:
     occupied = states["chain"][:, POINTS] & 3 > 0
     values, mean, scratch, base = np.zeros(len(states)), np.zeros(ends.shape), np.zeros(1, board_dtype), None
     for text in options.weights:
-        weights = tuple(map(float, text.split(",")))
+        weights = Probabilities(*map(float, text.split(",")))
         means(states, POINTS, scratch, new_rng(options.seed), weights, options.rollouts, values, mean)
         noise = 1.0 / (options.rollouts - 1)
         error = (mean - ends) ** 2 - noise * (1.0 - mean**2)

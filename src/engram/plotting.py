@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from engram.errors import InvalidFile, optional_package
-from engram.storage import whole
+from engram.errors import optional_package
+from engram.storage import writing
 
 
 def new_figure(what: str, **options: Any) -> Any:
@@ -27,8 +27,5 @@ def save(figure: Any, file: Path, *, dpi: int = 110) -> None:
     Raises:
       InvalidFile: the file cannot be written.
     """
-    try:
-        with whole(file) as part:
-            figure.savefig(part, dpi=dpi, format="png")
-    except OSError as error:
-        raise InvalidFile(f"{file} cannot be written: {error.strerror or error}") from None
+    with writing(file) as part:
+        figure.savefig(part, dpi=dpi, format="png")

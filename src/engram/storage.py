@@ -90,17 +90,28 @@ def whole(path: str | Path) -> Iterator[Path]:
         raise
 
 
+@contextmanager
+def writing(path: str | Path) -> Iterator[Path]:
+    """`whole` with a sentence for its errors.
+
+    Raises:
+      InvalidFile: the file cannot be written; the old one is unchanged.
+    """
+    try:
+        with whole(path) as part:
+            yield part
+    except OSError as error:
+        raise InvalidFile(f"{path} cannot be written: {error.strerror or error}") from None
+
+
 def write_text(path: str | Path, text: str) -> None:
-    """Writes a text, completely or not at all (`whole`).
+    """Writes a text as `writing` does.
 
     Raises:
       InvalidFile: it cannot be written; the old file is unchanged.
     """
-    try:
-        with whole(path) as part:
-            part.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InvalidFile(f"{path} cannot be written: {error.strerror or error}") from None
+    with writing(path) as part:
+        part.write_text(text, encoding="utf-8")
 
 
 def save(path: str | Path, kind: str, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:

@@ -175,7 +175,7 @@ def degrees(region):
 
 
 def vital_points(region):
-    """The cell whose neighbours in a shape make it one eye, as a set; see `engram.games.go.eyes.has_middle`."""
+    """The cell whose neighbours in a shape make it one eye, as a set; see `engram.games.go.eyes.has_vital_point`."""
     degree = degrees(region)
     pairs, most = sum(degree.values()) // 2, max(degree.values())
     has_middle = {3: True, 4: most == 3, 5: most == 4 or pairs == 5, 6: most == 4 and pairs == 6}[len(region)]

@@ -95,6 +95,15 @@ def never_over(state, action):
     return np.int64(0)
 
 
+def test_the_error_of_a_long_game_names_its_last_moves():
+    def waiting(state, action):
+        state.player = 1 - state.player
+        return np.int64(0)
+
+    with pytest.raises(InvalidGame, match=r"longer than max_moves = 25 \(after 25 moves, the last 10:(?: \d){10}\)$"):
+        engram.check_game(one_heap(play=waiting, max_moves=25))
+
+
 def too_good(state):
     return 3.0
 

@@ -15,7 +15,7 @@ from engram.games.go import answers as go_answers
 from engram.games.go import eyes as go_eyes
 from engram.games.go import heavy_board
 from engram.games.go import tactics as go_tactics
-from engram.games.go.heavy import heavy
+from engram.games.go.heavy import Probabilities, heavy
 from engram.games.go.patterns import PATTERNS, TABLE, code_of, images
 from engram.native.intrinsics import call_float
 from engram.native.jit import compiled
@@ -294,7 +294,7 @@ def test_a_heavy_board_knows_what_plain_python_counts(size, seed, start):
         assert heavy_board.liberties_of_move(board, where, np.uint64(colour), stride) == len(
             plain.reach(cell, "XO"[colour])
         )
-        assert heavy_board.takes(board, where, np.uint64(colour), stride) == plain.takes(cell, "XO"[colour])
+        assert heavy_board.is_capture(board, where, np.uint64(colour), stride) == plain.takes(cell, "XO"[colour])
         num_empty, ko = heavy_board.put(board, where, np.uint64(colour), stride, np.uint64(num_empty))
         plain.play(cell, "XO"[colour])
         assert int(num_empty) == size * size - len(plain.stones)
@@ -329,21 +329,21 @@ def test_the_table_knows_no_side_and_no_direction():
         assert TABLE[code_of(rows)] == TABLE[code_of(turned)]
 
 
-def moves_of(state, seed, *weights):
-    """The moves of a heavy rollout with these weights, as (action, player)."""
+def moves_of(state, seed, probabilities):
+    """The moves of a heavy rollout with these probabilities, as (action, player)."""
     buffer, moves = np.array([state]), np.zeros(1000, np.int32)
     moves[0] = 999
-    heavy(buffer[0], new_rng(seed)[0], moves, True, *weights)
+    heavy(buffer[0], new_rng(seed)[0], moves, True, probabilities)
     return [(entry >> 1, entry & 1) for entry in moves[1 : moves[0] + 1].tolist()]
 
 
 @pytest.mark.parametrize("size", [3, 6, 9])
 def test_each_move_is_an_answer_of_the_first_tactic_that_has_one(size):
-    """With all weights 1 nothing is left to chance but the choice within a tactic."""
+    """With all probabilities 1 nothing is left to chance but the choice within a tactic."""
     game, uses = game_of(f"go:{size}"), Counter()
     for seed in range(40 if size < 9 else 10):
         plain, last, turn = PlainGo(size), None, 0
-        moves = moves_of(game.initial_state(), seed, *[1.0] * 7)
+        moves = moves_of(game.initial_state(), seed, Probabilities(*[1.0] * 7))
         for action, player in moves:
             if player != turn:
                 assert plain.answers(last, "XO"[turn]) == ("drawn", set()), "a pass too early"
@@ -359,9 +359,9 @@ def test_each_move_is_an_answer_of_the_first_tactic_that_has_one(size):
 
 def test_choices_within_a_tactic_are_even():
     """The first move of many rollouts, for a pattern with several points and for a draw."""
-    for rows, weights in ((("..XO...", "..OX...", *[EMPTY] * 5), [0, 0, 0, 0, 0, 0, 1]),):
+    for rows, probabilities in ((("..XO...", "..OX...", *[EMPTY] * 5), [0, 0, 0, 0, 0, 0, 1]),):
         state = state_of(*rows)
-        counts = Counter(moves_of(state, seed, *map(float, weights))[0][0] for seed in range(3000))
+        counts = Counter(moves_of(state, seed, Probabilities(*map(float, probabilities)))[0][0] for seed in range(3000))
         plain = PlainGo(7)
         plain.stones = {(r, c): mark for r, row in enumerate(rows) for c, mark in enumerate(row) if mark != "."}
         assert set(counts) == {row * 7 + column for row, column in plain.draws("X")}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import engram
-from engram.errors import InvalidGame, InvalidState
+from engram.errors import InvalidGame, InvalidState, OperatorError
 from engram.games.game import NATURE
 from tests.games_for_tests import WalkPosition, walk
 
@@ -138,6 +139,24 @@ def test_an_impossible_move_is_never_drawn():
     game = walk(chance=certain)
     state = game.play(game.initial_state(), 0)
     assert {game.drawn(state, number) for number in (0.0, 0.5, math.nextafter(1.0, 0.0))} == {1}
+
+
+class Even:
+    """An evaluator without an opinion."""
+
+    def evaluate(self, states):
+        return engram.Evaluation(np.zeros(len(states), np.float32), None)
+
+
+def test_a_search_in_batches_names_the_chance_that_fails():
+    def late_failure(state, actions, count, weights):
+        weights[actions[0]] = 1.0
+        return -1 if state.moves > 1 else 0
+
+    game = walk(chance=late_failure)
+    search = engram.Search(game, replace(engram.presets.uct(), evaluator=Even()))
+    with pytest.raises(OperatorError, match=r"late_failure.* failed, or gave a weight"):
+        search.run(game.initial_state(), engram.Limit(simulations=500))
 
 
 def test_rollouts_are_returns():

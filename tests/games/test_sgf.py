@@ -25,6 +25,15 @@ def test_the_main_line_with_its_set_up_stones():
         file.position(5)
 
 
+def test_unknown_properties_are_named_once():
+    file = read_sgf(b"(;GM[1]SZ[9]XB[1]AP[x];B[aa]KGSB[2]XB[3](;W[bb])(;W[cc]ZZ[4]))")
+    assert file.unknown == ("KGSB", "XB")  # those of the main line
+    assert file.warning.endswith("passed over: KGSB, XB")
+    assert not read_sgf(b"(;GM[1]SZ[9]C[x]TM[300];B[aa]BL[9.5])").warning
+    names = b"".join(b"X%c[1]" % letter for letter in range(65, 77))
+    assert read_sgf(b"(;SZ[9]" + names + b")").warning.endswith("XI, XJ, …")
+
+
 def test_stones_that_are_set_up_during_the_game():
     file = read_sgf(b"(;SZ[9]AB[dd];W[cc];B[aa];AW[ab]AE[dd]AB[ee]PL[B];B[ba];AE[ee];W[])")
     assert [number for number, _ in file.setups] == [0, 2, 3]
@@ -58,7 +67,7 @@ def test_komi_has_one_name():
         (b"", "no SGF"), (b"(;SZ[9:13])", "9:13"), (b"(;SZ[26])", "26"), (b"(;KM[6.3])", "6.3"),
         (b"(;GM[2])", r"GM\[2\]"), (b"(;KM[7,5])", "KM is no number, but '7,5'"),
         (b"(;CA[\x16\x1b])", "encoding: \ufffd\ufffd"),
-        (b"(;HA[" + b"9" * 5000 + b"])", "HA is no number"), (b"(;KM[123456.5])", "less than 100,000"),
+        (b"(;HA[" + b"9" * 5000 + b"])", "HA is no number"), (b"(;KM[123456.5])", "between -100,000 and 100,000"),
         (b"(;SZ[9];B[aa];W[aa])", "move 2"), (b"(;SZ[9];B[zz])", "malformed"), (b"(;SZ[13])", "13×13, not 9×9"),
         (b"(;SZ[9];B[aa]AW[bb])", "both a move and"), (b"(;SZ[2]AB[aa][ab][ba][bb])", "without liberty"),
         (b"(;SZ[9];B[aa];AW[ab][ba])", "without liberty"),

@@ -365,6 +365,15 @@ def test_the_clock_bounds_a_move():
     assert ask("time_settings 1 2").startswith("? ")
 
 
+def test_unknown_properties_of_a_file_are_named_on_stderr(tmp_path, capsys):
+    path, ask = tmp_path / "game.sgf", Session("go:9")
+    path.write_bytes(b"(;GM[1]SZ[9]XB[1];B[aa])")
+    assert ask(f"loadsgf {path}") == "=\n\n"
+    assert capsys.readouterr().err.count("passed over: XB\n") == 1
+    path.write_bytes(b"(;GM[1]SZ[9];B[aa])")
+    assert ask(f"loadsgf {path}") == "=\n\n" and not capsys.readouterr().err
+
+
 def test_files_in_and_out(tmp_path):
     ask = Session(simulations=60)
     for line in ("komi 6", "play b c3", "genmove w", "play b a1", "play b b1", "play w pass"):

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from engram.cli.app import app
-from engram.drivers.recollection import explain
+from engram.drivers.recollection import explain_memory
 from engram.drivers.search import Search
 from engram.errors import InvalidFile, InvalidSpecification
 from engram.memory import files
@@ -84,7 +84,7 @@ def test_an_answer_names_its_witnesses(tmp_path):
     search = Search("connect_four", f"memory_uct(memory='{tmp_path / 'm'}')")
     game = search.game
     state = game.play(game.initial_state(), 3)
-    found = explain(search, state, most=1000)
+    found = explain_memory(search, state, most=1000)
     assert found is not None
     weights = np.array([witness.neighbour.weight for witness in found.witnesses])
     values = np.array([witness.value for witness in found.witnesses])

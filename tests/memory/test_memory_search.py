@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import engram
-from engram.drivers.recollection import explain
+from engram.drivers.recollection import explain_memory
 from engram.errors import EngramError, InvalidFile, InvalidParameter, InvalidSpecification, OperatorError
 from engram.memory import files
 from engram.memory.features import Features, hashed
@@ -323,4 +323,4 @@ def test_a_memory_that_corrects_with_no_weight_is_the_search_without_memory():
     row = store.find(game.hash(game.initial_state()))
     value = loud.evaluator.evaluate(np.asarray(game.initial_state()).reshape(1)).value[0]
     assert store.entries["first"][row] == pytest.approx(value, abs=0.02)
-    assert "to be added" in str(explain(loud, game.initial_state()))
+    assert "to be added" in str(explain_memory(loud, game.initial_state()))

@@ -10,7 +10,7 @@ import pytest
 
 import engram
 from engram.arena.truth.memory_truth import memory_truth
-from engram.drivers.recollection import explain
+from engram.drivers.recollection import explain_memory
 from engram.drivers.search import Search
 from engram.errors import EngramError, InvalidFile, InvalidParameter, InvalidSpecification
 from engram.presets import uct
@@ -249,6 +249,6 @@ def test_what_it_cannot_do_is_said():
     with pytest.raises(InvalidParameter, match="evaluator"):
         Search(game, Preset(selection=uct().selection, extensions=(move_history(),), evaluator=Values()))
     with pytest.raises(InvalidSpecification, match="no memory of positions"):
-        explain(Search(game, "history_uct"), game.initial_state())
+        explain_memory(Search(game, "history_uct"), game.initial_state())
     with pytest.raises(InvalidSpecification, match="no memory of positions"):
         memory_truth(game, ["history_uct"], simulations=100)

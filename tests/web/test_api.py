@@ -22,7 +22,7 @@ testclient = pytest.importorskip("starlette.testclient", exc_type=(ImportError, 
 import engram
 from engram.arena.report import recorded_result
 from engram.arena.results import Results
-from engram.drivers.recollection import explain
+from engram.drivers.recollection import explain_memory
 from engram.errors import InvalidFile
 from engram.presets.catalogue import preset
 from engram.training.history import MEASURED, Point, TrainingResults
@@ -345,7 +345,7 @@ def test_a_memory_tells_its_witnesses_and_its_map(client):
     game = engram.game("connect_four")
     library = engram.Search(game, text)
     library.run(game.play_moves("4"), engram.Limit(simulations=3000), seed=0)
-    expected = explain(library, game.play_moves("44"), most=12)
+    expected = explain_memory(library, game.play_moves("44"), most=12)
     assert told["value"] == round(expected.value, 4)
     assert [one["cosine"] for one in told["witnesses"]] == [round(w.neighbour.cosine, 4) for w in expected.witnesses]
     assert [one["position"]["diagram"] for one in told["witnesses"]] == [w.board for w in expected.witnesses]

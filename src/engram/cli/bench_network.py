@@ -14,7 +14,7 @@ from engram.drivers.lockstep import Lockstep
 from engram.drivers.search import Search
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
-from engram.networks.architectures import fit
+from engram.networks.architectures import check_fit
 from engram.networks.backend import FixedBatches, installed, open_backend
 from engram.networks.by_name import NamedNetwork
 from engram.networks.encoding import Encoder
@@ -56,7 +56,7 @@ def measure_network(name: str, game: str | None, *, seconds: float, live: Live) 
     usual_size = f":{shape.width}" if shape.game in ("go", "gomoku") else ""
     with nullcontext() if game else stored(f"the network {name}"):
         rules = game_of(game or f"{shape.game}{usual_size}")
-    fit(shape, rules, name)
+    check_fit(shape, rules, name)
     live.line(f"measuring {name} on {rules.name}...")
     states = _positions(rules, BATCH)
     planes = Encoder(rules, shape.history)(np.array(states))

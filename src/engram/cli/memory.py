@@ -93,7 +93,7 @@ def ask(
 ) -> None:
     """Ask a memory about a position: the similar positions stored, and what each contributes."""
     from engram import storage
-    from engram.drivers.recollection import explain
+    from engram.drivers.recollection import explain_memory
     from engram.drivers.search import Search
     from engram.errors import InvalidFile
     from engram.memory import files
@@ -110,7 +110,7 @@ def ask(
     values = {"dimension": header["dimension"], **specification.options, "memory": str(file)}
     text = Specification(specification.name, specification.positional, values).text
     state = game.play_moves(moves)
-    recollection = explain(Search(game, text), state, most)
+    recollection = explain_memory(Search(game, text), state, most)
     if report is not None:
         from engram.cli.memory_views import write_answer
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from engram.cli import options
-from engram.cli.console import Live, app, show
+from engram.cli.console import Live, app, say, show
 from engram.cli.options import option, whole
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def move(
     from dataclasses import asdict
 
     from engram.drivers.explanation import explain
-    from engram.drivers.recollection import explain as explain_memory
+    from engram.drivers.recollection import explain_memory
     from engram.drivers.search import Search
     from engram.errors import InvalidState
     from engram.memory.similar_positions import PositionMemory
@@ -87,6 +87,8 @@ def _game_and_start(file: Path | None, game: str | None, number: int | None) -> 
     from engram.games.go.sgf import read_sgf
 
     record = read_sgf(file, game_of(game) if game else None)
+    if record.warning:
+        say(f"warning: {record.warning}")
     return record.game, record.position(number)
 
 

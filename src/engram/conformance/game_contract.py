@@ -19,6 +19,8 @@ from engram.native.guard import begin_step, guarded
 from engram.rng import derive_seed, new_rng
 
 GUARD_S = 10.0
+LAST_MOVES = 10
+"""Moves before a fault that an error names."""
 """Seconds of games in the child process: a slow game meets fewer there than outside."""
 _UNWRITTEN = -7
 """Fills buffers, so that a write beyond their end is seen."""
@@ -179,7 +181,10 @@ class _Play:
     def _must(self, holds: bool, sentence: str) -> None:
         self._game.raise_pending()
         if not holds:
-            line = " ".join(self._game.move_names(self._history)) or "no moves"
+            names = self._game.move_names(self._history)
+            line = " ".join(names[-LAST_MOVES:]) or "no moves"
+            if len(names) > LAST_MOVES:
+                line = f"{len(names)} moves, the last {LAST_MOVES}: {line}"
             raise InvalidGame(f"{self._game.name}: {sentence} (after {line})")
 
     def _call(self, function: str, *arguments: int) -> int:

@@ -1,4 +1,4 @@
-"""Why this move and not the next: compares a search's two best moves over its course."""
+"""Why this move and not the next: a search's two best moves, compared over its course."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from engram.search.limit import Limit
 from engram.search.result import MoveStatistics, SearchResult, player_name, shown
 
 LOOKS = 20
+"""The most moments that an explanation shows."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """The two moves at one moment of the search.
+    """The two moves at a moment of the search.
 
     Attributes:
       simulations, seconds: since the search began.
-      visits, value: of the best move and of the runner-up; value for the player to move, as in the result.
-      leader: the most visited move at that moment.
+      visits, value: of the best move and of the second; values for the player to move, in the game's units.
+      leader: the name of the most visited move at that moment.
     """
 
     simulations: int
@@ -36,10 +37,10 @@ class Look:
 
 @dataclass(frozen=True)
 class Line:
-    """A move, the line that the search expects from it, and the position at its end.
+    """A move, the most visited line from it, and the position at the end of the line.
 
     Attributes:
-      move: its statistics. moves: the most visited line, as names. diagram: the position after the line.
+      move: its statistics. moves: names of the line's moves, this one first. diagram: of the position.
     """
 
     move: MoveStatistics
@@ -49,12 +50,12 @@ class Line:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a search plays its move; `print(explanation)` shows it.
+    """The reasons of a search for its move; `print(explanation)` shows them.
 
     Attributes:
       result: of the search.
-      best: the move it plays. next: its second choice; None without one.
-      looks: the two moves over time, the end last.
+      best: the move it plays. next: its second choice; None if there is only one move.
+      looks: the two moves over time; the last is the end.
       reasons: sentences.
     """
 
@@ -65,7 +66,7 @@ class Explanation:
     reasons: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data for programs: the result's, and `explanation`."""
+        """Plain data for programs: that of the result, and `explanation`."""
         lines = {"best": self.best, "next": self.next}
         return {
             **self.result.to_json(),
@@ -105,11 +106,13 @@ def explain(
     """Runs a search as `Search.run` does and explains its move.
 
     Args:
-      search, state, limit, seed, stop: as there; the tree is the same.
-      length: moves of each line, ≥ 1.
+      search, state, limit, seed, stop: as in `Search.run`; the tree is the same.
+      length: the most moves of a line, ≥ 1.
 
     Raises:
       EngramError: as `Search.run` does.
+
+    Cost: a readout of the root's moves at each of some `LOOKS` moments.
     """
     moments: list[tuple[int, float, dict[int, tuple[int, float]]]] = []
 
@@ -128,17 +131,17 @@ def explain(
     game = search.game
     names = {move.action: move.name for move in result.moves}
     looks = []
-    for simulations, seconds, table in _spread(moments):
-        one, other = table[best.action], table[second.action] if second else (0, 0.0)
+    for simulations, seconds, table in _sample(moments):
+        visits, values = zip(table[best.action], table[second.action] if second else (0, 0.0), strict=True)
         leader = names[max(table, key=table.__getitem__)]
-        looks.append(Look(simulations, seconds, (one[0], other[0]), (one[1], other[1]), leader))
+        looks.append(Look(simulations, seconds, visits, values, leader))
     return Explanation(
         result, _line(game, state, best, length), _line(game, state, second, length) if second else None, tuple(looks),
         tuple(_reasons(result, best, second, looks)),
     )  # fmt: skip
 
 
-def _spread(moments: list[Any]) -> list[Any]:
+def _sample(moments: list[Any]) -> list[Any]:
     """At most `LOOKS` moments at even distances, the last included."""
     places = np.unique(np.linspace(0, len(moments) - 1, min(LOOKS, len(moments))).astype(int))
     return [moments[k] for k in places]
@@ -149,7 +152,7 @@ def _line(game: Game, state: State, move: MoveStatistics, length: int) -> Line:
     for name in move.principal_variation[:length]:
         try:
             state = game.play(state, game.parse_action(name, state))
-        except IllegalAction:  # the tree merged two different positions
+        except IllegalAction:  # the tree merged two positions of one hash
             break
         moves.append(name)
     return Line(move, tuple(moves), game.render(state))
@@ -169,7 +172,7 @@ def _reasons(result: SearchResult, best: MoveStatistics, second: MoveStatistics 
     elif best.low > second.high:
         reasons.append(f"The intervals do not overlap: {best.name} is clearly better by this search.")
     elif best.value >= second.value:
-        reasons.append("The intervals overlap: by its value alone either could be the better one.")
+        reasons.append("The intervals overlap: by their values alone either move could be the better.")
     else:
         reasons.append(
             f"{second.name} has the higher value after fewer visits: the visits decide, and more search may change it."

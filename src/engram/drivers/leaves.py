@@ -1,4 +1,4 @@
-"""Leaves that wait for an evaluator outside: what it sees of them, and how its answer comes back."""
+"""Leaves that wait for an evaluator outside the search: their description, and the way of its answers back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from engram.search.workspace import Workspace
 
 Policy = Mapping[int | str, float] | Sequence[float] | np.ndarray
 LARGEST = 1e30
-"""Size of a value where the game says nothing; a search takes it in single precision."""
+"""The largest value in a game without bounds: a search keeps values in single precision."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,10 +25,10 @@ class Leaf:
     """A position whose value a search asks for.
 
     Attributes:
-      id: a word that names it, the same in every process that has loaded the search: its number in the order of asking,
-        and a digest of the root and the moves.
+      id: its number in the order of asking, and a digest of the root and the moves. It is the same in every process
+        that has loaded the search.
       state: the position, a copy.
-      moves: actions from the root, nature's too. names: the same as people write them.
+      moves: actions from the root, nature's too. names: those of the actions.
       legal: the legal actions, ascending. legal_names: their names.
       player: to move, 0 or 1, or 2 where nature moves.
     """
@@ -46,9 +46,9 @@ class Leaf:
 
 
 def identity(work: Workspace, slot: int) -> str:
-    """The word that names the leaf of a slot."""
+    """The `id` of the leaf of a slot."""
     moves = work.trees[0].nodes["action"][work.path(slot)[1:]].tolist()
-    # The hash of a Python object may be that of its address.
+    # The hash of a Python object may be its address, and differ between processes.
     root = work.root_states[0].tobytes().hex() if work.game.compiled else ""
     digest = derive_seed("leaf", work.game.name, root, *moves)
     return f"{work.in_flight[slot]}-{digest & 0xFFFFFFFF:08x}"
@@ -67,24 +67,24 @@ def leaf_of(work: Workspace, slot: int) -> Leaf:
 
 
 def slot_of(work: Workspace, leaf: Leaf | str) -> int:
-    """The slot of a leaf in flight, given or by its `id`.
+    """The slot of a leaf in flight, or of its `id`.
 
     Raises:
       InvalidParameter: it is not in flight.
     """
-    word = leaf.id if isinstance(leaf, Leaf) else leaf
+    name = leaf.id if isinstance(leaf, Leaf) else leaf
     slots = {identity(work, slot): slot for slot in work.in_flight}
-    if word not in slots:
+    if name not in slots:
         raise InvalidParameter(
-            f"leaf {word} is not in flight here: its value was told, it was forgotten, or another search asked for it"
+            f"leaf {name} is not in flight here: its value was told, it was forgotten, or another search asked for it"
         )
-    return slots[word]
+    return slots[name]
 
 
-def answer(
+def checked_answer(
     work: Workspace, leaf: Leaf, value: float | None, policy: Policy | None, embedding: Sequence[float] | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """An answer about a leaf as the kernel takes it: the arrays of a batch of one.
+    """An answer about a leaf as the kernel takes it: the arrays of a batch of one position.
 
     Args:
       value: for the player to move, within the game's bounds; None where rollouts value leaves.
@@ -92,7 +92,7 @@ def answer(
       embedding: (D,), for a memory.
 
     Raises:
-      InvalidParameter: it does not fit the game or the search.
+      InvalidParameter: the answer does not fit the game or the search.
     """
     game = work.game
     low, high = game.bounds or (-LARGEST, LARGEST)
@@ -112,7 +112,7 @@ def answer(
 
 
 def _weights(game: Game, leaf: Leaf, policy: Policy) -> np.ndarray:
-    """The weights of a policy, by action."""
+    """The weights (num_actions,) of a policy."""
     if not isinstance(policy, Mapping):
         return np.asarray(policy, np.float32)
     weights = np.zeros(game.num_actions, np.float32)
@@ -124,8 +124,8 @@ def _weights(game: Game, leaf: Leaf, policy: Policy) -> np.ndarray:
     return weights
 
 
-def refuse_in_flight(work: Workspace, what: str) -> None:
-    """Refuses a step that would lose leaves; `what` names it.
+def refuse_in_flight(work: Workspace, refusal: str) -> None:
+    """Refuses a step that would lose leaves in flight; `refusal` is a clause such as "the root does not move".
 
     Raises:
       InvalidState: leaves are in flight.
@@ -133,6 +133,6 @@ def refuse_in_flight(work: Workspace, what: str) -> None:
     if work.in_flight:
         count = len(work.in_flight)
         raise InvalidState(
-            f"{what} with {count} {'leaf' if count == 1 else 'leaves'} in flight: tell or forget "
+            f"{refusal} with {count} {'leaf' if count == 1 else 'leaves'} in flight: tell or forget "
             f"{'it' if count == 1 else 'them'} first"
         )

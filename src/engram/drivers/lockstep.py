@@ -19,6 +19,7 @@ from engram.search.preset import Preset
 from engram.search.workspace import Workspace, check_root
 
 SLICE = 256
+"""Simulations of each tree in one call of the kernel."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,10 @@ class RootNoise:
 
     Args:
       share: ε in [0, 1].
-      concentration: η ~ Dir(concentration / number of legal moves), > 0; small: a few moves get nearly all.
+      concentration: η ~ Dir(concentration / number of legal moves), > 0; if small, a few moves get nearly all of η.
+
+    Raises:
+      InvalidParameter: a number out of range.
 
     Source: Silver et al., "Mastering the game of Go without human knowledge", 2017 (ε = 0.25, 0.03 a move on 19×19).
     """
@@ -46,9 +50,10 @@ class RootStatistics:
 
     Attributes:
       action: the choice of the preset's decision.
-      actions, visits, value: (A,) each, of every legal move; values for the player to move.
-      root_value: for the player to move. Values are in the game's units, as a rule in [-1, 1].
-      simulations: backed up.
+      actions, visits, value: (A,) each, of all legal moves. root_value: of the root.
+      simulations: the number that were backed up.
+
+    Values are for the player to move, in the game's units, as a rule in [-1, 1].
     """
 
     action: int
@@ -65,12 +70,16 @@ class Lockstep:
     Args:
       game, preset: as for `Search`. num_games: trees side by side, ≥ 1.
       max_nodes: bound on the nodes of each tree.
-      at_once: most trees in one run, ≥ 1, whose leaves are the evaluator's batch; default all.
-      num_groups: parts of the trees, ≥ 1, each with a batch of its own. With two the evaluator computes for one, in a
-        thread, while the other's trees advance: faster with a GPU or a core to spare, if the evaluator releases Python.
+      at_once: the most trees in one run, ≥ 1, default all; their leaves are the evaluator's batch.
+      num_groups: groups of trees, 1 to `num_games`, each with a batch of its own. With two, a thread evaluates the
+        batch of one group while the trees of the other advance. This is faster with a GPU or a free core, if the
+        evaluator releases Python's lock.
 
-    Each tree equals, bit for bit, the tree that `Search` would grow, on two conditions. The evaluator's result for a
+    Each tree equals, bit for bit, the tree that `Search` would grow, on two conditions. The evaluator's answer for a
     position does not depend on the rest of the batch. Each tree has its own memory (`Extension.fork` is not None).
+
+    Raises:
+      InvalidSpecification: no such game or preset. InvalidParameter: a number out of range, or a preset with threads.
     """
 
     def __init__(
@@ -91,7 +100,7 @@ class Lockstep:
         self._roots: list[State | None] = [None] * num_games
 
     def clear(self, tree: int) -> None:
-        """Empties a tree and its own memory."""
+        """Empties a tree, and the memory of its own."""
         self._roots[tree] = None
         self._workspace.new_game(tree)
 
@@ -110,17 +119,20 @@ class Lockstep:
         self, states: Sequence[State], limit: Limit, seeds: Sequence[int], *, trees: Sequence[int] | None = None,
         noise: RootNoise | None = None,
     ) -> list[RootStatistics]:  # fmt: skip
-        """Searches every state with `limit.simulations` each; as many seeds as states.
+        """Searches every state with `limit.simulations` each.
 
         A tree continues if the state is its root, as in `Search`; otherwise it starts empty.
 
         Args:
-          trees: numbers of the states' trees; default: the first in order.
-          noise: mixed into the root's priors; such a tree starts empty.
+          states: games that are not over. seeds: one for each state.
+          trees: the number of each state's tree; default: 0, 1, 2 …
+          noise: for the priors at the roots; such trees start empty.
+
+        Returns a result for each state, in order.
 
         Raises:
-          InvalidLimit: not a number of simulations alone (games side by side cannot share a clock).
-          InvalidState: a game is over, or there are more states than trees that run at once.
+          InvalidLimit: the limit is not a number of simulations alone. Games side by side cannot share a clock.
+          InvalidState: a game is over, there are more states than trees at once, or not a seed and a tree for each.
           OperatorError: an operator or the evaluator failed.
         """
         work = self._workspace

@@ -12,11 +12,12 @@ from engram.search.result import MoveStatistics, RootMoves, SearchResult, merged
 from engram.search.tree import PLAYER_1, write_lines
 from engram.search.workspace import Workspace
 
-LINE = 16  # moves of a line at most
+LINE = 16
+"""The most moves of a line."""
 
 
 def root_moves(work: Workspace) -> RootMoves:
-    """The moves of the root, those of several trees added up; values of the tree, in [-1, 1], as rules take them."""
+    """The moves of the root, summed over several trees; values are those of the tree, in [-1, 1]."""
     return work.root(0) if len(work.trees) == 1 else merged([work.root(k) for k in range(len(work.trees))])
 
 
@@ -35,16 +36,16 @@ def result(work: Workspace, root: State, seconds: float, stopped: str, lines: in
         MoveStatistics(
             action=action,
             name=game.action_name(action, root),
-            visits=number,
-            value=middle,
-            low=least,
-            high=most,
+            visits=num_visits,
+            value=mean,
+            low=lower,
+            high=upper,
             prior=prior,
             principal_variation=tuple(game.move_names(line, root)),
-            proven=sure,
+            proven=is_proven,
             memory=None if math.isnan(advice) else advice,
         )
-        for (action, number, middle, least, most, prior, sure, advice), line in zip(
+        for (action, num_visits, mean, lower, upper, prior, is_proven, advice), line in zip(
             zip(*columns, strict=True), _lines(work, columns[0], lines), strict=True
         )
     )
@@ -65,9 +66,9 @@ def _root_value(work: Workspace) -> float:
 
 
 def _lines(work: Workspace, actions: list[int], number: int | None) -> list[list[int]]:
-    """The most visited line that begins with each action, in the tree with the most visits there.
+    """The most visited line after each action, that action first, from the tree that visited it most.
 
-    Those after the first `number` actions are cut to the action itself.
+    Actions after the first `number` have themselves as their lines.
     """
     lines: dict[int, tuple[int, list[int]]] = {}
     for tree in work.trees:

@@ -21,7 +21,7 @@ class Witness:
 
     Attributes:
       neighbour: its similarity, value (for player 0) and share of the answer.
-      value, first: its value and its first return, for the player to move at the queried position.
+      value, first: its value and its first return, in [-1, 1] for the player to move at the queried position.
       position: the stored position; None where the store keeps none. board: its diagram.
     """
 
@@ -32,13 +32,13 @@ class Witness:
     board: str | None
 
     def picture(self) -> Markup:
-        """The stored position as an SVG element; a sentence where the store keeps none."""
+        """The stored position as an SVG element, or a sentence where the store keeps none."""
         if self.position is None:
             return Markup("<p>With keep_states=true a memory keeps the boards.</p>")
         return self.position.picture() if isinstance(self.position, Position) else in_letters(self.board or "")
 
     def figures(self) -> list[tuple[str, str]]:
-        """Its share of the answer, its likeness, its value for the player to move, and its returns, by name."""
+        """Its share of the answer, its cosine, its value for the player to move, and its number of returns, by name."""
         neighbour = self.neighbour
         return [
             ("weight", percent(neighbour.weight)), ("cosine", f"{neighbour.cosine:.3f}"),
@@ -52,8 +52,8 @@ class MemoryAnswer:
 
     Attributes:
       value: V̂_M in [-1, 1] for the player to move. count: N_M ≥ 0.
-      witnesses: its sources, the largest share first.
-      corrects: the value is a correction, to be added to the position's value (`correct=true`).
+      witnesses: the stored positions behind it, the largest share first.
+      corrects: the value is a correction, which a search adds to the position's value (`correct=true`).
     """
 
     value: float
@@ -62,18 +62,18 @@ class MemoryAnswer:
     corrects: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data; the diagrams of positions stand for them."""
+        """Plain data, with diagrams in place of positions."""
         plain = asdict(self)
         for witness in plain["witnesses"]:
             del witness["position"]
         return plain
 
     def _repr_html_(self) -> str:
-        """The output of a notebook: the stored positions behind the answer, the largest share first."""
+        """The output of a notebook: the answer and the stored positions behind it."""
         purpose = ", to be added" if self.corrects else ""
         return notebook(
             f"The memory says {signed(self.value, 3)} for the player to move{purpose}, from {self.count:.1f} returns.",
-            cards([(one.picture(), one.figures()) for one in self.witnesses]),
+            cards([(witness.picture(), witness.figures()) for witness in self.witnesses]),
         )
 
     def __str__(self) -> str:
@@ -93,7 +93,7 @@ class MemoryAnswer:
 
 
 def features_of(search: Search, state: State) -> np.ndarray:
-    """φ of a state for the search's memory: (D,) of length 1; an embedding comes from the evaluator."""
+    """φ of a state for the search's memory: (D,) of length 1. The search's evaluator gives the embedding."""
     features = position_memory(search.extensions, search.preset.text, "ask").features
     assert features is not None
     if not features.embedding_size or search.evaluator is None:
@@ -105,7 +105,7 @@ def features_of(search: Search, state: State) -> np.ndarray:
 
 
 def recollect(search: Search, state: State) -> Recollection | None:
-    """The answer of a search's memory about a state, by the search's own query; None without one.
+    """The answer of a search's memory about a state, by the search's own query; None if the memory has no answer.
 
     Raises:
       InvalidSpecification: a search without a memory of positions.
@@ -120,24 +120,24 @@ def recollect(search: Search, state: State) -> Recollection | None:
 
 
 def stored_position(search: Search, row: int) -> State | None:
-    """The position of an entry of the search's memory; None where it keeps none, or one that is not sound.
+    """The position of an entry of the search's memory; None if the memory keeps none or the record is damaged.
 
     Raises:
       InvalidSpecification: a search without a memory of positions.
     """
     memory = position_memory(search.extensions, search.preset.text, "look into")
-    board = memory.store.states[row]  # zeros from a memory without positions
+    board = memory.store.states[row]  # zeros in a memory without positions
     position = search.game.read(board) if board.any() else None
     return position if position is not None and search.game.is_sound(position) else None
 
 
-def explain(search: Search, state: State, most: int = 5) -> MemoryAnswer | None:
-    """Explains the answer of the search's memory about a state; None without one.
+def explain_memory(search: Search, state: State, most: int = 5) -> MemoryAnswer | None:
+    """The answer of a search's memory about a state, with the stored positions behind it; None without an answer.
 
     Args:
-      search: with a memory. state: of its game. most: number of witnesses at most, ≥ 0.
+      search: with a memory of positions. state: of its game. most: the most witnesses, ≥ 0.
 
-    The neighbours count as used, as they do in a search. Boards need `keep_states=true`.
+    The query marks the neighbours as used, as a search does. Positions need `keep_states=true`.
 
     Raises:
       InvalidSpecification: a search without a memory of positions.

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from engram.conformance.search_contract import first_run
-from engram.drivers.leaves import Leaf, Policy, answer, leaf_of, refuse_in_flight, slot_of
+from engram.drivers.leaves import Leaf, Policy, checked_answer, leaf_of, refuse_in_flight, slot_of
 from engram.drivers.readout import result, root_moves
 from engram.errors import InvalidLimit, InvalidParameter, InvalidState, check_whole
 from engram.games.catalogue import game as game_of
@@ -35,10 +35,11 @@ from engram.search.workspace import DEFAULT_BYTES, UNBOUNDED, Workspace, check_r
 SLICE_S = 0.01
 SHORTEST_SLICE_S = 2e-4
 SHORTEST_SLICE_OF_THREADS_S = 1e-3
-"""Threads meet at the end of a slice, which takes some of this."""
+"""Threads wait for each other at the end of a slice, so theirs are longer."""
 MAX_ROBUST_EXTENSION = 1.0
+"""The most simulations that the decision `max_robust` adds, as a share of the budget."""
 ROUNDS = 10_000
-"""Rounds of simulations that end games, after which `ask` returns without a leaf."""
+"""After so many rounds of simulations that all end games, `ask` returns no leaf."""
 
 
 class Search:
@@ -48,10 +49,11 @@ class Search:
       game: from `engram.game(...)`, a user's own, or a name.
       preset: from `engram.presets`, or a specification such as `"uct(exploration=1.0)"`.
       max_nodes: bound on the nodes of the tree; None: as many as `max_bytes` holds.
-      max_bytes: bound on the bytes of its nodes (32 a node in plain UCT); of several trees together.
-      threads: simulations side by side, 1 to 256; None: the preset's, usually 1. One thread repeats bit for bit;
-        several on one tree do not.
-      parallel: `tree`, one for all threads, kept apart by virtual loss; `root`, one each, the roots added up.
+      max_bytes: bound on the bytes of the nodes of all trees (32 a node in plain UCT).
+      threads: simulations side by side, 1 to 256; None: the preset's, usually 1. A search with one thread repeats bit
+        for bit; with several on one tree it does not.
+      parallel: `tree`: the threads share a tree, kept apart by virtual loss; `root`: each has a tree, and their roots
+        are added up.
       leaves: the most leaves in flight, 1 to 1024, of a search that asks an evaluator outside; see `ask`. None: the
         search values its leaves itself.
 
@@ -73,7 +75,7 @@ class Search:
         options: dict[str, Any] = {"threads": threads, "parallel": parallel, "num_leaves": leaves}
         if leaves is not None and base.evaluator is None:
             if base.rollout == "heavy":
-                raise InvalidParameter("leaves are valued outside, so no rollout is played; leave rollout='heavy' out")
+                raise InvalidParameter("leaves are valued outside, without rollouts: leave rollout='heavy' out")
             options["evaluator"] = Outside()
         changes = {name: value for name, value in options.items() if value is not None}
         self.preset = replace(base, **changes).named(base.text)
@@ -89,7 +91,7 @@ class Search:
 
     @property
     def tree(self) -> Tree:
-        """The tree as it stands; with `parallel="root"` the first of them."""
+        """The tree as it stands; with `parallel="root"` the first one."""
         return self._workspace.trees[0]
 
     @property
@@ -99,16 +101,16 @@ class Search:
 
     @property
     def evaluator(self) -> Evaluator | None:
-        """The evaluator of its leaves; None without one."""
+        """The evaluator of leaves; None where rollouts value them."""
         return self._workspace.evaluator
 
     @property
     def bytes_a_node(self) -> int:
-        """Size of a node, its columns included."""
+        """The bytes of a node, its columns included."""
         return self._workspace.bytes_a_node
 
     def warm_up(self) -> None:
-        """Compiles, or loads from the cache, all that this search calls; `run` does it before its clock starts."""
+        """Compiles, or loads from the cache, all that this search calls. `run` does so before its clock starts."""
         self._workspace.warm_up()
 
     def clear(self) -> None:
@@ -121,7 +123,7 @@ class Search:
     def advance(self, action: int) -> None:
         """Follows a move: the subtree below it becomes the tree.
 
-        Before the first search there is no root, and nothing happens.
+        Nothing happens before the first search, when there is no root.
 
         Raises:
           IllegalAction: the move is not legal at the root. InvalidState: leaves are in flight.
@@ -144,11 +146,11 @@ class Search:
 
     @property
     def root(self) -> State | None:
-        """The position that the tree grows from, copied; None before the first search."""
+        """A copy of the position at the root; None before the first search."""
         return None if self._root is None else self.game.read(self._workspace.root_states[0])
 
     def saved_tree(self) -> SavedTree:
-        """The tree with the names of its moves, as a file would hold it: for `compare` and for pictures; not a copy.
+        """The tree with the names of its moves, as a file holds it, for `compare` and for pictures; not a copy.
 
         Raises:
           InvalidState: there is no tree yet.
@@ -167,7 +169,9 @@ class Search:
         return self.saved_tree()._repr_html_()
 
     def save(self, path: str | Path) -> None:
-        """Writes the search to a file, whole or not at all: tree, root, leaves in flight, random numbers and memory.
+        """Writes the search to a file, completely or not at all.
+
+        The file has the tree, the root, the leaves in flight, the state of the random numbers and the memory.
 
         Raises:
           InvalidState: there is no tree yet.
@@ -179,21 +183,21 @@ class Search:
         tree_file.save(path, self._workspace, asks=self._asks)
 
     def check_save(self, path: str | Path) -> None:
-        """Raises before a long search the exceptions that `save` would raise after it."""
+        """Raises the exceptions of `save`, for a call before a long search."""
         tree_file.check_save(path, self._workspace)
 
     def load(self, path: str | Path, *, max_bytes: int = 1 << 36) -> None:
         """Replaces the search's contents by a file that `save` wrote with the same game and preset.
 
-        `run(search.root, limit, seed=None)`, or `ask` and `tell`, then continue bit for bit as the search that was
-        saved would have. Its leaves in flight are in flight again, with their identities.
+        `run(search.root, limit, seed=None)`, or `ask` and `tell`, then continue bit for bit as the saved search would
+        have. Its leaves in flight are in flight again, under the same `id`.
 
         Args:
           path: the file. max_bytes: a larger one is refused unread.
 
         Raises:
-          InvalidFile: no such file, damaged, foreign, of another version, game or preset, too large, or with a leaf in
-            flight beyond this search's `leaves`.
+          InvalidFile: there is no such file, it is too large or damaged, or it is no saved search of this version, game
+            and preset. Or it has more leaves in flight than this search's `leaves`.
         """
         self._asks = tree_file.load(path, self._workspace, max_bytes)
         self._root = self.game.read(self._workspace.root_states[0])
@@ -211,9 +215,9 @@ class Search:
           state: a state of the game that is not over, where a player moves.
           limit: simulations, seconds, or both.
           seed: of the random numbers, any integer; None: they continue from the run before or from a loaded file.
-            Two runs of n and m simulations then equal one of n + m (unless a rule is a function of the budget).
-          progress: called with (simulations, seconds) some times a second; it may read `moves` and `tree`.
-          every: simulations between calls of `progress` instead, ≥ 1.
+            Two runs of n and m simulations then equal one of n + m, unless a rule is a function of the budget.
+          progress: called with (simulations, seconds) at most ten times a second; it may read `moves` and `tree`.
+          every: simulations from call to call of `progress`, ≥ 1; None: by the clock.
           stop: called about every 10 ms; true ends the search as Ctrl-C does (`stopped` is `interrupted`).
 
         Raises:
@@ -232,7 +236,7 @@ class Search:
         # A rule that is a function of the budget takes that of its own tree.
         work.prepare(limit.simulations and -(-limit.simulations // len(work.trees)))
         budget = limit.simulations or UNBOUNDED
-        # Several trees decide by their sum, so none of them alone can tell that the choice is decided.
+        # Several trees decide by their sum, so none of them can tell by itself that no other move can win.
         early = limit.stop_early and self.preset.decision == "robust" and len(work.trees) == 1
         for number, share in enumerate(self._shares(budget)):
             tree_seed = derive_seed(seed, "tree", number) if seed is not None and number else seed
@@ -256,7 +260,7 @@ class Search:
                         work.extend(number, share)
                     stopped = self._run_until(limit.seconds, start, is_ended, progress, every)
         self._root = root
-        # Even if Ctrl-C arrived during the last slice, report it.
+        # Ctrl-C may have come during the last slice.
         if interrupted.is_set():
             stopped = "interrupted"
         return result(self._workspace, root, time.perf_counter() - start, stopped)
@@ -269,7 +273,7 @@ class Search:
         if self._root is None or not self.game.same(self._root, state):
             for number in range(len(work.trees)):
                 work.set_root(number, state)
-        # A copy: the caller's object may be played on, in place, before the next search.
+        # A copy, because the caller may change the object before the next search.
         self._root = self.game.read(work.root_states[0])
 
     def ask(self, count: int = 1, *, state: State | None = None, seed: int | None = 0) -> list[Leaf]:
@@ -279,21 +283,22 @@ class Search:
             for leaf in search.ask(8):
                 search.tell(leaf, value, policy)
 
-        The tree grows as with a batch evaluator and `num_leaves`: leaves in flight count as lost visits, so that they
-        spread, and ends of games never leave. They stay in flight for any time, through `save` and `load` too.
+        The tree grows as with a batch evaluator and `num_leaves`. Leaves in flight count as lost visits, so that the
+        next ones differ; ends of games are valued at once. Leaves may stay in flight for any time, and through `save`
+        and `load`.
 
         Args:
-          count: how many at most, 1 to `leaves`. Fewer come where others would be asked for again, or end a game.
+          count: the most leaves, 1 to `leaves`. Fewer come where all others are in flight or end a game.
           state: the root, a state where a player moves; default: the root so far, or the game's start.
           seed: of the random numbers, used at the first leaves of a root; None: they continue, as in `run`.
 
-        Returns the leaves, in the order in which a batch evaluator would see them. An empty list: the root is proven,
-        each leaf in reach is in flight, or a long run of simulations met only ends of games.
+        Returns the leaves, in the order of a batch evaluator. It is empty if the root is proven, or each leaf in
+        reach is in flight. It is also empty if a long run of simulations met only ends of games.
 
         Raises:
           InvalidState: all `leaves` are in flight; or some are, and the state is another root.
           InvalidParameter: the search values its leaves itself, or a rule needs a budget.
-          OperatorError: an operator failed; a Python game's own exception passes unchanged. The tree is as before.
+          OperatorError: an operator failed; the tree is as before. A Python game's own exception passes unchanged.
 
         Cost: a simulation without its evaluation for each leaf, and some 50 µs of Python.
         """
@@ -305,8 +310,7 @@ class Search:
         check_whole("count", count, 1)
         if count > work.sharers:
             raise InvalidParameter(
-                f"at most {work.sharers} leaves are in flight here, and {count} are asked for: make the search with "
-                f"leaves={count}"
+                f"{count} leaves are more than this search's {work.sharers} in flight: make it with leaves={count}"
             )
         if state is None:
             state = self.game.initial_state() if self._root is None else self._root
@@ -345,20 +349,20 @@ class Search:
         Args:
           leaf: from `ask` or `leaves`, or its `id`.
           value: within the game's bounds, for the player to move at the leaf (for player 0 where nature moves). None
-            where the preset's `leaf_value` says that rollouts value leaves.
-          policy: weights ≥ 0 of the moves there: by action or name, the others 0, or (num_actions,) numbers, in which
-            illegal moves are ignored; None: all alike.
-          embedding: the vector that a memory compares, if the search has one.
+            where the preset's `leaf_value` has rollouts value leaves.
+          policy: weights ≥ 0 of the moves there, in any scale: by action or name, others 0; or (num_actions,) numbers,
+            of which those of illegal moves are ignored. None: all alike.
+          embedding: (D,), for a memory that compares embeddings.
 
         Raises:
-          InvalidParameter: the leaf is not in flight, or the answer does not fit; nothing has changed.
-          OperatorError: an operator or the game failed; the leaf is forgotten.
+          InvalidParameter: the leaf is not in flight, or the answer does not fit. Nothing has changed.
+          OperatorError: an operator or the game failed. The leaf is forgotten.
         """
         work = self._workspace
         slot = slot_of(work, leaf)
-        taken = answer(work, leaf_of(work, slot), value, policy, embedding)
+        batch = checked_answer(work, leaf_of(work, slot), value, policy, embedding)
         work.prepare(None)
-        work.take_in(slot, taken)
+        work.take_in(slot, batch)
 
     def forget(self, leaf: Leaf | str) -> None:
         """Gives up a leaf whose value does not come: the tree is as if it had not been entered.
@@ -366,12 +370,12 @@ class Search:
         A later `ask` may meet the position again, as another leaf.
 
         Raises:
-          InvalidParameter: the leaf is not in flight; or a backup rule with sums over nodes, such as bias_correction.
+          InvalidParameter: the leaf is not in flight, or a column has sums over nodes, such as that of bias_correction.
         """
         slot = slot_of(self._workspace, leaf)
-        rule = next((column.name for column in self.tree.columns if column.rebase is not None), None)
-        if rule is not None:
-            raise InvalidParameter(f"a search with the column {rule} cannot forget a leaf: tell a value")
+        name = next((column.name for column in self.tree.columns if column.rebase is not None), None)
+        if name is not None:
+            raise InvalidParameter(f"a search with the column {name} cannot forget a leaf: tell a value")
         self._workspace.withdraw(slot)
 
     @contextmanager
@@ -383,16 +387,16 @@ class Search:
             self._running = None
 
     def so_far(self, lines: int | None = None) -> SearchResult:
-        """The result so far of the run under way, for its `progress` and `stop`; or of the leaves told since the root.
+        """The result so far of the run under way, for its `progress` and `stop`, or of a search by `ask` and `tell`.
 
-        `stopped` is `running`, and `seconds` 0 for leaves told.
+        `stopped` is `running`; in a search by `ask` and `tell`, `seconds` is 0.
 
         Args:
-          lines: number of moves, the most visited, whose lines go beyond themselves, ≥ 0; None: all. On a large board
-            the lines are most of the cost.
+          lines: the number of moves, the most visited, whose lines are read, ≥ 0; None: all. On a large board the lines
+            are most of the cost.
 
         Raises:
-          InvalidState: no run is under way.
+          InvalidState: no search is under way.
         """
         if self._running is None:
             if not self._asks or self._root is None:
@@ -406,7 +410,7 @@ class Search:
         progress: Callable[[int, float], None] | None, every: int | None,
     ) -> str:  # fmt: skip
         work = self._workspace
-        fewest = self.preset.threads  # one simulation for each thread, however long it takes
+        fewest = self.preset.threads  # a simulation for each thread, of any duration
         shortest = SHORTEST_SLICE_S if fewest == 1 else SHORTEST_SLICE_OF_THREADS_S
         count = max(fewest, int(shortest / self._pace))
         count = count if every is None else min(count, every)
@@ -428,11 +432,11 @@ class Search:
                 return "interrupted"
             if seconds is not None and now - start >= seconds:
                 return "seconds"
-            # Short slices keep Ctrl-C and the clock responsive; their length changes no result.
-            # A slice may end early for want of room: only simulations done count for the pace.
+            # Short slices keep Ctrl-C and the clock responsive; their length changes no result. A slice may end early
+            # to enlarge the tree, so only simulations that were done count for the pace.
             self._pace = max((now - before) / max(done, 1), 1e-9)
-            left = math.inf if seconds is None else seconds - (now - start)
-            duration = min(SLICE_S, max(left / 2, min(left, shortest)))
+            rest = math.inf if seconds is None else seconds - (now - start)
+            duration = min(SLICE_S, max(rest / 2, min(rest, shortest)))
             count = max(fewest, min(4 * max(done, fewest), int(duration / self._pace)))
             if every is not None:
                 count = min(count, every - work.total_done() % every)
@@ -442,7 +446,8 @@ class Search:
         return [share + (number < rest) for number in range(len(self._workspace.trees))]
 
     def moves(self) -> RootMoves:
-        """The moves of the root as they stand, those of several trees added up; values in the game's units."""
+        """The moves of the root as they stand, summed over several trees; values for the player to move, in the game's
+        units."""
         moves, tree = root_moves(self._workspace), self.tree
         advice = None if moves.advice is None else tree.in_units(moves.advice)
         return replace(moves, value=tree.in_units(moves.value), advice=advice)
@@ -454,7 +459,7 @@ class Search:
 
 @contextmanager
 def _interrupts() -> Iterator[threading.Event]:
-    """An event that Ctrl-C sets instead of raising; elsewhere than in the main thread it is never set."""
+    """An event that Ctrl-C sets instead of raising; outside the main thread it is never set."""
     event = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield event

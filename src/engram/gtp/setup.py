@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 
 from engram.errors import EngramError, IllegalAction
 from engram.games.go.rules import go
@@ -120,6 +121,8 @@ def loadsgf(session: Session, words: Words) -> str:
     before = parse_count(words[1]) if len(words) == 2 else None
     try:
         file = read_sgf(words[0])
+        if file.warning:
+            print(f"engram: {file.warning}", file=sys.stderr, flush=True)
         position = GoPosition(file.game)
         position.load(file, len(file.moves) if before is None else min(max(before - 1, 0), len(file.moves)))
         session.begin(position)

@@ -1,6 +1,6 @@
 """Lanes: a vector register of float32 in compiled code, and a block of a matrix product that stays in registers.
 
-LLVM makes vectors of loops by itself only if it can prove that their arrays are apart. Here code names its vectors.
+LLVM turns a loop into vectors only if it can prove that the arrays do not overlap. Here code names its vectors.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LANES = 16 if _FEATURES.get("avx512f") else 8 if _FEATURES.get("avx2") else 4
 """Numbers in a vector."""
 LANE_BYTES = 4 * LANES
 MOST_ROWS = 9 if LANES == 16 or not _X86 else 6 if LANES == 8 else 5
-"""Rows of a block that fit into the registers, two vectors each."""
+"""The most rows of a block, of two vectors each, that fit into the registers."""
 
 _INT, _FLOAT = ir.IntType(64), ir.FloatType()
 _VECTOR = ir.VectorType(_FLOAT, LANES)
@@ -45,7 +45,7 @@ def _vector_at(builder: Any, address: Any) -> Any:
     return builder.inttoptr(address, _VECTOR.as_pointer())
 
 
-def _spread(builder: Any, number: Any) -> Any:
+def _broadcast(builder: Any, number: Any) -> Any:
     undefined, first = ir.Constant(_VECTOR, ir.Undefined), ir.Constant(ir.IntType(32), 0)
     places = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
     return builder.shuffle_vector(builder.insert_element(undefined, number, first), undefined, places)
@@ -58,7 +58,7 @@ def _multiply_add(builder: Any, x: Any, y: Any, z: Any) -> Any:
 
 @intrinsic
 def load(typingctx: Any, address: Any) -> Any:
-    """The vector at an address, which need not be aligned."""
+    """The vector at an address of any alignment."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         return builder.load(_vector_at(builder, values[0]), align=4)
@@ -77,28 +77,28 @@ def store(typingctx: Any, address: Any, vector: Any) -> Any:
     return types.void(types.int64, _lanes), generate
 
 
-def _of_two(operation: str, text: str) -> Callable[..., Any]:
-    def typed(typingctx: Any, x: Any, y: Any) -> Any:
+def _binary(operation: str, text: str) -> Callable[..., Any]:
+    def operator(typingctx: Any, x: Any, y: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             return getattr(builder, operation)(*values)
 
         return _lanes(_lanes, _lanes), generate
 
-    typed.__doc__ = text
-    return intrinsic(typed)  # type: ignore[no-any-return]
+    operator.__doc__ = text
+    return intrinsic(operator)  # type: ignore[no-any-return]
 
 
-plus = _of_two("fadd", "x + y.")
-minus = _of_two("fsub", "x - y.")
+plus = _binary("fadd", "x + y.")
+minus = _binary("fsub", "x - y.")
 
 
 @intrinsic
 def scaled_sum(typingctx: Any, factor: Any, x: Any, y: Any) -> Any:
-    """factor·x + y, rounded once; the factor is a number."""
+    """factor·x + y, rounded once; the factor is a scalar."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         factor, x, y = values
-        return _multiply_add(builder, _spread(builder, builder.fptrunc(factor, _FLOAT)), x, y)
+        return _multiply_add(builder, _broadcast(builder, builder.fptrunc(factor, _FLOAT)), x, y)
 
     return _lanes(types.float64, _lanes, _lanes), generate
 
@@ -115,37 +115,44 @@ def positive_part(typingctx: Any, x: Any) -> Any:
 
 @intrinsic
 def multiply_block(typingctx: Any, rows: Any, left: Any, right: Any, product: Any, strides: Any, inner: Any) -> Any:
-    """product = left · right for `rows` rows, a constant ≤ `MOST_ROWS`, and two vectors of columns.
+    """product = left · right, a block of some rows and two vectors of columns.
 
-    `left`, `right` and `product` are addresses, `strides` the bytes from row to row of each, `inner` the rows of
-    `right`. Sums are taken in order, so that a row does not depend on the number of rows.
+    Args:
+      rows: a literal, 1 to `MOST_ROWS`. left, right, product: addresses.
+      strides: bytes from row to row of each. inner: rows of `right`.
+
+    Terms are added in the order of the rows of `right`, so a row of the product does not depend on the other rows.
+
+    Raises:
+      RequireLiteralValue: the rows are a variable.
     """
     if not isinstance(rows, types.Literal):
-        raise RequireLiteralValue("the rows of a block are a constant")
+        raise RequireLiteralValue("the rows of a block are a literal")
     count = rows.literal_value
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        _, left, right, product, packed, inner = values
-        left_step, right_step, product_step = cgutils.unpack_tuple(builder, packed, 3)
+        _, left, right, product, strides, inner = values
+        left_step, right_step, product_step = cgutils.unpack_tuple(builder, strides, 3)
         with builder.goto_entry_block():
             sums = [[builder.alloca(_VECTOR) for _ in range(2)] for _ in range(count)]
         for place in (place for row in sums for place in row):
             builder.store(_ZERO, place)
         with cgutils.for_range(builder, inner) as loop:
-            at = builder.add(right, builder.mul(loop.index, right_step))
+            address = builder.add(right, builder.mul(loop.index, right_step))
             factors = [
-                builder.load(_vector_at(builder, builder.add(at, _INT(half * LANE_BYTES))), align=4) for half in (0, 1)
+                builder.load(_vector_at(builder, builder.add(address, _INT(half * LANE_BYTES))), align=4)
+                for half in (0, 1)
             ]
-            at = builder.add(left, builder.mul(loop.index, _INT(4)))
+            address = builder.add(left, builder.mul(loop.index, _INT(4)))
             for row, places in enumerate(sums):
-                cell = builder.inttoptr(builder.add(at, builder.mul(left_step, _INT(row))), _FLOAT.as_pointer())
-                number = _spread(builder, builder.load(cell))
+                cell = builder.inttoptr(builder.add(address, builder.mul(left_step, _INT(row))), _FLOAT.as_pointer())
+                number = _broadcast(builder, builder.load(cell))
                 for place, factor in zip(places, factors, strict=True):
                     builder.store(_multiply_add(builder, number, factor, builder.load(place)), place)
         for row, places in enumerate(sums):
-            at = builder.add(product, builder.mul(product_step, _INT(row)))
+            address = builder.add(product, builder.mul(product_step, _INT(row)))
             for half, place in enumerate(places):
-                target = _vector_at(builder, builder.add(at, _INT(half * LANE_BYTES)))
+                target = _vector_at(builder, builder.add(address, _INT(half * LANE_BYTES)))
                 builder.store(builder.load(place), target, align=4)
         return context.get_dummy_value()
 

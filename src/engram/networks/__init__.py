@@ -1,1 +1,1 @@
-"""Networks in use: what a position is worth and which moves are likely. Training is in `engram.training`."""
+"""Networks in use: the value of a position and its likely moves. Training is in `engram.training`."""

@@ -1,7 +1,7 @@
-"""What computes a network: the interface, the choice among those installed, and fixed batches around any.
+"""Backends compute networks: their interface, the choice among those installed, and fixed batches around any of them.
 
-A backend sees planes and knows no game. Everything else is a backend around a backend: `FixedBatches`,
-`EvaluationCache`, `RandomSymmetry`; `NetworkEvaluator` makes the whole a search's evaluator.
+A backend takes planes and knows no game. `FixedBatches`, `EvaluationCache` and `RandomSymmetry` are backends around
+another. `NetworkEvaluator` makes a backend the evaluator of a search.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from engram.search.evaluation import Evaluation
 
 PRECISIONS = ("float32", "bfloat16")
 SMALL_BATCH = 16
-"""Positions in a call at which what a call costs decides: up to here, a backend with quick calls is preferred."""
+"""Up to so many positions the cost of a call itself decides, so a backend with quick calls is preferred."""
 
 
 class Backend(Protocol):
@@ -28,9 +28,9 @@ class Backend(Protocol):
 
     Attributes:
       architecture: of the network. precision: `float32` or `bfloat16`.
-      layer: whose output is the embedding; None: there is no embedding.
+      layer: the layer whose output is the embedding; None: there is no embedding.
 
-    A backend whose answer to a position depends on nothing else says so by `independent = True`.
+    A backend has `independent = True` if its answer to a position does not depend on the rest of the batch.
     """
 
     architecture: Architecture
@@ -38,14 +38,14 @@ class Backend(Protocol):
     layer: str | None
 
     def forward(self, planes: np.ndarray) -> Evaluation:
-        """Policy (B, num_actions), value (B,) in [-1, 1], None without a value head, and the layer's output (B, D).
+        """Policy (B, num_actions), value (B,) in [-1, 1] or None, and embedding (B, D) or None.
 
-        The policy is the softmax of its head's logits, and the value the tanh of its head's number.
+        The policy is the softmax of its head's logits, and the value the tanh of its head's output.
 
         Args:
           planes: (B, C, H, W) float32. They and the value are for the player to move.
 
-        Numbers that are not finite are passed on: a search looks at each and stops with an error.
+        Numbers that are not finite are passed on: the search checks them all, and raises an error.
         """
 
 
@@ -58,9 +58,15 @@ class BackendWrapper:
 
 
 class FixedBatches(BackendWrapper):
-    """Asks a backend in batches of one size, ≥ 1: fewer positions are filled up, more are taken in parts.
+    """Asks a backend in batches of one size: a smaller batch is filled up with zeros, a larger one is split.
 
-    The answer to a position then does not depend on what else is asked, to the last bit.
+    Args:
+      batch: the size, ≥ 1.
+
+    The answer to a position then does not depend on the rest of the batch, to the last bit.
+
+    Raises:
+      InvalidParameter: a smaller size.
     """
 
     def __init__(self, backend: Backend, batch: int):
@@ -75,15 +81,15 @@ class FixedBatches(BackendWrapper):
             return self.backend.forward(planes)
         answers = []
         for first in range(0, max(len(planes), 1), self.batch):
-            some = planes[first : first + self.batch]
-            if len(some) < self.batch:
-                some = np.concatenate([some, np.zeros((self.batch - len(some), *planes.shape[1:]), np.float32)])
-            answers.append(self.backend.forward(some))
+            part = planes[first : first + self.batch]
+            if len(part) < self.batch:
+                part = np.concatenate([part, np.zeros((self.batch - len(part), *planes.shape[1:]), np.float32)])
+            answers.append(self.backend.forward(part))
         return each_part(lambda *parts: np.concatenate(parts)[: len(planes)], *answers)
 
 
 def each_part(function: Callable[..., np.ndarray], *answers: Evaluation) -> Evaluation:
-    """A function of the values, of the policies and of the embeddings, those that there are."""
+    """Applies a function to the values, to the policies and to the embeddings; None stays None."""
     parts = ([getattr(answer, name) for answer in answers] for name in ("value", "policy", "embedding"))
     return Evaluation(*(None if part[0] is None else function(*part) for part in parts))
 
@@ -101,16 +107,19 @@ def _onnx(network: Network, **options: Any) -> Backend:
 
 
 class Installable(NamedTuple):
-    """A backend that a package brings: the modules it needs, their title, the extra with them, what opens a network.
+    """A backend and the package that it needs.
 
-    `quick_calls`: on the processor a call costs little beside its positions, so that small batches are fast.
-    `computes`: whether it computes an architecture.
+    Attributes:
+      modules, title, extra: of the package: its modules, its name, and engram's extra that installs it.
+      open: makes the backend of a network.
+      quick_calls: on the processor a call costs little beside its positions, so that small batches are fast.
+      computes: whether it computes an architecture.
     """
 
     modules: tuple[str, ...]
     title: str
     extra: str
-    opened: Callable[..., Backend]
+    open: Callable[..., Backend]
     quick_calls: bool = False
     computes: Callable[[Architecture], bool] = lambda _: True
 
@@ -120,33 +129,43 @@ BACKENDS = {
     "torch": Installable(("torch",), "PyTorch", "learn", _torch),
     "onnx": Installable(("onnxruntime", "onnx"), "ONNX Runtime", "onnx", _onnx, quick_calls=True),
 }
-"""By name, the preferred first; with a GPU PyTorch comes before all."""
+"""By name, the preferred first; with a GPU PyTorch comes before all others."""
 
 
 def installed(architecture: Architecture) -> list[str]:
-    """Names of the backends here that compute an architecture, the preferred first."""
-    able = (name for name, backend in BACKENDS.items() if backend.computes(architecture))
-    names = [name for name in able if all(map(find_spec, BACKENDS[name].modules))]
+    """Names of the installed backends that compute an architecture, the preferred first."""
+    names = [
+        name
+        for name, backend in BACKENDS.items()
+        if backend.computes(architecture) and all(map(find_spec, backend.modules))
+    ]
     return sorted(names, key=lambda name: name != "torch") if _has_gpu() else names
 
 
 def choose(name: str | None, architecture: Architecture, small: bool = False) -> str:
-    """The backend of this name, or (None) the preferred one, for `small` batches; raises as `open_backend`."""
-    ready = installed(architecture)
-    if name is None and not ready:
-        titles, extras = zip(*((one.title, f"'engram[{one.extra}]'") for one in _PACKAGES), strict=True)
+    """The name of a backend: `name` if it is installed, or for None the preferred one.
+
+    Args:
+      small: for batches up to `SMALL_BATCH`.
+
+    Raises:
+      InvalidParameter, MissingPackage: as in `open_backend`.
+    """
+    names = installed(architecture)
+    if name is None and not names:
+        titles, extras = zip(*((package.title, f"'engram[{package.extra}]'") for package in _PACKAGES), strict=True)
         raise MissingPackage(f"this network needs {' or '.join(titles)}: pip install {' or '.join(extras)}")
     if name is None:
-        quick = [one for one in ready if small and BACKENDS[one].quick_calls and not _has_gpu()]
-        return (quick or ready)[0]
-    if name in ready:
+        quick = [name for name in names if small and BACKENDS[name].quick_calls and not _has_gpu()]
+        return (quick or names)[0]
+    if name in names:
         return name
     if name not in BACKENDS:
         raise InvalidParameter(f"no backend is called {name!r}{choices(name, BACKENDS)}")
-    missing = BACKENDS[name]
-    if not missing.computes(architecture):
-        raise InvalidParameter(f"the backend {name} computes convolutions of 3×3, and of 1×1 in heads: take another")
-    raise MissingPackage(f"the backend {name} needs {missing.title}: pip install 'engram[{missing.extra}]'")
+    backend = BACKENDS[name]
+    if not backend.computes(architecture):
+        raise InvalidParameter(f"the backend {name} computes only convolutions of 3×3, and of 1×1 in heads")
+    raise MissingPackage(f"the backend {name} needs {backend.title}: pip install 'engram[{backend.extra}]'")
 
 
 _PACKAGES = [backend for backend in BACKENDS.values() if backend.modules]
@@ -166,16 +185,16 @@ def open_backend(
     """A backend that computes a network.
 
     Args:
-      name: of `BACKENDS`: `native`, `torch` or `onnx`; None: of those that can the first, or for small batches a quick
-        one; with a GPU PyTorch.
-      layer: whose output is the embedding (`Architecture.layer_sizes`), or None.
-      precision: `float32`, `bfloat16`, or `auto`: the faster one here.
-      batch: positions in each call, ≥ 1; up to `SMALL_BATCH` they are small.
+      name: of `BACKENDS`: `native`, `torch` or `onnx`. None: the first that is installed and computes the network, in
+        small batches one of quick calls; with a GPU PyTorch.
+      layer: the layer whose output is the embedding (`Architecture.layer_sizes`), or None.
+      precision: `float32`, `bfloat16`, or `auto`, the faster one on this machine.
+      batch: positions in each call, ≥ 1; up to `SMALL_BATCH` it is small.
 
     Raises:
       InvalidParameter: no such backend, layer or precision. MissingPackage: the backend is not installed.
     """
     if name is None and precision == "bfloat16":
         name = "torch"  # the others compute in float32
-    chosen = choose(name, network.architecture, small=batch <= SMALL_BATCH)
-    return BACKENDS[chosen].opened(network, layer=layer, precision=precision)
+    name = choose(name, network.architecture, small=batch <= SMALL_BATCH)
+    return BACKENDS[name].open(network, layer=layer, precision=precision)

@@ -22,7 +22,7 @@ from engram.registry import FilesOf, data_files
 WEIGHTS = Path(__file__).parent / "weights"
 MOST_AT_ONCE = 256
 SHARED_BYTES = 1 << 27
-"""Of the cache that searches side by side share for one network."""
+"""Size of the cache that searches side by side share for one network."""
 
 
 def shipped() -> list[str]:
@@ -35,11 +35,11 @@ def _files(name: str) -> Iterable[Path]:
 
 
 NetworkFile = Annotated[str, FilesOf(_files)]
-"""The type of an option that names a network: a shipped one, or a file."""
+"""The type of an option that names a shipped network or a file."""
 
 
 def find(name: str) -> Path:
-    """The file of a shipped network, of a path, or of a training's folder. Raises InvalidFile: there is none."""
+    """The file of a network: a shipped one, a path, or the folder of a training. Raises InvalidFile: there is none."""
     if name in shipped():
         return WEIGHTS / f"{name}.safetensors"
     path = Path(name).expanduser()
@@ -56,14 +56,14 @@ def _load(path: Path, changed_ns: int) -> Network:
 
 @dataclass(frozen=True)
 class NamedNetwork:
-    """A network for whatever game it fits: call it with a game and a batch, and it makes an evaluator.
+    """A network by its name: called with a game that it fits and the size of a batch, it makes an evaluator.
 
     Args:
       name: of a shipped network, or a file. backend, precision: as in `open_backend`.
-      embedding: the layer whose output is answered too, or None.
-      symmetry: see each position turned at random (`RandomSymmetry`); not with an embedding.
-      cache: answers kept (`EvaluationCache`); 0: none.
-      rollouts: values are outcomes of games that its policy plays out (`PolicyRollouts`).
+      embedding: the layer whose output the evaluator gives as the embedding, or None.
+      symmetry: turn each position at random (`RandomSymmetry`); not with an embedding.
+      cache: number of answers to keep (`EvaluationCache`); 0: none.
+      rollouts: values are outcomes of games that the policy plays out (`PolicyRollouts`).
 
     Raises:
       InvalidFile: there is no such network. InvalidParameter, MissingPackage: see `open_backend`.
@@ -88,12 +88,19 @@ class NamedNetwork:
 
     @property
     def identity(self) -> str:
-        """The file's name and a digest of it: what numbers of its layers may be compared with."""
+        """The file's name and its digest: outputs of a layer are comparable where these are equal."""
         digest = hashlib.sha256(find(self.name).read_bytes()).hexdigest()[:12]
         return f"{Path(self.name).name}, {digest}"
 
     def layer(self, name: str | None) -> tuple[str, int]:
-        """A layer to compare positions by, default `Architecture.usual_layer`, and its size; raises as `size_of`."""
+        """The name of a layer to compare positions by, and its size.
+
+        Args:
+          name: default `Architecture.usual_layer`.
+
+        Raises:
+          InvalidParameter: there is no such layer.
+        """
         architecture = self.network.architecture
         layer = architecture.usual_layer if name is None else name
         return layer, architecture.size_of(layer)
@@ -102,7 +109,7 @@ class NamedNetwork:
         return self._evaluator(game, self._open(game, batch, self.cache))
 
     def shared(self, game: Game, batch: int) -> Callable[[Game, int], NetworkEvaluator | PolicyRollouts]:
-        """Makes evaluators in its place that ask one cache, in batches of `batch`."""
+        """A function that makes evaluators as a call of this object does; all ask one cache, in batches of `batch`."""
         embedding = self.layer(self.embedding)[1] if self.embedding is not None else 0
         backend = self._open(game, batch, max(self.cache, SHARED_BYTES // (4 * (game.num_actions + 1 + embedding))))
         return lambda game, _: self._evaluator(game, backend)

@@ -14,13 +14,13 @@ from engram.native.jit import compiled
 
 @compiled
 def encode_state(game, history, state, planes):
-    """Planes of a state (both addresses); `history` < 0: those of the game's `encode`. Negative on failure."""
+    """Writes the planes of a state (both addresses); `history` < 0: those of `encode`. Returns < 0 for a failure."""
     return call(game.encode, (state, planes)) if history < 0 else call(game.encode_history, (state, planes, history))
 
 
 @compiled
 def _encode_batch(games, history, states, planes):
-    """Planes (B, …) of states (B, bytes); negative on failure."""
+    """Writes the planes (B, C, H, W) of states (B, bytes). Returns < 0 for a failure."""
     for row in range(len(states)):
         status = encode_state(games[0], history, states[row].ctypes.data, planes[row].ctypes.data)
         if status < 0:
@@ -29,7 +29,7 @@ def _encode_batch(games, history, states, planes):
 
 
 def num_planes(game: Game, history: int | None) -> int:
-    """Planes that a network of this history sees.
+    """The number of planes of a network that sees `history` earlier positions; None: those of the game's `encode`.
 
     Raises:
       InvalidParameter: the game does not keep so many earlier positions.
@@ -40,10 +40,10 @@ def num_planes(game: Game, history: int | None) -> int:
     if not 0 <= history <= game.max_history or not game.max_history:
         raise InvalidParameter(f"{game.name} keeps {game.max_history} earlier positions, not {history}")
     _, height, width = game.planes_shape
-    room = np.zeros((2 * (history + 1) + 8, height, width), np.float32)
+    planes = np.zeros((2 * (history + 1) + 8, height, width), np.float32)
     buffer = game.new_buffer()
     game.write(buffer, game.initial_state())
-    return int(game.callbacks["encode_history"].from_python(buffer.ctypes.data, room.ctypes.data, history))
+    return int(game.callbacks["encode_history"].from_python(buffer.ctypes.data, planes.ctypes.data, history))
 
 
 def rows_of(planes: np.ndarray) -> np.ndarray:
@@ -64,7 +64,10 @@ class Encoder:
 
     Attributes:
       record, steps: the game and the history as compiled code takes them (`encode_state`).
-      shape: (C, H, W) of a position's planes.
+      shape: (C, H, W) of the planes of a position.
+
+    Raises:
+      InvalidParameter: the game does not keep so many earlier positions.
     """
 
     def __init__(self, game: Game, history: int | None):
@@ -75,11 +78,11 @@ class Encoder:
         self.steps = -1 if history is None else history
         self.shape = (num_planes(game, history), *game.planes_shape[1:])
 
-    def __call__(self, states: np.ndarray, room: np.ndarray | None = None) -> np.ndarray:
+    def __call__(self, states: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Planes (B, C, H, W) of states (B,), float32, for the player to move.
 
         Args:
-          room: an array of at least B positions' planes to write into; None: a new one.
+          out: an array (≥ B, C, H, W) float32, in whose first rows the result stands; None: a new one.
 
         Raises:
           InvalidParameter: states of another game. OperatorError: the game's `encode` failed.
@@ -87,10 +90,10 @@ class Encoder:
         states = np.ascontiguousarray(states)
         if states.dtype != self.game.state_dtype:
             raise InvalidParameter(f"these are not states of {self.game.name}")
-        if room is None:
+        if out is None:
             planes = np.zeros((len(states), *self.shape), np.float32)
         else:
-            planes = room[: len(states)]
+            planes = out[: len(states)]
             planes[:] = 0.0
         if _encode_batch(self.record, self.steps, as_bytes(states), planes) < 0:
             raise OperatorError(f"{self.game.name}: its encode failed")

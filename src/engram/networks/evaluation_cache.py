@@ -1,4 +1,4 @@
-"""What a backend has answered, by what it saw: equal planes are computed once."""
+"""A cache of a backend's answers by the planes of a position: equal planes are computed once."""
 
 from __future__ import annotations
 
@@ -20,29 +20,32 @@ def _key_all(planes, keys):
         key = np.uint64(planes.shape[1])
         for word in planes[row]:
             key = (key ^ np.uint64(word)) * _FACTOR
-            key ^= key >> np.uint64(32)  # or the high bits, where numbers like 1.0 differ, would never reach the low
+            key ^= key >> np.uint64(32)  # numbers such as 1.0 differ in high bits, which must reach the low ones
         key = mix(key)
         keys[row] = key if key != np.uint64(0) else np.uint64(1)
 
 
 def keys_of(planes: np.ndarray) -> np.ndarray:
-    """Keys (B,) of planes (B, …) float32, never 0; different planes share one by a chance of 2⁻⁶⁴."""
+    """Keys (B,) uint64 of planes (B, …) float32, never 0; two different planes share a key with probability 2⁻⁶⁴."""
     keys = np.empty(len(planes), np.uint64)
     _key_all(rows_of(np.ascontiguousarray(planes)).view(np.uint32), keys)
     return keys
 
 
 class EvaluationCache(BackendWrapper):
-    """A backend that keeps another's answers; a new one takes the place of an old one.
+    """A backend that keeps another's answers; a new answer takes the place of an old one.
 
-    Evaluators that ask the same cache share its answers. In front of fixed batches no answer changes by it, to the
-    last bit: such a backend gives equal planes equal answers.
+    Evaluators that ask the same cache share its answers. Around fixed batches it changes no answer, to the last bit:
+    such a backend gives equal planes equal answers.
 
     Args:
-      size: answers kept, ≥ 1.
+      size: number of answers to keep, ≥ 1.
 
     Attributes:
-      asked, computed: positions so far, and those of them that the backend had to compute.
+      asked, computed: number of positions so far, and of those that the backend computed.
+
+    Raises:
+      InvalidParameter: a smaller size.
     """
 
     def __init__(self, backend: Backend, size: int):
@@ -51,7 +54,7 @@ class EvaluationCache(BackendWrapper):
             raise InvalidParameter(f"a cache keeps 1 answer or more, not {size}")
         self.asked = self.computed = 0
         self._keys = np.zeros(size, np.uint64)  # of the answer in each place; 0: none
-        self._kept: Evaluation | None = None
+        self._answers: Evaluation | None = None
 
     def forward(self, planes: np.ndarray) -> Evaluation:
         """See `Backend`."""
@@ -59,22 +62,22 @@ class EvaluationCache(BackendWrapper):
         keys = keys_of(planes)
         places = (keys % np.uint64(len(self._keys))).astype(np.int64)
         misses = np.flatnonzero(self._keys[places] != keys)
-        if self._kept is not None and not len(misses):
-            return each_part(lambda kept: kept[places], self._kept)
-        _, first, same = np.unique(keys[misses], return_index=True, return_inverse=True)
-        fresh = self.backend.forward(planes[misses[first]])
+        if self._answers is not None and not len(misses):
+            return each_part(lambda rows: rows[places], self._answers)
+        _, first, inverse = np.unique(keys[misses], return_index=True, return_inverse=True)
+        new = self.backend.forward(planes[misses[first]])
         self.computed += len(first)
-        if self._kept is None:
-            self._kept = each_part(lambda new: np.zeros((len(self._keys), *new.shape[1:]), np.float32), fresh)
-        answer = each_part(lambda kept: kept[places], self._kept)
-        each_part(lambda whole, new: _put(whole, misses, new[same]), answer, fresh)
-        free = places[misses[first]]
-        self._keys[free] = 0  # an interruption then leaves no key over another's answer
-        each_part(lambda kept, new: _put(kept, free, new), self._kept, fresh)
-        self._keys[free] = keys[misses[first]]
+        if self._answers is None:
+            self._answers = each_part(lambda part: np.zeros((len(self._keys), *part.shape[1:]), np.float32), new)
+        answer = each_part(lambda rows: rows[places], self._answers)
+        each_part(lambda rows, part: _put(rows, misses, part[inverse]), answer, new)
+        targets = places[misses[first]]
+        self._keys[targets] = 0  # an interruption then leaves no key with the answer of another
+        each_part(lambda rows, part: _put(rows, targets, part), self._answers, new)
+        self._keys[targets] = keys[misses[first]]
         return answer
 
 
-def _put(whole: np.ndarray, rows: np.ndarray, part: np.ndarray) -> np.ndarray:
-    whole[rows] = part
-    return whole
+def _put(rows: np.ndarray, places: np.ndarray, part: np.ndarray) -> np.ndarray:
+    rows[places] = part
+    return rows

@@ -10,31 +10,41 @@ import numpy as np
 
 from engram import storage
 from engram.errors import InvalidFile
-from engram.networks.architectures import Architecture, Configuration, rebuilt
+from engram.networks.architectures import EPSILON, Architecture, Configuration, rebuild
 
 KIND = "network"
 
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A network for any backend: its weights have the names and shapes of `Architecture.shapes`, in float32."""
+    """A network for any backend: float32 weights with the names and shapes of `Architecture.shapes`."""
 
     architecture: Architecture
     weights: dict[str, np.ndarray]
 
     @property
     def configuration(self) -> Configuration:
-        """How it was specified."""
+        """The network's specification."""
         return self.architecture.configuration
+
+    def folded(self, place: str) -> tuple[np.ndarray, np.ndarray]:
+        """Weights (F, C, k, k) and bias (F,) of the convolution at a place, with its normalisation in them."""
+        names = ("weight", "bias", "running_mean", "running_var")
+        factor, shift, mean, variance = (self.weights[f"{place}.norm.{name}"] for name in names)
+        scale = factor / np.sqrt(variance + EPSILON)
+        return self.weights[f"{place}.conv.weight"] * scale[:, None, None, None], shift - mean * scale
 
 
 def save_network(
     path: str | Path, network: Network, *, half: bool = False, about: dict[str, Any] | None = None
 ) -> None:
-    """Writes a network's weights and configuration; whole or not at all.
+    """Writes a network's weights and configuration, completely or not at all.
 
     Args:
-      half: in float16, half the size. about: more to be kept with it, plain data.
+      half: weights in float16, half the size. about: plain data to keep beside the configuration.
+
+    Raises:
+      InvalidFile: it cannot be written.
     """
     arrays = {
         name: array.astype(np.float16) if half and array.dtype == np.float32 else array
@@ -44,10 +54,10 @@ def save_network(
 
 
 def load_network(path: str | Path) -> Network:
-    """The network of a file, in float32. Raises InvalidFile: no such file, damaged, or not a network's."""
+    """The network of a file, in float32. Raises InvalidFile: there is no such file, it is damaged, or no network's."""
     about, arrays = storage.load(path, KIND)
     try:
-        architecture = rebuilt(Configuration(**about["configuration"]))
+        architecture = rebuild(Configuration(**about["configuration"]))
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidFile(f"{path} holds no network that this engram can build: {error}") from error
     weights = {name: array.astype(np.float32) if array.dtype == np.float16 else array for name, array in arrays.items()}

@@ -1,4 +1,4 @@
-"""ONNX Runtime as the backend of networks, on the processor: the graph is written from the architecture."""
+"""ONNX Runtime as the backend of networks, on the processor; the architecture becomes an ONNX graph."""
 
 from __future__ import annotations
 
@@ -15,42 +15,37 @@ from engram.networks.architectures import Convolution, Flatten, Head, Linear, Pa
 from engram.networks.network import Network
 from engram.search.evaluation import Evaluation
 
-_EPSILON = 1e-5
-"""Of batch normalisation, as PyTorch trains with it."""
-_OPSET, _FORMAT = 17, 8  # old enough for every ONNX Runtime of the last years
+_OPSET, _FORMAT = 17, 8  # old ones, which every ONNX Runtime of the last years reads
 
 
 class _Graph:
-    """Writes a network as ONNX operations; every method takes and returns names of tensors."""
+    """Writes a network as ONNX operations; methods take and return names of tensors."""
 
     def __init__(self, network: Network):
-        self.weights = network.weights
+        self.network = network
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
 
     def write(self, operation: str, *inputs: str, **attributes: Any) -> str:
-        """Adds an operation; the name of its output."""
+        """Adds an operation; returns the name of its output."""
         output = f"{operation}{len(self.nodes)}"
         self.nodes.append(helper.make_node(operation, inputs, [output], **attributes))
         return output
 
     def constant(self, array: np.ndarray) -> str:
-        """Adds an array; its name."""
+        """Adds an array; returns its name."""
         name = f"constant{len(self.constants)}"
         self.constants.append(numpy_helper.from_array(np.ascontiguousarray(array, np.float32), name))
         return name
 
     def convolution(self, place: str, planes: str) -> str:
-        """A convolution of a place with its normalisation taken into the weights."""
-        names = ("weight", "bias", "running_mean", "running_var")
-        factor, shift, mean, variance = (self.weights[f"{place}.norm.{name}"] for name in names)
-        scale = factor / np.sqrt(variance + _EPSILON)
-        weight = self.weights[f"{place}.conv.weight"] * scale[:, None, None, None]
-        bias = self.constant(shift - mean * scale)
-        return self.write("Conv", planes, self.constant(weight), bias, pads=[weight.shape[2] // 2] * 4)
+        """Adds a convolution with its normalisation."""
+        weight, bias = self.network.folded(place)
+        arrays = self.constant(weight), self.constant(bias)
+        return self.write("Conv", planes, *arrays, pads=[weight.shape[2] // 2] * 4)
 
     def part(self, place: str, part: Part, tensor: str) -> str:
-        """Any part of an architecture."""
+        """Adds a part of an architecture."""
         match part:
             case Convolution():
                 return self.write("Relu", self.convolution(place, tensor))
@@ -58,20 +53,20 @@ class _Graph:
                 inner = self.write("Relu", self.convolution(f"{place}.first", tensor))
                 return self.write("Relu", self.write("Add", self.convolution(f"{place}.second", inner), tensor))
             case Linear():
-                weight, bias = (self.constant(self.weights[f"{place}.{name}"]) for name in ("weight", "bias"))
+                weight, bias = (self.constant(self.network.weights[f"{place}.{name}"]) for name in ("weight", "bias"))
                 return self.write("Gemm", tensor, weight, bias, transB=1)
             case Relu() | Flatten():
                 return self.write(type(part).__name__, tensor)
 
     def head(self, place: str, head: Head, tensor: str) -> tuple[str, str]:
-        """(input, output) of a head's last linear map."""
+        """Adds a head; returns the input and the output of its last linear map."""
         for number, part in enumerate(head[:-1]):
             tensor = self.part(f"{place}.{number}", part, tensor)
         return tensor, self.part(f"{place}.{len(head) - 1}", head[-1], tensor)
 
 
 def graph_of(network: Network, layer: str | None = None) -> onnx.ModelProto:
-    """A network as an ONNX model: from `planes` (B, C, H, W) to `policy`, `value` (B, 1) and `embedding`."""
+    """A network as an ONNX model: from `planes` (B, C, H, W) to `policy`, `value` (B, 1) and `embedding` (B, D)."""
     architecture, graph = network.architecture, _Graph(network)
     shape = network.configuration
     sizes = {"policy": shape.num_actions, "value": 1, "embedding": architecture.size_of(layer) if layer else 0}
@@ -103,7 +98,7 @@ class OnnxBackend:
       layer: as in `open_backend`. precision: `auto` or `float32`.
 
     Raises:
-      InvalidParameter: no such layer, or another precision.
+      InvalidParameter: there is no such layer, or another precision is asked for.
     """
 
     precision = "float32"
@@ -122,6 +117,6 @@ class OnnxBackend:
     def forward(self, planes: np.ndarray) -> Evaluation:
         """See `Backend`."""
         answers = dict(zip(self._names, self._session.run(self._names, {"planes": planes}), strict=True))
-        # Its tanh passes 1 by a rounding error.
+        # By rounding errors its tanh exceeds 1.
         value = np.clip(answers["value"].reshape(-1), -1.0, 1.0) if "value" in answers else None
         return Evaluation(value, answers["policy"], answers.get("embedding"))

@@ -19,58 +19,61 @@ from engram.search.evaluation import Evaluation
 
 
 @compiled
-def _begin(games, states, names, signs):
+def _begin(games, states, keys, signs):
     for row in range(len(states)):
         state = states[row].ctypes.data
-        names[row] = mix(np.uint64(call(games[0].hash, (state,))))
+        keys[row] = mix(np.uint64(call(games[0].hash, (state,))))
         signs[row] = 1.0 - 2.0 * call(games[0].to_play, (state,))
 
 
 @compiled
-def _advance(games, states, policy, rows, names, ply, legal, values):
-    """Plays a move drawn by `policy` in each of `rows`, and drops those that are over; how many are left, or -1."""
-    game, left = games[0], 0
+def _advance(games, states, policy, rows, keys, ply, legal, values):
+    """Plays a move drawn by `policy` in each of `rows`, and drops those that are over.
+
+    Returns how many go on, or -1 where `play` failed.
+    """
+    game, num_playing = games[0], 0
     for k in range(len(rows)):
         row = rows[k]
         state = states[row].ctypes.data
         if game.endings != 0:
-            won = call_float(game.endings, (state, policy[k].ctypes.data))
-            if not isnan(won):
-                values[row] = won * (1.0 - 2.0 * call(game.to_play, (state,)))
+            value = call_float(game.endings, (state, policy[k].ctypes.data))
+            if not isnan(value):
+                values[row] = value * (1.0 - 2.0 * call(game.to_play, (state,)))
                 continue
         count = call(game.legal_actions, (state, legal.ctypes.data))
         total = 0.0
-        for at in range(count):
-            total += policy[k, legal[at]]
-        # By leaf and ply, not by call: a leaf's rollout does not depend on what else is asked.
-        drawn = np.float64(mix(names[row] + np.uint64(ply)) >> np.uint64(11)) * 2.0**-53
-        action = np.int64(legal[np.int64(drawn * count)])
+        for index in range(count):
+            total += policy[k, legal[index]]
+        # By leaf and ply, not by call: a leaf's rollout does not depend on the rest of the batch.
+        number = np.float64(mix(keys[row] + np.uint64(ply)) >> np.uint64(11)) * 2.0**-53
+        action = np.int64(legal[np.int64(number * count)])
         if total > 0.0:
-            drawn *= total
-            for at in range(count):
-                drawn -= policy[k, legal[at]]
-                action = np.int64(legal[at])
-                if drawn < 0.0:
+            number *= total
+            for index in range(count):
+                number -= policy[k, legal[index]]
+                action = np.int64(legal[index])
+                if number < 0.0:
                     break
-        over = call(game.play, (state, action))
-        if over < 0:
+        status = call(game.play, (state, action))
+        if status < 0:
             return -1
-        if over != 0:
+        if status != 0:
             values[row] = call_float(game.outcome, (state,))
         else:
-            rows[left] = row
-            left += 1
-    return left
+            rows[num_playing] = row
+            num_playing += 1
+    return num_playing
 
 
 class PolicyRollouts:
     """An evaluator whose values are the outcomes of games that a network's policy plays out.
 
     Args:
-      network: whose policy draws the moves, and answers as the prior. game: compiled.
+      network: its policy draws the moves, and is the prior. game: compiled.
 
-    A leaf's rollout is the same whenever it is asked for. A game longer than `max_moves` counts as a draw. Values are
-    for the player to move.
+    The same leaf always has the same rollout. A game longer than `max_moves` counts as a draw. Values are for the
+    player to move.
 
     Raises:
       InvalidParameter: a plain Python game.
@@ -80,30 +83,30 @@ class PolicyRollouts:
 
     def __init__(self, network: NetworkEvaluator, game: Game):
         if not game.compiled:
-            raise InvalidParameter(f"{game.name} is a plain Python game: a network's rollouts need a compiled one")
+            raise InvalidParameter(f"{game.name} is a plain Python game: rollouts of a network need a compiled one")
         self._network, self._game = network, game
         self._legal = np.zeros(game.num_actions + SLACK, np.int32)
 
     def evaluate(self, states: Sequence[Any] | np.ndarray) -> Evaluation:
-        """Policies of B positions, and the outcome of a game from each.
+        """Policies (B, num_actions) of B positions, and the outcomes (B,) of a game from each.
 
         Raises:
           OperatorError: the game's `play` or `encode` failed.
         """
         game = self._game
         answer = self._network.evaluate(states)
-        playing = np.array(states, copy=True)
-        names, signs, values = np.zeros(len(playing), np.uint64), np.zeros(len(playing)), np.zeros(len(playing))
-        record, state_bytes = game.record("endings"), as_bytes(playing)
-        _begin(record, state_bytes, names, signs)
+        positions = np.array(states, copy=True)
+        keys, signs, values = np.zeros(len(positions), np.uint64), np.zeros(len(positions)), np.zeros(len(positions))
+        record, state_bytes = game.record("endings"), as_bytes(positions)
+        _begin(record, state_bytes, keys, signs)
         policy: Any
-        rows, policy = np.arange(len(playing)), np.array(answer.policy, np.float32)
+        rows, policy = np.arange(len(positions)), np.array(answer.policy, np.float32)
         for ply in range(game.max_moves):
-            left = _advance(record, state_bytes, policy, rows, names, ply, self._legal, values)
-            if left < 0:
+            num_playing = _advance(record, state_bytes, policy, rows, keys, ply, self._legal, values)
+            if num_playing < 0:
                 raise OperatorError(f"{game.name}: its play failed")
-            rows = rows[:left]
-            if not left:
+            rows = rows[:num_playing]
+            if not num_playing:
                 break
-            policy = self._network.evaluate(playing[rows]).policy
+            policy = self._network.evaluate(positions[rows]).policy
         return Evaluation(values * signs, answer.policy, answer.embedding)

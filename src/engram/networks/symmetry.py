@@ -1,4 +1,4 @@
-"""Boards turned: planes and policies under a game's symmetries, and a backend that sees them so."""
+"""Planes and policies under a game's symmetries, and a backend around another that turns them at random."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from engram.search.evaluation import Evaluation
 
 
 def symmetry_tables(game: Game) -> tuple[np.ndarray, np.ndarray]:
-    """Where each symmetry takes cells (S, cells) and actions (S, num_actions), as compiled code reads them."""
+    """The places to which S symmetries take cells (S, H·W) and actions (S, num_actions), int64."""
     cells = np.array([symmetry.cells for symmetry in game.symmetries], np.int64)
     actions = np.array([symmetry.actions for symmetry in game.symmetries], np.int64)
     return cells, actions
@@ -27,21 +27,25 @@ def symmetry_tables(game: Game) -> tuple[np.ndarray, np.ndarray]:
 def _turn_all(planes, turns, cells, turned):
     area = np.uint64(cells.shape[1])
     for row in range(len(planes)):
-        source, target, where = planes[row], turned[row], cells[turns[row]]
+        source, target, places = planes[row], turned[row], cells[turns[row]]
         for first in range(np.uint64(0), np.uint64(len(source)), area):
             for cell in range(area):
-                target[first + np.uint64(where[cell])] = source[first + cell]
+                target[first + np.uint64(places[cell])] = source[first + cell]
 
 
 def turned(planes: np.ndarray, turns: np.ndarray, cells: np.ndarray) -> np.ndarray:
-    """Planes (B, C, H, W) with every cell where the symmetry `turns` (B,) of its position takes it; a copy."""
+    """Planes (B, C, H, W), each position under a symmetry; a copy.
+
+    Args:
+      turns: (B,) numbers of symmetries. cells: of `symmetry_tables`.
+    """
     result = np.empty_like(planes)
     _turn_all(rows_of(planes), turns, cells, rows_of(result))
     return result
 
 
 def turned_policy(policy: np.ndarray, actions: np.ndarray) -> np.ndarray:
-    """Policies (B, num_actions) with each action's share where a symmetry's `actions` (B, num_actions) take it."""
+    """Policies (B, num_actions), each under a symmetry; `actions` (B, num_actions) are the places of its actions."""
     result = np.empty(policy.shape, np.float32)
     np.put_along_axis(result, actions, policy, 1)
     return result
@@ -49,27 +53,30 @@ def turned_policy(policy: np.ndarray, actions: np.ndarray) -> np.ndarray:
 
 @compiled
 def _draw(keys, seed, number, turns):
-    # By position and not by draw: the same position is seen the same way whatever else is in the batch.
+    # By position: the same one is always turned the same way, with any others in the batch.
     for row in range(len(keys)):
         turns[row] = np.int64(mix(keys[row] ^ seed) % np.uint64(number))
 
 
 class RandomSymmetry(BackendWrapper):
-    """Shows a backend each position turned at random, by its planes and `seed`, and turns the policy back.
+    """Shows a backend each position turned at random, and turns the policy back.
+
+    Args:
+      game: its symmetries are drawn from. seed: with a position's planes, decides its symmetry.
 
     Raises:
-      InvalidParameter: the backend gives an embedding, which could not be compared from turn to turn.
+      InvalidParameter: the backend gives an embedding; under different symmetries embeddings are not comparable.
     """
 
     def __init__(self, backend: Backend, game: Game, seed: int = 0):
         super().__init__(backend)
         if backend.layer is not None:
-            raise InvalidParameter("positions seen turned at random have embeddings that cannot be compared")
+            raise InvalidParameter("embeddings of positions that are turned at random are not comparable")
         self._cells, self._actions = symmetry_tables(game)
         self._seed = np.uint64(mix(np.uint64(seed & 0xFFFFFFFFFFFFFFFF)))
 
     def forward(self, planes: np.ndarray) -> Evaluation:
-        """Policy and value of B positions, their actions as the board lies."""
+        """See `Backend`; actions are those of the board before it was turned."""
         turns = np.zeros(len(planes), np.int64)
         _draw(keys_of(planes), self._seed, len(self._cells), turns)
         answer = self.backend.forward(turned(planes, turns, self._cells))

@@ -30,7 +30,7 @@ class _ConvNorm(nn.Module):
         return result
 
     def fuse(self) -> None:
-        """Takes the normalisation into the convolution's weights, for use without training."""
+        """Folds the normalisation into the convolution's weights, for use without training."""
         if isinstance(self.norm, nn.BatchNorm2d):
             self.conv = fuse_conv_bn_eval(self.conv, self.norm)
             self.norm = nn.Identity()
@@ -64,9 +64,9 @@ def _module(part: Part) -> nn.Module:
 
 
 class NetworkModule(nn.Module):
-    """A network as a module of PyTorch, its weights drawn with torch's generator.
+    """A network as a module of PyTorch; torch's generator draws its weights.
 
-    Its parameters have the names of `Architecture.shapes`.
+    Parameters have the names of `Architecture.shapes`.
     """
 
     def __init__(self, architecture: Architecture):
@@ -89,17 +89,21 @@ class NetworkModule(nn.Module):
 
     @property
     def configuration(self) -> Configuration:
-        """How the network was specified."""
+        """The network's specification."""
         return self.architecture.configuration
 
     @property
     def network(self) -> Network:
-        """The network as plain arrays, which training goes on to change."""
+        """The network as plain arrays; on the processor they are the module's own, and change with training."""
         arrays = {name: tensor.detach().cpu().numpy() for name, tensor in self.state_dict().items()}
         return Network(self.architecture, arrays)
 
     def forward(self, planes: Tensor, layer: str | None = None) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """Logits (B, num_actions), values (B,) or None, and the output of `layer` (B, D), or None."""
+        """Logits (B, num_actions), values (B,) or None, and the output (B, D) of `layer` or None.
+
+        Args:
+          planes: (B, C, H, W). layer: of `Architecture.layer_sizes`, or None.
+        """
         inner = None
         for name, part in self.trunk.items():
             planes = part(planes)
@@ -117,7 +121,7 @@ class NetworkModule(nn.Module):
         return answers["policy"], value, None if inner is None else inner.flatten(1)
 
     def fused(self) -> NetworkModule:
-        """A copy for use without training: the same function but for rounding, and faster."""
+        """A copy for use without training: faster, and equal up to rounding."""
         module = copy.deepcopy(self).eval()
         for part in module.modules():
             if isinstance(part, _ConvNorm):
@@ -126,26 +130,26 @@ class NetworkModule(nn.Module):
 
 
 def fastest_precision() -> str:
-    """`bfloat16` where this machine computes with it, else `float32`."""
+    """`bfloat16` where the processor or GPU has instructions for it, else `float32`."""
     if torch.cuda.is_available():
         return "bfloat16" if torch.cuda.is_bf16_supported() else "float32"
-    able = torch.backends.cpu.get_cpu_capability()
-    has = getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
-    return "bfloat16" if able == "AVX512" and has() else "float32"
+    capability = torch.backends.cpu.get_cpu_capability()
+    is_supported = getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
+    return "bfloat16" if capability == "AVX512" and is_supported() else "float32"
 
 
 class TorchBackend:
     """Computes a network with PyTorch, on CUDA where there is a device.
 
     Args:
-      module: the network; a copy of it is used. layer, precision: as in `open_backend`.
+      module: the network; it is copied. layer, precision: as in `open_backend`.
       device: `cpu`, `cuda`, or `auto`.
 
-    torch's computing threads are set to one for the process: many small batches gain nothing from more, and one
-    repeats bit for bit.
+    PyTorch then computes in one thread in this process: small batches gain nothing from more, and one thread repeats
+    bit for bit.
 
     Raises:
-      InvalidParameter: no such layer, precision or device.
+      InvalidParameter: there is no such layer, precision or device.
     """
 
     def __init__(
@@ -169,8 +173,8 @@ class TorchBackend:
     def forward(self, planes: np.ndarray) -> Evaluation:
         """See `Backend`."""
         with torch.inference_mode():
-            # Narrowing first and turning then is twice as fast as both at once.
-            there = torch.from_numpy(planes).to(self._device, self._type)
-            logits, value, inner = self._module(there.contiguous(memory_format=torch.channels_last), self.layer)
+            # To narrow first and then reorder is twice as fast as both at once.
+            batch = torch.from_numpy(planes).to(self._device, self._type)
+            logits, value, inner = self._module(batch.contiguous(memory_format=torch.channels_last), self.layer)
             answers = (value, torch.softmax(logits.float(), 1), inner)
             return Evaluation(*(None if tensor is None else tensor.float().cpu().numpy() for tensor in answers))

@@ -502,15 +502,16 @@ def finish_all(programs, slots, waiting, values, weights, embeddings):
         expandable = nodes[leaf].num_children == 0 and slot.depth < slot.max_depth
         if status >= 0 and expandable:
             if tree.num_nodes + program.game.num_actions <= tree.capacity:
-                status = make_children(program, slot, tree, leaf)
-                if status > 0 and nodes[leaf].flags & CHANCE:
-                    status = np.int64(ask_chance(program, slot, tree, leaf))
-                elif status > 0 and len(weights) and slot.priors_left > 0:
-                    slot.priors_left -= 1
-                    status = set_priors(program, tree, leaf, weights[row])
-                if status < 0:
+                if make_children(program, slot, tree, leaf) < 0:
                     status = np.int64(LEGAL_ACTIONS)
-                else:
+                elif nodes[leaf].flags & CHANCE:
+                    if ask_chance(program, slot, tree, leaf) < 0:
+                        status = np.int64(WEIGHTS)
+                elif len(weights) and slot.priors_left > 0:
+                    slot.priors_left -= 1
+                    if set_priors(program, tree, leaf, weights[row]) < 0:
+                        status = np.int64(PRIOR)
+                if status >= 0:
                     status = children_made(program, slot, leaf)
             else:
                 tree.full = 1

@@ -14,7 +14,7 @@ import torch
 
 from engram.errors import InvalidParameter
 from engram.games.game import Game
-from engram.networks.architectures import ARCHITECTURES, FEATURES, architecture, fit
+from engram.networks.architectures import ARCHITECTURES, FEATURES, architecture, check_fit
 from engram.networks.by_name import find
 from engram.networks.encoding import Encoder
 from engram.networks.network import load_network
@@ -155,7 +155,7 @@ def _network(text: str, game: Game) -> tuple[NetworkModule, bool]:
             raise InvalidParameter(f"a new network for features is features(…), not {text}; or name a trained network")
         return NetworkModule(architecture(text, game)), False
     base = load_network(find(text))
-    fit(base.configuration, game, text)
+    check_fit(base.configuration, game, text)
     kind = parse(base.configuration.network)
     if kind.name not in ("residual", FEATURES):
         raise InvalidParameter(f"features are built on a residual network, and {text} is a {kind.name}")

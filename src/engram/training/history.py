@@ -87,7 +87,7 @@ def recorded_settings(results: Results) -> dict[str, str]:
     """The configuration of each training as JSON, by its name, where points are recorded."""
     with results.reading() as connection:
         rows = connection.execute(sql.select(_POINTS.c.training, _POINTS.c.configuration).distinct())
-        return dict(rows.tuples().all())
+        return dict(rows.all())
 
 
 def num_points(results: Results) -> int:

@@ -23,7 +23,7 @@ from engram import storage
 from engram.errors import InvalidFile, InvalidParameter
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game
-from engram.networks.architectures import architecture, fit
+from engram.networks.architectures import architecture, check_fit
 from engram.networks.by_name import find, shipped
 from engram.networks.network import load_network, save_network
 from engram.networks.torch_backend import NetworkModule
@@ -300,7 +300,7 @@ def starting_network(text: str, game: Game) -> NetworkModule:
     if text not in shipped() and not Path(text).expanduser().exists():
         return NetworkModule(architecture(text, game))
     network = load_network(find(text))
-    fit(network.configuration, game, text)
+    check_fit(network.configuration, game, text)
     return NetworkModule.of(network)
 
 

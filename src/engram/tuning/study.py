@@ -29,7 +29,7 @@ from engram.errors import DatabaseError, InvalidParameter
 from engram.fleet import Link
 from engram.tuning import sampler
 from engram.tuning.objective import CONFIRMATION, MatchObjective, score_and_variance
-from engram.tuning.sampler import ACQUISITIONS, GAMES, Best, NoisySampler, Observation, observe
+from engram.tuning.sampler import GAMES, Best, NoisySampler, Observation, observe
 from engram.tuning.space import Space, Tunable
 
 CLAIM, TARGET, RECOMMENDED, IDENTITY = "engram:claim", "engram:target", "engram:recommended:", "engram"
@@ -87,16 +87,17 @@ class Study:
             raise InvalidParameter(f"the confirmation must have an even number of games, at least 2, not {fresh}")
         if left < 2 * _SLICES:
             raise InvalidParameter(f"{max_games} games leave only {left} for trials after {fresh} to confirm")
-        if acquisition not in ACQUISITIONS:
-            raise InvalidParameter(f"no acquisition is called {acquisition!r}; there are {', '.join(ACQUISITIONS)}")
         objective.check()
         self.objective = objective
         self.space = objective.space
         self._slice, self._most = _even(trial_games / _SLICES), trial_games - trial_games % 2
-        self._sampler = NoisySampler(
-            self.space.ranges, knots=self.space.knots, trial_games=self._most, slice_games=self._slice,
-            seed=objective.seed, acquisition=acquisition,
-        )  # fmt: skip
+        try:
+            self._sampler = NoisySampler(
+                self.space.ranges, knots=self.space.knots, trial_games=self._most, slice_games=self._slice,
+                seed=objective.seed, acquisition=acquisition,
+            )  # fmt: skip
+        except ValueError as error:
+            raise InvalidParameter(str(error)) from None
         with self._database_errors(OSError, ImportError, KeyError, RuntimeError, UnicodeError, JSONDecodeError):
             self.optuna = self._open()
             self.optuna.set_user_attr(IDENTITY, objective.identity)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from engram.drivers.recollection import explain, stored_position
+from engram.drivers.recollection import explain_memory, stored_position
 from engram.drivers.search import Search
 from engram.errors import InvalidParameter
 from engram.games.game import State
@@ -30,7 +30,7 @@ def answer(search: Search, state: State, path: Sequence[int]) -> dict[str, Any]:
     names = game.move_names(path, state)
     for action in path:
         state = game.play(state, action)
-    explanation = explain(search, state, most=MOST_WITNESSES)
+    explanation = explain_memory(search, state, most=MOST_WITNESSES)
     witnesses = [] if explanation is None else [
         {
             "row": witness.neighbour.row, "cosine": round(witness.neighbour.cosine, 4),

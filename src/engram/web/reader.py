@@ -147,7 +147,7 @@ class ResultsReader:
                 return []
             rows = connection.execute(sql.text(_TRIALS)).all()
             params = connection.execute(sql.text(_PARAMS)).all()
-            identities: dict[str, str] = dict(connection.execute(sql.text(_IDENTITIES)).tuples().all())
+            identities: dict[str, str] = dict(connection.execute(sql.text(_IDENTITIES)).all())
         trials: dict[str, dict[Any, dict[str, Any]]] = defaultdict(dict)
         for study, number, key, value in rows:
             trials[study].setdefault(number, {"values": {}})[key.removeprefix("engram:")] = value

@@ -1,24 +1,24 @@
 """Small answers to the last move in Go, each a point or 0: the tactics of heavy rollouts.
 
-They read the board of a rollout (`engram.games.go.heavy_board`) and do not change it. `colour` is to move, `last` is
-the point of the last move.
+They read the board of a rollout (`engram.games.go.heavy_board`) and do not change it. The mover is `colour`. The last
+move is at `last`, and simple ko forbids `ko`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from engram.games.go.board import neighbour
+from engram.games.go.board import neighbour_of
 from engram.games.go.heavy_board import (
     EYE,
     PATTERN,
     chains_beside,
     drawn_atari,
     first_liberty,
+    has_liberties,
+    is_capture,
     is_in_atari,
-    keeps,
     last_liberty,
-    takes,
     traits_of,
 )
 from engram.native.intrinsics import pick_bit, popcount, trailing_zeros
@@ -39,25 +39,25 @@ def is_own_eye(traits, colour):
 
 @compiled
 def is_sound(board, point, colour, stride, ko):
-    """Whether a move at an empty point is legal in a rollout, fills no eye of the mover and is no self-atari."""
+    """Whether a move at an empty point obeys simple ko, fills no eye of the mover and is no self-atari."""
     traits = traits_of(board, point)
     if point == ko or is_own_eye(traits, colour):
         return False
-    return takes(board, point, colour, stride) or keeps(board, point, colour, stride, _2)
+    return is_capture(board, point, colour, stride) or has_liberties(board, point, colour, stride, _2)
 
 
 @compiled
-def is_way_out(board, point, colour, stride, ko):
-    """Whether a stone at `point` gives its chain three liberties and fills no eye of the mover."""
+def is_extension(board, point, colour, stride, ko):
+    """Whether a legal stone at an empty point has a chain of three liberties and fills no eye of the mover."""
     traits = traits_of(board, point)
     if point == ko or is_own_eye(traits, colour):
         return False
-    return keeps(board, point, colour, stride, _3)
+    return has_liberties(board, point, colour, stride, _3)
 
 
 @compiled(inline=True)
 def capture(board, last, ko):
-    """The point that captures the chain of the last move, if it is in atari."""
+    """The point that captures the chain of the last move, if that is in atari."""
     word = np.uint64(board.chain[last])
     if not is_in_atari(board, word):
         return _0
@@ -67,11 +67,11 @@ def capture(board, last, ko):
 
 @compiled
 def _rescue(board, head, colour, stride, ko):
-    """Takes a chain in atari beside the chain of `head`, which is in atari too, else extends it."""
+    """Saves the chain of `head`, which is in atari: captures a chain in atari beside it, else extends."""
     stone = head
     while True:
         for k in range(4):
-            other = np.uint64(board.chain[neighbour(stone, stride, k)])
+            other = np.uint64(board.chain[neighbour_of(stone, stride, k)])
             if other & _3 == _2 - colour and is_in_atari(board, other):
                 point = first_liberty(board, other >> _2)
                 if point != ko:
@@ -80,7 +80,7 @@ def _rescue(board, head, colour, stride, ko):
         if stone == head:
             break
     point = first_liberty(board, head)
-    return point if is_way_out(board, point, colour, stride, ko) else _0
+    return point if is_extension(board, point, colour, stride, ko) else _0
 
 
 @compiled(inline=True)
@@ -93,7 +93,7 @@ def _word_at(lanes, bits):
 def escape(board, last, colour, stride, ko):
     """Saves a chain that the last move put into atari: captures a neighbouring chain, else extends.
 
-    It extends only to three liberties; with two the next atari follows, most often in a ladder.
+    An extension gives three liberties. With two the next atari follows, most often in a ladder.
     """
     lanes, in_atari = chains_beside(board, last, colour, stride, _1)
     while in_atari != _0:
@@ -109,7 +109,7 @@ def escape(board, last, colour, stride, ko):
 def race(board, last, colour, stride, ko, rng):
     """Puts the chain of the last move into atari, or gives a neighbouring chain of the mover a third liberty.
 
-    Both concern chains of two liberties. The point is drawn; one that serves twice counts twice.
+    Both concern chains of two liberties. The point is drawn; a point that serves twice counts twice.
     """
     answer = _0
     count = np.int64(0)
@@ -125,7 +125,7 @@ def race(board, last, colour, stride, ko, rng):
         head = _word_at(lanes, of_two) >> _2
         of_two &= of_two - _1
         for point in (first_liberty(board, head), last_liberty(board, head)):
-            if is_way_out(board, point, colour, stride, ko):
+            if is_extension(board, point, colour, stride, ko):
                 count += 1
                 if count == 1 or random_below(rng, count) == 0:
                     answer = point
@@ -133,21 +133,21 @@ def race(board, last, colour, stride, ko, rng):
 
 
 @compiled(inline=True)
-def _around(last, stride, k):
-    """The eight points around a point, row by row."""
+def _point_near(last, stride, k):
+    """The point of index k, row by row, in the 3×3 points whose middle is `last`."""
     return last + stride * np.uint64(k // 3) + np.uint64(k % 3) - stride - _1
 
 
 @compiled
 def pattern(board, last, colour, stride, ko, rng):
-    """A sound point next to the last move whose surroundings fit a pattern; one of them is drawn."""
+    """A sound point next to the last move whose surroundings fit a pattern; drawn from all such points."""
     fits = _0
     for k in range(9):
-        point = _around(last, stride, k)
+        point = _point_near(last, stride, k)
         fits |= (traits_of(board, point) & PATTERN & np.uint64(board.chain[point] == 0)) << np.uint64(k)
     while fits != _0:
         bit = pick_bit(fits, random_below(rng, popcount(fits)))
-        point = _around(last, stride, popcount(bit - _1))
+        point = _point_near(last, stride, popcount(bit - _1))
         if is_sound(board, point, colour, stride, ko):
             return point
         fits ^= bit
@@ -156,5 +156,5 @@ def pattern(board, last, colour, stride, ko, rng):
 
 @compiled(inline=True)
 def capture_anywhere(board, colour, ko, rng):
-    """A point that captures an enemy chain, which is drawn from all in atari."""
+    """A point that captures an enemy chain; the chain is drawn from all in atari."""
     return drawn_atari(board, _2 - colour, ko, rng)

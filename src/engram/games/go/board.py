@@ -1,15 +1,17 @@
 """The Go board: one record for every size, and small inlined functions that change it.
 
 A point is a number: (row + 1)·stride + column + 1 with stride = width + 1, row 0 on top. Two rows share the border
-point between them, so the four neighbours are ±1 and ±stride.
+point between them, so the four neighbours are ±1 and ±stride. Points, strides and colours (0 Black, 1 White) are
+uint64.
 
-`chain[p]` is 0 for an empty point, 3 for the border, else 4·head + 1 (Black) or 4·head + 2 (White). `head` is one point
-of the chain, the same for all its stones. The border has the bits of both colours. `liberties[head]` counts
-pseudo-liberties: every (stone, empty neighbour) pair of the chain. `following` links the stones of a chain in a ring.
-Empty and border points belong to chain 0; its count absorbs the updates of points without a chain.
+`chain[p]`, the word of a point, is 0 for an empty point, 3 for the border, else 4·head + 1 (Black) or 4·head + 2
+(White). The head is one point of the chain, the same for all its stones. The border has the bits of both colours.
+`liberties[head]` counts pseudo-liberties: every (stone, empty neighbour) pair of the chain. `following` links the
+stones of a chain in a ring. Empty and border points belong to chain 0; its count absorbs their updates.
 
-The four neighbours (up, left, right, down) are four 16-bit lanes of one word. Bit operations test all lanes at once,
-without a branch. In random positions a processor guesses nearly every second branch wrong; see docs/performance.md.
+The words of the four neighbours (up, left, right, down) are 16-bit lanes of one integer. Bit operations test all lanes
+at once, without a branch. In random positions a processor mispredicts nearly every second branch
+(docs/performance.md).
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ MAX_SIZE = 25
 MAX_POINTS = (MAX_SIZE + 1) * (MAX_SIZE + 2) + 2
 MAX_MOVES = 3 * MAX_SIZE * MAX_SIZE
 MAX_HISTORY = 8
-"""Boards before the present one that a state keeps; a power of 2."""
+"""Earlier boards that a state keeps; a power of 2."""
 WORDS = (MAX_SIZE * MAX_SIZE + 63) // 64
 
 BORDER = 3
@@ -35,10 +37,10 @@ board_dtype = np.dtype(
     [
         ("width", np.uint64),  # points on a side
         ("colour", np.uint64),  # to move: 0 Black, 1 White
-        ("passes", np.uint64),  # passes in a row; 2 ends the game
+        ("passes", np.uint64),  # in a row; 2 end the game
         ("num_moves", np.uint64),
         ("move_limit", np.uint64),
-        ("ko", np.uint64),  # point that simple ko forbids to the player to move, else 0
+        ("ko", np.uint64),  # the point that simple ko forbids to the player to move, else 0
         ("balance", np.int64),  # black stones minus white stones
         ("komi", np.float64),
         ("key", np.uint64),  # Zobrist key of the stones
@@ -82,7 +84,7 @@ ONES = np.uint64(0x0001000100010001)
 def zobrist(point, kind):
     """The random word of a point: kind 0 black stone, 1 white stone, 2 ko.
 
-    Computing splitmix64's output at an index costs less than reading a table from the processor's cache.
+    To compute splitmix64's output at an index costs less than to read a table from the processor's cache.
     """
     return mix(_SEED + _GOLDEN * (point * _4 + kind + _1))
 
@@ -114,8 +116,8 @@ def is_past(board, key):
 
 
 @compiled(inline=True)
-def neighbour(point, stride, k):
-    """The point above, left, right or below, by k = 0 … 3."""
+def neighbour_of(point, stride, k):
+    """The point above (k = 0), to the left (1), to the right (2) or below (3)."""
     if k == 0:
         return point - stride
     if k == 1:
@@ -124,8 +126,8 @@ def neighbour(point, stride, k):
 
 
 @compiled(inline=True)
-def around(board, point, stride):
-    """The chain words of the four neighbours, one in each lane."""
+def lanes_around(board, point, stride):
+    """The words of the four neighbours, one in each lane."""
     return (
         np.uint64(board.chain[point - stride])
         | (np.uint64(board.chain[point - _1]) << _16)
@@ -136,7 +138,7 @@ def around(board, point, stride):
 
 @compiled(inline=True)
 def not_zero(lanes):
-    """The high bit of each lane that is not zero; lanes are at most 2¹⁵."""
+    """The high bit of each lane that is not zero. Lanes are at most 2¹⁵."""
     return (lanes + _REST) & _HIGH
 
 
@@ -147,12 +149,12 @@ def _chain_liberties(board, lanes, shift):
 
 @compiled(inline=True)
 def liberties_after(board, lanes):
-    """The pseudo-liberties of each neighbour's chain after a stone fills the point between them.
+    """The pseudo-liberties of each neighbour's chain, in lanes, after a stone fills the point between them.
 
     A chain loses one for each lane that it is in: 4 minus the number of lanes that differ from it. Two rotations of
-    the word make all six comparisons.
+    the lanes make all six comparisons.
     """
-    left = (
+    liberties = (
         _chain_liberties(board, lanes, _0)
         | (_chain_liberties(board, lanes, _16) << _16)
         | (_chain_liberties(board, lanes, _32) << _32)
@@ -161,7 +163,7 @@ def liberties_after(board, lanes):
     differs = not_zero(lanes ^ ((lanes << _16) | (lanes >> _48))) >> _15
     differs_across = not_zero(lanes ^ ((lanes << _32) | (lanes >> _32))) >> _15
     differs_next = (differs >> _16) | (differs << _48)
-    return left - (_FOURS - differs - differs_next - differs_across)
+    return liberties - (_FOURS - differs - differs_next - differs_across)
 
 
 @compiled(inline=True)
@@ -177,16 +179,23 @@ def bits_of(lanes, colour):
 
 
 @compiled(inline=True)
-def safe(left, theirs):
-    """Not zero if the move is no suicide: a neighbour is empty, a chain of the mover keeps a liberty, or an enemy
-    chain loses its last one."""
-    return not_zero(left) ^ (theirs << _15)
+def not_suicide(liberties, theirs):
+    """Not zero if the move is no suicide.
+
+    A neighbour is then empty, a chain of the mover keeps a liberty, or a chain of the enemy loses its last one.
+
+    Args:
+      liberties: of `liberties_after`. theirs: `bits_of` the enemy.
+    """
+    return not_zero(liberties) ^ (theirs << _15)
 
 
 @compiled(inline=True)
 def is_eye(board, point, enemy, stride):
-    """Whether a point among stones of one colour is an eye: the enemy has at most one of its diagonal neighbours,
-    and none at the border."""
+    """Whether a point among stones of one colour is an eye.
+
+    The enemy has at most one of its diagonal neighbours, and none at the border.
+    """
     lanes = (
         np.uint64(board.chain[point - stride - _1])
         | (np.uint64(board.chain[point - stride + _1]) << _16)
@@ -203,9 +212,10 @@ def is_eye(board, point, enemy, stride):
 
 @compiled(inline=True)
 def _merge(board, word, other):
-    """Joins two chains by their words and returns the word of the whole.
+    """Joins two chains, given by their words, and returns the word of the whole.
 
-    The chain with fewer pseudo-liberties is rewritten: as a rule it is the smaller one."""
+    The chain with fewer pseudo-liberties is rewritten: as a rule it has fewer stones.
+    """
     count = np.uint64(board.liberties[word >> _2])
     other_count = np.uint64(board.liberties[other >> _2])
     if other_count > count:
@@ -249,11 +259,11 @@ def _remove(board, head, stride, num_listed):
 
 
 @compiled(inline=True)
-def put_stone(board, point, colour, stride, lanes, left, num_listed):
+def put_stone(board, point, colour, stride, lanes, liberties, num_listed):
     """Puts down a legal stone, joins chains and captures chains without a liberty.
 
-    `lanes` and `left` are `around` and `liberties_after` of the point. Captured stones are appended to `listed` from
-    `num_listed` on; returns its new length. The caller updates keys, ko and balance.
+    `lanes` and `liberties` are `lanes_around` and `liberties_after` of the point. Captured stones are appended to
+    `listed` from `num_listed` on; returns its new length. The caller updates keys, ko and balance.
     """
     theirs = bits_of(lanes, _1 - colour)
     mine = bits_of(lanes, colour) & ~theirs
@@ -262,10 +272,10 @@ def put_stone(board, point, colour, stride, lanes, left, num_listed):
         word = point * _4 + _1 + colour
     head = word >> _2
     board.liberties[point] = 0
-    board.liberties[(lanes & _LANE) >> _2] = left
-    board.liberties[((lanes >> _16) & _LANE) >> _2] = left >> _16
-    board.liberties[((lanes >> _32) & _LANE) >> _2] = left >> _32
-    board.liberties[lanes >> np.uint64(50)] = left >> _48
+    board.liberties[(lanes & _LANE) >> _2] = liberties
+    board.liberties[((lanes >> _16) & _LANE) >> _2] = liberties >> _16
+    board.liberties[((lanes >> _32) & _LANE) >> _2] = liberties >> _32
+    board.liberties[lanes >> np.uint64(50)] = liberties >> _48
     board.liberties[head] = np.uint64(board.liberties[head]) + _4 - popcount(not_zero(lanes))
     board.chain[point] = word
     board.following[point] = point
@@ -279,7 +289,7 @@ def put_stone(board, point, colour, stride, lanes, left, num_listed):
         word = _merge(board, word, other)
         others &= (not_zero(lanes ^ (other * ONES)) >> _15) * _LANE
 
-    captured = theirs & ~(not_zero(left) >> _15)
+    captured = theirs & ~(not_zero(liberties) >> _15)
     while captured != _0:
         other = (lanes >> trailing_zeros(captured)) & _LANE
         num_listed = _remove(board, other >> _2, stride, num_listed)
@@ -288,11 +298,11 @@ def put_stone(board, point, colour, stride, lanes, left, num_listed):
 
 
 @compiled(inline=True)
-def key_after(board, point, colour, lanes, left):
-    """Key of the stones after a move that is no suicide."""
+def key_after(board, point, colour, lanes, liberties):
+    """The Zobrist key of the stones after a move that is no suicide."""
     key = board.key ^ zobrist(point, colour)
     enemy = _1 - colour
-    captured = bits_of(lanes, enemy) & ~(not_zero(left) >> _15)
+    captured = bits_of(lanes, enemy) & ~(not_zero(liberties) >> _15)
     while captured != _0:
         other = (lanes >> trailing_zeros(captured)) & _LANE
         head = other >> _2
@@ -311,7 +321,7 @@ def key_after(board, point, colour, lanes, left):
 
 @compiled(inline=True)
 def used_points(board):
-    """Number of entries of the point arrays that a board of this width uses."""
+    """The number of entries that a board of this width uses in an array of points."""
     return (board.width + _1) * (board.width + _2) + _1
 
 
@@ -323,7 +333,10 @@ def reset_neutral(board):
 
 @compiled
 def area_balance(board):
-    """Black area minus White area: stones, and empty regions that touch stones of one colour only."""
+    """Black area minus White area: stones, and empty regions that touch stones of one colour only.
+
+    Cost: a walk over all empty points.
+    """
     width = board.width
     stride = width + _1
     visited = np.zeros(MAX_POINTS, np.uint8)
@@ -357,7 +370,7 @@ def area_balance(board):
 
 
 def empty_board(width: int, komi: float, move_limit: int) -> np.ndarray:
-    """A board without stones, Black to move, as an array of one record; its past holds this position."""
+    """A board without stones, Black to move, as an array of one `board_dtype`; its past holds this position."""
     boards = np.zeros(1, board_dtype)
     board = boards[0]
     board["width"] = width

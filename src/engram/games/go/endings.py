@@ -1,8 +1,8 @@
 """The end of a game of Go under area scoring: passes that win at once, and passes that come too early.
 
 All stones on the board count as alive, so a player who passes while dead enemy stones stand may throw a won game away.
-Networks learn to do so from people, who agree on dead stones. Rollouts take dead stones off; comparing the board with
-the ends of rollouts tells them apart.
+Networks learn to do so from people, who agree on dead stones. Rollouts capture dead stones: a stone that stands at the
+end of none of them is dead.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from engram.rng import rng_dtype, seed_rng
 ROLLOUTS = 16
 """Heavy rollouts that judge a position: a stone that outlives none of them is dead."""
 LIKELY = 0.05
-"""Share of a policy from which on a pass is judged."""
+"""A pass with more than this share of the policy is judged."""
 
 _0 = np.uint64(0)
 _1 = np.uint64(1)
@@ -32,13 +32,18 @@ _rollout = compiled(heavy_rollout)
 
 @compiled
 def survivors(state, seed, alive):
-    """Plays a heavy rollout, and adds 1 to `alive` at each point that ends with its present colour; its outcome."""
+    """Plays a heavy rollout from a copy of the state; returns its value for Black.
+
+    Args:
+      seed: with the state, decides the rollout.
+      alive: (MAX_POINTS,) integers; those of points that keep their colour (or stay empty) grow by 1.
+    """
     return _play_out(np.empty(1, board_dtype), np.empty(1, rng_dtype), state, seed, alive)
 
 
 @compiled
 def _play_out(boards, generators, state, seed, alive):
-    """As `survivors`, on arrays that outlive their records: Numba frees an array after its last use."""
+    """Plays on `boards[0]`: as an argument the array outlives its record, which Numba does not see to by itself."""
     boards[0] = state
     board, rng = boards[0], generators[0]
     board.passes = _0
@@ -51,7 +56,7 @@ def _play_out(boards, generators, state, seed, alive):
 
 @compiled
 def _all_alive(state, colour, alive):
-    """Whether each stone of a colour has outlived a rollout."""
+    """Whether each stone of a colour stands at the end of a rollout."""
     for point in range(state.width + _2, (state.width + _1) * (state.width + _1)):
         if state.chain[point] & _3 == _1 + colour and alive[point] == 0:
             return False
@@ -62,50 +67,54 @@ def _all_alive(state, colour, alive):
 def is_premature(state, balance):
     """Whether a pass comes too early: it would lose a game that can be won, or dead enemy stones stand.
 
-    `balance` is the area balance. A game that no rollout wins is lost anyway: there a pass is no mistake.
+    A game that no rollout wins is lost anyway: there a pass is no mistake.
+
+    Args:
+      balance: of `area_balance`.
+
     Cost: `ROLLOUTS` heavy rollouts at most, one or two in a clear case.
     """
     sign = 1.0 - 2.0 * state.colour
     wins = sign * value_of(balance, state.komi) > 0.0
     alive = np.zeros(MAX_POINTS, np.int64)
-    hope = False
+    can_win = False
     for seed in range(ROLLOUTS):
-        hope |= sign * survivors(state, seed, alive) > 0.0
-        if hope and not wins:
+        can_win |= sign * survivors(state, seed, alive) > 0.0
+        if can_win and not wins:
             return True
         if wins and _all_alive(state, _1 - state.colour, alive):
             return False
-    return hope
+    return can_win
 
 
 def endings(state, weights):
     """Corrects the weight of the pass in a policy; see the contract in `engram.games.game`.
 
-    A pass that ends the game with a win is the only move. One that comes too early has no weight; a pass below
+    A pass that ends the game with a win is the only move. A pass that comes too early gets no weight. A pass of at most
     `LIKELY` is not judged, because rollouts cost time.
     """
-    last = np.int64(state.width * state.width)
+    pass_action = np.int64(state.width * state.width)
     ends = state.passes == _1 or state.num_moves + _1 >= state.move_limit
     total = 0.0
-    for action in range(last + 1):
+    for action in range(pass_action + 1):
         total += weights[action]
-    likely = weights[last] > LIKELY * total
+    likely = weights[pass_action] > LIKELY * total
     if not ends and not likely:
         return math.nan
     balance = area_balance(state)
     wins = (1.0 - 2.0 * state.colour) * value_of(balance, state.komi) > 0.0
     if ends and wins:
-        for action in range(last):
+        for action in range(pass_action):
             weights[action] = np.float32(0.0)
-        weights[last] = np.float32(1.0)
+        weights[pass_action] = np.float32(1.0)
         return 1.0
     if likely and is_premature(state, balance):
-        weights[last] = np.float32(0.0)
+        weights[pass_action] = np.float32(0.0)
     return math.nan
 
 
 def dead_stones(state: State) -> list[int]:
-    """The actions of stones, of either colour, that outlive none of `ROLLOUTS` rollouts."""
+    """The actions of stones, of either colour, that stand at the end of none of `ROLLOUTS` rollouts."""
     board, alive = np.asarray(state).reshape(-1)[0], np.zeros(MAX_POINTS, np.int64)
     for seed in range(ROLLOUTS):
         survivors(board, seed, alive)

@@ -2,11 +2,12 @@
 
 The first move answers the move before the state. The tactics are escape, capture, nakade, race, pattern and capture
 anywhere, in this order; each is tried with its probability. A drawn self-atari is drawn again, also with a probability,
-unless the sacrifice kills. `heavy(state, rng, moves, writes, …)` has these probabilities as arguments, so a rollout
-with other weights, or with one more tactic, takes a few lines (docs/methods/rollouts.md).
+unless the sacrifice kills. A rollout with other probabilities is a line that calls `heavy` (docs/methods/rollouts.md).
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,11 +17,11 @@ from engram.games.go.board import area_balance, used_points
 from engram.games.go.eyes import kills_when_taken, nakade
 from engram.games.go.heavy_board import (
     balance_of,
+    has_liberties,
     heavy_dtype,
-    keeps,
+    is_capture,
     put,
     set_up,
-    takes,
     traits_of,
 )
 from engram.games.go.history import last_point
@@ -34,48 +35,68 @@ _2 = np.uint64(2)
 _3 = np.uint64(3)
 
 
+class Probabilities(NamedTuple):
+    """How often a heavy rollout follows each rule, in [0, 1].
+
+    Attributes:
+      escape, capture, nakade, race, pattern, capture_anywhere: takes the tactic's answer where there is one.
+      caution: draws again after a self-atari that kills nothing.
+    """
+
+    escape: float = 0.95
+    capture: float = 0.95
+    nakade: float = 0.95
+    race: float = 0.7
+    pattern: float = 0.95
+    capture_anywhere: float = 0.3
+    caution: float = 1.0
+
+
+_USUAL = Probabilities()
+
+
 @compiled(inline=True)
-def answer(board, last, colour, stride, ko, rng, escapes, captures, nakades, races, patterns):
+def answer(board, last, colour, stride, ko, rng, probabilities):
     """The answer of the first tactic that has one to the last move, else 0.
 
-    A number is drawn only for an answer, because most moves have none.
+    A random number is drawn only for an answer, because most moves have none.
     """
     point = escape(board, last, colour, stride, ko)
-    if point != _0 and random_float(rng) < escapes:
+    if point != _0 and random_float(rng) < probabilities.escape:
         return point
     point = capture(board, last, ko)
-    if point != _0 and random_float(rng) < captures:
+    if point != _0 and random_float(rng) < probabilities.capture:
         return point
     point = nakade(board, last, colour, stride, ko)
-    if point != _0 and random_float(rng) < nakades:
+    if point != _0 and random_float(rng) < probabilities.nakade:
         return point
     point = race(board, last, colour, stride, ko, rng)
-    if point != _0 and random_float(rng) < races:
+    if point != _0 and random_float(rng) < probabilities.race:
         return point
     point = pattern(board, last, colour, stride, ko, rng)
-    return point if point != _0 and random_float(rng) < patterns else _0
+    return point if point != _0 and random_float(rng) < probabilities.pattern else _0
 
 
 @compiled(inline=True)
-def _is_playable(board, point, colour, stride, ko, rng, cautious):
+def _is_playable(board, point, colour, stride, ko, rng, caution):
     traits = traits_of(board, point)
     if point == ko or is_own_eye(traits, colour):
         return False
-    if keeps(board, point, colour, stride, _2) or takes(board, point, colour, stride):
+    if has_liberties(board, point, colour, stride, _2) or is_capture(board, point, colour, stride):
         return True
-    if not keeps(board, point, colour, stride, _1):
+    if not has_liberties(board, point, colour, stride, _1):
         return False
-    return kills_when_taken(board, board.cells, point, colour, stride) or random_float(rng) >= cautious
+    return kills_when_taken(board, board.cells, point, colour, stride) or random_float(rng) >= caution
 
 
 @compiled(inline=True)
-def draw(board, colour, stride, num_empty, ko, rng, cautious):
-    """Draws a legal point that is no eye of the mover; 0 for none."""
+def draw(board, colour, stride, num_empty, ko, rng, caution):
+    """Draws a legal point that is no eye of the mover; 0 if there is none."""
     candidates = num_empty
     while candidates > _0:
         index = random_below(rng, candidates)
         point = np.uint64(board.listed[index])
-        if _is_playable(board, point, colour, stride, ko, rng, cautious):
+        if _is_playable(board, point, colour, stride, ko, rng, caution):
             return point
         candidates -= _1
         filler = np.uint64(board.listed[candidates])
@@ -87,15 +108,14 @@ def draw(board, colour, stride, num_empty, ko, rng, cautious):
 
 
 @compiled
-def heavy(state, rng, moves, writes, escapes, captures, nakades, races, patterns, anywhere, cautious):
+def heavy(state, rng, moves, writes, probabilities):
     """Plays to the end in place and returns the value for Black.
 
     The state is then over. Its stones, balance and number of moves are right; its liberties, key and past are not.
 
     Args:
       moves, writes: the buffer for the moves (`engram.games.game.note`), and whether to write them.
-      escapes, captures, nakades, races, patterns, anywhere: probability of each tactic's answer, in [0, 1].
-      cautious: probability of drawing again after a self-atari that kills nothing, in [0, 1].
+      probabilities: `Probabilities`.
     """
     room = np.int64(moves[0]) if writes else 0
     if writes:
@@ -103,15 +123,11 @@ def heavy(state, rng, moves, writes, escapes, captures, nakades, races, patterns
     if state.passes >= _2 or state.num_moves >= state.move_limit:
         return value_of(area_balance(state), state.komi)
     boards = np.empty(1, heavy_dtype)
-    return _play_out(
-        boards, state, rng, moves, writes, room, escapes, captures, nakades, races, patterns, anywhere, cautious
-    )
+    return _play_out(boards, state, rng, moves, writes, room, probabilities)
 
 
 @compiled
-def _play_out(
-    boards, state, rng, moves, writes, room, escapes, captures, nakades, races, patterns, anywhere, cautious
-):  # fmt: skip
+def _play_out(boards, state, rng, moves, writes, room, probabilities):
     """Plays on `boards[0]`: as an argument the array outlives its record, which Numba does not see to by itself."""
     board = boards[0]
     written = np.int64(0)
@@ -125,11 +141,11 @@ def _play_out(
     for _ in range(_3 * state.width * state.width):
         point = _0
         if last != _0:
-            point = answer(board, last, colour, stride, ko, rng, escapes, captures, nakades, races, patterns)
+            point = answer(board, last, colour, stride, ko, rng, probabilities)
         if point == _0:
             point = capture_anywhere(board, colour, ko, rng)
-            if point == _0 or random_float(rng) >= anywhere:
-                point = draw(board, colour, stride, num_empty, ko, rng, cautious)
+            if point == _0 or random_float(rng) >= probabilities.capture_anywhere:
+                point = draw(board, colour, stride, num_empty, ko, rng, probabilities.caution)
         if point == _0:
             passes += _1
             ko = _0
@@ -156,10 +172,10 @@ def _play_out(
 
 
 def heavy_rollout(state, rng):
-    """A heavy rollout with the default weights."""
-    return heavy(state, rng, nowhere(), False, 0.95, 0.95, 0.95, 0.7, 0.95, 0.3, 1.0)
+    """A heavy rollout with the usual probabilities."""
+    return heavy(state, rng, nowhere(), False, _USUAL)
 
 
 def heavy_rollout_moves(state, rng, moves):
     """`heavy_rollout`, which also writes its moves."""
-    return heavy(state, rng, moves, True, 0.95, 0.95, 0.95, 0.7, 0.95, 0.3, 1.0)
+    return heavy(state, rng, moves, True, _USUAL)

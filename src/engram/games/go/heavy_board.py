@@ -2,11 +2,11 @@
 
 Points, chains and their words are those of `engram.games.go.board`. In addition
 
-* `liberties` has a bit for each liberty of a chain, in `words` words from `head`·`words` on, and `count[head]` is their
-  number: a stone takes its bit from the chains beside it, and joined chains join their bits;
-* `atari[kind]` has the bits of the heads of all chains of a colour (1 Black, 2 White) with one liberty;
-* `code[p]` has two bits for each of the eight points around p, row by row, and `TRAITS[code[p]]` what a rollout asks
-  about them. A stone changes eight codes, and every later question is one look into a table;
+* `liberties` has a bit for each liberty of a chain, in `words` integers from `head`·`words` on. `count[head]` is their
+  number. A stone takes its bit from the chains beside it, and joined chains join their bits;
+* `atari[kind]` has a bit for the head of each chain of a colour (1 Black, 2 White) with one liberty;
+* `code[p]` has two bits for each of the eight points around p, row by row. `TRAITS[code[p]]` answers what a rollout
+  asks about them. A stone changes eight codes, and every later question reads one entry of the table;
 * `listed` are the empty points, and `place[p]` is the index of p among them.
 
 Head 0 stands for no chain. It has no liberties, and its other numbers mean nothing.
@@ -16,20 +16,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from engram.games.go.board import MAX_POINTS, ONES, area_balance, around, bits_of, neighbour, not_zero, used_points
-from engram.games.go.patterns import AROUND, TABLE
+from engram.games.go.board import (
+    MAX_POINTS,
+    ONES,
+    area_balance,
+    bits_of,
+    lanes_around,
+    neighbour_of,
+    not_zero,
+    used_points,
+)
+from engram.games.go.patterns import NEIGHBOURS, TABLE
 from engram.native.intrinsics import pick_bit, popcount, trailing_zeros
 from engram.native.jit import compiled
 from engram.rng import random_below
 
 MAX_WORDS = (MAX_POINTS + 63) // 64
 LARGEST_SHAPE = 6
-"""Points of the largest eye that has a vital point."""
+"""The most points of an eye that has a vital point."""
 
 heavy_dtype = np.dtype(
     [
         ("width", np.uint64),
-        ("words", np.uint64),  # words of a chain's liberties
+        ("words", np.uint64),  # integers of a chain's liberties
         ("balance", np.int64),  # black stones minus white stones
         ("chain", np.uint16, (MAX_POINTS,)),
         ("following", np.uint16, (MAX_POINTS,)),
@@ -58,13 +67,14 @@ _63 = np.uint64(63)
 _LANE = np.uint64(0xFFFF)
 _HALF = np.uint64(0x8000)
 PATTERN = np.uint64(1)
+"""The trait of surroundings that fit a pattern."""
 EYE = np.uint64(2)
 """The trait of an eye of Black; twice that for White."""
 TOUCH = np.uint64(8)
-"""The trait of a black stone beside the point; twice that for White."""
-ROOM = np.uint64(32)
-"""The trait of a point that may lie in an eye of three to six points which no black stone touches; twice that for
-White. The surroundings alone judge it, and deny it nearly always."""
+"""The trait of a black stone next to the point; twice that for White."""
+EYE_SPACE = np.uint64(32)
+"""The trait of a point that may lie in an eye of White of three to six points, without a black stone beside it.
+Twice that for Black's. It is read from the surroundings alone, which deny it nearly always."""
 EMPTY = np.uint64(7)
 """From this bit on, the number of empty points beside the point."""
 
@@ -72,25 +82,27 @@ EMPTY = np.uint64(7)
 def _traits() -> np.ndarray:
     codes = np.arange(1 << 16)
     square = np.zeros((3, 3, 1 << 16), np.uint8)
-    for k, (row, column) in enumerate(AROUND):
+    for k, (row, column) in enumerate(NEIGHBOURS):
         square[row, column] = (codes >> (2 * k)) & 3
-    beside, diagonal = square[[0, 1, 1, 2], [1, 0, 2, 1]], square[[0, 0, 2, 2], [0, 2, 0, 2]]
-    room = np.zeros(square.shape, bool)
-    room[1, 1] = True
+    orthogonal, diagonal = square[[0, 1, 1, 2], [1, 0, 2, 1]], square[[0, 0, 2, 2], [0, 2, 0, 2]]
+    space = np.zeros(square.shape, bool)
+    space[1, 1] = True
     for _ in range(2):  # a corner is two steps away, and no other place is farther
-        room |= _spread(room) & (square == 0)
-    traits = TABLE | ((beside == 0).sum(0) << int(EMPTY))
+        space |= _neighbours(space) & (square == 0)
+    traits = TABLE | ((orthogonal == 0).sum(0) << int(EMPTY))
     for colour in (0, 1):
         mine, enemy = square == 1 + colour, 2 - colour
         enemies = (diagonal == enemy).sum(0) + (diagonal == 3).any(0)
-        eye = ((beside == 1 + colour) | (beside == 3)).all(0) & (enemies < 2)
-        is_room = ~(_spread(room) & mine).any((0, 1)) & (room.sum((0, 1)) > 1) & (room.sum((0, 1)) <= LARGEST_SHAPE)
-        traits |= (eye * int(EYE) + (beside == 1 + colour).any(0) * int(TOUCH) + is_room * int(ROOM)) << colour
+        eye = ((orthogonal == 1 + colour) | (orthogonal == 3)).all(0) & (enemies < 2)
+        touch = (orthogonal == 1 + colour).any(0)
+        size = space.sum((0, 1))
+        is_space = ~(_neighbours(space) & mine).any((0, 1)) & (size > 1) & (size <= LARGEST_SHAPE)
+        traits |= (eye * int(EYE) + touch * int(TOUCH) + is_space * int(EYE_SPACE)) << colour
     return traits.astype(np.uint16)
 
 
-def _spread(cells: np.ndarray) -> np.ndarray:
-    """The neighbours of cells on squares of three by three."""
+def _neighbours(cells: np.ndarray) -> np.ndarray:
+    """The neighbours of cells (3, 3, N), N squares side by side."""
     wide = np.pad(cells, ((1, 1), (1, 1), (0, 0)))
     return wide[:-2, 1:-1] | wide[2:, 1:-1] | wide[1:-1, :-2] | wide[1:-1, 2:]
 
@@ -103,7 +115,7 @@ TRAITS = _traits()
 
 @compiled(inline=True)
 def traits_of(board, point):
-    """What a rollout asks about the surroundings of an empty point."""
+    """The traits of an empty point, from its surroundings."""
     return np.uint64(TRAITS[board.code[point]])
 
 
@@ -118,32 +130,32 @@ def first_liberty(board, head):
     """The lowest liberty of a chain that has one."""
     index = head * board.words
     word = board.liberties[index]
-    skipped = _0
+    offset = _0
     while word == _0:
         index += _1
-        skipped += np.uint64(64)
+        offset += np.uint64(64)
         word = board.liberties[index]
-    return skipped + trailing_zeros(word)
+    return offset + trailing_zeros(word)
 
 
 @compiled(inline=True)
 def last_liberty(board, head):
-    """The highest liberty of a chain of two."""
+    """The higher liberty of a chain of two."""
     rest = _2
     index = head * board.words
-    passed = _0
+    offset = _0
     while True:
         word = board.liberties[index]
         rest -= popcount(word)
         if rest == _0:
-            return passed + trailing_zeros(word if word & (word - _1) == _0 else word & (word - _1))
+            return offset + trailing_zeros(word if word & (word - _1) == _0 else word & (word - _1))
         index += _1
-        passed += np.uint64(64)
+        offset += np.uint64(64)
 
 
 @compiled(inline=True)
 def is_in_atari(board, word):
-    """Whether the chain of a word has one liberty."""
+    """Whether the chain of a word is in atari."""
     return board.count[word >> _2] == 1
 
 
@@ -160,7 +172,7 @@ def _bit_if_empty(board, point, index):
 
 @compiled
 def liberties_of_move(board, point, colour, stride):
-    """Liberties of the chain of a new stone at an empty point, without captures."""
+    """The number of liberties of the chain of a new stone at an empty point, before captures."""
     up, left, right, down = point - stride, point - _1, point + _1, point + stride
     words = board.words
     a = _own_head(board, up, colour) * words
@@ -178,7 +190,7 @@ def liberties_of_move(board, point, colour, stride):
 
 @compiled(inline=True)
 def _counts(board, lanes):
-    """The liberties of each neighbour's chain, in lanes."""
+    """The number of liberties of each neighbour's chain, in lanes."""
     return (
         np.uint64(board.count[(lanes & _LANE) >> _2])
         | (np.uint64(board.count[((lanes >> _16) & _LANE) >> _2]) << _16)
@@ -189,36 +201,36 @@ def _counts(board, lanes):
 
 @compiled(inline=True)
 def chains_beside(board, point, colour, stride, num_liberties):
-    """The neighbours' chain words in lanes, and 1 in each lane of a chain of `colour` with so many liberties."""
-    lanes = around(board, point, stride)
+    """The words of the neighbours in lanes, and 1 in each lane of a chain of `colour` with `num_liberties`."""
+    lanes = lanes_around(board, point, stride)
     differs = not_zero(_counts(board, lanes) ^ (ONES * num_liberties)) >> _15
     return lanes, bits_of(lanes, colour) & ~bits_of(lanes, _1 - colour) & ~differs
 
 
 @compiled(inline=True)
-def takes(board, point, colour, stride):
+def is_capture(board, point, colour, stride):
     """Whether a stone at an empty point captures a chain."""
     return chains_beside(board, point, _1 - colour, stride, _1)[1] != _0
 
 
 @compiled(inline=True)
-def keeps(board, point, colour, stride, least):
-    """Whether a new stone's chain has at least so many liberties (1 to 4), without captures.
+def has_liberties(board, point, colour, stride, num_liberties):
+    """Whether the chain of a new stone has `num_liberties` (1 to 4) or more, before captures.
 
-    Nearly always an empty neighbour or a chain with a liberty to spare answers that, and nothing is counted.
+    Empty neighbours, or a chain with a liberty to spare, nearly always decide it without a count.
     """
-    if num_empty_beside(traits_of(board, point)) >= np.int64(least):
+    if num_empty_beside(traits_of(board, point)) >= np.int64(num_liberties):
         return True
-    lanes = around(board, point, stride)
+    lanes = lanes_around(board, point, stride)
     mine = bits_of(lanes, colour) & ~bits_of(lanes, _1 - colour)
-    if mine & ((_counts(board, lanes) + (_HALF - least - _1) * ONES) >> _15) != _0:
+    if mine & ((_counts(board, lanes) + (_HALF - num_liberties - _1) * ONES) >> _15) != _0:
         return True
-    return mine != _0 and liberties_of_move(board, point, colour, stride) >= np.int64(least)
+    return mine != _0 and liberties_of_move(board, point, colour, stride) >= np.int64(num_liberties)
 
 
 @compiled(inline=True)
 def _head_of_rank(board, kind, rank):
-    """The head of the chain in atari of this colour that has so many lower ones."""
+    """The head of the chain of a colour in atari that has `rank` lower ones."""
     index = _0
     while rank >= popcount(board.atari[kind, index]):
         rank -= popcount(board.atari[kind, index])
@@ -228,7 +240,7 @@ def _head_of_rank(board, kind, rank):
 
 @compiled
 def drawn_atari(board, kind, ko, rng):
-    """The last liberty, but for the ko, of a chain of this colour in atari, which is drawn; 0 if there is none."""
+    """The last liberty of a chain drawn from those of a colour in atari, that of the ko left out; 0 without one."""
     total = _0
     for index in range(board.words):
         total += popcount(board.atari[kind, index])
@@ -249,7 +261,7 @@ def drawn_atari(board, kind, ko, rng):
 @compiled(inline=True)
 def _flip_code(board, point, kind, stride):
     """Puts a stone of a colour into the surroundings of its eight neighbours, or takes it away."""
-    for shift, beside in (
+    for shift, neighbour in (
         (14, point - stride - _1),
         (12, point - stride),
         (10, point - stride + _1),
@@ -259,12 +271,12 @@ def _flip_code(board, point, kind, stride):
         (2, point + stride),
         (0, point + stride + _1),
     ):
-        board.code[beside] = np.uint64(board.code[beside]) ^ (kind << np.uint64(shift))
+        board.code[neighbour] = np.uint64(board.code[neighbour]) ^ (kind << np.uint64(shift))
 
 
 @compiled(inline=True)
 def _gain(board, head, point, is_liberty):
-    """Adds a point to the liberties of a chain, if it is one (1, else 0)."""
+    """Adds a point to the liberties of a chain where `is_liberty` is 1 (else 0)."""
     index = head * board.words + (point >> _6)
     before = board.liberties[index]
     board.liberties[index] = before | (is_liberty << (point & _63))
@@ -273,14 +285,14 @@ def _gain(board, head, point, is_liberty):
 
 @compiled(inline=True)
 def _lose(board, word, point):
-    """Takes a point from the liberties of a chain; returns their number."""
+    """Takes a point from the liberties of a chain; returns the new number."""
     head = word >> _2
     index = head * board.words + (point >> _6)
     before = board.liberties[index]
     board.liberties[index] = before & ~(_1 << (point & _63))
-    left = np.uint64(board.count[head]) - ((before >> (point & _63)) & _1)
-    board.count[head] = left
-    return left
+    count = np.uint64(board.count[head]) - ((before >> (point & _63)) & _1)
+    board.count[head] = count
+    return count
 
 
 @compiled(inline=True)
@@ -291,7 +303,7 @@ def _leave_atari(board, word):
 
 @compiled
 def _merge(board, word, other):
-    """Joins two chains by their words and returns the word of the whole; the smaller one is rewritten."""
+    """Joins two chains, given by their words, and returns the word of the whole; the smaller one is rewritten."""
     if board.size[word >> _2] < board.size[other >> _2]:
         word, other = other, word
     head, old_head = word >> _2, other >> _2
@@ -327,9 +339,9 @@ def _remove(board, word, stride, num_empty):
         num_empty += _1
         _flip_code(board, stone, word & _3, stride)
         for k in range(4):
-            beside = np.uint64(board.chain[neighbour(stone, stride, k)])
-            _gain(board, beside >> _2, stone, _1)
-            _leave_atari(board, beside)
+            neighbour = np.uint64(board.chain[neighbour_of(stone, stride, k)])
+            _gain(board, neighbour >> _2, stone, _1)
+            _leave_atari(board, neighbour)
         stone = np.uint64(board.following[stone])
         if stone == head:
             break
@@ -348,8 +360,8 @@ def put(board, point, colour, stride, num_empty):
     filler = np.uint64(board.listed[rest])
     board.listed[index] = filler
     board.place[filler] = index
-    lanes = around(board, point, stride)
-    left = (
+    lanes = lanes_around(board, point, stride)
+    counts = (
         _lose(board, lanes & _LANE, point)
         | (_lose(board, (lanes >> _16) & _LANE, point) << _16)
         | (_lose(board, (lanes >> _32) & _LANE, point) << _32)
@@ -373,8 +385,8 @@ def put(board, point, colour, stride, num_empty):
     board.chain[point] = word
     _flip_code(board, point, _1 + colour, stride)
     for k in range(4):
-        beside = neighbour(point, stride, k)
-        _gain(board, word >> _2, beside, np.uint64(board.chain[beside] == 0))
+        neighbour = neighbour_of(point, stride, k)
+        _gain(board, word >> _2, neighbour, np.uint64(board.chain[neighbour] == 0))
 
     others = (lanes ^ (word * ONES)) & ((mine << _16) - mine)
     while others != _0:
@@ -383,14 +395,14 @@ def put(board, point, colour, stride, num_empty):
         others &= (not_zero(lanes ^ (other * ONES)) >> _15) * _LANE
 
     enemies = theirs & ~bits_of(lanes, colour)
-    in_atari = enemies & ~(not_zero(left ^ ONES) >> _15)
+    in_atari = enemies & ~(not_zero(counts ^ ONES) >> _15)
     while in_atari != _0:
         head = ((lanes >> trailing_zeros(in_atari)) & _LANE) >> _2
         board.atari[_2 - colour, head >> _6] |= _1 << (head & _63)
         in_atari &= in_atari - _1
 
     num_empty = rest
-    captured = enemies & ~(not_zero(left) >> _15)
+    captured = enemies & ~(not_zero(counts) >> _15)
     while captured != _0:
         other = (lanes >> trailing_zeros(captured)) & _LANE
         num_empty = _remove(board, other, stride, num_empty)
@@ -411,7 +423,7 @@ def put(board, point, colour, stride, num_empty):
 
 @compiled(inline=True)
 def _kinds(board, first, stride):
-    """What stands on a row, borders included: two bits a point."""
+    """The contents of a row, borders included: two bits a point."""
     kinds = _0
     for column in range(stride + _1):
         kinds |= (np.uint64(board.chain[first + column]) & _3) << (_2 * column)
@@ -420,7 +432,7 @@ def _kinds(board, first, stride):
 
 @compiled(inline=True)
 def balance_of(board, num_empty):
-    """`area_balance`, at once where no empty point has an empty neighbour."""
+    """`area_balance`, read from the traits where no empty point has an empty neighbour."""
     balance = board.balance
     for index in range(num_empty):
         traits = traits_of(board, np.uint64(board.listed[index]))
@@ -433,7 +445,7 @@ def balance_of(board, num_empty):
 
 @compiled
 def set_up(board, source):
-    """Fills the board from a state; returns the number of empty points, which are listed in their order."""
+    """Fills the board from a state; returns the number of empty points, which `listed` has in order."""
     stride = source.width + _1
     points = used_points(source)
     words = (points + _63) >> _6
@@ -454,9 +466,9 @@ def set_up(board, source):
     for first in range(stride, stride * stride, stride):
         below = _kinds(board, first + stride, stride)
         for column in range(_1, stride):
-            left = np.uint64(2) * column - _2
-            code = ((above >> left) & _63) | (((below >> left) & _63) << np.uint64(10))
-            code |= (((row >> left) & _3) << _6) | (((row >> (left + np.uint64(4))) & _3) << np.uint64(8))
+            shift = np.uint64(2) * column - _2
+            code = ((above >> shift) & _63) | (((below >> shift) & _63) << np.uint64(10))
+            code |= (((row >> shift) & _3) << _6) | (((row >> (shift + np.uint64(4))) & _3) << np.uint64(8))
             board.code[first + column] = code
         above, row = row, below
     num_empty = _0
@@ -469,9 +481,9 @@ def set_up(board, source):
             board.place[point] = num_empty
             num_empty += _1
             for k in range(4):
-                beside = np.uint64(board.chain[neighbour(point, stride, k)])
-                if beside != _0 and beside != _3:
-                    _gain(board, beside >> _2, point, _1)
+                neighbour = np.uint64(board.chain[neighbour_of(point, stride, k)])
+                if neighbour != _0 and neighbour != _3:
+                    _gain(board, neighbour >> _2, point, _1)
         else:
             board.size[word >> _2] += 1
     for point in range(stride + _1, stride * stride):

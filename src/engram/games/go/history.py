@@ -1,6 +1,6 @@
 """The last boards of a Go game as words of bits, and the planes that a network sees of them.
 
-A board has a row of words for the stones of Black and one for those of White; the bit of a cell is its action.
+A board has a row of words for the stones of Black and another for those of White. The bit of a cell is its action.
 `play` keeps the boards; rollouts do not, because their end needs no history.
 """
 
@@ -17,12 +17,12 @@ _6 = np.uint64(6)
 _63 = np.uint64(63)
 _SLOT = np.uint64(MAX_HISTORY - 1)
 KOMI_SCALE = 1.0 / 15.0
-"""Factor that brings the usual komi into [-1, 1]."""
+"""A factor that brings the usual komi into [-1, 1]."""
 
 
 @compiled(inline=True)
 def used_words(board):
-    """Words that hold one colour's stones on a board of this width."""
+    """The number of words that hold one colour's stones on a board of this width."""
     return (board.width * board.width + _63) >> _6
 
 
@@ -36,25 +36,28 @@ def keep_board(board):
 
 
 @compiled(inline=True)
-def laid_point(board, back):
-    """The point of the move of `play` that was made `back` moves ago, 1 or 2; 0 for none and for a pass."""
-    back = np.uint64(back)
-    if board.num_moves < back:
+def laid_point(board, age):
+    """The point of the last move (age 1) or of the one before (2), as `play` kept them.
+
+    It is 0 for a pass, before the first move, and on a board that was set up.
+    """
+    age = np.uint64(age)
+    if board.num_moves < age:
         return np.uint64(0)
-    slot = (board.num_moves - back) & _SLOT
-    mover = (board.colour + back) & _1
+    slot = (board.num_moves - age) & _SLOT
+    mover = (board.colour + age) & _1
     for word in range(used_words(board)):
-        laid = board.laid[mover, word] if back == _1 else board.earlier[(slot + _1) & _SLOT, mover, word]
-        laid &= ~board.earlier[slot, mover, word]
-        if laid != np.uint64(0):
-            cell = (np.uint64(word) << _6) + trailing_zeros(laid)
+        stones = board.laid[mover, word] if age == _1 else board.earlier[(slot + _1) & _SLOT, mover, word]
+        new = stones & ~board.earlier[slot, mover, word]
+        if new != np.uint64(0):
+            cell = (np.uint64(word) << _6) + trailing_zeros(new)
             return (cell // board.width + _1) * (board.width + _1) + cell % board.width + _1
     return np.uint64(0)
 
 
 @compiled(inline=True)
 def last_point(board):
-    """The point of the last move of `play`; 0 at the start, after a pass, or on a board that was set up."""
+    """`laid_point` of the last move."""
     return laid_point(board, 1)
 
 
@@ -75,23 +78,25 @@ def copy_boards(target, source):
 
 
 @compiled(inline=True)
-def _spread(words, area, planes, first):
+def _write_plane(words, area, planes, first):
     for cell in range(area):
         planes[first + cell] = np.float32((words[cell >> _6] >> (cell & _63)) & _1)
 
 
 def encode_history(state, planes, steps):
-    """Stones of the mover and of the opponent now, one move ago … `steps` moves ago, then one plane of komi for the
-    mover; returns the number of planes. Boards before the first are empty."""
+    """Writes the stones of the mover and of the opponent now, one move ago … `steps` moves ago, and a plane of komi.
+
+    Komi is that of the mover, times `KOMI_SCALE`. Boards before the first are empty. Returns the number of planes.
+    """
     area = state.width * state.width
     mine = state.colour
-    _spread(state.laid[mine], area, planes, np.uint64(0))
-    _spread(state.laid[_1 - mine], area, planes, area)
+    _write_plane(state.laid[mine], area, planes, np.uint64(0))
+    _write_plane(state.laid[_1 - mine], area, planes, area)
     first = area + area
-    for back in range(_1, np.uint64(steps) + _1):
-        slot = (state.num_moves - back) & _SLOT
-        _spread(state.earlier[slot, mine], area, planes, first)
-        _spread(state.earlier[slot, _1 - mine], area, planes, first + area)
+    for age in range(_1, np.uint64(steps) + _1):
+        slot = (state.num_moves - age) & _SLOT
+        _write_plane(state.earlier[slot, mine], area, planes, first)
+        _write_plane(state.earlier[slot, _1 - mine], area, planes, first + area)
         first += area + area
     komi = np.float32((state.komi if mine != np.uint64(0) else -state.komi) * KOMI_SCALE)
     for cell in range(area):

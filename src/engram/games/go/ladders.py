@@ -1,14 +1,23 @@
 """Ladders in Go: chains that atari after atari captures, read on copies of the board.
 
 A ladder is one line of play: the attacker gives atari, the defender extends, and the chain never gets more than two
-liberties. A capture beside the chain breaks a ladder, whatever comes after it.
+liberties. A capture beside the chain breaks a ladder; moves after it are not read.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from engram.games.go.board import NEUTRAL, around, bits_of, liberties_after, neighbour, put_stone, safe, used_points
+from engram.games.go.board import (
+    NEUTRAL,
+    bits_of,
+    lanes_around,
+    liberties_after,
+    neighbour_of,
+    not_suicide,
+    put_stone,
+    used_points,
+)
 from engram.games.go.tactics import is_self_atari, only_liberty, walk_liberties
 from engram.native.jit import compiled
 
@@ -36,12 +45,12 @@ def copy_stones(target, source):
 
 @compiled
 def put(board, point, colour, stride):
-    """Puts a stone of a line of play; False, without a change, if it were suicide."""
-    lanes = around(board, point, stride)
-    left = liberties_after(board, lanes)
-    if safe(left, bits_of(lanes, _1 - colour)) == _0:
+    """Puts a stone on the board; False, and no change, for a suicide."""
+    lanes = lanes_around(board, point, stride)
+    liberties = liberties_after(board, lanes)
+    if not_suicide(liberties, bits_of(lanes, _1 - colour)) == _0:
         return False
-    put_stone(board, point, colour, stride, lanes, left, _0)
+    put_stone(board, point, colour, stride, lanes, liberties, _0)
     return True
 
 
@@ -51,7 +60,7 @@ def can_capture_beside(board, head, colour, stride):
     stone = head
     while True:
         for k in range(4):
-            word = np.uint64(board.chain[neighbour(stone, stride, k)])
+            word = np.uint64(board.chain[neighbour_of(stone, stride, k)])
             if word & _3 == _2 - colour and only_liberty(board, word >> _2, stride) != _0:
                 return True
         stone = np.uint64(board.following[stone])
@@ -65,19 +74,19 @@ def _liberties(board, stone, stride):
 
 
 @compiled
-def _pursued(boards, stone, colour, stride):
-    """Whether a ladder catches the chain of `stone` in `boards[0]`, its enemy to move; changes both boards."""
-    now = 0
+def _ladder_works(boards, stone, colour, stride):
+    """Whether a ladder captures the chain of `stone` in `boards[0]`, its enemy to move; changes both boards."""
+    current = 0
     for _ in range(LONGEST):
-        board, trial = boards[now], boards[1 - now]
+        board, trial = boards[current], boards[1 - current]
         count, first, second = _liberties(board, stone, stride)
         if count != 2:
             return count < 2
         goes_on = False
-        for side in range(2):  # in the order of the board, so that the ring of a chain does not matter
-            atari, way_out = min(first, second), max(first, second)
+        for side in range(2):  # the lower point first, so that the order of the chain's ring does not matter
+            atari, extension = min(first, second), max(first, second)
             if side == 1:
-                atari, way_out = way_out, atari
+                atari, extension = extension, atari
             if goes_on or is_self_atari(board, atari, _1 - colour, stride):
                 continue
             copy_stones(trial, board)
@@ -85,26 +94,26 @@ def _pursued(boards, stone, colour, stride):
                 continue
             if can_capture_beside(trial, np.uint64(trial.chain[stone]) >> _2, colour, stride):
                 continue
-            if not put(trial, way_out, colour, stride):
+            if not put(trial, extension, colour, stride):
                 return True
-            left = _liberties(trial, stone, stride)[0]
-            if left < 2:
+            count = _liberties(trial, stone, stride)[0]
+            if count < 2:
                 return True
-            goes_on = left == 2
+            goes_on = count == 2
         if not goes_on:
             return False
-        now = 1 - now
+        current = 1 - current
     return True
 
 
 @compiled
 def is_caught(board, stone, colour, stride, boards):
-    """Whether a chain of at most two liberties is lost in a ladder: at one its owner moves, at two the enemy.
+    """Whether a ladder captures a chain of one liberty, its owner to move, or of two, the enemy to move.
 
     Args:
       stone: any of the chain's. colour: its owner. boards: two records as scratch.
 
-    Cost: a copy of the board for each atari.
+    Cost: one or two copies of the board for each atari.
     """
     work = boards[0]
     count, first, _ = _liberties(board, stone, stride)
@@ -113,4 +122,4 @@ def is_caught(board, stone, colour, stride, boards):
     copy_stones(work, board)
     if count == 1 and not put(work, first, colour, stride):
         return True
-    return _pursued(boards, stone, colour, stride)
+    return _ladder_works(boards, stone, colour, stride)

@@ -1,7 +1,8 @@
 """Large patterns of Go: the stones on the 12, 20 and 28 points nearest to a move, and in the smallest the last move.
 
-A code has two bits for each point: 1 the mover's stone, 2 the enemy's, 3 off the board. A table of open addresses finds
-the number of a code; all eight images of a pattern stand in it. Numba caches no code with a table of 2²⁰ bytes.
+A code has two bits for each point: 1 the mover's stone, 2 the enemy's, 3 off the board. A hash table of open
+addresses has the number of each pattern under the codes of its eight images. Its entries are small, because Numba
+caches no code with a table of 2²⁰ bytes.
 """
 
 from __future__ import annotations
@@ -28,21 +29,21 @@ _CELLS = np.array(CELLS, np.int64)
 _PLACE = np.zeros((2 * MARGIN + 1, 2 * MARGIN + 1), np.int64)
 _PLACE[tuple(_CELLS[: SIZES[0]].T + MARGIN)] = np.arange(1, SIZES[0] + 1)
 _MARK = 60
-"""From this bit on stands the size of a pattern, 1 to 3."""
+"""The first bit of a pattern's size, 1 to 3."""
 _LAST = 2 * SIZES[0]
-"""From this bit on stands the place of the last move, in the smallest size."""
+"""The first bit of the place of the last move, in the smallest size."""
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _TO_SLOT, _TO_CHECK = np.uint64(47), np.uint64(27)
-"""The highest 17 bits of a code's hash are its slot, and the next 20 tell it from others: one error in 10⁶ is borne."""
+"""The highest 17 bits of a code's hash are its slot, and the next 20 its check: two codes share both once in 10⁶."""
 _CHECK, _NUMBER = np.uint64(0xFFFFF), np.uint64(20)
-"""The bits of an entry that hold these 20, and the first bit of its number."""
+"""The bits of an entry that hold the check, and the first bit of its number."""
 _0 = np.uint64(0)
 _1 = np.uint64(1)
 _3 = np.uint64(3)
 
 
 @compiled
-def spread(board, kinds):
+def write_kinds(board, kinds):
     """Writes the kind of each point, the mover's stones as 1, row by row with `MARGIN` lines of 3 around."""
     width = np.int64(board.width)
     wide = width + 2 * MARGIN
@@ -76,7 +77,7 @@ def write_codes(kinds, point, last, stride, codes):
 
 @compiled
 def number_of(entries, code):
-    """The number of a code in a table, 0 for an unknown one."""
+    """The number of a code in a table; 0 for a code that is not there."""
     word = np.uint64(code) * _GOLDEN
     slot = word >> _TO_SLOT
     check = (word >> _TO_CHECK) & _CHECK
@@ -91,7 +92,7 @@ def number_of(entries, code):
 def number_codes(entries, levels):
     """Replaces the codes of one point by their numbers.
 
-    Of the two larger sizes, which leave the last move out, the last is unknown where the other is: it was played less.
+    A pattern of 28 points is not looked up where that of 20 is absent: it was played less.
     """
     levels[0] = number_of(entries, levels[0])
     for number in range(1, len(levels)):
@@ -99,16 +100,16 @@ def number_codes(entries, levels):
 
 
 def images(codes: np.ndarray) -> np.ndarray:
-    """(8, N) codes of the rotations and reflections of N patterns of one size."""
+    """Codes (8, N) of the rotations and reflections of N patterns of one size."""
     number = int(codes[0]) >> _MARK
     cells = CELLS[: SIZES[number - 1]]
     last = (codes >> _LAST) & 15 if number == 1 else np.zeros_like(codes)
     result = []
-    for turned, down, right in product((False, True), repeat=3):
+    for transposed, down, right in product((False, True), repeat=3):
         image = np.full_like(codes, number << _MARK)
         for cell, (row, column) in enumerate(cells):
-            goal = (-row if down else row, -column if right else column)
-            place = cells.index(goal[::-1] if turned else goal)
+            target = (-row if down else row, -column if right else column)
+            place = cells.index(target[::-1] if transposed else target)
             image |= ((codes >> (2 * cell)) & 3) << (2 * place)
             image |= np.where(last == cell + 1, (place + 1) << _LAST, 0)
         result.append(image)
@@ -116,15 +117,19 @@ def images(codes: np.ndarray) -> np.ndarray:
 
 
 def table(patterns: list[np.ndarray]) -> np.ndarray:
-    """The entries of a table of the patterns of each size, whose numbers begin at 1 and end before 2¹²."""
-    codes = np.concatenate([images(some).T.ravel() for some in patterns])
-    numbers = np.concatenate([np.repeat(np.arange(1, len(some) + 1), 8) for some in patterns])
+    """The entries of a table.
+
+    Args:
+      patterns: codes (N,) of each size, N < 2¹². A pattern's number is its place, counted from 1.
+    """
+    codes = np.concatenate([images(group).T.ravel() for group in patterns])
+    numbers = np.concatenate([np.repeat(np.arange(1, len(group) + 1), 8) for group in patterns])
     codes, first = np.unique(codes, return_index=True)
     words = codes.astype(np.uint64) * _GOLDEN
     slots = (words >> _TO_SLOT).astype(np.int64)
     waiting = (((words >> _TO_CHECK) & _CHECK) | (numbers[first].astype(np.uint64) << _NUMBER)).astype(np.uint32)
     entries = np.zeros(1 << 17, np.uint32)
-    while len(waiting):  # each goes to its slot, or one place on where that is taken
+    while len(waiting):  # an entry goes to its slot, or to the next where another is there
         slot, first = np.unique(slots, return_index=True)
         first = first[entries[slot] == 0]
         entries[slots[first]] = waiting[first]

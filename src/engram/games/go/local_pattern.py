@@ -1,4 +1,4 @@
-"""The surroundings of the last move in Go, by which positions of a search are alike."""
+"""The surroundings of the last move in Go: positions of a search that share them are alike."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ _0 = np.uint64(0)
 _1 = np.uint64(1)
 _BORDER = 3
 _CELLS = 25
-_KO = 50  # words 0 … 24 are contents of cells, 25 … 49 stones in atari, from 50 on the ko
+_KO = 50  # cells 0 … 24 are contents, 25 … 49 stones in atari, and the ko comes from 50 on
 
 
 def local_pattern(state, action):
     """A hash of the 5×5 points around the last move (empty, Black, White, border), the stones in atari, and the ko.
 
-    After a pass it is 0. Source: KataGo's buckets (docs/KataGoMethods.md).
-    Deviation: the board after the move, where KataGo takes the board before it.
+    Args:
+      state: the position after the move. action: the move; after a pass the hash is 0.
+
+    Source: KataGo's buckets for subtree value bias (docs/KataGoMethods.md).
+    Deviation: KataGo takes the board before the move.
     """
     width = np.int64(state.width)
     stride = state.width + _1

@@ -1,7 +1,7 @@
-"""3×3 patterns around an empty point: near the last move a stone in one is likely to be good shape.
+"""3×3 patterns around an empty point: near the last move a stone in the middle of one is likely to be good shape.
 
-A pattern is three rows; X and O are stones of either colour, `.` empty, a blank the border, `x` anything but X,
-`o` anything but O, `?` anything. All eight images and both colourings count.
+A pattern is three rows. X and O are stones of the two colours, `.` is empty, and a blank the border. `x` is all but X,
+`o` all but O, and `?` anything. All eight images and both colourings count.
 
 Source: Gelly, Wang, Munos and Teytaud, "Modification of UCT with patterns in Monte-Carlo Go", 2006.
 """
@@ -31,16 +31,16 @@ PATTERNS = (
 )
 _KINDS = {".": 0, "X": 1, "O": 2, " ": 3}
 _MEANS = {"x": ".O ", "o": ".X ", "?": ".XO "}
-AROUND = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1), (2, 2)]
+NEIGHBOURS = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1), (2, 2)]
 
 
 def code_of(rows: tuple[str, ...]) -> int:
-    """The code of surroundings without wildcards: two bits a neighbour, row by row."""
-    return sum(_KINDS[rows[row][column]] << (2 * k) for k, (row, column) in enumerate(AROUND))
+    """The code of surroundings without wildcards: two bits a neighbour, row by row, the first the lowest."""
+    return sum(_KINDS[rows[row][column]] << (2 * k) for k, (row, column) in enumerate(NEIGHBOURS))
 
 
 def images(rows: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """All rotations and reflections of a pattern, in both colourings."""
+    """The 16 images of a pattern: rotations and reflections in both colourings, some perhaps equal."""
     variants = []
     for _ in range(4):
         rows = tuple("".join(row[k] for row in reversed(rows)) for k in range(3))
@@ -54,7 +54,7 @@ def _table() -> np.ndarray:
     for pattern in PATTERNS:
         for rows in set(images(pattern)):
             codes = np.zeros(1, np.int64)
-            for k, (row, column) in enumerate(AROUND):
+            for k, (row, column) in enumerate(NEIGHBOURS):
                 kinds = _MEANS.get(rows[row][column], rows[row][column])
                 codes = np.add.outer(codes, [_KINDS[kind] << (2 * k) for kind in kinds]).ravel()
             table[codes] = 1
@@ -66,24 +66,24 @@ _1 = np.uint64(1)
 _3 = np.uint64(3)
 _ODD = np.uint64(0x5555)
 _SIDES = ((0, 1, 2), (5, 6, 7), (0, 3, 5), (2, 4, 7))
-"""Cells of `AROUND` above, below, left and right."""
+"""Cells of `NEIGHBOURS` above, below, left and right."""
 
 
 def _classes() -> tuple[np.ndarray, int]:
-    """The class of each code that a board can show, and the number of classes.
+    """The class of each code (0 for one that no board shows), and the number of classes.
 
-    Two codes are of a class if a rotation or reflection maps one to the other; colours stay. Classes are numbered by
-    the lowest code in them.
+    Two codes are of a class if a rotation or reflection maps one to the other; colours stay. Classes are in the order
+    of their lowest codes.
     """
-    cells = (np.arange(256)[:, None] >> (2 * np.arange(4))) & 3  # of half a code
+    cells = (np.arange(256)[:, None] >> (2 * np.arange(4))) & 3  # contents of four cells, half a code
     top, bottom, left, right = (sum(1 << k for k in side) for side in _SIDES)
     borders = {0, top, bottom, left, right, top | left, top | right, bottom | left, bottom | right}
     possible = _joined((cells == _KINDS[" "]) << np.arange(4), (cells == _KINDS[" "]) << np.arange(4, 8))
     possible = np.isin(np.arange(256), list(borders))[possible]
     lowest = np.full(1 << 16, 1 << 16)
     for flips in product((False, True), repeat=3):
-        images = [(2 - row if flips[0] else row, 2 - column if flips[1] else column) for row, column in AROUND]
-        places = 2 * np.array([AROUND.index(image[::-1] if flips[2] else image) for image in images])
+        images = [(2 - row if flips[0] else row, 2 - column if flips[1] else column) for row, column in NEIGHBOURS]
+        places = 2 * np.array([NEIGHBOURS.index(image[::-1] if flips[2] else image) for image in images])
         lowest = np.minimum(lowest, _joined(cells << places[:4], cells << places[4:]))
     classes = np.unique(lowest[possible])
     number = np.zeros((1 << 16) + 1, np.uint16)
@@ -92,7 +92,7 @@ def _classes() -> tuple[np.ndarray, int]:
 
 
 def _joined(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """(65536,) sums over all codes of what their halves' cells, (256, 4) each, are worth."""
+    """Sums (65536,) over the cells of each code, from those of its low and its high half, (256, 4) each."""
     return (high.sum(1)[:, None] + low.sum(1)).ravel()
 
 
@@ -101,7 +101,7 @@ CLASS, NUM_CLASSES = _classes()
 
 @compiled(inline=True)
 def surroundings(board, point, stride):
-    """The code of the eight points around an empty point, Black's stones as X."""
+    """The code of the eight points around an empty point, with Black's stones as X."""
     code = np.uint64(board.chain[point - stride - _1]) & _3
     code |= (np.uint64(board.chain[point - stride]) & _3) << np.uint64(2)
     code |= (np.uint64(board.chain[point - stride + _1]) & _3) << np.uint64(4)
@@ -115,7 +115,7 @@ def surroundings(board, point, stride):
 
 @compiled(inline=True)
 def class_for(board, point, stride, colour):
-    """The class of a point's surroundings, the stones of `colour` as X."""
+    """The class of an empty point's surroundings, with the stones of `colour` as X."""
     code = surroundings(board, point, stride)
     if colour != np.uint64(0):
         code = ((code & _ODD) << _1) | ((code >> _1) & _ODD)

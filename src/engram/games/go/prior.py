@@ -1,9 +1,9 @@
 """A weight for each move of Go, learnt from strong games, as the prior of a search without a network.
 
-The weight is exp(Σ θ + ½·|Σ v|²) over fourteen features of a move: four sizes of surroundings, its offsets to the last
-two moves, its place, and what it captures, saves, puts into atari or extends. Each feature has a level, and each level
-its number θ and its vector v. So the product of two vectors is worth of both levels together. Ladders are read for
-every chain in atari or with two liberties.
+The weight is exp(Σ θ + ½·|Σ v|²) over fourteen features of a move. Among them are four sizes of surroundings, the
+offsets to the last two moves, the place, and captures, rescues, ataris and extensions. Each feature has a level, and
+each level a number θ and a vector v. The product of two vectors is the worth of both levels together. Ladders are read
+for every chain of one or two liberties.
 
 Source: R. Coulom, "Computing Elo ratings of move patterns in the game of Go", 2007, for the features; M. Wistuba and
 L. Schmidt-Thieme, "Move prediction in Go - modelling feature interactions using latent factors", 2013, for the vectors.
@@ -16,26 +16,27 @@ import math
 
 import numpy as np
 
-from engram.games.go.board import MAX_POINTS, MAX_SIZE, around, board_dtype, neighbour
+from engram.games.go.board import MAX_POINTS, MAX_SIZE, board_dtype, lanes_around, neighbour_of
 from engram.games.go.eyes import kills_when_taken
 from engram.games.go.heavy_board import LARGEST_SHAPE
 from engram.games.go.history import laid_point
 from engram.games.go.ladders import is_caught
-from engram.games.go.large_patterns import MARGIN, number_codes, spread, write_codes
+from engram.games.go.large_patterns import MARGIN, number_codes, write_codes, write_kinds
 from engram.games.go.patterns import NUM_CLASSES, class_for
 from engram.games.go.prior_weights import ENTRIES, FIRST, RANK, THETA, VECTORS
-from engram.games.go.tactics import is_own_eye, liberties_of_move, takes, walk_liberties
+from engram.games.go.tactics import is_capture, is_own_eye, liberties_of_move, walk_liberties
 from engram.native.jit import compiled
 
 LOST, RUNS, LADDER, SHORT, FREE = 1, 2, 3, 4, 5
-"""A chain in atari that cannot or can be saved, one of two liberties that a ladder catches or not, one of more."""
+"""The status of a chain: in atari, lost or not; of two liberties, caught in a ladder or not; of more liberties."""
 PASS = 0.002
-"""Weight of a pass as a share of all other weights."""
+"""The weight of a pass, as a share of the sum of all others."""
 PATTERN, LAST, BEFORE, PLACE, CAPTURE, ESCAPE, ATARI, EXTENSION, SELF_ATARI, EYE, LIBERTIES, FIRST_SIZE = range(12)
-"""Features, by their place; the large patterns, one feature a size, are the last."""
+"""Features, by their place. Large patterns come last, one feature for each size."""
 LEVELS = (2 * NUM_CLASSES, 46, 46, 90, 7, 5, 9, 9, 4, 2, 4)
-"""Their number for each feature but the last ones: there a large pattern that was learnt has its own, and others 0."""
+"""Levels of each feature but the large patterns: there each learnt pattern has its own, and all others level 0."""
 FARTHEST = 8
+"""Offsets of more rows or columns count as this."""
 
 _0 = np.uint64(0)
 _1 = np.uint64(1)
@@ -46,7 +47,7 @@ _5 = np.uint64(5)
 
 @compiled
 def survey(board, status):
-    """Sets `status[head]` of every chain."""
+    """Writes the status of every chain at its head: `status` is (MAX_POINTS,) uint8."""
     stride = board.width + _1
     boards = np.empty(2, board_dtype)
     for point in range(stride + _1, stride * stride):
@@ -62,13 +63,13 @@ def survey(board, status):
 
 @compiled(inline=True)
 def _of_pair(low, high):
-    """The number of an unordered pair among those of smaller numbers."""
+    """The index of an unordered pair: pairs of smaller numbers come first."""
     return max(low, high) * (max(low, high) + 1) // 2 + min(low, high)
 
 
 @compiled(inline=True)
 def offset(point, other, stride):
-    """1 + the number of the offset between two points, its signs and axes left out; 0 if there is no other."""
+    """1 + the index of the offset between two points, without its signs and axes; 0 if there is no other point."""
     if other == _0:
         return 0
     rows = abs(np.int64(point // stride) - np.int64(other // stride))
@@ -78,12 +79,12 @@ def offset(point, other, stride):
 
 @compiled
 def _rescues(board, head, status, stride):
-    """Whether the capture of a chain saves a chain beside it."""
+    """Whether the capture of a chain saves a chain beside it that is in atari or caught in a ladder."""
     enemy = np.uint64(board.chain[head]) & _3
     stone = head
     while True:
         for k in range(4):
-            word = np.uint64(board.chain[neighbour(stone, stride, k)])
+            word = np.uint64(board.chain[neighbour_of(stone, stride, k)])
             if word & _3 == _3 - enemy and status[word >> _2] <= LADDER:
                 return True
         stone = np.uint64(board.following[stone])
@@ -93,34 +94,34 @@ def _rescues(board, head, status, stride):
 
 @compiled(inline=True)
 def _contacts(board, point, status, colour, stride):
-    """Levels of capture, escape, atari and extension: each the highest among the chains beside the point."""
+    """Levels of capture, escape, atari and extension, each the highest of the chains beside the point."""
     capture, escape, atari, extension = 0, 0, 0, 0
     for k in range(4):
-        word = np.uint64(board.chain[neighbour(point, stride, k)])
+        word = np.uint64(board.chain[neighbour_of(point, stride, k)])
         if word & _3 == _0 or word & _3 == _3:
             continue
         head = word >> _2
-        kind = status[head]
+        state = status[head]
         size = 2 if np.uint64(board.following[head]) != head else 1
-        if kind == FREE:
+        if state == FREE:
             continue
         if word & _3 == _1 + colour:
-            if kind <= RUNS:
-                escape = max(escape, 2 * (kind - LOST) + size)
+            if state <= RUNS:
+                escape = max(escape, 2 * (state - LOST) + size)
             else:
-                extension = max(extension, 2 * (SHORT - kind) + size)
-        elif kind <= RUNS:
-            capture = max(capture, 2 * (2 if _rescues(board, head, status, stride) else kind - LOST) + size)
+                extension = max(extension, 2 * (SHORT - state) + size)
+        elif state <= RUNS:
+            capture = max(capture, 2 * (2 if _rescues(board, head, status, stride) else state - LOST) + size)
         else:
-            atari = max(atari, 2 * (SHORT - kind) + size)
+            atari = max(atari, 2 * (SHORT - state) + size)
     return capture, escape, atari, extension
 
 
 @compiled
 def _self_atari(board, point, colour, stride):
-    """Level of a stone without a second liberty: 1 alone, 2 where the capture of its chain kills, else 3."""
+    """The level of a self-atari: 1 for a single stone, 2 where the capture of its chain kills, else 3."""
     for k in range(4):
-        if np.uint64(board.chain[neighbour(point, stride, k)]) & _3 == _1 + colour:
+        if np.uint64(board.chain[neighbour_of(point, stride, k)]) & _3 == _1 + colour:
             cells = np.empty(LARGEST_SHAPE, np.uint16)
             return 2 if kills_when_taken(board, cells, point, colour, stride) else 3
     return 1
@@ -131,11 +132,13 @@ def describe(board, kinds, point, status, last, before, levels):
     """Writes the level of each feature of a legal move; of large patterns, their codes.
 
     Args:
-      kinds: the board as `spread` writes it. last, before: the points of the last two moves.
+      kinds: the board as `write_kinds` writes it. status: of `survey`.
+      last, before: the points of the last two moves, 0 for none.
+      levels: (number of features,) int64, the result.
     """
     colour, stride = board.colour, board.width + _1
-    lanes = around(board, point, stride)
-    captures = takes(board, lanes, colour)
+    lanes = lanes_around(board, point, stride)
+    captures = is_capture(board, lanes, colour)
     liberties = liberties_of_move(board, point, colour, stride, 3)
     capture, escape, atari, extension = _contacts(board, point, status, colour, stride)
     row, column = point // stride, point % stride
@@ -159,13 +162,17 @@ def describe(board, kinds, point, status, last, before, levels):
 
 
 def prior(state, actions, count, weights):
-    """Writes `weights[action]` for each legal action."""
+    """Writes `weights[action]` > 0, in no particular scale, for each legal action; see the contract in
+    `engram.games.game`.
+
+    Cost: reads ladders once a position, and a few tables for each action.
+    """
     width = np.int64(state.width)
     last, before = laid_point(state, 1), laid_point(state, 2)
     status = np.empty(MAX_POINTS, np.uint8)
     survey(state, status)
     kinds = np.empty((MAX_SIZE + 2 * MARGIN) ** 2, np.uint8)
-    spread(state, kinds)
+    write_kinds(state, kinds)
     levels, vector = np.empty(len(FIRST) - 1, np.int64), np.empty(RANK, np.float32)
     total = 0.0
     for k in range(count):

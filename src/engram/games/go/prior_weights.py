@@ -1,7 +1,7 @@
 """The weights of Go's prior, learnt from strong games: θ and a vector of every level of every feature.
 
-`experiments/go_prior/learn.py` writes the file beside this one. The cache of machine code, which holds the weights,
-looks at sources alone; so the digest of the file stands here.
+`experiments/go_prior/learn.py` writes the file beside this one. The digest of the file stands here, because machine
+code holds the weights and its cache sees changes of sources alone.
 """
 
 from __future__ import annotations
@@ -17,17 +17,15 @@ from engram.storage import load
 
 FILE = Path(__file__).with_suffix(".safetensors")
 DIGEST = "9324058b14d6fd1e"
-
-
 THETA_UNIT, VECTOR_UNIT = 0.05, 0.02
-"""Steps of the numbers in the file, which are 8-bit integers."""
+"""The units of the 8-bit integers in the file."""
 
 
 def _read() -> dict[str, np.ndarray]:
     """The arrays of the file.
 
     Raises:
-      InvalidFile: it is not the one that the digest names.
+      InvalidFile: the file has another digest.
     """
     if hashlib.sha256(FILE.read_bytes()).hexdigest()[:16] != DIGEST:
         raise InvalidFile(f"{FILE} is not the file of weights that belongs to this engram")
@@ -36,9 +34,9 @@ def _read() -> dict[str, np.ndarray]:
 
 _stored = _read()
 FIRST = _stored["first"]
-"""The place of each feature's first level, and the number of places."""
+"""The row of each feature's first level in `THETA` and `VECTORS`, and the number of rows."""
 THETA = _stored["theta"] * np.float32(THETA_UNIT)
 VECTORS = _stored["vectors"] * np.float32(VECTOR_UNIT)
 RANK = VECTORS.shape[1]
 ENTRIES = table([_stored[f"patterns{size}"] for size in SIZES])
-"""The large patterns."""
+"""The hash table of large patterns."""

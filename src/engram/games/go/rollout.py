@@ -1,8 +1,8 @@
 """Uniform Go rollouts: every point that is no eye of the mover, no suicide and no ko is equally likely.
 
 Each try draws one of the empty points. An unplayable point is swapped out of the range of the draw, so the rest stays
-uniform; an empty range means a pass. All numbers that change at every try are local variables: Numba cannot know that
-a store to the board leaves them alone.
+uniform; an empty range means a pass. Numbers that change at every try are local variables. In a record Numba would read
+them anew after every store to the board.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from engram.games.game import note, nowhere
 from engram.games.go.board import (
     ONES,
     area_balance,
-    around,
     bits_of,
     is_eye,
+    lanes_around,
     liberties_after,
+    not_suicide,
     put_stone,
     reset_neutral,
-    safe,
 )
 from engram.native.jit import compiled
 
@@ -32,7 +32,7 @@ _32 = np.uint64(32)
 
 @compiled(inline=True)
 def _next_word(a, b):
-    """`random_word` on local variables, its upper half as the draw."""
+    """`random_word` on the local variables a and b; its upper half is the draw."""
     draw = (a + b) >> _32
     b ^= a
     a = ((a << np.uint64(24)) | (a >> np.uint64(40))) ^ b ^ (b << np.uint64(16))
@@ -41,9 +41,10 @@ def _next_word(a, b):
 
 @compiled(inline=True)
 def _turn(board, colour, stride, num_empty, ko, draw, a, b):
-    """One move of `colour`; returns its gain (its stone and captured ones; 0: a pass) first and its point last.
+    """One move of `colour`.
 
-    The next number is drawn before this try is decided, so that it is ready after a mispredicted branch.
+    Returns its gain (the stone and the captured ones; 0: a pass), the new `num_empty`, `ko`, `draw`, a and b, and its
+    point. The next number is drawn before this try is decided, so that it is ready after a mispredicted branch.
     """
     enemy = _1 - colour
     candidates = num_empty
@@ -51,19 +52,19 @@ def _turn(board, colour, stride, num_empty, ko, draw, a, b):
         index = (draw * candidates) >> _32
         draw, a, b = _next_word(a, b)
         point = np.uint64(board.listed[index])
-        lanes = around(board, point, stride)
-        left = liberties_after(board, lanes)
+        lanes = lanes_around(board, point, stride)
+        liberties = liberties_after(board, lanes)
         theirs = bits_of(lanes, enemy)
-        free = safe(left, theirs)
-        if (free == _0) | (bits_of(lanes, colour) == ONES) | (point == ko):
-            if free == _0 or point == ko or is_eye(board, point, enemy, stride):
+        legal = not_suicide(liberties, theirs)
+        if (legal == _0) | (bits_of(lanes, colour) == ONES) | (point == ko):
+            if legal == _0 or point == ko or is_eye(board, point, enemy, stride):
                 candidates -= _1
                 board.listed[index] = board.listed[candidates]
                 board.listed[candidates] = point
                 continue
         rest = num_empty - _1
         board.listed[index] = board.listed[rest]
-        num_empty = put_stone(board, point, colour, stride, lanes, left, rest)
+        num_empty = put_stone(board, point, colour, stride, lanes, liberties, rest)
         ko = _0
         if num_empty == rest + _1 and theirs == ONES:
             ko = np.uint64(board.listed[rest])
@@ -86,7 +87,7 @@ def _settled_balance(board, stride, num_empty):
     """`area_balance` of a board on which no empty point has an empty neighbour."""
     balance = board.balance
     for index in range(num_empty):
-        lanes = around(board, np.uint64(board.listed[index]), stride)
+        lanes = lanes_around(board, np.uint64(board.listed[index]), stride)
         balance += np.int64(bits_of(lanes, _0) == ONES) - np.int64(bits_of(lanes, _1) == ONES)
     return balance
 
@@ -100,7 +101,7 @@ def action_of(point, width):
 
 @compiled(inline=True)
 def value_of(balance, komi):
-    """Value for Black of an area balance."""
+    """The value for Black of an area balance: 1, 0 or -1."""
     margin = np.float64(balance) - komi
     return 1.0 if margin > 0.0 else (-1.0 if margin < 0.0 else 0.0)
 
@@ -160,7 +161,7 @@ def _uniform(board, rng, moves, writes):
 def rollout(board, rng):
     """Plays uniformly to two passes in a row or 3·width² moves; returns the value for Black.
 
-    The board is then over. Its stones, balance and number of moves are right; its key and past positions are not.
+    The state is then over. Its stones, balance and number of moves are right; its key and past are not.
     """
     return _uniform(board, rng, nowhere(), False)
 

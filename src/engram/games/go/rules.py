@@ -1,10 +1,10 @@
 """Go on boards of 2×2 to 25×25: area scoring with komi, suicide forbidden, positional superko.
 
 A game ends by two passes in a row or at a move limit; every stone on the board then counts as alive. A move must not
-repeat any earlier arrangement of the stones, the start included, whichever player is to move; a pass repeats nothing.
+repeat any earlier arrangement of the stones, the start included, with either player to move. A pass repeats nothing.
 Black is player 0. An action is row·size + column, row 0 on top; size² is the pass.
 
-Rollouts apply simple ko only, never fill an eye of the mover, and pass only without another move.
+Rollouts know only simple ko, never fill an eye of the mover, and pass only without another move.
 
 Source: the area scoring and positional superko of the Tromp-Taylor rules.
 Deviation: suicide is forbidden.
@@ -27,18 +27,18 @@ from engram.games.go.board import (
     NEUTRAL,
     ONES,
     area_balance,
-    around,
     bits_of,
     empty_board,
     has_empty,
     is_past,
     key_after,
+    lanes_around,
     liberties_after,
+    not_suicide,
     point_of,
     put_stone,
     remember,
     reset_neutral,
-    safe,
     used_points,
     zobrist,
 )
@@ -85,12 +85,12 @@ def legal_actions(state, actions):
     for row in range(_1, stride):
         for point in range(row * stride + _1, row * stride + stride):
             if state.chain[point] == 0:
-                lanes = around(state, point, stride)
+                lanes = lanes_around(state, point, stride)
                 legal = fresh and has_empty(lanes)
                 if not legal:
-                    left = liberties_after(state, lanes)
-                    legal = safe(left, bits_of(lanes, _1 - colour)) != _0 and (
-                        fresh or not is_past(state, key_after(state, point, colour, lanes, left))
+                    liberties = liberties_after(state, lanes)
+                    legal = not_suicide(liberties, bits_of(lanes, _1 - colour)) != _0 and (
+                        fresh or not is_past(state, key_after(state, point, colour, lanes, liberties))
                     )
                 if legal:
                     actions[count] = action
@@ -116,9 +116,9 @@ def play(state, action):
     row = place // width
     point = (row + _1) * stride + (place - row * width) + _1
     reset_neutral(state)
-    lanes = around(state, point, stride)
-    left = liberties_after(state, lanes)
-    captured = put_stone(state, point, colour, stride, lanes, left, _0)
+    lanes = lanes_around(state, point, stride)
+    liberties = liberties_after(state, lanes)
+    captured = put_stone(state, point, colour, stride, lanes, liberties, _0)
     key = state.key ^ zobrist(point, colour)
     flip_stone(state, place, colour)
     for index in range(captured):
@@ -219,13 +219,13 @@ def encode(state, planes):
 
 @compiled
 def _put_diagram_stone(state, point, colour):
-    """Puts down a stone of a diagram; returns whether it captures nothing and has a liberty."""
+    """Puts down a stone of a diagram; False if it captures or has no liberty."""
     stride = state.width + _1
-    lanes = around(state, point, stride)
-    left = liberties_after(state, lanes)
-    if safe(left, bits_of(lanes, _1 - colour)) == _0:
+    lanes = lanes_around(state, point, stride)
+    liberties = liberties_after(state, lanes)
+    if not_suicide(liberties, bits_of(lanes, _1 - colour)) == _0:
         return False
-    if put_stone(state, point, colour, stride, lanes, left, _0) != _0:
+    if put_stone(state, point, colour, stride, lanes, liberties, _0) != _0:
         return False
     state.key ^= zobrist(point, colour)
     flip_stone(state, (point // stride - _1) * state.width + point % stride - _1, colour)
@@ -237,7 +237,7 @@ def _put_diagram_stone(state, point, colour):
 
 
 LARGEST_KOMI = 1e5
-"""Komi is less than this; a game's name has six digits of it."""
+"""A bound on komi, because a game's name has six digits of it."""
 
 
 def go(size: int, komi: float = 7.5, move_limit: int | None = None) -> Game:
@@ -245,17 +245,17 @@ def go(size: int, komi: float = 7.5, move_limit: int | None = None) -> Game:
 
     Args:
       size: points on a side, 2 to 25.
-      komi: points added to White's area; a whole number (draws are possible) or a half, between -100,000 and 100,000.
+      komi: points added to White's area, between -100,000 and 100,000: a half, or a whole number, which allows draws.
       move_limit: moves, passes included, after which the game ends; 1 to 1875, default 3·size².
 
-    Values are 1 where Black's area is more than White's with komi, -1 where it is less, else 0.
+    Values are for Black: 1 where Black's area is more than White's with komi, -1 where it is less, else 0.
 
     Raises:
       InvalidSpecification: a number out of range.
 
     Cost: all sizes share their machine code; a state takes 21 kB, and `copy` moves the used part of it.
-    Deviation: the hash of a position leaves out its history, so superko can forbid different moves in states of
-      equal hash; passes in a row and simple ko are part of it. Rollouts end after 3·size² moves at any move limit.
+    Deviation: the hash of a position has its passes in a row and its simple ko, but no history. So superko can forbid
+      different moves in states of equal hash. Rollouts end after 3·size² moves at any move limit.
     """
     size, komi, limit = _checked_options(size, komi, move_limit)
     initial = empty_board(size, komi, limit)
@@ -303,7 +303,7 @@ def go(size: int, komi: float = 7.5, move_limit: int | None = None) -> Game:
 
 
 def _checked_options(size: int, komi: float, move_limit: int | None) -> tuple[int, float, int]:
-    """Size, komi and move limit of a game, its default filled in; see `go` for their ranges.
+    """Size, komi and move limit of a game, with the default limit filled in; see `go` for their ranges.
 
     Raises:
       InvalidSpecification: a number out of range.
@@ -313,13 +313,13 @@ def _checked_options(size: int, komi: float, move_limit: int | None) -> tuple[in
     if isinstance(komi, bool) or not isinstance(komi, (int, float, np.number)):
         raise InvalidSpecification(f"komi is a number, not {komi!r}")
     if LARGEST_KOMI <= abs(komi) < math.inf:
-        raise InvalidSpecification(f"komi is less than {LARGEST_KOMI:,.0f} points either way")
+        raise InvalidSpecification(f"komi is between -{LARGEST_KOMI:,.0f} and {LARGEST_KOMI:,.0f} points, not {komi}")
     if not (np.isfinite(komi) and float(2 * komi).is_integer()):
         raise InvalidSpecification(f"komi is a whole number or a half, not {komi}")
     komi = float(komi) + 0.0  # -0 would give the same game a second name
     limit = 3 * size * size if move_limit is None else move_limit
     if not 1 <= limit <= MAX_MOVES:
-        raise InvalidSpecification(f"move_limit is {limit}, it must be 1 to {MAX_MOVES}")
+        raise InvalidSpecification(f"move_limit is 1 to {MAX_MOVES}, not {limit}")
     return int(size), komi, int(limit)
 
 
@@ -327,14 +327,14 @@ def _checked_options(size: int, komi: float, move_limit: int | None) -> tuple[in
 
 
 def stones(state: State) -> np.ndarray:
-    """The stones as an array of size × size, row 0 on top: 0 empty, 1 Black, 2 White."""
+    """The stones (size, size) int8, row 0 on top: 0 empty, 1 Black, 2 White."""
     width = int(state["width"])
     rows = state["chain"].reshape(-1)[: (width + 1) * (width + 1)].reshape(width + 1, width + 1)
     return (rows[1:, 1:] & 3).astype(np.int8)
 
 
 def chains(state: State) -> list[list[int]]:
-    """The points of every chain of stones, as actions."""
+    """The actions of the points of every chain."""
     points: dict[int, list[int]] = {}
     width = int(state["width"])
     for action in range(width * width):
@@ -350,7 +350,7 @@ def area(state: State) -> int:
 
 
 def turn_to(state: State, player: int) -> State:
-    """The same stones with `player` to move, no pass before and no simple ko; superko keeps its history."""
+    """A copy of the state with `player` to move, no pass before and no simple ko; superko keeps its history."""
     position = state.copy()
     position["colour"], position["passes"], position["ko"] = player, 0, 0
     return position
@@ -361,7 +361,7 @@ def _marks(state: State) -> str:
 
 
 def render(state: State) -> str:
-    """Diagram with coordinates, X for Black and O for White, and the player to move."""
+    """A diagram with coordinates, X for Black and O for White, and the player to move."""
     width = int(state["width"])
     letters = "   " + " ".join(LETTERS[:width])
     lines = [letters]
@@ -380,8 +380,8 @@ def parse(diagram: str, initial: np.ndarray) -> State:
     """The state that a diagram shows, without a history.
 
     Args:
-      diagram: rows of X, O and dots, top row first; spaces, row numbers and column letters are ignored.
-        A line "O to play" or "White to play" gives White the move, else Black moves.
+      diagram: rows of X, O and dots, the top row first. Spaces, row numbers and column letters are ignored.
+        After a line "O to play" or "White to play" White is to move, else Black.
       initial: the game's initial state, for size, komi and move limit.
 
     Raises:
@@ -408,7 +408,7 @@ def parse(diagram: str, initial: np.ndarray) -> State:
 
 
 def is_sound(state: State, initial: np.ndarray) -> bool:
-    """Whether the chains, liberties and counts of a record are those of its stones; superko's history is free.
+    """Whether the chains, liberties and counts of a record are those of its stones; its history is not checked.
 
     Args:
       initial: the game's initial state.
@@ -444,7 +444,7 @@ def is_sound(state: State, initial: np.ndarray) -> bool:
 
 
 def _ring_length(following: dict[int, int], head: int) -> int:
-    length, at = 1, following[head]
-    while at != head:
-        length, at = length + 1, following[at]
+    length, point = 1, following[head]
+    while point != head:
+        length, point = length + 1, following[point]
     return length

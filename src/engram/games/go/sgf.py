@@ -1,6 +1,6 @@
 """Games of Go as SGF files: the main line of a file as moves, and a game as a file.
 
-A file may hold moves that our rules forbid, so reading checks every move: it refuses stones without a liberty, moves
+A file may hold moves that our rules forbid, so `read_sgf` checks them all. It refuses stones without a liberty, moves
 onto stones, suicide and repetitions.
 """
 
@@ -13,16 +13,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sgfmill import sgf as sgfmill_sgf
+from sgfmill.sgf_properties import Presenter
 
 from engram.errors import IllegalAction, InvalidFile, InvalidSpecification, InvalidState
 from engram.games.game import Game, State
-from engram.games.go.board import board_dtype
+from engram.games.go.board import MAX_SIZE, board_dtype
 from engram.games.go.rules import area, go, stones, turn_to
 from engram.storage import contents
 
 _STONES = {2.75, 3.25, 3.75}
 _HUNDREDTHS = {275, 325, 375, 550, 650, 750}
 _COLOURS = ("b", "w")
+_PROPERTIES = set(Presenter(MAX_SIZE, "UTF-8").property_types_by_ident)
+"""Names of the properties of SGF, FF[4] and older."""
+MOST_NAMES = 10
+"""Unknown properties that a warning names."""
 
 Move = tuple[int, int]
 """The player (0 is Black) and the action."""
@@ -31,7 +36,7 @@ Points = Collection[tuple[int, int]]
 
 
 class _Setup(NamedTuple):
-    """Points of a node that get a stone or lose it, as sgfmill counts them, and the player to move ("b", "w")."""
+    """The points of a node that get a stone or lose it, as sgfmill counts them, and the player to move ("b", "w")."""
 
     black: Points = ()
     white: Points = ()
@@ -46,15 +51,28 @@ class GameFile:
     Attributes:
       game: of the file's size and komi.
       setups: positions that the file sets up, each with the number of moves before it; the first is the start.
-      moves: player and action of each; one player may move twice in a row.
+      moves: each with its player; one player may move twice in a row.
+      unknown: names of properties in the main line that are none of SGF, sorted; `read_sgf` passes over them.
     """
 
     game: Game
     setups: tuple[tuple[int, State], ...]
     moves: tuple[Move, ...]
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def warning(self) -> str:
+        """A sentence about the unknown properties; empty without any."""
+        if not self.unknown:
+            return ""
+        names = ", ".join(self.unknown[:MOST_NAMES]) + (", …" if len(self.unknown) > MOST_NAMES else "")
+        return f"the file has properties that SGF does not define, which are passed over: {names}"
 
     def since_setup(self, number: int | None = None) -> tuple[State, tuple[Move, ...]]:
-        """The last position set up among the first `number` moves, default all, and the moves from there on.
+        """The last position that is set up before move `number` + 1, and the moves from there to move `number`.
+
+        Args:
+          number: of moves, default all.
 
         Raises:
           InvalidState: the file has fewer moves.
@@ -66,7 +84,7 @@ class GameFile:
         return state, self.moves[first:number]
 
     def position(self, number: int | None = None) -> State:
-        """The position after `number` moves, default all; earlier boards from before a set-up do not count for ko.
+        """The position after `number` moves, default all. Boards from before a set-up do not count for ko.
 
         Raises:
           InvalidState: the file has fewer moves.
@@ -83,7 +101,7 @@ def is_go(game: Game) -> bool:
 
 
 def play_as(game: Game, state: State, player: int, action: int) -> State:
-    """The state after a move by `player`, out of turn or after two passes too: people correct and resume games.
+    """The state after a move by `player`, even out of turn or after two passes: people correct and resume games.
 
     Raises:
       IllegalAction: the move is not legal for that player, or the game's move limit is reached.
@@ -92,7 +110,7 @@ def play_as(game: Game, state: State, player: int, action: int) -> State:
 
 
 def on_move(game: Game, state: State, player: int) -> State:
-    """The state with `player` to move; the argument itself if `player` is to move and the game is not over."""
+    """The state with `player` to move; the argument itself if that is so and the game is not over."""
     is_turn = game.to_play(state) == player and not game.is_over(state)
     return state if is_turn else turn_to(state, player)
 
@@ -102,12 +120,12 @@ def read_sgf(source: str | bytes | Path, game: Game | None = None) -> GameFile:
 
     Args:
       source: a path, or the file's bytes.
-      game: must fit the file's size, and its komi replaces the file's; default: size and komi of the file, or komi 0.
+      game: Go of the file's size; its komi replaces the file's. Default: size and komi of the file, or komi 0.
         Some servers write `KM[650]` for 6.5 points, or count stones: `KM[3.75]` and `KM[375]` are 7.5 points.
 
     Raises:
-      InvalidFile: it cannot be read, is no SGF of Go, is damaged, has another size than the game, sets up
-        a chain without liberty, or holds an illegal move; the sentence says which.
+      InvalidFile: the file cannot be read, is damaged, or is no SGF of Go. Or it has another size than the game, a
+        chain without liberty in a set-up, or an illegal move; the sentence says which.
     """
     name = "the SGF" if isinstance(source, bytes) else str(source)
     raw = source if isinstance(source, bytes) else contents(source)
@@ -117,7 +135,8 @@ def read_sgf(source: str | bytes | Path, game: Game | None = None) -> GameFile:
         if (kind := _number(root, "GM", 1)) != 1:
             raise ValueError(f"it holds another game, GM[{kind}]")
         size, komi = file.get_size(), _points(_number(root, "KM", 0.0))
-        steps = [_step(node) for node in file.get_main_sequence()]
+        nodes = file.get_main_sequence()
+        steps = [_step(node) for node in nodes]
         handicap = _number(root, "HA", 0) > 1
     except ValueError as error:
         raise InvalidFile(f"{name} is no SGF of a game of Go that can be read: {_sentence(error)}") from None
@@ -146,7 +165,8 @@ def read_sgf(source: str | bytes | Path, game: Game | None = None) -> GameFile:
         raise InvalidFile(f"{name}: {error}") from None
     except IllegalAction as error:
         raise InvalidFile(f"{name}: move {len(moves)} cannot be played: {error}") from None
-    return GameFile(game, tuple(setups), tuple(moves))
+    unknown = {name for node in nodes for name in node.properties()} - _PROPERTIES
+    return GameFile(game, tuple(setups), tuple(moves), tuple(sorted(unknown)))
 
 
 def write_sgf(
@@ -162,10 +182,10 @@ def write_sgf(
 
     Args:
       game: of Go. start: the position before the first move.
-      moves: player and action of each.
+      moves: each with its player.
       result: such as "B+3.5", "W+R" or "0"; None: unknown.
       players: names of Black and White.
-      comments: by the number of the move (from 1; 0: the start).
+      comments: texts by the number of the move, from 1; 0: the start.
     """
     marks = stones(start)
     size = len(marks)
@@ -203,7 +223,7 @@ def result_text(state: State) -> str:
 
 
 def _step(node: Any) -> tuple[_Setup | None, tuple[str, tuple[int, int] | None] | None]:
-    """What a node sets up, and the move in it.
+    """The set-up of a node and its move, None where it has none.
 
     Raises:
       ValueError: a value is malformed, or the node holds both, which SGF forbids.
@@ -220,7 +240,7 @@ def _step(node: Any) -> tuple[_Setup | None, tuple[str, tuple[int, int] | None] 
 
 
 def _set_up(game: Game, state: State, setup: _Setup, plays: Sequence[tuple[str, Any]]) -> State:
-    """The state after a set-up. Where the file does not say who is to play, it is the player of the next move."""
+    """The state after a set-up; without a player to move in the file, the player of the next move is to move."""
     turn = setup.turn or (plays[0][0] if plays else None)
     player = game.to_play(state) if turn is None else _COLOURS.index(turn)
     if setup.black or setup.white or setup.empty:
@@ -243,14 +263,14 @@ def _number(root: Any, name: str, default: float) -> float:
 
 
 def _points(komi: float) -> float:
-    """Points of a komi that may be written in hundredths, or in stones of two points each."""
+    """The points of a komi that may be in hundredths, or in stones of two points each."""
     stones = komi / 100.0 if komi in _HUNDREDTHS else komi
     return 2.0 * stones if stones in _STONES else stones
 
 
 def _sentence(error: Exception) -> str:
     text = " ".join(str(error).split())[:200] or "a value is malformed"
-    # It can quote bytes of a damaged file, which must not reach a terminal.
+    # An error can quote bytes of a damaged file, which must not reach a terminal.
     return "".join(mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}" for mark in text)
 
 
