@@ -48,7 +48,7 @@ ROOT = Path(__file__).parents[1]
 Outcome = Counter[str]
 
 JOBS = {
-    "match": "match -g tic_tac_toe --a uct --b random --games 600 -n 100 --workers 2 -d {out}",
+    "match": "match -g tic_tac_toe --a uct --b random --games 2000 -n 100 --workers 2 -d {out}",
     "tune": "tune -s uct --tune exploration=0.1:2 -g tic_tac_toe --max-games 40 --confirm-games 20 --trial-games 20 "
     "-n 50 --against random --storage {out}",
     "td": "train td -g tic_tac_toe -n 100 --episodes 120 --every 60 --games 6 --evaluate random --workers 1 -o {out} "
@@ -59,7 +59,7 @@ JOBS = {
     "-d {out}.sqlite",
     "records": "train records -g go:5 --network residual(blocks=1,filters=4) --data {data} --steps 300 --batch 16 "
     "--validation 0.2 --checkpoint-s 0.3 -o {out} -d {out}.sqlite",
-    "cluster": "match -g tic_tac_toe --a uct --b random --games 600 -n 100 --cluster {cluster} -d {out}",
+    "cluster": "match -g tic_tac_toe --a uct --b random --games 2000 -n 100 --cluster {cluster} -d {out}",
 }
 """Commands that write; the same one again finishes the work, with the result of an uninterrupted run."""
 
@@ -140,13 +140,13 @@ class Attack:
         """Waits for a random moment of a job; whether it comes before the end.
 
         Half of the moments are of the time before the first result, and half of the work after it: imports and, on a
-        cluster, the workers' start take most of a command. A quarter of the work is the most, as the next try goes on.
+        cluster, the workers' start take most of a command. An eighth of the work is the most, as the next try goes on.
         """
         first, last = self.times[job]
         if choose.random() < 0.5:
             return not is_over(command, choose.uniform(0.0, first), until_news_in=place)
         is_over(command, HANG_S, until_news_in=place)
-        return not is_over(command, choose.uniform(0.0, (last - first) / 4))
+        return not is_over(command, choose.uniform(0.0, (last - first) / 8))
 
     def measure(self, job: str) -> None:
         """Notes when an undisturbed run, with all code compiled, has its first result and its end."""
@@ -159,12 +159,16 @@ class Attack:
         assert contents(job, place) == whole, f"two undisturbed runs of {job} differ"
 
     def finish(self, job: str, place: Path, number: int) -> Outcome:
-        """Runs a job to its end after an attack, and compares what it made."""
+        """Runs a job to its end after an attack, and compares its result."""
         ended = self.end(self.start(job, place), number)
-        now, whole = contents(job, place), self.whole(job)
-        if now != whole and not ended["hangs"]:
-            ended += self.fault(number, "lost", f"{job}: the result differs from that of an undisturbed run")
-        return ended + Counter(doubled=doubles(place))
+        return ended if ended["hangs"] else ended + self.compared(job, place, number)
+
+    def compared(self, job: str, place: Path, number: int) -> Outcome:
+        """Compares what a job has made with what an undisturbed run makes."""
+        compared = Counter(doubled=doubles(place))
+        if contents(job, place) != self.whole(job):
+            compared += self.fault(number, "lost", f"{job}: the result differs from that of an undisturbed run")
+        return compared
 
     def end(self, command: subprocess.Popen[str], number: int, *, allowed: tuple[int, ...] = (0,)) -> Outcome:
         """Waits for the end of a command, and looks at its last words."""
@@ -239,7 +243,7 @@ def contents(job: str, place: Path) -> object:
 
 # ------------------------------------------------------------------------------------------- the steps
 def signals(attack: Attack, number: int) -> tuple[int, Outcome]:
-    """Kills a job at random moments, then lets the same command finish."""
+    """Kills a job at eight random moments, each time with the same command again, and lets the last one finish."""
     choose, job = attack.random(number), list(JOBS)[number % len(JOBS)]
     if job not in attack.times:
         attack.measure(job)
@@ -256,7 +260,8 @@ def signals(attack: Attack, number: int) -> tuple[int, Outcome]:
             outcome += attack.fault(number, "lost", f"{job}: {len(before - now)} recorded games are gone")
         before = now
         if command.returncode == 0:
-            break
+            outcome += attack.compared(job, place, number)
+            place, before = attack.fresh(), set()
     return struck, outcome + attack.finish(job, place, number) + Counter({f"signals to {job}": struck})
 
 
