@@ -127,7 +127,7 @@ class Attack:
         return place
 
     def whole(self, job: str) -> object:
-        """What an undisturbed run of a job makes; notes the times of its first result and its end, and its largest size."""
+        """What an undisturbed run of a job makes; notes when its first result and its end come, and its size."""
         if job not in self.reference:
             place, began = self.fresh(), time.monotonic()
             command = self.start(job, place)
