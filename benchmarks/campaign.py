@@ -24,7 +24,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -48,7 +48,7 @@ ROOT = Path(__file__).parents[1]
 Outcome = Counter[str]
 
 JOBS = {
-    "match": "match -g tic_tac_toe --a uct --b random --games 200 -n 100 --workers 2 -d {out}",
+    "match": "match -g tic_tac_toe --a uct --b random --games 2000 -n 100 --workers 2 -d {out}",
     "tune": "tune -s uct --tune exploration=0.1:2 -g tic_tac_toe --max-games 40 --confirm-games 20 --trial-games 20 "
     "-n 50 --against random --storage {out}",
     "td": "train td -g tic_tac_toe -n 100 --episodes 120 --every 60 --games 6 --evaluate random --workers 1 -o {out} "
@@ -59,7 +59,7 @@ JOBS = {
     "-d {out}.sqlite",
     "records": "train records -g go:5 --network residual(blocks=1,filters=4) --data {data} --steps 300 --batch 16 "
     "--validation 0.2 --checkpoint-s 0.3 -o {out} -d {out}.sqlite",
-    "cluster": "match -g tic_tac_toe --a uct --b random --games 200 -n 100 --cluster {cluster} -d {out}",
+    "cluster": "match -g tic_tac_toe --a uct --b random --games 2000 -n 100 --cluster {cluster} -d {out}",
 }
 """Commands that write; the same one again finishes the work, with the result of an uninterrupted run."""
 
@@ -71,7 +71,9 @@ class Attack:
         self.name, self.seed = name, seed
         self.folder = folder / name
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.reference: dict[str, tuple[object, float]] = {}
+        self.reference: dict[str, object] = {}
+        self.times: dict[str, tuple[float, float]] = {}
+        self.largest: dict[str, int] = {}
 
     @cached_property
     def cluster(self) -> str:
@@ -124,22 +126,42 @@ class Attack:
         place.mkdir()
         return place
 
-    def whole(self, job: str) -> tuple[object, float]:
-        """What an undisturbed run of a job makes, and its seconds."""
+    def whole(self, job: str) -> object:
+        """What an undisturbed run of a job makes; notes when its first result and its end come, and its size."""
         if job not in self.reference:
-            place, began = self.fresh(), time.perf_counter()
+            place, began = self.fresh(), time.monotonic()
             command = self.start(job, place)
+            is_over(command, HANG_S, until_news_in=place)
+            first = time.monotonic() - began
             assert command.wait() == 0, command.stderr.read()
-            self.reference[job] = contents(job, place), time.perf_counter() - began
+            self.times[job] = first, time.monotonic() - began
+            self.reference[job] = contents(job, place)
+            self.largest[job] = max(path.stat().st_size for path in place.rglob("*") if path.is_file())
         return self.reference[job]
 
+    def moment(self, job: str, place: Path, command: subprocess.Popen[str], choose: random.Random) -> bool:
+        """Waits for a random moment of a job; whether it comes before the end.
+
+        Half of the moments are of the time before the first result, and half of the work after it: imports and, on a
+        cluster, the workers' start take most of a command. An eighth of the work is the most, as the next try goes on.
+        """
+        first, last = self.times[job]
+        if choose.random() < 0.5:
+            return not is_over(command, choose.uniform(0.0, first), until_news_in=place)
+        is_over(command, HANG_S, until_news_in=place)
+        return not is_over(command, choose.uniform(0.0, (last - first) / 8))
+
     def finish(self, job: str, place: Path, number: int) -> Outcome:
-        """Runs a job to its end after an attack, and compares what it made."""
+        """Runs a job to its end after an attack, and compares its result."""
         ended = self.end(self.start(job, place), number)
-        now, whole = contents(job, place), self.whole(job)[0]
-        if now != whole and not ended["hangs"]:
-            ended += self.fault(number, "lost", f"{job}: the result differs from that of an undisturbed run")
-        return ended + Counter(doubled=doubles(place))
+        return ended if ended["hangs"] else ended + self.compared(job, place, number)
+
+    def compared(self, job: str, place: Path, number: int) -> Outcome:
+        """Compares what a job has made with what an undisturbed run makes."""
+        compared = Counter(doubled=doubles(place))
+        if contents(job, place) != self.whole(job):
+            compared += self.fault(number, "lost", f"{job}: the result differs from that of an undisturbed run")
+        return compared
 
     def end(self, command: subprocess.Popen[str], number: int, *, allowed: tuple[int, ...] = (0,)) -> Outcome:
         """Waits for the end of a command, and looks at its last words."""
@@ -157,11 +179,40 @@ def rows(place: Path) -> list[tuple[object, ...]]:
     """All games of the databases in a folder, without their times."""
     found: list[tuple[object, ...]] = []
     for database in (place / "out", place / "out.sqlite"):
-        if database.is_file() and database.read_bytes()[:6] == b"SQLite":
+        if database.is_file() and is_database(database):
             with closing(sqlite3.connect(database)) as connection:
                 games = "select key, number, first, moves, outcome from game join match on match.id = match_id"
-                found += connection.execute(games).fetchall()
+                if connection.execute("select 1 from sqlite_master where name = 'game'").fetchone():
+                    found += connection.execute(games).fetchall()
     return sorted(found)
+
+
+def is_over(command: subprocess.Popen[str], seconds: float, *, until_news_in: Path | None = None) -> bool:
+    """Waits for the end of a command, or for so long, or for a game or a file that it writes; whether it has ended."""
+    ends, before = time.monotonic() + seconds, until_news_in and results(until_news_in)
+    while command.poll() is None and time.monotonic() < ends:
+        now = until_news_in and results(until_news_in)
+        if now != before:
+            break
+        time.sleep(0.02)
+    return command.poll() is not None
+
+
+def results(place: Path) -> set[object]:
+    """The games and the files that jobs have written; databases count by their games alone."""
+    found = set[object]()
+    with suppress(OSError, sqlite3.Error):  # it is being made
+        found |= set(rows(place))
+    for path in place.rglob("[!.]*"):
+        with suppress(OSError):  # it is being replaced
+            if path.is_file() and path.stat().st_size and not is_database(path):
+                found.add((path, path.stat().st_mtime_ns))
+    return found
+
+
+def is_database(path: Path) -> bool:
+    with open(path, "rb") as file:
+        return path.name.endswith(("-wal", "-shm")) or file.read(6) == b"SQLite"
 
 
 def doubles(place: Path) -> int:
@@ -171,16 +222,13 @@ def doubles(place: Path) -> int:
 
 
 def contents(job: str, place: Path) -> object:
-    """What a job has made, for a comparison.
-
-    A tuning that is killed while it chooses a point goes on with another one, so only the number of games is the same.
-    """
-    made: list[object] = [len(rows(place)) if job == "tune" else rows(place)]
+    """What a job has made, for a comparison."""
+    made: list[object] = [rows(place)]
     kind = {"td": table_files.KIND, "memory": files.KIND}.get(job)
     if kind is not None and (place / "out").exists():
         about, arrays = storage.load(place / "out", kind)
         made += [sorted(about.items(), key=str), {name: array.tobytes() for name, array in sorted(arrays.items())}]
-    for network in sorted((place / "out").glob("network*")):
+    for network in sorted((place / "out").glob("network*.safetensors")):
         arrays = storage.load(network, NETWORK_KIND)[1]
         made.append({name: array.tobytes() for name, array in sorted(arrays.items())})
     return made
@@ -188,16 +236,14 @@ def contents(job: str, place: Path) -> object:
 
 # ------------------------------------------------------------------------------------------- the steps
 def signals(attack: Attack, number: int) -> tuple[int, Outcome]:
-    """Kills a job at random moments, then lets the same command finish."""
+    """Kills a job at eight random moments, each time with the same command again, and lets the last one finish."""
     choose, job = attack.random(number), list(JOBS)[number % len(JOBS)]
-    seconds = attack.whole(job)[1]
+    attack.whole(job)
     place, outcome, struck, before = attack.fresh(), Counter[str](), 0, set[tuple[object, ...]]()
     for _ in range(8):
         name = choose.choice((signal.SIGKILL, signal.SIGINT, signal.SIGTERM))
         command = attack.start(job, place, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
-        try:
-            outcome += Counter({"ended first": command.wait(choose.uniform(0.0, seconds)) == 0})
-        except subprocess.TimeoutExpired:
+        if attack.moment(job, place, command, choose):
             (os.killpg if choose.random() < 0.5 else os.kill)(command.pid, name)
             struck += 1
         outcome += attack.end(command, number, allowed=(0, 130, -signal.SIGINT, -signal.SIGTERM, -signal.SIGKILL))
@@ -205,8 +251,10 @@ def signals(attack: Attack, number: int) -> tuple[int, Outcome]:
         if before - now:
             outcome += attack.fault(number, "lost", f"{job}: {len(before - now)} recorded games are gone")
         before = now
-    outcome += attack.finish(job, place, number)
-    return struck, outcome
+        if command.returncode == 0:
+            outcome += attack.compared(job, place, number)
+            place, before = attack.fresh(), set()
+    return struck, outcome + attack.finish(job, place, number) + Counter({f"signals to {job}": struck})
 
 
 def together(attack: Attack, number: int) -> tuple[int, Outcome]:
@@ -223,8 +271,7 @@ def full_disk(attack: Attack, number: int) -> tuple[int, Outcome]:
     """No file may grow beyond a random size; then there is room again."""
     choose, job = attack.random(number), list(JOBS)[number % len(JOBS)]
     attack.whole(job)
-    largest = max(path.stat().st_size for path in (attack.folder / "try").rglob("*") if path.is_file())
-    place, room = attack.fresh(), choose.randrange(int(1.1 * largest))
+    place, room = attack.fresh(), choose.randrange(int(1.1 * attack.largest[job]))
     limited = attack.start(job, place, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)))
     return 1, attack.end(limited, number, allowed=(0, 1, 2)) + attack.finish(job, place, number)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -14,7 +12,6 @@ from engram.arena.ongoing_game import OngoingGame
 from engram.arena.report import recorded_result
 from engram.arena.results import Results
 from engram.arena.runner import MatchRunner
-from engram.arena.statistics import better, means
 from engram.cli.app import app
 from engram.errors import InvalidParameter
 from engram.games.game import NATURE
@@ -37,25 +34,6 @@ def file(tmp_path):
     path = tmp_path / "walks.py"
     path.write_text(FILE)
     return path
-
-
-def test_means_are_those_of_pairs():
-    """By hand: differences 2, 4, 0 of three pairs have mean 2, deviation 2 and t = 4.3027 with 2 degrees."""
-    pairs = [[3.0, 1.0], [5.0, 1.0], [1.0, 1.0], [9.0, math.nan]]
-    figures = means(pairs, np.arange(4))
-    assert (figures.a, figures.b, figures.difference) == pytest.approx((3.0, 1.0, 2.0))
-    assert figures.high - figures.difference == pytest.approx(4.30265 * 2 / math.sqrt(3), rel=1e-5)
-    assert not figures.decided
-    assert means(pairs[-1:], np.arange(1)) is None
-    assert math.isinf(means(pairs[:1], np.arange(1)).high)
-    again = means(pairs[:3] * 5, np.tile(np.arange(3), 5))
-    assert (again.low, again.high) == pytest.approx((figures.low, figures.high))
-    equal = [[2.0, 1.0]] * 6
-    assert math.isinf(means(equal[:5], np.arange(5)).high)  # no spread is known, and all five by chance are 1 in 16
-    assert (means(equal, np.arange(6)).low, means(equal, np.arange(6)).high) == (1.0, 1.0)
-    rows = better(pairs)
-    assert rows[:3].tolist() == [[1.0, 1.0], [1.0, 1.0], [0.0, 0.0]]
-    assert np.isnan(rows[3]).all()
 
 
 def test_a_match_of_one_player_compares_outcomes_on_the_same_draws(file, tmp_path):

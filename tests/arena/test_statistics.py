@@ -7,7 +7,18 @@ import math
 import numpy as np
 import pytest
 
-from engram.arena.statistics import Sprt, SprtRun, Standing, elo_of_score, normalised_elo, score_of_elo, standing
+from engram.arena.statistics import (
+    Means,
+    Sprt,
+    SprtRun,
+    Standing,
+    better,
+    elo_of_score,
+    means,
+    normalised_elo,
+    score_of_elo,
+    standing,
+)
 from engram.errors import InvalidParameter, InvalidSpecification
 
 
@@ -120,6 +131,41 @@ def test_equal_pairs_are_worth_less_than_independent_games():
     assert same.score_high - same.score_low > 5 * (split.score_high - split.score_low)
 
 
+def test_means_are_those_of_pairs():
+    """By hand: differences 2, 4, 0 of three pairs have mean 2, deviation 2 and t = 4.3027 with 2 degrees."""
+    pairs = [[3.0, 1.0], [5.0, 1.0], [1.0, 1.0], [9.0, math.nan]]
+    figures = means(pairs, np.arange(4))
+    assert (figures.a, figures.b, figures.difference) == pytest.approx((3.0, 1.0, 2.0))
+    assert figures.high - figures.difference == pytest.approx(4.30265 * 2 / math.sqrt(3), rel=1e-5)
+    assert not figures.decided
+    assert means(pairs[-1:], np.arange(1)) is None
+    assert math.isinf(means(pairs[:1], np.arange(1)).high)
+    again = means(pairs[:3] * 5, np.tile(np.arange(3), 5))
+    assert (again.low, again.high) == pytest.approx((figures.low, figures.high))
+    equal = [[2.0, 1.0]] * 6
+    assert math.isinf(means(equal[:5], np.arange(5)).high)  # no spread is known, and all five by chance are 1 in 16
+    assert (means(equal, np.arange(6)).low, means(equal, np.arange(6)).high) == (1.0, 1.0)
+    assert means(equal, np.arange(6)).decided and not means(equal[:5], np.arange(5)).decided
+    worse = means([[1.0, 3.0], [0.0, 4.0], [1.0, 3.5], [0.0, 3.0]], np.arange(4))
+    assert worse.high < 0.0 and worse.decided
+    assert not Means(1.0, 0.0, 1.0, 0.0, 2.0).decided and not Means(0.0, 1.0, -1.0, -2.0, 0.0).decided
+    # Units of three pairs and of one, by hand: sums 6 and 1, mean 7/4, t = 12.7062 with one degree.
+    uneven = means([[2.0, 0.0]] * 3 + [[1.0, 0.0]], [5, 5, 5, 6])
+    half = 12.7062 * math.sqrt(2 * ((6 - 3 * 7 / 4) ** 2 + (1 - 7 / 4) ** 2)) / 4
+    assert (uneven.low, uneven.high) == pytest.approx((7 / 4 - half, 7 / 4 + half), rel=1e-5)
+    rows = better(pairs)
+    assert rows[:3].tolist() == [[1.0, 1.0], [1.0, 1.0], [0.0, 0.0]]
+    assert np.isnan(rows[3]).all()
+
+
+def test_b_sees_the_same_games_the_other_way_round():
+    games = [(1, 1), (1, 0), (-1, 1), (0, -1), (1, math.nan)]
+    turned, wanted = standing(games).reversed, standing(-np.array(games))
+    assert turned.reversed == standing(games)
+    for name, value in vars(wanted).items():
+        assert getattr(turned, name) == pytest.approx(value), name
+
+
 def test_decided_only_where_half_lies_outside():
     assert standing([(1, 1)] * 30 + [(1, -1)] * 10).decided
     assert not standing([(1, 1)] * 6 + [(-1, -1)] * 4).decided
@@ -168,6 +214,8 @@ def test_the_sequential_test_stops_at_its_pair_and_at_no_few_equal_ones():
     assert state_after(test, won[: state.pairs - 1]).decision is None
     assert state_after(test, [*won[: state.pairs], *[(-1, -1)] * 100]) == state
     assert state_after(test, [(0, 0)] * 500).decision == "elo0"
+    run = SprtRun(test)
+    assert [run.add(pair) for pair in won[: state.pairs + 1]] == [False] * (state.pairs - 1) + [True, True]
     # By hand: three pairs of 1, ½ and 0, and the two added; v = (1¼ + 1)/5 - ¼.
     high = score_of_elo(100)
     llr = (high - 0.5) * (3.0 - 3 * (0.5 + high)) / (2 * 0.2)

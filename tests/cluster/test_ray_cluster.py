@@ -360,6 +360,13 @@ def test_ctrl_c_frees_the_cores_and_the_match_goes_on_later(tmp_path, cluster):
     assert len(played(database=tmp_path / "r.sqlite", workers=1, **settings)) == 40
 
 
+def test_a_terminated_head_ends_without_a_word_of_ray(machines):
+    code = "import os, signal; from engram.cluster.ray_cluster import RayCluster\n"
+    code += f"with RayCluster({machines.address!r}): os.kill(os.getpid(), signal.SIGTERM)"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (-signal.SIGTERM, "")
+
+
 def test_without_ray_and_without_a_cluster_a_sentence_says_so():
     start = "import sys; from engram.cli.app import main; sys.argv[1:] = {}; {}; main()"
     words = ["match", "-g", "tic_tac_toe", "--games", "2", "-d", ":memory:", "--cluster"]

@@ -6,11 +6,14 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -82,6 +85,87 @@ def test_a_trial_left_behind_is_taken_up_and_nothing_counts_twice(tmp_path):
     assert sum(map(len, after.values())) == 80
     assert {trial.state.name for trial in one.trials()} <= {"COMPLETE", "PRUNED"}
     assert sum(trial.user_attrs[GAMES] for trial in one.trials()) == 80
+
+
+PAIR = space("uct", tune=["exploration=0.2:3:log", "first_play_urgency=0:1"])
+
+
+def of_two_numbers(file):
+    """A study that chooses its trials 6 to 8 by the posterior."""
+    return Study(replace(objective(file), space=PAIR), max_games=76, confirm_games=4, trial_games=80)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    file = tmp_path_factory.mktemp("undisturbed") / "s.sqlite"
+    of_two_numbers(file).search()
+    return games_by_match(file)
+
+
+class Killed(BaseException):
+    """The processor has done the last of this process."""
+
+
+def die():
+    raise Killed
+
+
+def killed_before(write, file, die=die):
+    """Plays a study, and dies before so many writes after its first seven trials."""
+    one, done = of_two_numbers(file), [0]
+    storage = one.optuna._storage
+
+    def mortal(act, *values, **options):
+        done[0] += sum(trial.state.is_finished() for trial in one.trials()) >= 7
+        if done[0] > write:
+            die()
+        return act(*values, **options)
+
+    for name in ("create_new_trial", "set_trial_param", "set_trial_user_attr", "set_trial_intermediate_value",
+                 "set_trial_state_values"):  # fmt: skip
+        setattr(storage, name, partial(mortal, getattr(storage, name)))
+    one.search()
+
+
+CHOOSING, WRITES = 2, 12
+"""Writes of a trial: itself and a claim, then each number of its point, ...; at last its end."""
+
+
+@pytest.fixture(scope="module")
+def seven_trials(tmp_path_factory):
+    file = tmp_path_factory.mktemp("seven") / "s.sqlite"
+    with pytest.raises(Killed):
+        killed_before(0, file)
+    assert len(games_by_match(file)) == 7
+    return file
+
+
+@pytest.fixture
+def file(seven_trials, tmp_path):
+    """A copy of the seven trials."""
+    copy = tmp_path / "s.sqlite"
+    with closing(sqlite3.connect(seven_trials)) as whole, closing(sqlite3.connect(copy)) as empty:
+        whole.backup(empty)
+    return copy
+
+
+def test_a_process_killed_while_it_chooses_a_point_changes_no_game(file, undisturbed):
+    code = f"import os; from tests.tuning import test_study as t; t.killed_before({CHOOSING}, {str(file)!r}, os.abort)"
+    killed = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True)
+    assert killed.returncode == -signal.SIGABRT, killed.stderr
+    again = of_two_numbers(file)
+    assert len(again.trials()) == 8 and not again.trials()[7].params
+    again.search()
+    assert games_by_match(file) == undisturbed
+    assert [trial.number for trial in again.trials()] == list(range(9))
+
+
+@pytest.mark.parametrize("write", range(WRITES))
+def test_a_kill_before_any_write_of_a_trial_changes_no_game(write, file, undisturbed):
+    with pytest.raises(Killed):
+        killed_before(write, file)
+    of_two_numbers(file).search()
+    assert games_by_match(file) == undisturbed
 
 
 def test_others_trials_are_left_alone(tmp_path):

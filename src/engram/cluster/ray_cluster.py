@@ -6,8 +6,10 @@ import logging
 import math
 import os
 import pickle
+import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -204,6 +206,7 @@ def _join(ray: Any, address: str, quiet: dict[str, Any]) -> None:
 
 def _connect(ray: Any, address: str) -> None:
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+    ends = signal.getsignal(signal.SIGTERM)
     try:
         _knock(os.environ.get("RAY_ADDRESS", "") if address == "auto" else address)
         if address != "auto":
@@ -218,3 +221,6 @@ def _connect(ray: Any, address: str) -> None:
     except (RuntimeError, ValueError, ImportError, OSError, ray.exceptions.RayError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ClusterError(f"the cluster {address!r} cannot be joined: {reason[:300]}") from None
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, ends)  # Ray's own handler prints its stack, and may abort

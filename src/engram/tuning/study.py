@@ -2,7 +2,8 @@
 
 The database holds everything: Optuna's study with the observations of each trial, and every game. A process asks for a
 trial, plays a slice of it and records its score; the posterior decides whether the next slice belongs to this trial or
-to another. The same call again, after a kill or on another machine, joins the study. Abandoned trials are resumed.
+to another. The same call again, after a kill or on another machine, joins the study. Abandoned trials are resumed, at
+whatever moment: each step follows from the database alone, so one process plays the same games with and without kills.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from json import JSONDecodeError
 from typing import Any
 
 import optuna
-from optuna.trial import FrozenTrial, Trial, TrialState
+from optuna.distributions import IntDistribution
+from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from engram.arena.claims import has_ended, machine
@@ -122,13 +124,14 @@ class Study:
         with self._database_errors():
             while True:
                 trial = self._adopt()
-                adopted = trial is not None
                 if trial is None:
                     if self._games_left() <= 0:
                         return
-                    trial = self.optuna.ask(self.space.ranges)
+                    # It is claimed before its point is chosen, so that a kill meanwhile leaves it to the next process.
+                    self.optuna.add_trial(create_trial(state=TrialState.RUNNING, user_attrs={CLAIM: _claim()}))
+                    continue
                 try:
-                    self._play(trial, adopted, progress, workers)
+                    self._play(trial, progress, workers)
                 except optuna.exceptions.UpdateFinishedTrialError:
                     continue  # another process resumed it at the same moment and was faster; no game counts twice
                 except BaseException:
@@ -146,7 +149,7 @@ class Study:
             return self.best()
         with self._database_errors():
             while name not in self.optuna.user_attrs:
-                if not any(self._has_begun(trial) and not _abandoned(_claim_of(trial)) for trial in self.trials()):
+                if all(_abandoned(_claim_of(trial)) for trial in self._running()):
                     self.optuna.set_user_attr(name, asdict(self.best()))
                 else:
                     time.sleep(_WAIT_S)
@@ -174,19 +177,17 @@ class Study:
         text, games = self.space.specification(self.space.values(best.point)), sum(entry.games for entry in seen)
         return StudyProgress(games, self.search_games, len(self.trials()), text, best.mean, best.deviation)
 
-    def _play(
-        self, trial: Trial, adopted: bool, progress: Callable[[StudyProgress], None] | None, workers: int
-    ) -> None:
-        """Plays slices of one trial until more of it does not pay."""
-        played = trial.user_attrs.get(GAMES, 0)
-        _LOG.info("trial %d %s after %d games", trial.number, "is resumed" if adopted else "begins", played)
-        # A slice that a kill cut short is finished first: some of its games are recorded already.
-        target = trial.user_attrs.get(TARGET, 0) if adopted else 0
-        while True:
-            if adopted and target <= played and self._games_left() <= 0:
-                break  # only its end was missing
-            if target <= played:
-                target = min(played + min(self._slice, _even(self._games_left())), self._most)
+    def _play(self, trial: Trial, progress: Callable[[StudyProgress], None] | None, workers: int) -> None:
+        """Plays slices of one trial until more of it does not pay.
+
+        A trial that was left behind begins with its last slice: some of its games, or all, are recorded already.
+        """
+        played, target = trial.user_attrs.get(GAMES, 0), trial.user_attrs.get(TARGET, 0)
+        _LOG.info("trial %d %s after %d games", trial.number, "is resumed" if target else "begins", played)
+        while target or self._games_left() > 0:
+            if not target:
+                self._choose(trial)
+                target = self._after(0)
             trial.set_user_attr(TARGET, target)
             result = self._slice_of(trial, target, workers)
             score, variance = score_and_variance(result)
@@ -202,7 +203,19 @@ class Study:
                 return
             if self._games_left() <= 0 or not self._sampler.pays(self.optuna, trial):
                 break  # stopped early: its score stays an observation, with a larger variance
+            target = self._after(played)
         self.optuna.tell(trial, state=TrialState.PRUNED, skip_if_finished=True)
+
+    def _choose(self, trial: Trial) -> None:
+        """Asks the sampler for the point of a trial; numbers that are recorded already stay."""
+        trial.set_user_attr(CLAIM, _claim())
+        for name, range_ in self.space.ranges.items():
+            suggest = trial.suggest_int if isinstance(range_, IntDistribution) else trial.suggest_float
+            suggest(name, range_.low, range_.high, log=range_.log)
+
+    def _after(self, played: int) -> int:
+        """Games of a trial after its next slice."""
+        return min(played + min(self._slice, _even(self._games_left())), self._most)
 
     def _slice_of(self, trial: Trial, target: int, workers: int) -> MatchResult:
         """Plays a trial up to `target` games, and renews the claim on it meanwhile."""
@@ -222,13 +235,12 @@ class Study:
         taken = (max(trial.user_attrs.get(TARGET, 0), trial.user_attrs.get(GAMES, 0)) for trial in self.trials())
         return self.search_games - sum(taken)
 
-    def _has_begun(self, trial: FrozenTrial) -> bool:
-        """Whether a trial runs and has its point: it has none if its process died while choosing one."""
-        return trial.state == TrialState.RUNNING and set(self.space.names) <= set(trial.params)
+    def _running(self) -> list[FrozenTrial]:
+        return [trial for trial in self.trials() if trial.state == TrialState.RUNNING]
 
     def _adopt(self) -> Trial | None:
-        """A running trial that is abandoned."""
-        left = (trial for trial in self.trials() if self._has_begun(trial) and _abandoned(_claim_of(trial)))
+        """A running trial that is abandoned, or that this process has just made."""
+        left = (trial for trial in self._running() if _abandoned(_claim_of(trial)))
         return next((Trial(self.optuna, trial._trial_id) for trial in left), None)
 
     def _open(self) -> optuna.Study:

@@ -182,7 +182,7 @@ class NoisySampler(BaseSampler):
             sequence = qmc.Sobol(len(self._space), seed=self._seed % (1 << 31))
             point = sequence.random(1 << trial.number.bit_length())[trial.number]
         else:
-            point = self._next if self._next is not None else self._choose(study, trial.number)[0]
+            point = self._next if self._next is not None else self._choose(study, trial, trial.number)[0]
         self._next = None
         return values_at(self._space, point)
 
@@ -198,23 +198,24 @@ class NoisySampler(BaseSampler):
             return index is None
         if len(seen) < self._num_initial:
             return False  # explore first
-        elsewhere, worth, surrogate = self._choose(study, trial.number)
+        # The number of the next trial: a process that was killed meanwhile chooses the same point again.
+        elsewhere, worth, surrogate = self._choose(study, trial, len(study.get_trials(deepcopy=False)))
         mean, covariance = surrogate.joint(np.array([entry.point for entry in seen]))
         if gain_per_game(mean, covariance, index, self._sizes(self._most - seen[index].games)) >= worth:
             return True
         self._next = elsewhere
         return False
 
-    def _choose(self, study: Study, number: int) -> tuple[np.ndarray, float, Surrogate]:
-        """The point of a new trial, the gain per game there, and the posterior."""
+    def _choose(self, study: Study, asking: Trial | FrozenTrial, number: int) -> tuple[np.ndarray, float, Surrogate]:
+        """The point of a new trial of that number, the gain per game there, and the posterior.
+
+        The trial that asks, which is the new one or ends, is not pending.
+        """
         trials = study.get_trials(deepcopy=False)
         seen = observations(self._space, trials)
         surrogate = surrogate_of(seen, self._knots, _seed(self._seed, "surrogate", number))
-        pending = [
-            units(self._space, other.params)
-            for other in trials
-            if other.state == TrialState.RUNNING and other.number != number and set(self._space) <= set(other.params)
-        ]
+        others = (one for one in trials if one.state == TrialState.RUNNING and one.number != asking.number)
+        pending = [units(self._space, other.params) for other in others if set(self._space) <= set(other.params)]
         new = [surrogate.propose(pending, by_bound=self._acquisition == "ucb")]
         if self._acquisition == "gain":
             summit = surrogate.summit()
