@@ -264,6 +264,8 @@ def together(attack: Attack, number: int) -> tuple[int, Outcome]:
     place = attack.fresh()
     for command in [attack.start(job, place) for _ in range(3)]:
         outcome += attack.end(command, number, allowed=(0, 2))
+    if job == "tune":  # the three share a study's trials, in an order of their own
+        return 3, outcome + attack.end(attack.start(job, place), number) + Counter(doubled=doubles(place))
     return 3, outcome + attack.finish(job, place, number)
 
 
