@@ -661,9 +661,9 @@ class ReferenceSearch:
                 units.learn(self.root, path, value)
             value = units.scaled(value)
         for _ in range(min(times, self.budget - self.done)):
-            self.back_up(path, position, value)
+            self.finish(path, position, value)
 
-    def back_up(self, path: list[Node], position: Any, value: float) -> None:
+    def finish(self, path: list[Node], position: Any, value: float) -> None:
         self.done += 1
         self.add(path, -1.0)
         self.backup(path, value)

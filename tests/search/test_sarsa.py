@@ -28,10 +28,10 @@ class SarsaReference(ReferenceSearch):
         self.targets = Backup(trace_decay=lam, discount=gamma, initial=initial)
         super().__init__(position, self.select, self.back_up)
 
-    def evaluate(self, leaf: Node, position, rng) -> float:
-        value = super().evaluate(leaf, position, rng)
+    def evaluate(self, leaf: Node, position, rng) -> tuple[float, int]:
+        answer = super().evaluate(leaf, position, rng)
         self.steps = len(position.rolled)
-        return value
+        return answer
 
     def select(self, node: Node, rng, q) -> int:
         if node.num_visited < len(node.children):
