@@ -200,14 +200,14 @@ def is_over(command: subprocess.Popen[str], seconds: float, *, until_news_in: Pa
 
 def results(place: Path) -> set[object]:
     """The games and the files that jobs have written; databases count by their games alone."""
-    found = set[object]()
+    written = set[object]()
     with suppress(OSError, sqlite3.Error):  # it is being made
-        found |= set(rows(place))
+        written |= set(rows(place))
     for path in place.rglob("[!.]*"):
         with suppress(OSError):  # it is being replaced
             if path.is_file() and path.stat().st_size and not is_database(path):
-                found.add((path, path.stat().st_mtime_ns))
-    return found
+                written.add((path, path.stat().st_mtime_ns))
+    return written
 
 
 def is_database(path: Path) -> bool:

@@ -206,7 +206,7 @@ def _join(ray: Any, address: str, quiet: dict[str, Any]) -> None:
 
 def _connect(ray: Any, address: str) -> None:
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
-    ends = signal.getsignal(signal.SIGTERM)
+    handler = signal.getsignal(signal.SIGTERM)
     try:
         _knock(os.environ.get("RAY_ADDRESS", "") if address == "auto" else address)
         if address != "auto":
@@ -223,4 +223,4 @@ def _connect(ray: Any, address: str) -> None:
         raise ClusterError(f"the cluster {address!r} cannot be joined: {reason[:300]}") from None
     finally:
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, ends)  # Ray's own handler prints its stack, and may abort
+            signal.signal(signal.SIGTERM, handler)  # Ray's own handler prints its stack, and may abort

@@ -187,7 +187,7 @@ def _drop_stale(folder: Path, keep_days: float = 30.0) -> None:
 def caching(function: Callable[..., Any], part: str = "") -> Iterator[bool]:
     """Sets Numba's cache to the folder of the function's module; yields whether the function can be cached.
 
-    `part`: a folder in it, for functions that are compiled in another way.
+    `part` names a subfolder, for functions that are compiled with other options.
     """
     path = function.__code__.co_filename
     folder = cache_folder(path, function.__module__) if os.path.isfile(path) else None

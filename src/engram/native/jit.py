@@ -122,9 +122,9 @@ def compiled(function: Callable[..., Any] | None = None, *, inline: bool = False
 
 
 class _Compiled(CPUDispatcher):  # type: ignore[misc]
-    """A Numba function that compiled code calls: it has no wrappers for Python, which take a third of compilation.
+    """A Numba function for compiled callers: without wrappers for Python, which take a fifth of compilation.
 
-    Python's own calls go to a second function, made and compiled when the first of them comes.
+    Calls from Python go to a second Numba function, which the first such call makes and compiles.
     """
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]):
@@ -141,13 +141,13 @@ class _Compiled(CPUDispatcher):  # type: ignore[misc]
             return numba.njit(cache=is_cached, **self._options)(self.py_func)
 
     def add_overload(self, result: Any) -> None:
-        self.overloads[tuple(result.signature.args)] = result  # and not where Python's calls look
+        self.overloads[tuple(result.signature.args)] = result  # compiled callers look here, Python's calls do not
 
     def _compile_for_args(self, *arguments: Any, **named: Any) -> Any:
         entry = self._for_python._compile_for_args(*arguments, **named)
         for result in self._for_python.overloads.values():
             if result.entry_point is entry:
-                super().add_overload(result)  # Python's next call with such arguments goes there at once
+                super().add_overload(result)  # so that Python's next such call needs no compiler
         return entry
 
 

@@ -36,6 +36,7 @@ PREDICTOR_STRENGTH, PREDICTOR_NODES = 200.0, 100
 EVALUATOR_VISITS = 8
 """Visit of a node on which `puct_rave` asks an evaluator about it."""
 FEW_LEAVES = 4
+"""Leaves of one tree that it evaluates together, because few wait at a time."""
 PRIOR_VISITS = 3
 """Visits of a node before `puct_rave` asks a compiled prior about its moves."""
 
@@ -228,8 +229,8 @@ def puct_rave(
     Args:
       exploration, strength, bias: as in `engram.search.extensions.rave.puct_rave`.
       prior: a compiled function, or `game` for the game's own (see `Preset`); None: uniform.
-      evaluator, network: gives priors and a value to a node on its visit number `expand_after`, as in `puct`.
-      rollout_share: of rollouts in the value of such a node, in (0, 1]; default 0.75.
+      evaluator, network: as in `puct`; asked for a node's priors and value on its visit number `expand_after`.
+      rollout_share: weight of rollouts in the value of such a node, in (0, 1]; default 0.75.
       search: as in `SearchOptions`. expand_after is 3 by default with a prior, which costs as much as a rollout, and 8
         with an evaluator, with which num_leaves is 4.
 
@@ -238,14 +239,15 @@ def puct_rave(
 
     Source: as the rule's. Deviation: an evaluator is asked late and counts as several simulations (`SearchOptions`).
     """
-    asked = _evaluator(evaluator, network)
-    if asked is not None:
+    evaluator = _evaluator(evaluator, network)
+    if evaluator is not None:
         search = {"expand_after": EVALUATOR_VISITS, "num_leaves": FEW_LEAVES, **search}
         rollout_share = 0.75 if rollout_share is None else rollout_share
     if prior is not None:
         search.setdefault("expand_after", PRIOR_VISITS)
     rule = puct_rave_rule(exploration=exploration, strength=strength, bias=bias)
-    return Preset.assemble(rule, search, prior=prior, evaluator=asked, leaf_value=_leaf_value(rollout_share or 0.0))
+    value = _leaf_value(rollout_share or 0.0)
+    return Preset.assemble(rule, search, prior=prior, evaluator=evaluator, leaf_value=value)
 
 
 def _seeded(selection: Operator, evaluator: Any, network: str | None, search: SearchOptions, **priors: Any) -> Preset:

@@ -53,6 +53,7 @@ from engram.search.threads import claim, enter_flight, leave_flight, release
 from engram.search.tree import CHANCE, EXPAND, PLAYER_1, PROVEN, TERMINAL, nodes_of, tree_dtype, visited_of
 
 DECISION_PERIOD = 64
+TURN = 65  # simulations of a slot at most before the next slot's turn, where few leaves wait for an evaluator
 VALUE_BOUND = 1.0 + 1e-6  # of the root's value, with rounding; only a faulty rule exceeds it
 
 
@@ -211,7 +212,7 @@ def expand(program, slot, tree, index):
     if node.num_children != 0:
         return INNER
     shared = tree.shared != 0
-    if np.int64(node.visit_count) == asked_after(program, slot) and node.in_flight > 0 and not shared:
+    if np.int64(node.visit_count) == earlier_visits(program, slot) and node.in_flight > 0 and not shared:
         return retreat(slot, tree, COLLISION)
     due = np.int64(node.visit_count) >= program.expand_after and slot.depth < slot.max_depth
     if not due or may_wait(program, slot):
@@ -343,21 +344,21 @@ def has_room(program, tree):
 
 @compiled(inline=True)
 def may_wait(program, slot):
-    """Whether an evaluator is asked about leaves of the slot."""
+    """Whether leaves of the slot wait for an evaluator."""
     return program.waits == WAITS or (program.waits == WAITS_FOR_PRIORS and slot.priors_left > 0)
 
 
 @compiled(inline=True)
-def asked_after(program, slot):
-    """Visits of the slot's leaf after which an evaluator is asked about it."""
-    return program.expand_after - 1 if slot.depth > 0 and may_wait(program, slot) else np.int64(0)
+def earlier_visits(program, slot):
+    """Visits of the slot's leaf before the first one that waits for an evaluator; the root waits at once."""
+    return program.expand_after - 1 if slot.depth > 0 else np.int64(0)
 
 
 @compiled(inline=True)
 def is_waiting(program, slot):
     """Whether the slot's leaf waits for an evaluator on this visit."""
     visits = np.int64(nodes_of(tree_of(slot))[leaf_of(slot)].visit_count)
-    return may_wait(program, slot) and visits >= asked_after(program, slot)
+    return may_wait(program, slot) and visits >= earlier_visits(program, slot)
 
 
 # ---------------------------------------------------------------------------------------- the loops
@@ -457,20 +458,19 @@ def descend_all(programs, slots, waiting, count, again):
         if has_finished(slot):
             slot.status = FINISHED
             continue
-        status = descend(program, slot)
-        for _ in range(program.between):
-            if status != LEAF or is_waiting(program, slot):
+        status = np.int64(LEAF)
+        for _ in range(TURN):  # leaves that do not wait, up to one that does
+            status = descend(program, slot)
+            if status == LEAF and is_waiting(program, slot):
+                if slot.sharers > 1:
+                    _mark_path(slot, 1)
+                waiting[count] = number
+                count += 1
                 break
-            status = finish(program, slot, status)
-            if status >= 0:
-                status = FINISHED if has_finished(slot) else descend(program, slot)
-        if status == LEAF and is_waiting(program, slot):
-            if slot.sharers > 1:
-                _mark_path(slot, 1)
-            waiting[count] = number
-            count += 1
-        elif status == LEAF or status == OVER:
-            status = finish(program, slot, status)
+            if status == LEAF or status == OVER:
+                status = finish(program, slot, status)
+            if status != LEAF or program.expand_after == 1 or has_finished(slot):
+                break
         slot.status = status
         asks |= status == GROW
     return ~count if asks else count

@@ -29,7 +29,6 @@ program_dtype = np.dtype(
         ("evaluation_writes", np.int64),  # 1: it also takes the slot's `moves` and logs the rollout there
         ("waits", np.int64),  # 0, or WAITS or WAITS_FOR_PRIORS: leaves wait for a batch evaluator
         ("rollout_share", np.float64),  # weight of a rollout in a leaf's value, the rest being the evaluator's
-        ("between", np.int64),  # the most simulations of a slot by rollouts until the evaluator is asked again
         ("answer_visits", np.int64),  # simulations that the evaluator's answer counts as
         ("rollout_decay", np.float64),  # factor of the backed-up value a move of the rollout, by the moves in the log
         ("prior", np.int64),  # (state, actions, count, weights): weights of the legal actions; 0: none

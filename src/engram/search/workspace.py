@@ -38,8 +38,6 @@ FLAG_OF_PLAYER = {0: 0, 1: PLAYER_1, NATURE: CHANCE}
 """What a node's flags say of the player to move there."""
 LINE_BYTES = 256
 UNBOUNDED = 2**62
-BETWEEN = 64
-"""Simulations by rollouts after which a slot lets others go on, where few leaves wait for an evaluator."""
 PORTIONS = 32
 """Portions per thread and slice: many, so that threads finish together; few, so that they rarely contend."""
 _ACTIONS = types.CPointer(int32)
@@ -610,7 +608,6 @@ class Workspace:
             raise InvalidParameter("a memory reads the network's layer at every leaf: leave expand_after out")
         program["rollout_share"] = 0.0 if is_late else share
         program["answer_visits"] = max(1, round(visits / share - visits)) if is_late and share else 1
-        program["between"] = BETWEEN if is_late else 0
         program["rollout_decay"] = self.assembly.rollout_decay
         program["prior"] = self._prior.address if self._prior else game.address("prior") if preset.prior else 0
         program["expand_after"] = preset.expansion.after

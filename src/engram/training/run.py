@@ -156,9 +156,8 @@ class TrainingRun(ABC):
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InvalidFile(f"{self.folder} cannot be created: {error}") from None
-        self._lock = FileLock(self.folder / LOCK)  # held until `run` ends
         try:
-            self._lock.acquire(timeout=0)
+            self._held = FileLock(self.folder / LOCK).acquire(timeout=0)  # until `run` ends
         except Timeout:
             raise InvalidFile(f"another training works in {self.folder}: wait for it, or name another folder") from None
 
@@ -239,20 +238,17 @@ class TrainingRun(ABC):
         _LOG.info("%s: training of %s from step %d to %d", self.folder, self.game.name, learner.done, last)
         writer = SummaryWriter(str(self.folder / "tensorboard"), purge_step=learner.done)
         results = TrainingResults(database) if database else nullcontext()
-        try:
-            with writer as self.board, results as self._results:
-                while learner.done < last:
-                    before = learner.done
-                    self.advance(last)
-                    due = learner.done == last or before < early <= learner.done
-                    if due := due or time.monotonic() - written >= checkpoint_s:
-                        self.validate()
-                    state = self.tell(progress, always=due) or state
-                    if due:
-                        self.write(state)
-                        written = time.monotonic()
-        finally:
-            self._lock.release()
+        with self._held, writer as self.board, results as self._results:
+            while learner.done < last:
+                before = learner.done
+                self.advance(last)
+                due = learner.done == last or before < early <= learner.done
+                if due := due or time.monotonic() - written >= checkpoint_s:
+                    self.validate()
+                state = self.tell(progress, always=due) or state
+                if due:
+                    self.write(state)
+                    written = time.monotonic()
         return state
 
     def tell(self, progress: Callable[[Any], None] | None, *, always: bool = False) -> Any:

@@ -214,7 +214,7 @@ class NoisySampler(BaseSampler):
         trials = study.get_trials(deepcopy=False)
         seen = observations(self._space, trials)
         surrogate = surrogate_of(seen, self._knots, _seed(self._seed, "surrogate", number))
-        others = (one for one in trials if one.state == TrialState.RUNNING and one.number != asking.number)
+        others = (other for other in trials if other.state == TrialState.RUNNING and other.number != asking.number)
         pending = [units(self._space, other.params) for other in others if set(self._space) <= set(other.params)]
         new = [surrogate.propose(pending, by_bound=self._acquisition == "ucb")]
         if self._acquisition == "gain":
