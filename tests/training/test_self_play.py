@@ -13,7 +13,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from engram.errors import InvalidFile, InvalidParameter
+from engram import storage
+from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification
 from engram.games.catalogue import game as game_of
 from engram.search.evaluation import Evaluation
 
@@ -86,7 +87,7 @@ def test_first_moves_are_drawn_by_visits_and_later_ones_are_the_most_visited():
 
 
 OPTIONS_CHANGED = {
-    "num_games": 9, "simulations": 40, "fast_simulations": 20, "full_share": 0.9, "exploration": 4.0,
+    "num_games": 9, "simulations": 40, "fast_simulations": 20, "full_share": 0.9, "search": "puct(exploration=4.0)",
     "noise_share": 0.9, "noise_concentration": 0.5, "temperature_moves": 0, "root_value_share": 0.5,
 }  # fmt: skip
 
@@ -264,3 +265,25 @@ def test_plans_that_make_no_sense(changed):
         SelfPlayOptions(full_share=0.0)
     with pytest.raises(InvalidParameter, match="at_once is 1 to the 8 games, not 9"):
         SelfPlayOptions(num_games=8, at_once=9)
+
+
+def test_any_search_that_asks_a_network_plays_the_games():
+    found = played(games(search="puct_rave(expand_after=4)", full_share=1.0), 40)
+    assert len(found.value) > 100 and np.allclose(found.policy.sum(1), 1.0, atol=1e-5)
+    with pytest.raises(InvalidSpecification, match=r"uct takes no evaluator, so that no network can search with it"):
+        games(search="uct").play_round()
+    with pytest.raises(InvalidSpecification, match="no search is called 'puctt'"):
+        games(search="puctt").play_round()
+
+
+def test_a_training_begun_with_an_exploration_goes_on(tmp_path):
+    begun = plan(options=SelfPlayOptions(**{**OPTIONS.__dict__, "search": "puct(exploration=2.0)"}))
+    train_self_play(begun, tmp_path, stop_at=5)
+    (file,) = tmp_path.glob("checkpoint-*/games*")
+    about, arrays = storage.load(file, "games")
+    del about["plan"]["options"]["search"]
+    about["plan"]["options"]["exploration"] = 2.0
+    storage.save(file, "games", about, arrays)
+    assert train_self_play(begun, tmp_path, stop_at=6).done == 6
+    with pytest.raises(InvalidFile, match="training with another plan"):
+        train_self_play(plan(), tmp_path, stop_at=7)

@@ -67,8 +67,11 @@ def _shown(value: Any) -> str:
     return name if plain else f"{name}, {hashlib.blake2b(described(value).encode(), digest_size=4).hexdigest()}"
 
 
-def preset(text: str | Preset) -> Preset:
+def preset(text: str | Preset, **given: Any) -> Preset:
     """The preset that a specification such as `uct(exploration=1.0)` or `my_rules.py:mine(width=0.5)` names.
+
+    Args:
+      given: further arguments for the function, as in `engram.registry.bind`.
 
     Raises:
       InvalidSpecification: no such preset or option; the sentence names the nearest word.
@@ -76,9 +79,9 @@ def preset(text: str | Preset) -> Preset:
     if isinstance(text, Preset):
         return text
     if is_in_file(text):
-        return as_preset(*from_file(text))
+        return as_preset(*from_file(text, **given))
     specification = parse(text)
-    return as_preset(call(PRESETS[specification.name], specification, OPERATORS), specification.text)
+    return as_preset(call(PRESETS[specification.name], specification, OPERATORS, **given), specification.text)
 
 
 def from_file(text: str, **given: Any) -> tuple[Any, str]:

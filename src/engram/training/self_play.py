@@ -6,7 +6,6 @@ self-play learning in Go", 2019.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -16,13 +15,14 @@ import numpy as np
 
 from engram import storage
 from engram.drivers.lockstep import Lockstep, RootNoise, RootStatistics
-from engram.errors import InvalidParameter
+from engram.errors import InvalidParameter, InvalidSpecification
 from engram.games.game import Game
 from engram.networks.encoding import Encoder
-from engram.presets.rollouts import puct
+from engram.presets.catalogue import preset
 from engram.rng import derive_seed
 from engram.search.evaluation import Evaluator
 from engram.search.limit import Limit
+from engram.search.preset import Preset
 from engram.training.replay import Examples
 
 RECENT = 400
@@ -38,8 +38,9 @@ class SelfPlayOptions:
       simulations: of a full search, whose visits are learnt; with noise at the root.
       fast_simulations: of the other searches, which only choose moves; without noise.
       full_share: share of rounds with a full search, in (0, 1].
-      exploration: c of PUCT.
-      noise_share, noise_concentration: see `RootNoise`.
+      search: specification of the preset that searches with the network, such as `puct_rave(rollout=heavy)`; it takes
+        an `evaluator`.
+      noise_share, noise_concentration: see `RootNoise`; without effect in a search that asks the network late.
       temperature_moves: number of first moves drawn in proportion to visits, before moves by most visits; None: a
         quarter of the longest game.
       root_value_share: share of the search's value in the value target, the rest being the result, in [0, 1].
@@ -51,7 +52,7 @@ class SelfPlayOptions:
     simulations: int = 128
     fast_simulations: int = 32
     full_share: float = 0.25
-    exploration: float = 1.5
+    search: str = "puct(exploration=1.5)"
     noise_share: float = 0.25
     noise_concentration: float = 10.83
     temperature_moves: int | None = None
@@ -67,9 +68,14 @@ class SelfPlayOptions:
             raise InvalidParameter(f"temperature_moves is 0 or more, not {self.temperature_moves}")
         if self.at_once is not None and not 1 <= self.at_once <= self.num_games:
             raise InvalidParameter(f"at_once is 1 to the {self.num_games} games, not {self.at_once}")
-        if not 0.0 <= self.exploration < math.inf:
-            raise InvalidParameter(f"exploration is 0 or more, not {self.exploration}")
         RootNoise(self.noise_share, self.noise_concentration)
+
+    def preset(self, evaluator: Evaluator) -> Preset:
+        """The preset that searches with this evaluator; raises InvalidSpecification: it takes none."""
+        chosen = preset(self.search, evaluator=evaluator, reuse_tree=False)
+        if chosen.evaluator is not evaluator:
+            raise InvalidSpecification(f"{self.search} takes no evaluator, so that no network can search with it")
+        return chosen
 
     @property
     def batch(self) -> int:
@@ -105,8 +111,7 @@ class Searcher:
     """
 
     def __init__(self, game: Game, evaluator: Evaluator, options: SelfPlayOptions):
-        preset = puct(exploration=options.exploration, evaluator=evaluator, reuse_tree=False)
-        self._search = Lockstep(game, preset, options.batch)
+        self._search = Lockstep(game, options.preset(evaluator), options.batch)
 
     def search(self, task: SearchTask) -> list[RootStatistics]:
         """The results of a task, one for each state."""

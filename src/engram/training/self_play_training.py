@@ -32,7 +32,6 @@ from engram.networks.backend import FixedBatches, open_backend
 from engram.networks.evaluation_cache import EvaluationCache
 from engram.networks.evaluator import NetworkEvaluator
 from engram.networks.network import Network, load_network, save_network
-from engram.presets.rollouts import puct
 from engram.rng import derive_seed
 from engram.training.learner import Learner, Losses
 from engram.training.replay import Examples, Replay
@@ -126,7 +125,7 @@ def train_self_play(
     workers = min(workers, -(-options.num_games // options.batch))
     run = _SelfPlayRun(plan, folder)
     alone = workers == 1 and not on_cluster() and not plan.asynchronous
-    files = files_named([plan.game])
+    files = files_named([plan.game, options.search])
     with nullcontext() if alone else fleet(search_parts, plan.game, options, count=workers, files=files) as searchers:
         if searchers is not None:
             run.search_by(searchers)
@@ -222,10 +221,7 @@ class _SelfPlayRun(TrainingRun):
         plan = self.plan
         candidate = self._snapshot()
         if plan.gate_pairs:
-            sides = [
-                puct(exploration=plan.options.exploration, evaluator=self._evaluator(network), reuse_tree=False)
-                for network in (candidate, self._playing)
-            ]
+            sides = [plan.options.preset(self._evaluator(network)) for network in (candidate, self._playing)]
             result = match(
                 self.game, *sides, simulations=plan.gate_simulations, games=2 * plan.gate_pairs, sprt=plan.gate,
                 seed=derive_seed(plan.seed, "gate", self.learner.done), workers=1,
@@ -274,7 +270,10 @@ class _SelfPlayRun(TrainingRun):
 
     def _take_up(self, about: dict[str, Any], arrays: dict[str, np.ndarray], checkpoint: Path) -> None:
         about["plan"] = {"asynchronous": False, **about["plan"]}  # older checkpoints lack these fields
-        about["plan"]["options"] = {"at_once": None, **about["plan"]["options"]}
+        options = {"at_once": None, **about["plan"]["options"]}
+        if "exploration" in options:
+            options["search"] = f"puct(exploration={options.pop('exploration')})"
+        about["plan"]["options"] = options
         self.resume(about)
         self.learner.load(checkpoint / "learner")
         self._playing = load_network(checkpoint / "playing")

@@ -30,7 +30,9 @@ def selfplay(
     asynchronous: Annotated[
         bool, option("Processes play on without waiting for the learner; not repeatable.", "--asynchronous")
     ] = False,
-    exploration: Annotated[float, real("c of PUCT.", high=1e6)] = 1.5,
+    search: Annotated[
+        str, option("Search that asks the network, such as puct_rave(rollout=heavy).", "--search", "-s")
+    ] = "puct(exploration=1.5)",
     noise: Annotated[float, real("Share of noise in the root's priors.")] = 0.25,
     temperature_moves: Annotated[Optional[int], whole("Moves of a game drawn by visits.", low=0)] = None,
     root_value: Annotated[float, real("Share of the search's own value in the value learnt.")] = 0.0,
@@ -58,7 +60,7 @@ def selfplay(
 
     searches = SelfPlayOptions(
         num_games=num_games, simulations=simulations, fast_simulations=fast_simulations, full_share=full_share,
-        exploration=exploration, noise_share=noise, temperature_moves=temperature_moves, root_value_share=root_value,
+        search=search, noise_share=noise, temperature_moves=temperature_moves, root_value_share=root_value,
         at_once=at_once,
     )  # fmt: skip
     plan = SelfPlayPlan(
