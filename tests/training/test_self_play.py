@@ -89,6 +89,7 @@ def test_first_moves_are_drawn_by_visits_and_later_ones_are_the_most_visited():
 OPTIONS_CHANGED = {
     "num_games": 9, "simulations": 40, "fast_simulations": 20, "full_share": 0.9, "search": "puct(exploration=4.0)",
     "noise_share": 0.9, "noise_concentration": 0.5, "temperature_moves": 0, "root_value_share": 0.5,
+    "target_temperature": 0.5,
 }  # fmt: skip
 
 
@@ -281,9 +282,18 @@ def test_a_training_begun_with_an_exploration_goes_on(tmp_path):
     train_self_play(begun, tmp_path, stop_at=5)
     (file,) = tmp_path.glob("checkpoint-*/games*")
     about, arrays = storage.load(file, "games")
-    del about["plan"]["options"]["search"]
+    del about["plan"]["options"]["search"], about["plan"]["options"]["target_temperature"]
     about["plan"]["options"]["exploration"] = 2.0
     storage.save(file, "games", about, arrays)
     assert train_self_play(begun, tmp_path, stop_at=6).done == 6
     with pytest.raises(InvalidFile, match="training with another plan"):
         train_self_play(plan(), tmp_path, stop_at=7)
+
+
+def test_a_low_temperature_sharpens_the_policy_target():
+    plain, sharp = (played(games(full_share=1.0, target_temperature=warm), 12) for warm in (1.0, 0.5))
+    assert np.array_equal(plain.planes, sharp.planes)
+    squares = plain.policy**2
+    assert np.allclose(sharp.policy, squares / squares.sum(1, keepdims=True), atol=1e-5)
+    with pytest.raises(InvalidParameter, match="target_temperature is above 0"):
+        SelfPlayOptions(target_temperature=0.0)

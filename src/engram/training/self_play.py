@@ -43,6 +43,8 @@ class SelfPlayOptions:
       noise_share, noise_concentration: see `RootNoise`; without effect in a search that asks the network late.
       temperature_moves: number of first moves drawn in proportion to visits, before moves by most visits; None: a
         quarter of the longest game.
+      target_temperature: T in (0, 10] of the policy target, shares in proportion to visits^(1/T); below 1 it is sharper
+        than the visits, for a search that explores widely.
       root_value_share: share of the search's value in the value target, the rest being the result, in [0, 1].
       at_once: games that are searched together, which is then the network's batch; None: all. Processes share games by
         such parts, so that games do not depend on the number of processes.
@@ -56,6 +58,7 @@ class SelfPlayOptions:
     noise_share: float = 0.25
     noise_concentration: float = 10.83
     temperature_moves: int | None = None
+    target_temperature: float = 1.0
     root_value_share: float = 0.0
     at_once: int | None = None
 
@@ -66,6 +69,8 @@ class SelfPlayOptions:
             raise InvalidParameter("full_share is in (0, 1], root_value_share in [0, 1]")
         if self.temperature_moves is not None and self.temperature_moves < 0:
             raise InvalidParameter(f"temperature_moves is 0 or more, not {self.temperature_moves}")
+        if not 0.0 < self.target_temperature <= 10.0:
+            raise InvalidParameter(f"target_temperature is above 0 and at most 10, not {self.target_temperature}")
         if self.at_once is not None and not 1 <= self.at_once <= self.num_games:
             raise InvalidParameter(f"at_once is 1 to the {self.num_games} games, not {self.at_once}")
         RootNoise(self.noise_share, self.noise_concentration)
@@ -214,8 +219,10 @@ class SelfPlay:
         planes = self._encode(self._states)  # not turned: `Replay.draw` applies symmetries
         for number, statistics in enumerate(results):
             policy = np.zeros(self.game.num_actions, np.float32)
-            total = int(statistics.visits.sum())
-            policy[statistics.actions] = statistics.visits / total if total else 1.0 / len(statistics.actions)
+            # Relative to the most visited move, so that no power overflows.
+            shares = (statistics.visits / max(statistics.visits.max(), 1)) ** (1.0 / self.options.target_temperature)
+            total = shares.sum()
+            policy[statistics.actions] = shares / total if total else 1.0 / len(statistics.actions)
             mover = self.game.to_play(self._states[number])
             self._pending[number].append((planes[number].astype(np.float16), policy, statistics.root_value, mover))
 

@@ -270,7 +270,7 @@ class _SelfPlayRun(TrainingRun):
 
     def _take_up(self, about: dict[str, Any], arrays: dict[str, np.ndarray], checkpoint: Path) -> None:
         about["plan"] = {"asynchronous": False, **about["plan"]}  # older checkpoints lack these fields
-        options = {"at_once": None, **about["plan"]["options"]}
+        options = {"at_once": None, "target_temperature": 1.0, **about["plan"]["options"]}
         if "exploration" in options:
             options["search"] = f"puct(exploration={options.pop('exploration')})"
         about["plan"]["options"] = options

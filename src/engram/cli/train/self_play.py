@@ -35,6 +35,9 @@ def selfplay(
     ] = "puct(exploration=1.5)",
     noise: Annotated[float, real("Share of noise in the root's priors.")] = 0.25,
     temperature_moves: Annotated[Optional[int], whole("Moves of a game drawn by visits.", low=0)] = None,
+    target_temperature: Annotated[
+        float, real("Temperature of the visits that are learnt; below 1 sharper.", above=True, high=10.0)
+    ] = 1.0,
     root_value: Annotated[float, real("Share of the search's own value in the value learnt.")] = 0.0,
     reuse: Annotated[float, real("Times that a position is learnt from.", above=True, high=1e6)] = 4.0,
     window: Annotated[int, whole("Newest positions learnt from.")] = 200_000,
@@ -60,8 +63,8 @@ def selfplay(
 
     searches = SelfPlayOptions(
         num_games=num_games, simulations=simulations, fast_simulations=fast_simulations, full_share=full_share,
-        search=search, noise_share=noise, temperature_moves=temperature_moves, root_value_share=root_value,
-        at_once=at_once,
+        search=search, noise_share=noise, temperature_moves=temperature_moves,
+        target_temperature=target_temperature, root_value_share=root_value, at_once=at_once,
     )  # fmt: skip
     plan = SelfPlayPlan(
         game=game, network=network, steps=steps, batch=batch, reuse=reuse, window=window, refresh=refresh,
