@@ -104,6 +104,18 @@ def writing(path: str | Path) -> Iterator[Path]:
         raise InvalidFile(f"{path} cannot be written: {error.strerror or error}") from None
 
 
+def make_folder(path: Path) -> None:
+    """Makes a folder and those above it, where they are missing.
+
+    Raises:
+      InvalidFile: it cannot be made.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidFile(f"the folder {path} cannot be made: {error.strerror}") from None
+
+
 def write_text(path: str | Path, text: str) -> None:
     """Writes a text as `writing` does.
 

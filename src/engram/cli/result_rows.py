@@ -14,7 +14,7 @@ from engram.arena.truth.backup_truth import TruthRow
 from engram.arena.truth.memory_truth import MemoryTruthRow
 from engram.cli.console import say
 from engram.errors import InvalidFile
-from engram.storage import contents, write_text
+from engram.storage import contents, make_folder, write_text
 
 Row = TypeVar("Row", TruthRow, MemoryTruthRow)
 
@@ -35,10 +35,7 @@ class RowFile(Generic[Row]):
     def __init__(self, path: Path, game: str, searches: Sequence[str], setting: dict[str, Any], kind: type[Row]):
         self._path, self._setting = path, setting
         self._sources = {search: f"{engram.__version__} {digest_of([game, search])}".strip() for search in searches}
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InvalidFile(f"{path.parent} cannot be the folder of the results: {error.strerror}") from None
+        make_folder(path.parent)
         self.rows: list[Row] = self._read(kind) if path.exists() else []
 
     def add(self, rows: Sequence[Row]) -> None:

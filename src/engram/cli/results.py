@@ -98,19 +98,16 @@ def _write_games(folder: Path, game: Game, result: MatchResult, records: list[Ga
     Raises:
       InvalidParameter: another game. InvalidFile: the folder cannot be written.
     """
-    from engram.errors import InvalidFile, InvalidParameter
+    from engram.errors import InvalidParameter
     from engram.games.go.sgf import is_go
-    from engram.storage import whole
+    from engram.storage import make_folder, writing
 
     if not is_go(game):
         raise InvalidParameter(f"SGF files hold games of Go, not of {game.name}")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for record in records:
-            with whole(folder / f"match{result.match_id}_game{record.number:06}.sgf") as part:
-                part.write_bytes(_sgf(game, result, record))
-    except OSError as error:
-        raise InvalidFile(f"the games cannot be written into {folder}: {error.strerror}") from None
+    make_folder(folder)
+    for record in records:
+        with writing(folder / f"match{result.match_id}_game{record.number:06}.sgf") as part:
+            part.write_bytes(_sgf(game, result, record))
     say(f"{folder}: {len(records)} games as SGF")
 
 

@@ -152,10 +152,7 @@ class TrainingRun(ABC):
         self._start = time.monotonic()
         self._last_report = 0.0
         self._results: TrainingResults | None = None
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InvalidFile(f"{self.folder} cannot be created: {error}") from None
+        storage.make_folder(self.folder)
         try:
             self._held = FileLock(self.folder / LOCK).acquire(timeout=0)  # until `run` ends
         except Timeout:

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from engram.arena.report import MatchResult
-from engram.errors import InvalidFile
 from engram.pictures.chart import Chart, Numbers, Series, draw
 from engram.pictures.markup import Markup, bar, safe, table
 from engram.pictures.report import pictures, section
 from engram.pictures.report import write_report as write_page
 from engram.search.schedules import Staircase
-from engram.storage import write_text
+from engram.storage import make_folder, write_text
 from engram.tuning.findings import Findings, LearnedFunction, profile
 from engram.tuning.sampler import value_at
 from engram.tuning.space import Space
@@ -54,10 +53,7 @@ def write_report(
     data = _data(title, space, findings, confirmation)
     if confirmation is not None:  # a report is published, so it shows the name and neither path nor URL
         data["confirmation"]["database"] = Path(confirmation.database or "").name
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidFile(f"{folder} cannot be written: {error.strerror}") from None
+    make_folder(folder)
     shown = curves(space, findings)
 
     def importance(axes: Any) -> None:
