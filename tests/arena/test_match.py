@@ -36,6 +36,7 @@ from engram.games.line.one_word import line
 from engram.player import Choice
 from engram.presets.catalogue import preset
 from engram.search.limit import Limit
+from tests.progress import num_recorded
 
 PLAYERS = '''
 import os, random, signal, time
@@ -439,13 +440,8 @@ def wait_for_games(database, count, process):
     while time.monotonic() < deadline:
         if process.poll() is not None:
             raise AssertionError(f"the match ended on its own: {process.communicate()}")
-        if database.exists():
-            try:
-                with Results(database) as results:
-                    if len(results.games(1)) >= count:
-                        return
-            except DatabaseError:
-                pass
+        if num_recorded(database) >= count:
+            return
         time.sleep(0.02)
     raise AssertionError("no games were recorded")
 
