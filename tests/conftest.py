@@ -1,6 +1,9 @@
 """The suite's own settings, before NumPy and PyTorch are imported."""
 
 import os
+from functools import cache
+
+import pytest
 
 # The processes of the suite share the processors: each computes in one thread, and starts others where a test says so.
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -9,3 +12,15 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 # The first, guarded run of new code costs a second each; the tests in `test_guard.py` turn it on.
 os.environ.setdefault("ENGRAM_GUARD", "0")
 os.environ.setdefault("ENGRAM_QUIET", "1")
+# Hundreds of child processes load the package; without its bytecode each would need half a second more.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_made_once():
+    """Typer's runner makes all commands anew at each call, which takes longer than most calls."""
+    from typer.main import get_command
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.testing._get_command", cache(get_command), raising=False)
+        yield

@@ -10,7 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from engram.cli.app import app
 from engram.native.guard import _mark
 from tests.test_native import engine_cache
 
@@ -107,22 +109,20 @@ def with_hook(game):
 """
 
 
-def engram(folder: Path, *arguments: str, cache: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A command in a process of its own."""
-    path = os.pathsep.join([str(folder), *sys.path])
-    variables = {"ENGRAM_CACHE_DIR": str(cache), "PYTHONPATH": path, "ENGRAM_QUIET": "1", "ENGRAM_GUARD": "1"}
-    return subprocess.run(
-        [sys.executable, "-m", "engram", *arguments],
-        env={**os.environ, **variables, **environment}, cwd=folder, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     """A folder with the rules, and a cache that has the engine's code alone."""
     folder = tmp_path_factory.mktemp("guard")
     (folder / "rules.py").write_text(RULES)
     return folder, engine_cache(folder / "cache")
+
+
+@pytest.fixture
+def check(place, monkeypatch):
+    """`engram check` of a rule in the file `rules.py`, which it runs in a child of this process."""
+    monkeypatch.chdir(place[0])
+    monkeypatch.setenv("ENGRAM_GUARD", "1")
+    return lambda rule: CliRunner().invoke(app, ["check", f"rules.py:{rule}", "-g", "tic_tac_toe"])
 
 
 @pytest.mark.parametrize(
@@ -140,10 +140,9 @@ def place(tmp_path_factory):
         ("with_hook", "the after_backup rules.py:64 unwilling of the diary reported a failure"),
     ],
 )
-def test_check_names_the_line_of_a_mistake(place, rule, sentence):
-    folder, cache = place
-    done = engram(folder, "check", f"rules.py:{rule}", "-g", "tic_tac_toe", cache=cache)
-    assert done.returncode == 2 and sentence in done.stderr, done.stdout + done.stderr
+def test_check_names_the_line_of_a_mistake(check, rule, sentence):
+    done = check(rule)
+    assert done.exit_code == 2 and sentence in done.stderr, done.output
     assert len(done.stderr.strip().splitlines()) == 1 and "Traceback" not in done.stderr
 
 
@@ -201,16 +200,14 @@ def test_a_rule_that_is_safe_at_one_width_is_tried_at_another(place):
     assert "index 9 is outside an array of 3 entries" in done.stdout, done.stdout + done.stderr
 
 
-def test_check_answers_by_the_name_that_was_typed(place):
-    folder, cache = place
-    done = engram(folder, "check", "rules.py:wide(width=2)", "-g", "tic_tac_toe", cache=cache)
-    assert done.stdout.startswith("rules.py:wide(width=2): "), done.stdout + done.stderr
+def test_check_answers_by_the_name_that_was_typed(check):
+    done = check("wide(width=2)")
+    assert done.stdout.startswith("rules.py:wide(width=2): "), done.output
 
 
-def test_a_rule_of_many_turns_is_checked_to_its_end(place):
-    folder, cache = place
-    done = engram(folder, "check", "rules.py:slow", "-g", "tic_tac_toe", cache=cache)
-    assert "1000 simulations" in done.stdout and done.returncode == 0, done.stdout + done.stderr
+def test_a_rule_of_many_turns_is_checked_to_its_end(check):
+    done = check("slow")
+    assert "1000 simulations" in done.stdout and done.exit_code == 0, done.output
 
 
 @pytest.mark.parametrize("guard", ["0", "1"])

@@ -23,8 +23,9 @@ from engram.arena.ratings import rate
 from engram.arena.results import Results
 from engram.arena.statistics import normalised_elo, score_of_elo, standing
 from engram.cli.app import app
-from engram.errors import DatabaseError, InvalidParameter, InvalidSpecification
+from engram.errors import InvalidParameter, InvalidSpecification
 from engram.rng import derive_seed
+from tests.progress import num_recorded
 
 PLAYERS = '''
 import random, time
@@ -275,7 +276,7 @@ def test_killed_on_the_way_a_league_loses_and_doubles_no_game(tmp_path, skilled)
         )
         try:
             deadline = time.monotonic() + 300
-            while _count(killed) < target:
+            while num_recorded(killed) < target:
                 assert process.poll() is None and time.monotonic() < deadline
                 time.sleep(0.01)
         finally:
@@ -288,13 +289,6 @@ def test_killed_on_the_way_a_league_loses_and_doubles_no_game(tmp_path, skilled)
     assert all(set(before[at]) <= set(after[at]) for at in before)
     assert resumed.games == expected.games == sum(map(len, after.values()))
     assert resumed.ratings.elo.tolist() == expected.ratings.elo.tolist()
-
-
-def _count(database):
-    try:
-        return sum(map(len, played(database).values())) if database.exists() else 0
-    except DatabaseError:
-        return 0
 
 
 def test_ctrl_c_shows_the_league_so_far(tmp_path, skilled):

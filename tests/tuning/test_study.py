@@ -31,6 +31,7 @@ from engram.tuning.objective import MatchObjective
 from engram.tuning.sampler import GAMES, observe
 from engram.tuning.space import space
 from engram.tuning.study import CLAIM, RECOMMENDED, Study
+from tests.progress import num_recorded
 
 WHERE = space("uct", tune=["exploration=0.2:3:log"])
 
@@ -286,7 +287,7 @@ def test_killed_and_resumed_from_the_command_line(tmp_path):
     command = [sys.executable, "-m", "engram", *ARGUMENTS, "--storage", str(file)]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 200
-    while time.monotonic() < deadline and (not file.exists() or _count(file) < 30):
+    while time.monotonic() < deadline and num_recorded(file) < 30:
         time.sleep(0.05)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
@@ -312,7 +313,7 @@ def test_two_processes_share_one_study(tmp_path):
     other = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + 200
-        while time.monotonic() < deadline and (not file.exists() or _count(file) == 0):
+        while time.monotonic() < deadline and num_recorded(file) == 0:
             time.sleep(0.05)
         found = CliRunner().invoke(app, [*ARGUMENTS, "--storage", str(file), "--json"])
         assert found.exit_code == 0, found.output
@@ -334,13 +335,6 @@ def test_two_processes_share_one_study(tmp_path):
         for trial in optuna.load_study(study_name=study, storage=storage).trials
     ]
     assert len(set(claims) - {None}) == 2, claims
-
-
-def _count(file):
-    try:
-        return sum(map(len, games_by_match(file).values()))
-    except Exception:
-        return 0
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,6 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
 
 from engram.errors import InvalidParameter, InvalidSpecification
 from engram.intervals import NORMAL_95
@@ -155,6 +154,8 @@ def means(pairs: Any, alike: Any) -> Means | None:
     sizes, sums = np.bincount(unit), np.bincount(unit, outcomes[:, 0] - outcomes[:, 1])
     count, difference, half = len(sizes), a - b, math.inf
     if count >= SIGNS or (count > 1 and np.ptp(sums / sizes) > 0.0):
+        from scipy.special import stdtrit  # late: SciPy takes longer to load than a short match
+
         spread = math.sqrt(float(((sums - sizes * sums.sum() / sizes.sum()) ** 2).sum()) * count / (count - 1))
         half = float(stdtrit(count - 1, 0.975)) * spread / len(outcomes)
     return Means(a, b, difference, difference - half, difference + half)

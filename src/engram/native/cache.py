@@ -14,7 +14,6 @@ import re
 import shutil
 import sys
 import sysconfig
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba.core.compiler_lock import global_compiler_lock
 
 from engram.errors import InvalidFile
 
@@ -36,7 +36,7 @@ _INSTALLED = tuple(
 )
 _FOLDER = re.compile(r".+-[0-9a-f]{20}")
 _MARKER = ".engram-cache"  # a file in every cache folder; a folder without it is not engram's
-lock = threading.RLock()
+lock = global_compiler_lock  # the same: a cache opens inside of a compilation, and a compilation inside of `caching`
 
 
 def cache_root() -> Path:
@@ -103,8 +103,12 @@ def _file_of(name: str, importer: str) -> str | None:
         path = next((str(candidate) for candidate in candidates if candidate.is_file()), None)
     if path is None or not path.endswith(".py"):
         return None
-    is_ours = name.split(".", maxsplit=1)[0] == "engram"
-    return path if is_ours or not os.path.realpath(path).startswith(_INSTALLED) else None
+    return path if name.split(".", maxsplit=1)[0] == "engram" or not _is_installed(path) else None
+
+
+@cache
+def _is_installed(path: str) -> bool:
+    return os.path.realpath(path).startswith(_INSTALLED)
 
 
 def sources(path: str) -> list[str]:
@@ -120,6 +124,12 @@ def sources(path: str) -> list[str]:
 
 
 @cache
+def _digest(path: str, _changed: int) -> bytes:
+    """Digest of a file that was last changed at that time: many modules import the same ones."""
+    return hashlib.sha256(Path(path).read_bytes()).digest()
+
+
+@cache
 def cache_folder(path: str, module: str) -> str | None:
     """Cache folder of the module at `path`; None (no cache) if no folder can be written.
 
@@ -128,7 +138,7 @@ def cache_folder(path: str, module: str) -> str | None:
     """
     digest = hashlib.sha256()
     for file in sorted(sources(path)):
-        digest.update(os.path.basename(file).encode() + b"\0" + Path(file).read_bytes() + b"\0")
+        digest.update(os.path.basename(file).encode() + b"\0" + _digest(file, os.stat(file).st_mtime_ns))
     for flag in _FLAGS:
         digest.update(f"{flag}={getattr(numba.config, flag, None)};".encode())
     digest.update(f"{numba.__version__};{np.__version__};{path}".encode())

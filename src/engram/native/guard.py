@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils, compiler_lock, registry
+from numba.core import cgutils, registry
 from numba.core.caching import Cache, NullCache
 from numba.core.dispatcher import _DispatcherBase
 from numba.core.lowering import Lower
@@ -119,7 +119,7 @@ def _run(work: Callable[[], object]) -> bool:
     child = status = 0
     with tempfile.TemporaryFile() as printed:
         try:
-            with lock, compiler_lock.global_compiler_lock, warnings.catch_warnings(), _interrupts_later():
+            with lock, warnings.catch_warnings(), _interrupts_later():
                 warnings.simplefilter("ignore", DeprecationWarning)  # other threads hold no lock that the child needs
                 child = os.fork()
                 if child == 0:
@@ -261,7 +261,7 @@ def _instrument(shared: mmap.mmap) -> None:
             self.targetoptions["boundscheck"] = True
             if is_users(self.py_func.__code__.co_filename):
                 self.targetoptions["error_model"] = "python"  # a division by zero raises
-            self._cache = NullCache()
+            self._cache, self._is_cached = NullCache(), False  # nor does it open one later
         return template(self, args, kws)
 
     def compile_checked(self: jit.Callback) -> Any:

@@ -131,14 +131,21 @@ class _Compiled(CPUDispatcher):  # type: ignore[misc]
         without = {"nopython": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
         super().__init__(function, targetoptions=options | without)
         self._options = options
-        with caching(function, "inner") as is_cached:
-            if is_cached:
-                self.enable_caching()
+        with caching(function, "inner") as is_cached:  # now, while the file still holds the code that was loaded
+            self._is_cached = is_cached
 
     @cached_property
     def _for_python(self) -> Any:
         with caching(self.py_func) as is_cached:
             return numba.njit(cache=is_cached, **self._options)(self.py_func)
+
+    def compile(self, sig: Any) -> Any:
+        """As Numba's. The cache opens late: mostly a caller's code from disk contains this function's."""
+        if self._is_cached:
+            self._is_cached = False
+            with caching(self.py_func, "inner"):
+                self.enable_caching()
+        return super().compile(sig)
 
     def add_overload(self, result: Any) -> None:
         self.overloads[tuple(result.signature.args)] = result  # compiled callers look here, Python's calls do not
