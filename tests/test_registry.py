@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -305,11 +306,12 @@ def test_every_preset_is_seen_from_outside():
 
 
 def test_mypy_sees_presets_and_their_options(tmp_path):
-    """With the package's own settings, so that the check of its types and this one share a cache."""
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
-    command = [sys.executable, "-m", "mypy", str(script)]
-    done = subprocess.run(command, cwd=Path(SOURCE).parent, capture_output=True, text=True)
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = ["mypy", "--strict", "--follow-imports=silent", "--config-file=", "script.py"]
+    done = subprocess.run(
+        [sys.executable, "-m", *command], cwd=tmp_path, capture_output=True, text=True,
+        env=os.environ | {"MYPYPATH": SOURCE},
+    )  # fmt: skip
     lines = {int(line.split(":")[1]) for line in done.stdout.splitlines() if " error: " in line}
     assert lines == WRONG_LINES, done.stdout + done.stderr
 

@@ -31,8 +31,8 @@ def memory(
 ) -> Preset:
     """M-MCTS over that baseline: |M| = 10,000, SimHash with one bit probed, the last layer before the heads.
 
-    Features of one game are so much alike that SimHash finds nearly the whole memory, which costs 4 ms a query.
-    `neighbours=sketch` finds nearly the same neighbours in 0.6 ms.
+    SimHash leaves a fifth of a full memory as candidates, and their cosines cost most of the time; `neighbours=sketch`
+    computes fewer (cost.py).
 
     λ = sqrt(k/(3N + k)) with k = `equivalence` mixes memory into the value that RAVE gives; the paper leaves λ open.
     """

@@ -135,13 +135,14 @@ def finish(processes):
 
 def test_three_processes_play_the_games_of_one_and_none_twice(tmp_path, database, noted):
     options = {"game": "tic_tac_toe", "b": "uct", "games": 240, "simulations": 8, "seed": 4}
-    match(**options, a=noted("alone"), workers=1, database=tmp_path / "alone.sqlite")
+    for workers in (1, 2):
+        match(**options, a=noted(f"local{workers}"), workers=workers, database=tmp_path / f"{workers}.sqlite")
     player = noted("shared", together=3)
     tables = finish([start(database, {**options, "a": player}) for _ in range(3)])
     assert len(set(tables)) == 1 and "240 games" in tables[0]
-    assert games(database) == games(tmp_path / "alone.sqlite")
+    assert games(database) == games(tmp_path / "1.sqlite") == games(tmp_path / "2.sqlite")
     begun = noted.begun("shared")
-    assert sorted(begun) == sorted(noted.begun("alone")) and len(set(begun)) == 240
+    assert sorted(begun) == sorted(noted.begun("local1")) and len(set(begun)) == 240
     with Results(database) as results, results.reading() as connection:
         assert results.claims(connection, 1) == []
 
@@ -222,12 +223,12 @@ def test_a_long_game_keeps_its_lease(tmp_path, database, noted, monkeypatch):
     assert not thread.is_alive() and len(games(database)) == 2
 
 
-def test_a_sequential_test_stops_both_processes_with_the_same_result(tmp_path, database, noted):
+def test_a_sequential_test_stops_all_processes_with_the_same_result(tmp_path, database, noted):
     options = {"game": "tic_tac_toe", "b": "alpha_beta(depth=9)", "games": 2000, "sprt": "elo0=-150,elo1=0"}
     alone = match(**options, a=noted("alone"), workers=1, database=tmp_path / "alone.sqlite")
     assert alone.sprt.decision == "elo0" and alone.games < 200
-    player = noted("shared", together=2)
-    tables = finish([start(database, {**options, "a": player}) for _ in range(2)])
+    player = noted("shared", together=3)
+    tables = finish([start(database, {**options, "a": player}) for _ in range(3)])
     assert len(set(tables)) == 1 and f"{alone.games} games" in tables[0]
     assert games(database)[: alone.games] == games(tmp_path / "alone.sqlite")[: alone.games]
     assert len(games(database)) < 1000

@@ -239,8 +239,7 @@ def test_an_edited_player_makes_another_match(tmp_path, players):
             [sys.executable, "-c", code, players, str(database)], check=True, capture_output=True, text=True
         ).stdout
 
-    assert match("tic_tac_toe", f"{players}:Slow", "random", games=2, workers=1, database=database).match_id == 1
-    assert run() == "1\n"
+    assert run() == run() == "1\n"
     Path(players).write_text(PLAYERS + "\n# edited\n")
     assert run() == "2\n"
 
@@ -314,7 +313,7 @@ def test_the_sequential_test_ends_the_match_at_the_same_pair_whatever_the_order(
     slow = f"{players}:Slow(ms=3, uneven=true)"
     call = {"game": "tic_tac_toe", "a": "alpha_beta(depth=9)", "b": slow, "games": 400, "sprt": TEST}
     one = match(**call, workers=1, database=tmp_path / "1.sqlite")
-    two = match(**call, workers=2, database=tmp_path / "2.sqlite")
+    two = match(**call, workers=3, database=tmp_path / "2.sqlite")
     assert one.sprt is not None
     assert one.sprt.decision == "elo1"
     assert one.games == 2 * one.sprt.pairs < 100
@@ -323,7 +322,7 @@ def test_the_sequential_test_ends_the_match_at_the_same_pair_whatever_the_order(
     counting = recorded(tmp_path / "1.sqlite")[: one.games]
     assert recorded(tmp_path / "2.sqlite")[: one.games] == counting
     assert "accepts Elo 150" in str(one)
-    assert match(**call, workers=2, database=tmp_path / "2.sqlite") == two
+    assert match(**call, workers=3, database=tmp_path / "2.sqlite") == two
 
 
 def made_record(number, outcome):
@@ -472,7 +471,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="re
 def test_killed_at_random_moments_a_match_ends_as_if_undisturbed(tmp_path, players):
     a, b, games = "uct(exploration=0.7)", f"{players}:Slow(ms=6)", 80  # enough that a busy machine does not finish
     undisturbed, database = tmp_path / "whole.sqlite", tmp_path / "killed.sqlite"
-    expected = match("connect_four", a, b, games=games, simulations=80, workers=1, database=undisturbed)
+    expected = match("connect_four", a, b, games=games, simulations=80, workers=2, database=undisturbed)
     rng = random.Random()
     before = 0
     for kill_number in range(4):
@@ -500,7 +499,7 @@ def test_killed_at_random_moments_a_match_ends_as_if_undisturbed(tmp_path, playe
         assert not any(map(alive, workers)), "a worker outlived its parent"
         before = len(recorded(database))
         assert 2 <= before < games, "the match was over before the kill"
-    resumed = match("connect_four", a, b, games=games, simulations=80, workers=1, database=database)
+    resumed = match("connect_four", a, b, games=games, simulations=80, workers=2, database=database)
     assert recorded(database) == recorded(undisturbed)
     assert resumed.standing == expected.standing
     assert resumed.distinct_games == expected.distinct_games

@@ -145,7 +145,7 @@ def test_sides_of_one_network_share_its_answers_and_play_as_if_they_did_not(monk
     NetworkEvaluator = named.NetworkEvaluator
     monkeypatch.setattr(named, "NetworkEvaluator", noted)
     sides = [f"puct(network='connect_four', num_leaves=8, backup={rule})" for rule in ("average", "softmax")]
-    options = {"games": 64, "simulations": 40, "seed": 3}
+    options = {"games": 150, "simulations": 40, "seed": 3}
     shared = records(monkeypatch, True, "connect_four", *sides, **options)
     asked = [one.asked for one in made if one.asked]
     assert len(asked) == 2 and made[-1].backend.computed < 0.7 * sum(asked) == 0.7 * made[-1].backend.asked
@@ -175,12 +175,11 @@ def test_a_worker_takes_no_more_than_its_share_of_the_games_and_seats_whole_batc
 
 
 def test_a_test_ends_the_match_and_more_games_extend_it(searches, tmp_path):
-    options = {"simulations": 12, "seed": 2, "database": tmp_path / "m.sqlite"}
-    test = {"sprt": Sprt(elo0=0, elo1=100), "workers": 2}
-    ended = match("tic_tac_toe", f"{searches}:knows", "random", games=1000, **test, **options)
+    options = {"simulations": 12, "seed": 2, "database": tmp_path / "m.sqlite", "workers": 2}
+    ended = match("tic_tac_toe", f"{searches}:knows", "random", games=1000, sprt=Sprt(elo0=0, elo1=100), **options)
     assert ended.complete and ended.games < 1000
-    few = match("tic_tac_toe", f"{searches}:knows", "uct", games=20, workers=1, **options)
-    more = match("tic_tac_toe", f"{searches}:knows", "uct", games=60, workers=1, **options)
+    few = match("tic_tac_toe", f"{searches}:knows", "uct", games=20, **options)
+    more = match("tic_tac_toe", f"{searches}:knows", "uct", games=60, **options)
     assert (few.games, more.games) == (20, 60) and few.match_id == more.match_id
 
 

@@ -110,13 +110,13 @@ def ask(
     values = {"dimension": header["dimension"], **specification.options, "memory": str(file)}
     text = Specification(specification.name, specification.positional, values).text
     state = game.play_moves(moves)
-    found = explain_memory(Search(game, text), state, most)
+    answer = explain_memory(Search(game, text), state, most)
     if report is not None:
         from engram.cli.memory_views import write_answer
 
-        write_answer(report, game, state, found, **typed(context))
-    answer = str(found) if found else "memory: no similar position with a return"
-    show(found.to_json() if found else None, f"{game.render(state)}\n{answer}", as_json)
+        write_answer(report, game, state, answer, **typed(context))
+    sentence = str(answer) if answer else "memory: no similar position with a return"
+    show(answer.to_json() if answer else None, f"{game.render(state)}\n{sentence}", as_json)
 
 
 @memory_app.command()

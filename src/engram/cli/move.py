@@ -69,9 +69,9 @@ def move(
     if save is not None:
         tree.save(save)
     has_memory = any(isinstance(extension, PositionMemory) for extension in tree.extensions)
-    found = explain_memory(tree, state) if why and has_memory else None
-    memory = {} if found is None else {"memory": asdict(found)}
-    texts = [f"{rules.render(state)}\n{result}", *(f"\n{text}" for text in (explanation, found) if text)]
+    answer = explain_memory(tree, state) if why and has_memory else None
+    memory = {} if answer is None else {"memory": asdict(answer)}
+    texts = [f"{rules.render(state)}\n{result}", *(f"\n{text}" for text in (explanation, answer) if text)]
     show((explanation or result).to_json() | memory, "\n".join(texts), as_json)
 
 

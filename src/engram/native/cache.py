@@ -36,7 +36,7 @@ _INSTALLED = tuple(
 )
 _FOLDER = re.compile(r".+-[0-9a-f]{20}")
 _MARKER = ".engram-cache"  # a file in every cache folder; a folder without it is not engram's
-lock = global_compiler_lock  # the same: a cache opens inside of a compilation, and a compilation inside of `caching`
+lock = global_compiler_lock  # a compilation opens caches, and `caching` may compile: two locks could block each other
 
 
 def cache_root() -> Path:
@@ -125,7 +125,7 @@ def sources(path: str) -> list[str]:
 
 @cache
 def _digest(path: str, _changed: int) -> bytes:
-    """Digest of a file that was last changed at that time: many modules import the same ones."""
+    """Digest of a file with this time of its last change; kept, because many modules import the same files."""
     return hashlib.sha256(Path(path).read_bytes()).digest()
 
 

@@ -261,7 +261,7 @@ def _instrument(shared: mmap.mmap) -> None:
             self.targetoptions["boundscheck"] = True
             if is_users(self.py_func.__code__.co_filename):
                 self.targetoptions["error_model"] = "python"  # a division by zero raises
-            self._cache, self._is_cached = NullCache(), False  # nor does it open one later
+            self._cache, self._is_cached = NullCache(), False  # no cache, now or at the first compilation
         return template(self, args, kws)
 
     def compile_checked(self: jit.Callback) -> Any:

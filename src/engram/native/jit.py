@@ -140,7 +140,7 @@ class _Compiled(CPUDispatcher):  # type: ignore[misc]
             return numba.njit(cache=is_cached, **self._options)(self.py_func)
 
     def compile(self, sig: Any) -> Any:
-        """As Numba's. The cache opens late: mostly a caller's code from disk contains this function's."""
+        """As Numba's, but opens the cache first; a caller loaded from disk mostly contains this function's code."""
         if self._is_cached:
             self._is_cached = False
             with caching(self.py_func, "inner"):

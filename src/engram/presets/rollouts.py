@@ -36,7 +36,7 @@ PREDICTOR_STRENGTH, PREDICTOR_NODES = 200.0, 100
 EVALUATOR_VISITS = 8
 """Visit of a node on which `puct_rave` asks an evaluator about it."""
 FEW_LEAVES = 4
-"""Leaves of one tree that it evaluates together, because few wait at a time."""
+"""Leaves of one tree that `puct_rave` has an evaluator answer together: few wait at a time."""
 PRIOR_VISITS = 3
 """Visits of a node before `puct_rave` asks a compiled prior about its moves."""
 

@@ -18,7 +18,7 @@ from engram.drivers.lockstep import Lockstep, RootNoise, RootStatistics
 from engram.errors import InvalidParameter, InvalidSpecification
 from engram.games.game import Game
 from engram.networks.encoding import Encoder
-from engram.presets.catalogue import preset
+from engram.presets.catalogue import preset as preset_of
 from engram.rng import derive_seed
 from engram.search.evaluation import Evaluator
 from engram.search.limit import Limit
@@ -38,13 +38,12 @@ class SelfPlayOptions:
       simulations: of a full search, whose visits are learnt; with noise at the root.
       fast_simulations: of the other searches, which only choose moves; without noise.
       full_share: share of rounds with a full search, in (0, 1].
-      search: specification of the preset that searches with the network, such as `puct_rave(rollout=heavy)`; it takes
-        an `evaluator`.
+      search: specification of a preset that takes an `evaluator`, here the network: `puct_rave(rollout=heavy)`.
       noise_share, noise_concentration: see `RootNoise`; without effect in a search that asks the network late.
       temperature_moves: number of first moves drawn in proportion to visits, before moves by most visits; None: a
         quarter of the longest game.
-      target_temperature: T in (0, 10] of the policy target, shares in proportion to visits^(1/T); below 1 it is sharper
-        than the visits, for a search that explores widely.
+      target_temperature: T in (0, 10]. The policy target is shares in proportion to visits^(1/T). A T below 1 sharpens
+        the visits of a search that explores widely.
       root_value_share: share of the search's value in the value target, the rest being the result, in [0, 1].
       at_once: games that are searched together, which is then the network's batch; None: all. Processes share games by
         such parts, so that games do not depend on the number of processes.
@@ -77,10 +76,10 @@ class SelfPlayOptions:
 
     def preset(self, evaluator: Evaluator) -> Preset:
         """The preset that searches with this evaluator; raises InvalidSpecification: it takes none."""
-        chosen = preset(self.search, evaluator=evaluator, reuse_tree=False)
-        if chosen.evaluator is not evaluator:
+        search = preset_of(self.search, evaluator=evaluator, reuse_tree=False)
+        if search.evaluator is not evaluator:
             raise InvalidSpecification(f"{self.search} takes no evaluator, so that no network can search with it")
-        return chosen
+        return search
 
     @property
     def batch(self) -> int:
@@ -219,7 +218,7 @@ class SelfPlay:
         planes = self._encode(self._states)  # not turned: `Replay.draw` applies symmetries
         for number, statistics in enumerate(results):
             policy = np.zeros(self.game.num_actions, np.float32)
-            # Relative to the most visited move, so that no power overflows.
+            # Visits relative to the largest, whose powers cannot overflow.
             shares = (statistics.visits / max(statistics.visits.max(), 1)) ** (1.0 / self.options.target_temperature)
             total = shares.sum()
             policy[statistics.actions] = shares / total if total else 1.0 / len(statistics.actions)

@@ -36,7 +36,7 @@ def selfplay(
     noise: Annotated[float, real("Share of noise in the root's priors.")] = 0.25,
     temperature_moves: Annotated[Optional[int], whole("Moves of a game drawn by visits.", low=0)] = None,
     target_temperature: Annotated[
-        float, real("Temperature of the visits that are learnt; below 1 sharper.", above=True, high=10.0)
+        float, real("Temperature of the learnt visits; below 1 sharpens them.", above=True, high=10.0)
     ] = 1.0,
     root_value: Annotated[float, real("Share of the search's own value in the value learnt.")] = 0.0,
     reuse: Annotated[float, real("Times that a position is learnt from.", above=True, high=1e6)] = 4.0,
