@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sqlite3
 import threading
 from pathlib import Path
@@ -232,3 +233,27 @@ def test_a_missing_driver_is_one_sentence():
     assert "pip install 'engram[cluster]'" in one_sentence(error)
     with pytest.raises(DatabaseError, match="SQLite or PostgreSQL"):
         Results("oracle://me@127.0.0.1/x")
+
+
+def test_ctrl_c_in_a_transaction_waits_for_its_end_and_leaves_the_file_to_others(tmp_path):
+    with Results(tmp_path / "r.sqlite") as results:
+        match_id = results.open_match(CONFIGURATION, 4, "0")
+        with pytest.raises(KeyboardInterrupt), results.changing(match_id) as connection:
+            signal.raise_signal(signal.SIGINT)
+            results.claim(connection, match_id, [1], "me", 30.0)
+        with results.reading() as connection:
+            assert [claim.number for claim in results.claims(connection, match_id)] == [1]
+        writer = threading.Thread(target=results.drop_claims, args=(match_id, "me"))
+        writer.start()
+        writer.join()
+        with results.reading() as connection:
+            assert results.claims(connection, match_id) == []
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_is_not_lost_where_the_transaction_fails(tmp_path):
+    with Results(tmp_path / "r.sqlite") as results:
+        with pytest.raises(KeyboardInterrupt), results.writing() as connection:
+            signal.raise_signal(signal.SIGINT)
+            connection.execute(text("no statement"))
+        assert results.open_match(CONFIGURATION, 4, "0") == 1

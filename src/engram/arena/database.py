@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
@@ -21,6 +21,7 @@ from sqlalchemy.pool import StaticPool
 
 from engram.arena import schema
 from engram.errors import DatabaseError
+from engram.interrupts import interrupts_later
 
 DEFAULT_DATABASE = "engram.sqlite"
 MEMORY = ":memory:"
@@ -131,10 +132,15 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction, which in SQLite is the only one that writes; it is committed unless the block raises."""
+        """A transaction, which in SQLite is the only one that writes; it is committed unless the block raises.
+
+        In SQLite Ctrl-C waits for its end: an interrupted one would keep the database locked for the process's other
+        threads, and the games that they have yet to record would be lost.
+        """
         if self._read_only:
             raise DatabaseError(f"the results database {self.where} cannot be written: it is read-only")
-        with self._errors("written"), self._lock, self._engine.begin() as connection:
+        later = interrupts_later() if self._is_sqlite else nullcontext()
+        with later, self._errors("written"), self._lock, self._engine.begin() as connection:
             if self._is_sqlite:
                 # A transaction that begins by reading cannot wait for another's writing; it fails.
                 connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -21,8 +21,7 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -36,6 +35,7 @@ from numba.core.dispatcher import _DispatcherBase
 from numba.core.lowering import Lower
 
 from engram import errors
+from engram.interrupts import interrupts_later
 from engram.native import jit
 from engram.native.cache import cache_folder, lock
 from engram.native.messages import PACKAGE
@@ -119,7 +119,7 @@ def _run(work: Callable[[], object]) -> bool:
     child = status = 0
     with tempfile.TemporaryFile() as printed:
         try:
-            with lock, warnings.catch_warnings(), _interrupts_later():
+            with lock, warnings.catch_warnings(), interrupts_later():
                 warnings.simplefilter("ignore", DeprecationWarning)  # other threads hold no lock that the child needs
                 child = os.fork()
                 if child == 0:
@@ -145,23 +145,6 @@ def _run(work: Callable[[], object]) -> bool:
         printed.seek(0)
         sys.stdout.write(printed.read()[-4000:].decode(errors="replace"))
         raise getattr(errors, kind, errors.OperatorError)(sentence)
-
-
-@contextmanager
-def _interrupts_later() -> Iterator[None]:
-    """Delays Ctrl-C during the fork, so that the child's number is not lost."""
-    before = signal.getsignal(signal.SIGINT)
-    if before is None or threading.current_thread() is not threading.main_thread():
-        yield  # Ctrl-C interrupts the main thread alone
-        return
-    interrupt = threading.Event()
-    signal.signal(signal.SIGINT, lambda *_: interrupt.set())
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if interrupt.is_set():
-        signal.raise_signal(signal.SIGINT)
 
 
 def _verdict(shared: mmap.mmap, reader: int) -> str:
