@@ -9,17 +9,27 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def interrupts_later() -> Iterator[None]:
-    """Delays Ctrl-C until the end of the block, for short work that must not stop halfway."""
+def interrupt_event() -> Iterator[threading.Event]:
+    """An event that Ctrl-C sets in the block instead of raising; outside the main thread it is never set."""
+    event = threading.Event()
     before = signal.getsignal(signal.SIGINT)
     if before is None or threading.current_thread() is not threading.main_thread():
-        yield  # Ctrl-C interrupts the main thread alone
+        yield event  # Ctrl-C interrupts the main thread alone
         return
-    interrupt = threading.Event()
-    signal.signal(signal.SIGINT, lambda *_: interrupt.set())
+    signal.signal(signal.SIGINT, lambda *_: event.set())
     try:
-        yield
+        yield event
     finally:
         signal.signal(signal.SIGINT, before)
-        if interrupt.is_set():
+
+
+@contextmanager
+def interrupts_later() -> Iterator[None]:
+    """Delays Ctrl-C until the end of the block, for short work that must not stop halfway."""
+    event = threading.Event()
+    try:
+        with interrupt_event() as event:
+            yield
+    finally:
+        if event.is_set():
             signal.raise_signal(signal.SIGINT)

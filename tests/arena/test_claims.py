@@ -270,3 +270,17 @@ def until(condition):
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def test_ctrl_c_between_two_games_leaves_the_lock_to_the_thread_that_records_them(tmp_path):
+    class Interrupted(threading.Condition):
+        def __exit__(self, *error):
+            signal.raise_signal(signal.SIGINT)
+            return super().__exit__(*error)
+
+    with Results(tmp_path / "r.sqlite") as results, ThreadPoolExecutor(1) as thread:
+        own = claims.Claims(results, 1, tally=None)
+        own._changed = Interrupted()
+        with pytest.raises(KeyboardInterrupt):
+            own.add("a record")
+        assert thread.submit(own._changed.acquire, timeout=10).result()

@@ -25,6 +25,7 @@ from engram.arena.game_record import FIRST_ID, GameRecord
 from engram.arena.results import Results
 from engram.arena.tally import Tally
 from engram.errors import DatabaseError
+from engram.interrupts import interrupts_later
 
 LEASE_S = 30.0
 _BATCH_S = 0.5  # a batch of claims should last so long
@@ -39,6 +40,7 @@ class Claims:
       results: the database. match_id: of the match there. tally: its games; `read` adds those that are recorded since.
 
     A thread records games, many in a transaction where they end faster than the database writes, and renews the leases.
+    Ctrl-C waits as long as the main thread holds a lock that this thread needs.
 
     Raises:
       DatabaseError: by each method, and at the end of the block, if the database fails.
@@ -59,7 +61,7 @@ class Claims:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        with self._changed:
+        with interrupts_later(), self._changed:
             self._closing = True
             self._changed.notify_all()
         self._thread.join()
@@ -83,6 +85,7 @@ class Claims:
             elif lasted > _BATCH_S:
                 count = max(1, count // 2)
 
+    @interrupts_later()
     def add(self, record: GameRecord) -> None:
         """Records a game that has ended, at once or within 50 ms."""
         with self._changed:
@@ -91,6 +94,7 @@ class Claims:
                 self._changed.notify_all()
         self._check()
 
+    @interrupts_later()
     def read(self) -> bool:
         """Counts the games that any process has recorded since, own ones included; returns whether there are any."""
         with self._changed:

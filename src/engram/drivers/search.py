@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +16,7 @@ from engram.drivers.readout import result, root_moves
 from engram.errors import InvalidLimit, InvalidParameter, InvalidState, check_whole
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
+from engram.interrupts import interrupt_event
 from engram.pictures.markup import Markup, notebook, safe
 from engram.presets.catalogue import preset as preset_of
 from engram.rng import derive_seed
@@ -244,7 +243,7 @@ class Search:
         start = time.perf_counter()
         assert self._root is not None
         root, self._root = self._root, None  # after an exception the tree is not reused
-        with self._under_way(root, start), _interrupts() as interrupted:
+        with self._under_way(root, start), interrupt_event() as interrupted:
 
             def is_ended() -> bool:
                 return interrupted.is_set() or (stop is not None and stop())
@@ -455,17 +454,3 @@ class Search:
     def _agreed(self) -> bool:
         moves = root_moves(self._workspace)
         return most_visited(moves.value, moves.visits) == highest_value(moves.value, moves.visits)
-
-
-@contextmanager
-def _interrupts() -> Iterator[threading.Event]:
-    """An event that Ctrl-C sets instead of raising; outside the main thread it is never set."""
-    event = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield event
-        return
-    before = signal.signal(signal.SIGINT, lambda *_: event.set())
-    try:
-        yield event
-    finally:
-        signal.signal(signal.SIGINT, before)
