@@ -80,7 +80,9 @@ def main() -> None:
     if given.moves:
         for name, extra in zip(("clock", "processor"), overruns(given.search, given.moves, given.seconds), strict=True):
             shares = [x / given.seconds for x in extra]
-            print(f"{name}: {statistics.median(shares):+.2%} median, {max(shares):+.2%} most", flush=True)
+            long = sum(share > 0.01 for share in shares)
+            spread = f"{statistics.median(shares):+.2%} median, {max(shares):+.2%} most"
+            print(f"{name}: {spread}, {long} of {len(shares)} moves over 1 %", flush=True)
     engines = [Popen([*ENGINE, given.search], stdin=PIPE, stdout=PIPE, text=True) for _ in range(2)]
     slowest = 0.0
     for number in range(given.games):
