@@ -540,6 +540,22 @@ def test_an_interruption_in_this_process_carries_the_result(tmp_path):
     assert stopped.value.result.games == len(recorded(tmp_path / "r.sqlite")) >= 3
 
 
+def test_a_match_that_goes_on_first_reports_its_recorded_games(tmp_path):
+    seen = []
+
+    def play(games):
+        match(
+            "tic_tac_toe", "random", "random", games=games, workers=1, database=tmp_path / "r.sqlite",
+            progress=lambda result: seen.append(result.games),
+        )  # fmt: skip
+
+    play(2)
+    assert seen[0] > 0
+    seen.clear()
+    play(40)
+    assert (seen[0], seen[-1]) == (2, 40)
+
+
 # ------------------------------------------------------------------------------------- what goes wrong
 
 

@@ -73,7 +73,8 @@ def match(
         keeps nothing.
       max_bytes: approximate memory, in each process, for games that searches with networks play at once, ≥ 1;
         default 2 GiB. Less memory means fewer games at once and emptier batches, not other games.
-      progress: called with the result so far, at most four times a second and at the end.
+      progress: called with the result so far, at most four times a second and at the end; a match that goes on first
+        reports its recorded games.
 
     Raises:
       EngramError: invalid arguments; a database that cannot be used (`DatabaseError`); a player that fails
@@ -134,6 +135,8 @@ class _MatchRun:
         if not self._tally.complete:
             setup, here, missing = self._configuration, f"match {self._match_id}", len(self._tally.missing)
             _LOG.info("%s: %s, %s against %s, %d games to play", here, setup.game, setup.a, setup.b, missing)
+            if self._progress is not None and missing < setup.games:
+                self._progress(self._result())
             workers = min(workers, missing)
             share = -(-missing // workers)
             runner = MatchRunner(self._setup, share, self._max_bytes)
