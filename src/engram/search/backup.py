@@ -244,7 +244,7 @@ def coulom(mean_weight: float = 2.0, growth: float = 16.0, points: float = 81.0)
     """The mean pulled towards the most visited child (Coulom 2006); see `mixes.coulom`.
 
     Args:
-      mean_weight: a. growth: b. points: P, the points of the board (81 on 9×9, 42 in Connect-4).
+      mean_weight: a ≥ 0. growth: b ≥ 1e-9. points: P ≥ 1, the points of the board (81 on 9×9, 42 in Connect-4).
     """
     return trace_step_mix(mix=mixes.coulom(mean_weight=mean_weight, growth=growth, points=points))
 

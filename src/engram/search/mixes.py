@@ -93,7 +93,7 @@ def coulom(tree, node, mean, parameters):
         V(s) = (m·W + Q_best·n_best) / (W + n_best),   W = a·P·max(1, N/(b·P))
 
     Args:
-      mean_weight: a ≥ 0. growth: b > 0. points: P, the points of the board.
+      mean_weight: a ≥ 0. growth: b ≥ 1e-9. points: P ≥ 1, the points of the board.
 
     Source: Coulom 2006 in the form of docs/methods/backup.md.
     Deviation: "best" is the most visited child, the first of equals.

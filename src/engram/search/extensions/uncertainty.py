@@ -29,7 +29,7 @@ def uncertainty(tree, path, depth, value, parameters):
 
     Args:
       error: e in [0, 1] of u = e·sqrt(1 - v²), the error of a value of 0; 0 is `average` up to rounding.
-      coefficient: a > 0. max_weight: m ≥ 1, the weight of a certain value.
+      coefficient: a in [1e-6, 1e6]. max_weight: m ≥ 1, the weight of a certain value.
 
     `weighted_puct` explores by the same weights. One thread on a tree.
     Cost: a square root a simulation, a division a node; 8 bytes a node.

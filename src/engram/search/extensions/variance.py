@@ -31,7 +31,7 @@ def variance_puct(tree, node, rng, parameters):
 
     Args:
       exploration, first_play_urgency, reduction: as in `puct`.
-      usual: p in (0, 1], the usual deviation of returns in [-1, 1], at which f is 1.
+      usual: p in [1e-6, 1], the usual deviation of returns in [-1, 1], at which f is 1.
       usual_visits: w ≥ 1, visits that p is worth. scale: a in [0, 1]; 0 is `puct`.
 
     Cost: as `puct` and a square root a node; a pass over the path after each simulation.
