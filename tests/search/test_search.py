@@ -91,6 +91,15 @@ def test_seconds_are_respected():
     assert result.simulations == search.tree.nodes[0]["visit_count"] > 0
 
 
+def test_a_new_tree_is_not_searched_at_the_pace_of_another():
+    search, steps = Search(CONNECT_FOUR), []
+    search.run(CONNECT_FOUR.play_moves((0, 0, 1, 1, 2, 2)), Limit(simulations=5000))  # a win ends most simulations
+    step = search._workspace.step
+    search._workspace.step = lambda count: (steps.append(count), step(count))
+    search.run(CONNECT_FOUR.initial_state(), Limit(seconds=0.01))
+    assert steps[0] == 1
+
+
 def test_the_first_of_two_bounds_ends_the_search():
     assert Search(CONNECT_FOUR).run(CONNECT_FOUR.initial_state(), Limit(simulations=50, seconds=60)).simulations == 50
     result = Search(CONNECT_FOUR).run(CONNECT_FOUR.initial_state(), Limit(simulations=2**32 - 1, seconds=0.05))

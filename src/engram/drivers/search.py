@@ -84,7 +84,7 @@ class Search:
         )
         first_run(self._workspace)
         self._root: State | None = None
-        self._pace = math.inf  # seconds a simulation in the last slice
+        self._pace = math.inf  # seconds a simulation in the last slice of this tree
         self._running: tuple[State, float] | None = None  # root and start of the run under way
         self._asks = False  # the tree grows by `ask` and `tell`, since its last `run` or change of root
 
@@ -270,6 +270,7 @@ class Search:
         self.warm_up()
         work = self._workspace
         if self._root is None or not self.game.same(self._root, state):
+            self._pace = math.inf
             for number in range(len(work.trees)):
                 work.set_root(number, state)
         # A copy, because the caller may change the object before the next search.
