@@ -59,7 +59,7 @@ TESTS = {
     "search/persistence.py": "search/test_tree_file.py test_crafted_files.py",
     "search/threads.py": "search/test_parallel.py",
     "search/evaluation.py": "search/test_endings.py networks/test_evaluator.py search/test_search.py",
-    "search/extensions/rave.py": "search/test_rave.py",
+    "search/extensions/rave.py": "search/test_rave.py search/test_rivals.py",
     "search/extensions/proofs.py": "search/test_proof.py",
     "search/extensions/transpositions.py": "search/test_transpositions.py",
     "search/extensions/pools.py": "search/test_transpositions.py search/test_bias_correction.py",

@@ -123,6 +123,11 @@ def test_discount_counts_plies_of_the_tree():
     assert tree.nodes["value"][[3, 1, 0]].tolist() == [-1.0, -0.5, -0.25]
 
 
+@pytest.mark.parametrize("rule", [backups.sarsa, backups.q_learning])
+def test_the_textbooks_rules_do_not_discount_unless_asked(rule):
+    assert str(rule()) == str(rule(step=0.1, discount=1.0)) != str(rule(discount=0.9))
+
+
 def test_a_node_entered_for_the_first_time_bootstraps_from_its_return():
     for bootstrap, expected in (("taken", 1.0), ("best", -0.3)):
         tree = worked_example()
