@@ -20,8 +20,8 @@ MORE = {"widening": {"selection": ucb1()}}
 
 
 def documented(rule):
-    """(parameter, lowest, highest) of each range in the section Args of a rule."""
-    text = " ".join(inspect.getdoc(rule).partition("Args:")[2].partition("\n\n")[0].split())
+    """(parameter, lowest, highest) of each range in the section Args of a rule, if it has a docstring."""
+    text = " ".join((inspect.getdoc(rule) or "").partition("Args:")[2].partition("\n\n")[0].split())
     for names, words in re.findall(r"([a-z_]+(?:, [a-z_]+)*): (.*?)(?=\. [a-z_, ]+: |$)", text):
         ranges = [match for match in (INTERVAL.search(words), BOUND.search(words)) if match]
         if ranges and not set(names.split(", ")) & SEQUENCES:
