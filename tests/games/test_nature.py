@@ -159,6 +159,24 @@ def test_a_search_in_batches_names_the_chance_that_fails():
         search.run(game.initial_state(), engram.Limit(simulations=500))
 
 
+def test_a_search_refuses_chance_without_weights():
+    search = engram.Search(walk(chance=_nothing), replace(engram.presets.uct(), evaluator=Even()))
+    with pytest.raises(OperatorError, match=r"_nothing.* failed, or gave a weight"):
+        search.run(search.game.initial_state(), engram.Limit(simulations=500))
+
+
+def _beyond(state, actions):
+    for action in range(2):
+        actions[action] = 2 + action
+    return 2
+
+
+def test_a_search_refuses_a_move_that_the_game_has_not():
+    search = engram.Search(walk(legal_actions=_beyond), "uct")
+    with pytest.raises(OperatorError, match="_beyond"):
+        search.run(search.game.initial_state(), engram.Limit(simulations=500))
+
+
 def test_rollouts_are_returns():
     """The mean of a Python game's rollouts is the expectation over all its games."""
 

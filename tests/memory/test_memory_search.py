@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -205,6 +206,16 @@ def test_an_embedding_of_another_width_is_refused(width):
         searched(engram.game("connect_four"), replace(base, evaluator=Embeds()), 20)
     with pytest.raises(InvalidParameter, match="no evaluator"):
         engram.Search("connect_four", base)
+
+
+@pytest.mark.parametrize("shape", [(1,), (2, 16), (1, 4, 4)])
+def test_embeddings_are_one_row_a_position(shape):
+    class Embeds:
+        def evaluate(self, states):
+            return engram.Evaluation(np.zeros(len(states)), embedding=np.ones(shape))
+
+    with pytest.raises(OperatorError, match=f"embeddings of shape {re.escape(str(shape))} for 1 positions"):
+        searched(engram.game("connect_four"), replace(preset("puct"), evaluator=Embeds()), 20)
 
 
 def test_a_store_that_is_given_belongs_to_one_game_and_its_features():

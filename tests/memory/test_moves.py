@@ -239,6 +239,13 @@ def test_wrong_numbers_are_refused(text):
         preset(text)
 
 
+def test_its_numbers_unless_others_are_given():
+    memory = move_history()(engram.game("tic_tac_toe"))
+    assert memory.advice.equivalence == 5.0
+    assert memory.on_expanded.values["shrinkage"] == memory.after_backup.values["shrinkage"] == 20.0
+    assert memory.after_backup.values["window"] == 200.0
+
+
 def test_what_it_cannot_do_is_said():
     game = engram.game("connect_four")
 

@@ -215,6 +215,7 @@ def test_what_cannot_have_threads_says_so():
     for threads in (0, -1, 257, True):
         with pytest.raises(InvalidParameter, match="threads must be a whole number, 1 to 256"):
             Search(CONNECT_FOUR, threads=threads)
+    assert uct(threads=256).threads == 256
     with pytest.raises(InvalidParameter, match="'tree' or 'root'"):
         uct(parallel="leaf")
     with pytest.raises(InvalidSpecification):

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 import engram
 from engram.conformance.search_contract import check_backup
-from engram.errors import InvalidParameter, OperatorError
+from engram.errors import InvalidParameter, InvalidSpecification, OperatorError
 from engram.presets import uct
 from engram.presets.catalogue import preset
 from engram.search import backup as backups
+from engram.search import mixes
 from engram.search.columns import OWN, Column
 from engram.search.operators import OPERATORS, backup
 from engram.search.schedules import DebiasedSteps, ExpIntegral, OfVisits, Staircase, StepsOf
@@ -67,6 +68,19 @@ def test_coulom_worked_by_hand(player):
 def test_softmax_tends_to_the_best_child_and_never_to_the_nodes_own_value():
     tree = one_node(0.9, [(0.3, 1), (-0.2, 50)])
     assert mixed(backups.softmax(temperature=1e5), tree) == pytest.approx(0.3, abs=1e-9)
+
+
+def test_a_single_visit_outweighs_the_nodes_own_value_where_it_is_cold():
+    assert mixed(backups.softmax(temperature=1e6), one_node(-0.9, [(0.2, 1)])) == pytest.approx(0.2)
+
+
+def test_a_parameter_that_a_rule_lacks_is_named():
+    with pytest.raises(InvalidSpecification, match=r"softmax has no parameter 'heat'.*temperature"):
+        mixes.softmax(heat=2.0)
+
+
+def test_a_rule_of_feedback_adjustment_by_its_defaults():
+    assert str(backups.feedback()) == str(backups.feedback(profile=1, pieces=8, growth=2.0))
 
 
 def test_debiased_erwa_worked_by_hand():

@@ -187,6 +187,8 @@ def test_refusals():
     with pytest.raises(InvalidParameter, match="initial must be in"):
         sarsa_uct(initial=1.5)
     assert local_bounds().rollout_moves is False
+    with pytest.raises(InvalidParameter, match="discount must be in"):
+        local_bounds(discount=1.5)
 
 
 @pytest.mark.parametrize(

@@ -149,6 +149,9 @@ def test_decisions_by_hand():
     assert high == pytest.approx([0.9975, 0.7333], abs=1e-4)
     assert DECISIONS["secure"](value, visits) == 1
     assert DECISIONS["max"](value, visits) == 0
+    # A move that looks lost is still better known than one without visits.
+    value, visits = np.array([0.0, -0.9]), np.array([0, 5], np.uint32)
+    assert [DECISIONS[name](value, visits) for name in ("robust", "max", "secure", "lcb")] == [1, 1, 1, 1]
 
 
 def test_lcb_leaves_out_what_was_hardly_looked_at():

@@ -14,6 +14,7 @@ from engram.games.python_game import PythonGame
 from engram.search.comparison import compare
 from engram.search.limit import Limit
 from engram.search.persistence import SavedTree
+from engram.search.tree import Tree
 from tests.games_for_tests import PickPosition, walk
 
 TIC_TAC_TOE = line(3, 3, 3, name="tic_tac_toe")
@@ -187,6 +188,36 @@ def test_comparison_says_which_moves_gained_and_lost(tmp_path):
     assert follow.line[0] == root[0].line[0]
     same = compare(trees[0], trees[0])
     assert all(change.value_change == 0.0 and change.share_change == 0.0 for level in same for change in level)
+
+
+def two_plies(visits, below):
+    """A tree whose root has children by action with these visits, and the first of them others."""
+    count, first = len(visits) + len(below), 1 + len(visits)
+    nodes = np.zeros(1 + count, Tree(1, 4).nodes.dtype)
+    for parent, start, children in ((0, 1, visits), (1, first, below)):
+        nodes["first_child"][parent], nodes["num_children"][parent] = start, len(children)
+        for place, (action, number) in enumerate(children.items(), start):
+            nodes["action"][place], nodes["visit_count"][place], nodes["value"][place] = action, number, number / 100
+    return SavedTree("some game", "uct", nodes, tuple("abcd"), "a diagram", (0.0, 10.0))
+
+
+def test_a_comparison_worked_by_hand():
+    before = two_plies({2: 4, 0: 5, 1: 9, 3: 0}, {0: 4})
+    after = two_plies({0: 12, 2: 5, 1: 5, 3: 5}, {1: 7, 0: 3})
+    roots, follows = compare(before, after)
+    assert [(*change.line, change.visits_before, change.visits_after) for change in roots] == [
+        ("a", 5, 12), ("b", 9, 5), ("c", 4, 5), ("d", 0, 5),
+    ]  # fmt: skip
+    assert roots[0].share_change == pytest.approx(12 / 27 - 5 / 18)
+    # Values v of [-1, 1] are 5 + 5·v between 0 and 10.
+    assert (roots[0].value_before, roots[0].value_after) == pytest.approx((5.25, 5.6))
+    assert roots[0].value_change == pytest.approx(0.35) and roots[3].value_change is None
+    # The line goes on with the best move of `after`, a, which has no children in `before`.
+    assert [(change.line, change.visits_before, change.visits_after) for change in follows] == [
+        (("a", "b"), 0, 7), (("a", "a"), 0, 3),
+    ]  # fmt: skip
+    # The other way round b is the best, which has no children in either.
+    assert len(compare(after, before)) == 1
 
 
 def test_trees_of_different_positions_are_not_compared(tmp_path):

@@ -1,0 +1,112 @@
+"""What a search says of its moves: texts, tables and several trees added up, worked by hand."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from engram.search.limit import Limit
+from engram.search.result import MoveStatistics, RootMoves, SearchResult, merged, shown
+
+
+def move(name, visits, value, low, high, prior=0.5, **more):
+    return MoveStatistics(ord(name) - ord("a"), name, visits, value, low, high, prior, (name,), **more)
+
+
+def result(moves, **more):
+    numbers = {"value": 0.25, "simulations": 1000, "seconds": 0.5, "nodes": 77, "node_bytes": 1 << 10}
+    parts = {"action": moves[0].action, "name": moves[0].name, "tree_full": False, "stopped": "simulations"}
+    return SearchResult("two_moves", 0, moves=tuple(moves), **numbers, **(parts | more))
+
+
+BEST, OTHER = move("a", 990, 0.3, 0.2, 0.4), move("b", 10, -0.5, -0.9, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("value", "bounds", "text"),
+    [
+        (0.12345, (-1.0, 1.0), "+0.123"),
+        (-0.00001, (-1.0, 1.0), "+0.000"),
+        (0.12345, (-0.5, 0.5), "+0.1235"),
+        (0.0012345, (0.0, 0.01), "+0.00123"),
+        (12.3456, (0.0, 99.0), "+12.346"),
+        (1234.56, (-100.0, 5000.0), "+1,234.6"),
+        (0.0, (0.0, 0.0), "+0.000"),
+    ],
+)
+def test_values_are_shown_to_about_a_thousandth_of_their_range(value, bounds, text):
+    assert shown(value, bounds) == text
+
+
+def test_a_result_in_print():
+    assert str(result([BEST, OTHER])).splitlines() == [
+        "two_moves: the first player plays a, value +0.250 for the first player",
+        "1,000 simulations in 0.500 s (2,000 a second), 77 nodes, ended by simulations",
+        "move      visits    value      95 % interval   prior  line",
+        "   a         990   +0.300   [+0.200, +0.400]   0.500  a",
+        "   b          10   -0.500   [-0.900, +0.100]   0.500  b",
+    ]
+    unvisited = move("b", 0, 0.0, -1.0, 1.0)
+    lines = str(result([move("a", 7, 1.0, 1.0, 1.0, proven=True, memory=0.5), unvisited], tree_full=True)).splitlines()
+    assert lines[2].startswith("the tree reached its bound") and lines[3].endswith("memory  line")
+    assert re.fullmatch(r" +a +7 +\+1\.000 +proven +0\.500 +\+0\.500  a", lines[4])
+    assert lines[5:] == ["… and 1 more move"]
+
+
+def whiskers(markup):
+    """(low, high, value) of each interval in per mille of its scale."""
+    found = re.findall(r'<path d="M([\d.]+) 8H([\d.]+)M.*?<circle cx="([\d.]+)"', markup)
+    return [tuple((float(x) - 4) / 112 for x in row) for row in found]
+
+
+def test_a_result_in_a_notebook():
+    page = result([BEST, OTHER])._repr_html_()
+    assert "the first player plays a" in page and "<caption>" not in page and "prior" not in page
+    # From the lowest to the highest end of what has over 1/200 of the visits, -0.9 to 0.4.
+    assert whiskers(page)[0] == pytest.approx((1.1 / 1.3, 1.0, 1.2 / 1.3), abs=1e-3)
+    assert whiskers(page)[1] == pytest.approx((0.0, 1.0 / 1.3, 0.4 / 1.3), abs=1e-3)
+    # Without the other, the scale is a tenth of the bounds: 0.2 about the interval's middle.
+    narrow = result([move("a", 995, 0.31, 0.28, 0.32), move("b", 5, -0.5, -0.9, 0.1)])._repr_html_()
+    assert whiskers(narrow)[0] == pytest.approx((0.4, 0.6, 0.55), abs=1e-3)
+    assert whiskers(narrow)[1] == (0.0, 0.0, 0.0)
+
+
+def test_a_notebook_shows_visited_moves_alone_where_there_are_any():
+    page = result([BEST, move("b", 0, 0.0, -1.0, 1.0, 0.7)])._repr_html_()
+    assert "the 1 most visited of 2 moves" in page and ">b<" not in page and "prior" in page
+    page = result([move(name, 0, 0.0, -1.0, 1.0) for name in "ab"])._repr_html_()
+    assert ">a<" in page and ">b<" in page
+
+
+def root_moves(*columns):
+    return RootMoves(*map(np.array, columns))
+
+
+def test_moves_of_several_trees_are_added_up():
+    nan, no, yes = np.nan, False, True
+    first = root_moves(
+        [2, 0, 1], [3, 1, 0], [0.5, -1.0, 0.9], [0.2, 0.3, 0.5], [no, yes, no], [0.1, 0.2, nan], [1, 3, 0]
+    )
+    second = root_moves(
+        [0, 1, 2], [1, 0, 1], [0.0, 0.7, 0.1], [0.3, 0.5, 0.2], [yes, no, no], [0.6, nan, 0.5], [1, 0, 3]
+    )
+    both = merged([first, second])
+    assert both.action.tolist() == [0, 1, 2] and both.visits.tolist() == [2, 0, 4]
+    assert both.value == pytest.approx([-0.5, 0.0, 0.4])
+    assert both.prior.tolist() == [0.3, 0.5, 0.2] and both.proven.tolist() == [True, False, False]
+    assert both.advice == pytest.approx([0.3, np.nan, 0.4], nan_ok=True)
+    assert both.advice_count.tolist() == [4.0, 0.0, 4.0]
+    alone = merged([first, replace(second, advice=None, advice_count=None)])
+    assert alone.advice is None and alone.advice_count is None
+    # A tree that left a move out adds neither to its visits nor to its value.
+    one_sided = replace(first, visits=np.array([4, 0, 0]))
+    assert merged([one_sided, one_sided]).value.tolist() == [0.0, 0.0, 0.5]
+
+
+def test_a_limit_in_words():
+    assert Limit(simulations=1000).text == "1,000 simulations"
+    assert Limit(seconds=2).text == "2 s"
+    assert Limit(simulations=1000, seconds=2.5).text == "1,000 simulations or 2.5 s"
