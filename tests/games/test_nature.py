@@ -163,6 +163,9 @@ def test_a_search_refuses_chance_without_weights():
     search = engram.Search(walk(chance=_nothing), replace(engram.presets.uct(), evaluator=Even()))
     with pytest.raises(OperatorError, match=r"_nothing.* failed, or gave a weight"):
         search.run(search.game.initial_state(), engram.Limit(simulations=500))
+    search = engram.Search(walk(chance=_nothing), "uct")
+    with pytest.raises(OperatorError, match="a random game by legal_actions, chance, reward, play and outcome failed"):
+        search.run(search.game.initial_state(), engram.Limit(simulations=500))
 
 
 def _beyond(state, actions):

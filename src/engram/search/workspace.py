@@ -640,7 +640,8 @@ class Workspace:
         functions = {statuses.EVALUATION: self._evaluation, statuses.PRIOR: self._prior}.get(status)
         function = functions or getattr(self.game, "callbacks", {}).get(name)
         if status == statuses.EVALUATION and not function:
-            return f"a random game by legal_actions, play and outcome {fault}"
+            parts = ("legal_actions", *filter(self.game.has, ("chance", "reward")), "play")
+            return f"a random game by {', '.join(parts)} and outcome failed, or {fault}; check_game says where"
         return f"{place_of(function.function) if function else name} {fault}"
 
     @staticmethod
