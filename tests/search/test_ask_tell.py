@@ -231,6 +231,8 @@ def spoil(leaves, nodes, fault):
         row[2] = []
     elif fault == "text":
         row[2] = ["0"]
+    elif fault == "more":
+        row.append(0)
     elif fault == "twice":
         leaves["in_flight"].append(row)
     elif fault == "missing":
@@ -250,6 +252,7 @@ def spoil(leaves, nodes, fault):
         "before the root",
         "no path",
         "text",
+        "more",
         "twice",
         "missing",
         "losses",

@@ -128,6 +128,14 @@ def test_the_textbooks_rules_do_not_discount_unless_asked(rule):
     assert str(rule()) == str(rule(step=0.1, discount=1.0)) != str(rule(discount=0.9))
 
 
+def test_one_step_from_the_child_taken_and_from_the_best():
+    # V̂(s_2) becomes (0.2 + 1)/2, and V̂(s_1) (-0.1 - 0.2)/2 by the child taken or (-0.1 + 0.3)/2 by the best.
+    for rule, expected in ((backups.sarsa, -0.15), (backups.q_learning, 0.1)):
+        tree = worked_example()
+        take_up(rule(step=0.5), tree, [1, 3], 1.0)
+        assert (tree.nodes["value"][3], -tree.nodes["value"][1]) == pytest.approx((0.6, expected))
+
+
 def test_a_node_entered_for_the_first_time_bootstraps_from_its_return():
     for bootstrap, expected in (("taken", 1.0), ("best", -0.3)):
         tree = worked_example()
