@@ -56,7 +56,7 @@ TESTS = {
     "search/limit.py": "search/test_result.py search/test_search.py",
     "search/result.py": "search/test_result.py search/test_search.py",
     "search/comparison.py": "cli/test_tree.py search/test_tree_file.py",
-    "search/persistence.py": "search/test_tree_file.py test_crafted_files.py",
+    "search/persistence.py": "search/test_tree_file.py search/test_ask_tell.py test_crafted_files.py",
     "search/threads.py": "search/test_parallel.py",
     "search/evaluation.py": "search/test_endings.py search/test_search.py memory/test_memory_search.py",
     "search/extensions/rave.py": "search/test_rave.py search/test_rivals.py",
