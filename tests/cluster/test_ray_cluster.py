@@ -11,10 +11,12 @@ import subprocess
 import sys
 import time
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from sqlalchemy import text
 
 ray = pytest.importorskip("ray", reason="a cluster needs Ray: pip install 'engram[cluster]'")
 
@@ -358,6 +360,30 @@ def test_ctrl_c_frees_the_cores_and_the_match_goes_on_later(tmp_path, cluster):
         time.sleep(0.2)
     assert free == 3
     assert len(played(database=tmp_path / "r.sqlite", workers=1, **settings)) == 40
+
+
+def test_a_match_that_waits_for_others_leaves_them_the_cores(tmp_path, cluster):
+    """Else one command held every core, and waited for games of commands that waited for a core."""
+    options = {"games": 20, "simulations": 20, "database": tmp_path / "r.sqlite"}
+    alone = match(*MATCH, **options | {"database": tmp_path / "alone.sqlite"}, workers=1)
+    with Results(options["database"]) as results, ThreadPoolExecutor(1) as pool:
+        match_id = results.open_match(alone.configuration.identity, 20, "1")
+        with results.changing(match_id) as connection:
+            results.claim(connection, match_id, [3], "another machine/7/x", 1000.0)
+
+        def play():
+            with working_on(cluster):
+                return match(*MATCH, **options)
+
+        ends, deadline = pool.submit(play), time.monotonic() + 300
+        try:
+            while len(results.games(match_id)) < 19 or ray.available_resources().get("CPU", 0.0) < 3:
+                assert time.monotonic() < deadline and not ends.done()
+                time.sleep(0.1)
+        finally:
+            with results.writing() as connection:
+                connection.execute(text("UPDATE claim SET expires = 0"))
+        assert ends.result(300).standing == alone.standing
 
 
 def test_a_terminated_head_ends_without_a_word_of_ray(machines):

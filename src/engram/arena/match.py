@@ -19,7 +19,7 @@ from engram.arena.results import DEFAULT_DATABASE, MEMORY, Results
 from engram.arena.runner import MatchRunner, play_games
 from engram.arena.tally import Tally
 from engram.errors import EngramError, InvalidParameter, check_whole
-from engram.fleet import WorkerError, check_workers, default_workers, fleet, on_cluster
+from engram.fleet import WorkerError, check_workers, default_workers, fleet, on_cluster, release_workers
 from engram.games.game import Game
 
 _LOG = logging.getLogger(__name__)
@@ -153,6 +153,7 @@ class _MatchRun:
                         elif first is not None:
                             self._play_in_workers(claims, chain([first], numbers), workers, share)
                         elif wait:
+                            release_workers()  # processes with the rest of the games may wait for these cores
                             time.sleep(_LOOK_S)
                         else:
                             break

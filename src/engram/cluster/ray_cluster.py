@@ -88,9 +88,7 @@ class RayCluster:
 
     def close(self) -> None:
         """Frees all actors, and leaves the cluster; one that was started here ends."""
-        for actor in self._idle:
-            self.free(actor)
-        self._idle.clear()
+        self.release()
         if self._joined:
             with suppress(Exception):
                 self._ray.shutdown()
@@ -111,6 +109,11 @@ class RayCluster:
     def keep(self, actor: Any) -> None:
         """Keeps an actor whose work has ended for the next fleet."""
         self._idle.append(actor)
+
+    def release(self) -> None:
+        """See `engram.fleet.release_workers`."""
+        while self._idle:
+            self.free(self._idle.pop())
 
     def free(self, actor: Any) -> None:
         """Ends an actor."""

@@ -28,6 +28,10 @@ class Cluster(Protocol):
         """See `engram.fleet.choice.fleet`."""
         ...
 
+    def release(self) -> None:
+        """See `release_workers`."""
+        ...
+
 
 cluster: ContextVar[Cluster | None] = ContextVar("cluster", default=None)
 
@@ -45,6 +49,12 @@ def working_on(other: Cluster) -> Iterator[None]:
 def on_cluster() -> bool:
     """Whether fleets work on a cluster now."""
     return cluster.get() is not None
+
+
+def release_workers() -> None:
+    """Gives the cores of workers that a cluster keeps for the next fleet to other programs, which may wait for them."""
+    if (other := cluster.get()) is not None:
+        other.release()
 
 
 def default_workers() -> int:
