@@ -227,18 +227,22 @@ def test_truth_and_temporal_differences_are_those_of_one_machine(tmp_path, clust
         assert about == about_afar and all(np.array_equal(arrays[key], arrays_afar[key]) for key in arrays)
 
 
-def test_a_study_is_that_of_one_process(tmp_path, cluster):
+def study_in(database):
     pytest.importorskip("botorch")
     from engram.tuning.objective import MatchObjective
     from engram.tuning.space import space
     from engram.tuning.study import Study
 
+    objective = MatchObjective(
+        game="tic_tac_toe", space=space("uct", tune=["exploration=0.1:2"]), against="uct", simulations=10,
+        seconds=None, opening_moves=None, resign=None, seed=1, database=str(database),
+    )  # fmt: skip
+    return Study(objective, max_games=26, confirm_games=6, trial_games=20)
+
+
+def test_a_study_is_that_of_one_process(tmp_path, cluster):
     def studied(name, workers):
-        objective = MatchObjective(
-            game="tic_tac_toe", space=space("uct", tune=["exploration=0.1:2"]), against="uct", simulations=10,
-            seconds=None, opening_moves=None, resign=None, seed=1, database=str(tmp_path / name),
-        )  # fmt: skip
-        study = Study(objective, max_games=26, confirm_games=6, trial_games=20)
+        study = study_in(tmp_path / name)
         study.search(workers=workers)
         confirmation = study.confirm(workers=workers)
         return [(one.number, one.params, one.values) for one in study.trials()], confirmation.score, study.best()
@@ -384,6 +388,26 @@ def test_a_match_that_waits_for_others_leaves_them_the_cores(tmp_path, cluster):
             with results.writing() as connection:
                 connection.execute(text("UPDATE claim SET expires = 0"))
         assert ends.result(300).standing == alone.standing
+
+
+def test_a_study_that_waits_for_others_leaves_them_the_cores(tmp_path, cluster):
+    study = study_in(tmp_path / "r.sqlite")
+    from engram.tuning.study import CLAIM, TrialState
+
+    def are_free(deadline):
+        try:
+            while ray.available_resources().get("CPU", 0.0) < 3 and time.monotonic() < deadline:
+                time.sleep(0.1)
+            return time.monotonic() < deadline
+        finally:
+            study.optuna.tell(others, state=TrialState.FAIL)
+
+    with working_on(cluster), ThreadPoolExecutor(1) as pool:
+        study.search(workers=3)
+        others = study.optuna.ask(study.space.ranges)
+        others.set_user_attr(CLAIM, {"host": "another", "process": 1, "time": time.time() + 1000})
+        free = pool.submit(are_free, time.monotonic() + 120)
+        assert study.recommended() and free.result()
 
 
 def test_a_terminated_head_ends_without_a_word_of_ray(machines):

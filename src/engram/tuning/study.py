@@ -28,7 +28,7 @@ from engram.arena.claims import has_ended, machine
 from engram.arena.database import shown
 from engram.arena.report import MatchResult
 from engram.errors import DatabaseError, InvalidParameter
-from engram.fleet import Link
+from engram.fleet import Link, release_workers
 from engram.tuning import sampler
 from engram.tuning.objective import CONFIRMATION, MatchObjective, score_and_variance
 from engram.tuning.sampler import GAMES, Best, NoisySampler, Observation, observe
@@ -152,6 +152,7 @@ class Study:
                 if all(_abandoned(_claim_of(trial)) for trial in self._running()):
                     self.optuna.set_user_attr(name, asdict(self.best()))
                 else:
+                    release_workers()  # those processes may wait for these cores
                     time.sleep(_WAIT_S)
             best = self.optuna.user_attrs[name]
         return Best(**{**best, "point": tuple(best["point"])})
