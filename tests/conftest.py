@@ -1,6 +1,7 @@
 """The suite's own settings, before NumPy and PyTorch are imported."""
 
 import os
+import signal
 from functools import cache
 
 import pytest
@@ -14,6 +15,9 @@ os.environ.setdefault("ENGRAM_GUARD", "0")
 os.environ.setdefault("ENGRAM_QUIET", "1")
 # Hundreds of child processes load the package; without its bytecode each would need half a second more.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# A script's background job ignores Ctrl-C, and so would the tests of it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
