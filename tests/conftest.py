@@ -15,7 +15,7 @@ os.environ.setdefault("ENGRAM_GUARD", "0")
 os.environ.setdefault("ENGRAM_QUIET", "1")
 # Hundreds of child processes load the package; without its bytecode each would need half a second more.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-# A script's background job ignores Ctrl-C, and so would the tests of it.
+# The background job of a script ignores Ctrl-C, which tests send to their own process.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

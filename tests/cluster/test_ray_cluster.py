@@ -64,6 +64,10 @@ def cluster(machines):
         yield cluster
 
 
+def free_cores():
+    return ray.available_resources().get("CPU", 0.0)
+
+
 MATCH = ("tic_tac_toe", "uct", "uct(exploration=0.3)")
 
 
@@ -360,14 +364,14 @@ def test_ctrl_c_frees_the_cores_and_the_match_goes_on_later(tmp_path, cluster):
         played(database=tmp_path / "r.sqlite", progress=stop, **settings)
     assert 0 < interrupt.value.result.games < 40
     deadline = time.monotonic() + 120
-    while (free := ray.available_resources().get("CPU", 0.0) + len(cluster._idle)) < 3 and time.monotonic() < deadline:
+    while (free := free_cores() + len(cluster._idle)) < 3 and time.monotonic() < deadline:
         time.sleep(0.2)
     assert free == 3
     assert len(played(database=tmp_path / "r.sqlite", workers=1, **settings)) == 40
 
 
 def test_a_match_that_waits_for_others_leaves_them_the_cores(tmp_path, cluster):
-    """Else one command held every core, and waited for games of commands that waited for a core."""
+    """Otherwise one command holds every core and waits for the games of commands that wait for a core."""
     options = {"games": 20, "simulations": 20, "database": tmp_path / "r.sqlite"}
     alone = match(*MATCH, **options | {"database": tmp_path / "alone.sqlite"}, workers=1)
     with Results(options["database"]) as results, ThreadPoolExecutor(1) as pool:
@@ -379,15 +383,15 @@ def test_a_match_that_waits_for_others_leaves_them_the_cores(tmp_path, cluster):
             with working_on(cluster):
                 return match(*MATCH, **options)
 
-        ends, deadline = pool.submit(play), time.monotonic() + 300
+        playing, deadline = pool.submit(play), time.monotonic() + 300
         try:
-            while len(results.games(match_id)) < 19 or ray.available_resources().get("CPU", 0.0) < 3:
-                assert time.monotonic() < deadline and not ends.done()
+            while len(results.games(match_id)) < 19 or free_cores() < 3:
+                assert time.monotonic() < deadline and not playing.done()
                 time.sleep(0.1)
         finally:
             with results.writing() as connection:
                 connection.execute(text("UPDATE claim SET expires = 0"))
-        assert ends.result(300).standing == alone.standing
+        assert playing.result(300).standing == alone.standing
 
 
 def test_a_study_that_waits_for_others_leaves_them_the_cores(tmp_path, cluster):
@@ -396,16 +400,16 @@ def test_a_study_that_waits_for_others_leaves_them_the_cores(tmp_path, cluster):
 
     def are_free(deadline):
         try:
-            while ray.available_resources().get("CPU", 0.0) < 3 and time.monotonic() < deadline:
+            while free_cores() < 3 and time.monotonic() < deadline:
                 time.sleep(0.1)
             return time.monotonic() < deadline
         finally:
-            study.optuna.tell(others, state=TrialState.FAIL)
+            study.optuna.tell(trial, state=TrialState.FAIL)
 
     with working_on(cluster), ThreadPoolExecutor(1) as pool:
         study.search(workers=3)
-        others = study.optuna.ask(study.space.ranges)
-        others.set_user_attr(CLAIM, {"host": "another", "process": 1, "time": time.time() + 1000})
+        trial = study.optuna.ask(study.space.ranges)
+        trial.set_user_attr(CLAIM, {"host": "another", "process": 1, "time": time.time() + 1000})
         free = pool.submit(are_free, time.monotonic() + 120)
         assert study.recommended() and free.result()
 

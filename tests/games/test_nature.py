@@ -174,7 +174,7 @@ def _beyond(state, actions):
     return 2
 
 
-def test_a_search_refuses_a_move_that_the_game_has_not():
+def test_a_search_refuses_a_number_beyond_the_games_moves():
     search = engram.Search(walk(legal_actions=_beyond), "uct")
     with pytest.raises(OperatorError, match="_beyond"):
         search.run(search.game.initial_state(), engram.Limit(simulations=500))

@@ -239,7 +239,7 @@ def test_wrong_numbers_are_refused(text):
         preset(text)
 
 
-def test_its_numbers_unless_others_are_given():
+def test_the_defaults_of_a_memory_of_moves():
     memory = move_history()(engram.game("tic_tac_toe"))
     assert memory.advice.equivalence == 5.0
     assert memory.on_expanded.values["shrinkage"] == memory.after_backup.values["shrinkage"] == 20.0

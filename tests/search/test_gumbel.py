@@ -161,12 +161,16 @@ def test_what_it_needs_and_takes():
         preset("puct(selection=gumbel, exploration=2.0)")
 
 
-def test_a_saved_tree_goes_on_bit_for_bit(tmp_path):
+@pytest.mark.parametrize("after_a_move", [False, True])
+def test_a_saved_tree_goes_on_bit_for_bit(after_a_move, tmp_path):
     game = GAMES["connect_four"][0]
     first, second = (engram.Search(game, "uct(selection=gumbel(noise=1))") for _ in range(2))
-    first.advance(first.run(game.initial_state(), engram.Limit(simulations=1000), seed=1).action)
-    first.run(first.root, engram.Limit(simulations=200), seed=1)  # counts from the visits that it keeps
-    assert first.tree.rows(CANDIDATES)["before"].max() > 50
+    state = game.initial_state()
+    if after_a_move:
+        first.advance(first.run(state, engram.Limit(simulations=1000), seed=1).action)
+        state = first.root
+    first.run(state, engram.Limit(simulations=200), seed=1)
+    assert (first.tree.rows(CANDIDATES)["before"].max() > 50) == after_a_move  # visits that the tree kept
     first.save(tmp_path / "tree")
     second.load(tmp_path / "tree")
     more = [search.run(search.root, engram.Limit(simulations=300), seed=None).moves for search in (first, second)]

@@ -16,10 +16,12 @@ def move(name, visits, value, low, high, prior=0.5, **more):
     return MoveStatistics(ord(name) - ord("a"), name, visits, value, low, high, prior, (name,), **more)
 
 
-def result(moves, **more):
-    numbers = {"value": 0.25, "simulations": 1000, "seconds": 0.5, "nodes": 77, "node_bytes": 1 << 10}
-    parts = {"action": moves[0].action, "name": moves[0].name, "tree_full": False, "stopped": "simulations"}
-    return SearchResult("two_moves", 0, moves=tuple(moves), **numbers, **(parts | more))
+def result(moves, tree_full=False):
+    best, *_ = moves
+    return SearchResult(
+        "two_moves", player=0, action=best.action, name=best.name, value=0.25, simulations=1000, seconds=0.5,
+        moves=tuple(moves), nodes=77, node_bytes=1024, tree_full=tree_full, stopped="simulations",
+    )  # fmt: skip
 
 
 BEST, OTHER = move("a", 990, 0.3, 0.2, 0.4), move("b", 10, -0.5, -0.9, 0.1)
@@ -57,18 +59,18 @@ def test_a_result_in_print():
 
 
 def whiskers(markup):
-    """(low, high, value) of each interval in per mille of its scale."""
-    found = re.findall(r'<path d="M([\d.]+) 8H([\d.]+)M.*?<circle cx="([\d.]+)"', markup)
-    return [tuple((float(x) - 4) / 112 for x in row) for row in found]
+    """(low, high, value) of each interval in a page, from 0 to 1 on its scale."""
+    rows = re.findall(r'<path d="M([\d.]+) 8H([\d.]+)M.*?<circle cx="([\d.]+)"', markup)
+    return [tuple((float(x) - 4) / 112 for x in row) for row in rows]
 
 
 def test_a_result_in_a_notebook():
     page = result([BEST, OTHER])._repr_html_()
     assert "the first player plays a" in page and "<caption>" not in page and "prior" not in page
-    # From the lowest to the highest end of what has over 1/200 of the visits, -0.9 to 0.4.
+    # The scale holds the intervals of all moves with over 1/200 of the visits: -0.9 to 0.4.
     assert whiskers(page)[0] == pytest.approx((1.1 / 1.3, 1.0, 1.2 / 1.3), abs=1e-3)
     assert whiskers(page)[1] == pytest.approx((0.0, 1.0 / 1.3, 0.4 / 1.3), abs=1e-3)
-    # Without the other, the scale is a tenth of the bounds: 0.2 about the interval's middle.
+    # With 5 of 1,000 visits b does not count. The scale is then a tenth of the bounds: 0.2 about the middle of a.
     narrow = result([move("a", 995, 0.31, 0.28, 0.32), move("b", 5, -0.5, -0.9, 0.1)])._repr_html_()
     assert whiskers(narrow)[0] == pytest.approx((0.4, 0.6, 0.55), abs=1e-3)
     assert whiskers(narrow)[1] == (0.0, 0.0, 0.0)
@@ -101,7 +103,7 @@ def test_moves_of_several_trees_are_added_up():
     assert both.advice_count.tolist() == [4.0, 0.0, 4.0]
     alone = merged([first, replace(second, advice=None, advice_count=None)])
     assert alone.advice is None and alone.advice_count is None
-    # A tree that left a move out adds neither to its visits nor to its value.
+    # Moves that no tree visited have the value 0.
     one_sided = replace(first, visits=np.array([4, 0, 0]))
     assert merged([one_sided, one_sided]).value.tolist() == [0.0, 0.0, 0.5]
 

@@ -70,7 +70,7 @@ def test_softmax_tends_to_the_best_child_and_never_to_the_nodes_own_value():
     assert mixed(backups.softmax(temperature=1e5), tree) == pytest.approx(0.3, abs=1e-9)
 
 
-def test_a_single_visit_outweighs_the_nodes_own_value_where_it_is_cold():
+def test_at_a_high_temperature_one_visit_outweighs_the_nodes_own_value():
     assert mixed(backups.softmax(temperature=1e6), one_node(-0.9, [(0.2, 1)])) == pytest.approx(0.2)
 
 
@@ -79,7 +79,7 @@ def test_a_parameter_that_a_rule_lacks_is_named():
         mixes.softmax(heat=2.0)
 
 
-def test_a_rule_of_feedback_adjustment_by_its_defaults():
+def test_the_defaults_of_feedback_adjustment():
     assert str(backups.feedback()) == str(backups.feedback(profile=1, pieces=8, growth=2.0))
 
 

@@ -14,7 +14,7 @@ from engram.games.python_game import PythonGame
 from engram.search.comparison import compare
 from engram.search.limit import Limit
 from engram.search.persistence import SavedTree
-from engram.search.tree import Tree
+from engram.search.tree import node_dtype
 from tests.games_for_tests import PickPosition, walk
 
 TIC_TAC_TOE = line(3, 3, 3, name="tic_tac_toe")
@@ -191,9 +191,9 @@ def test_comparison_says_which_moves_gained_and_lost(tmp_path):
 
 
 def two_plies(visits, below):
-    """A tree whose root has children by action with these visits, and the first of them others."""
+    """A tree of (action: visits) of the root's children, and of the children of the first of them."""
     count, first = len(visits) + len(below), 1 + len(visits)
-    nodes = np.zeros(1 + count, Tree(1, 4).nodes.dtype)
+    nodes = np.zeros(1 + count, node_dtype)
     for parent, start, children in ((0, 1, visits), (1, first, below)):
         nodes["first_child"][parent], nodes["num_children"][parent] = start, len(children)
         for place, (action, number) in enumerate(children.items(), start):

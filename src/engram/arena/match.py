@@ -153,7 +153,7 @@ class _MatchRun:
                         elif first is not None:
                             self._play_in_workers(claims, chain([first], numbers), workers, share)
                         elif wait:
-                            release_workers()  # processes with the rest of the games may wait for these cores
+                            release_workers()  # the processes that hold the other games may wait for these cores
                             time.sleep(_LOOK_S)
                         else:
                             break

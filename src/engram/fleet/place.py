@@ -52,7 +52,7 @@ def on_cluster() -> bool:
 
 
 def release_workers() -> None:
-    """Gives the cores of workers that a cluster keeps for the next fleet to other programs, which may wait for them."""
+    """Ends the workers that a cluster keeps for the next fleet, because other programs may wait for their cores."""
     if (other := cluster.get()) is not None:
         other.release()
 

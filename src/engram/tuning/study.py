@@ -152,7 +152,7 @@ class Study:
                 if all(_abandoned(_claim_of(trial)) for trial in self._running()):
                     self.optuna.set_user_attr(name, asdict(self.best()))
                 else:
-                    release_workers()  # those processes may wait for these cores
+                    release_workers()  # the processes of those trials may wait for these cores
                     time.sleep(_WAIT_S)
             best = self.optuna.user_attrs[name]
         return Best(**{**best, "point": tuple(best["point"])})
