@@ -15,10 +15,12 @@ from engram.errors import InvalidParameter
 from engram.networks.backend import installed, open_backend
 from engram.networks.by_name import NamedNetwork, shipped
 from engram.networks.encoding import Encoder
+from engram.networks.native_backend import precisions_here
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("onnx")
 
+needs_matrix_unit = pytest.mark.skipif("bfloat16" not in precisions_here(), reason="the processor has no matrix unit")
 GAMES = {"connect_four": "connect_four", "connect_four_features": "connect_four", "go9": "go:9"}
 GAMES |= {"go9-selfplay": "go:9", "go19-predictor": "go:19"}
 
@@ -102,10 +104,84 @@ def test_our_own_code_computes_any_size_of_board_and_network(rules, text):
             assert np.allclose(getattr(one, part), getattr(other, part), rtol=1e-4, atol=1e-4)
 
 
-def test_the_answer_of_our_own_code_does_not_depend_on_the_batch():
+def in_bfloat16(array):
+    """The nearest bfloat16 of each number, by PyTorch."""
+    import torch
+
+    return torch.from_numpy(np.ascontiguousarray(array)).to(torch.bfloat16).double()
+
+
+def trunk_by_hand(network, planes):
+    """The outputs of a trunk's parts: factors of products in bfloat16, sums and all else in float64."""
+    from torch.nn.functional import conv2d
+
+    def convolution(place, board):
+        weight, bias = network.folded(place)
+        return conv2d(in_bfloat16(board), in_bfloat16(weight), padding=1).numpy() + bias.reshape(-1, 1, 1)
+
+    def positive(board):
+        return np.maximum(board, 0).astype(np.float32)
+
+    outputs, board = {}, planes
+    for name in network.architecture.trunk:
+        if name == "stem":
+            board = positive(convolution("trunk.stem", board))
+        else:
+            inner = positive(convolution(f"trunk.{name}.first", board))
+            board = positive(convolution(f"trunk.{name}.second", inner) + board)
+        outputs[name] = board.reshape(len(board), -1)
+    return outputs
+
+
+@needs_matrix_unit
+@pytest.mark.parametrize("text", ["residual(blocks=2,filters=5,hidden=3)", "residual(blocks=2,filters=72)"])
+@pytest.mark.parametrize("rules", ["tic_tac_toe", "connect_four", "go:2", "go:5", "go:8", "go:10", "go:19"])
+def test_the_matrix_unit_computes_products_of_bfloat16(rules, text):
+    torch = pytest.importorskip("torch")
+    from engram.networks.architectures import architecture
+    from engram.networks.torch_backend import NetworkModule
+
+    torch.manual_seed(0)
+    game = engram.game(rules)
+    network = NetworkModule(architecture(text, game)).network
+    planes = np.random.default_rng(0).random((5, *Encoder(game, network.configuration.history).shape), np.float32)
+    for layer, expected in trunk_by_hand(network, planes).items():
+        backend = open_backend(network, "native", layer=layer, precision="bfloat16")
+        off = np.abs(backend.forward(planes).embedding - expected)
+        # A sum that lies between two bfloat16 may round to the other one where its terms are added in another order.
+        assert off.mean() < 1e-4 * expected.mean() and off.max() < 0.01 * expected.max()
+
+
+@needs_matrix_unit
+@pytest.mark.parametrize("name", shipped())
+def test_the_matrix_unit_is_no_further_from_float32_than_pytorch_in_bfloat16(name):
+    pytest.importorskip("torch")
+    game, network = engram.game(GAMES[name]), NamedNetwork(name).network
+    planes = Encoder(game, network.configuration.history)(positions(game, 200))
+    exact = open_backend(network, "native", precision="float32").forward(planes)
+    ours, theirs = (
+        open_backend(network, kind, precision="bfloat16").forward(planes) for kind in ("native", "torch")
+    )  # fmt: skip
+    for part in ("policy", "value"):
+        error, other = (np.abs(getattr(answer, part) - getattr(exact, part)) for answer in (ours, theirs))
+        assert error.mean() <= other.mean() and error.max() < 0.05
+
+
+def test_a_processor_without_a_matrix_unit_computes_in_float32(monkeypatch):
+    monkeypatch.setattr("engram.networks.native_backend.has_matrix_unit", lambda: False)
+    network = NamedNetwork("go9").network
+    assert open_backend(network, "native").precision == "float32"
+    with pytest.raises(InvalidParameter, match="computes in float32 on this processor, not in 'bfloat16'"):
+        open_backend(network, "native", precision="bfloat16")
+    pytest.importorskip("torch")
+    assert type(open_backend(network, precision="bfloat16")).__name__ == "TorchBackend"
+
+
+@pytest.mark.parametrize("precision", precisions_here())
+def test_the_answer_of_our_own_code_does_not_depend_on_the_batch(precision):
     game, network = engram.game("go:9"), NamedNetwork("go9").network
     planes = Encoder(game, network.configuration.history)(positions(game, 9))
-    backend = open_backend(network, "native", layer="block4")
+    backend = open_backend(network, "native", layer="block4", precision=precision)
     whole = backend.forward(planes)
     for first, end in ((0, 1), (1, 3), (3, 6), (2, 9), (4, 4)):
         part = backend.forward(planes[first:end])
@@ -136,10 +212,10 @@ def test_a_network_without_a_value_has_none():
 def test_what_it_cannot_do_is_refused(backend):
     network = NamedNetwork("go9").network
     with pytest.raises(InvalidParameter, match="float32"):
-        open_backend(network, backend, precision="bfloat16")
+        open_backend(network, backend, precision="float16")
     with pytest.raises(InvalidParameter, match="did you mean 'block1'"):
         open_backend(network, backend, layer="blok1")
-    assert open_backend(network, backend).precision == "float32"
+    assert open_backend(network, backend).precision == (precisions_here()[0] if backend == "native" else "float32")
 
 
 @pytest.mark.parametrize(
@@ -176,7 +252,9 @@ def test_a_network_goes_to_the_fastest_backend_that_computes_it():
     network = NamedNetwork("go9").network
     gpu = torch.cuda.is_available()
     assert {usual(network, batch) for batch in (1, 64)} == {"TorchBackend" if gpu else "NativeBackend"}
-    assert usual(network, 1, name="torch") == usual(network, 1, precision="bfloat16") == "TorchBackend"
+    assert usual(network, 1, name="torch") == "TorchBackend"
+    native = "bfloat16" in precisions_here() and not gpu
+    assert usual(network, 1, precision="bfloat16") == ("NativeBackend" if native else "TorchBackend")
     assert usual(network, 64, name="onnx") == "OnnxBackend"
     other = NetworkModule(architecture("predictor", engram.game("go:5"))).network
     quick = "TorchBackend" if gpu else "OnnxBackend"

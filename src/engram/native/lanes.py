@@ -38,7 +38,7 @@ class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
         super().__init__(manager, kind, _VECTOR)
 
 
-_lanes = _Lanes()
+lanes = _Lanes()
 
 
 def _vector_at(builder: Any, address: Any) -> Any:
@@ -57,13 +57,19 @@ def _multiply_add(builder: Any, x: Any, y: Any, z: Any) -> Any:
 
 
 @intrinsic
+def zero(typingctx: Any) -> Any:
+    """A vector of zeros."""
+    return lanes(), lambda context, builder, signature, values: _ZERO
+
+
+@intrinsic
 def load(typingctx: Any, address: Any) -> Any:
     """The vector at an address of any alignment."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         return builder.load(_vector_at(builder, values[0]), align=4)
 
-    return _lanes(types.int64), generate
+    return lanes(types.int64), generate
 
 
 @intrinsic
@@ -74,7 +80,7 @@ def store(typingctx: Any, address: Any, vector: Any) -> Any:
         builder.store(values[1], _vector_at(builder, values[0]), align=4)
         return context.get_dummy_value()
 
-    return types.void(types.int64, _lanes), generate
+    return types.void(types.int64, lanes), generate
 
 
 def _binary(operation: str, text: str) -> Callable[..., Any]:
@@ -82,7 +88,7 @@ def _binary(operation: str, text: str) -> Callable[..., Any]:
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             return getattr(builder, operation)(*values)
 
-        return _lanes(_lanes, _lanes), generate
+        return lanes(lanes, lanes), generate
 
     operator.__doc__ = text
     return intrinsic(operator)  # type: ignore[no-any-return]
@@ -100,7 +106,7 @@ def scaled_sum(typingctx: Any, factor: Any, x: Any, y: Any) -> Any:
         factor, x, y = values
         return _multiply_add(builder, _broadcast(builder, builder.fptrunc(factor, _FLOAT)), x, y)
 
-    return _lanes(types.float64, _lanes, _lanes), generate
+    return lanes(types.float64, lanes, lanes), generate
 
 
 @intrinsic
@@ -110,7 +116,7 @@ def positive_part(typingctx: Any, x: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         return builder.select(builder.fcmp_ordered("<=", values[0], _ZERO), _ZERO, values[0])
 
-    return _lanes(_lanes), generate
+    return lanes(lanes), generate
 
 
 @intrinsic

@@ -14,7 +14,7 @@ import numpy as np
 
 from engram.errors import InvalidParameter, MissingPackage, choices
 from engram.networks.architectures import Architecture
-from engram.networks.native_backend import NativeBackend, computes
+from engram.networks.native_backend import NativeBackend, computes, precisions_here
 from engram.networks.network import Network
 from engram.search.evaluation import Evaluation
 
@@ -194,7 +194,7 @@ def open_backend(
     Raises:
       InvalidParameter: no such backend, layer or precision. MissingPackage: the backend is not installed.
     """
-    if name is None and precision == "bfloat16":
-        name = "torch"  # the others compute in float32
+    if name is None and precision == "bfloat16" and precision not in precisions_here():
+        name = "torch"  # the others then compute in float32
     name = choose(name, network.architecture, small=batch <= SMALL_BATCH)
     return BACKENDS[name].open(network, layer=layer, precision=precision)

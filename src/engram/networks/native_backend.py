@@ -1,7 +1,8 @@
 """Networks computed by engram's own machine code, on one thread of the processor: no package is needed.
 
 An architecture becomes a list of steps between buffers, and one compiled call follows it for a whole batch. A step's
-weights stay in the cache for up to `GROUP_SIZE` positions.
+weights stay in the cache for up to `GROUP_SIZE` positions. Convolutions are computed by Winograd's filtering in
+float32, or in bfloat16 by the processor's matrix unit.
 """
 
 from __future__ import annotations
@@ -17,16 +18,20 @@ from engram.errors import InvalidParameter
 from engram.native.intrinsics import pointer_at
 from engram.native.jit import compiled
 from engram.native.lanes import LANES, load, multiply_block, plus, positive_part, store
+from engram.native.tiles import has_matrix_unit
+from engram.networks import direct, winograd
 from engram.networks.architectures import FEATURES, Architecture, Convolution, Head, Linear, ResidualBlock
 from engram.networks.encoding import rows_of
 from engram.networks.network import Network
-from engram.networks.winograd import POINTS, TILE, block_rows, convolve, filters_at_points, multiply, tiling_dtype
+from engram.networks.winograd import POINTS, TILE, block_rows, filters_at_points, multiply, tiling_dtype
 from engram.search.evaluation import Evaluation
 
 GROUP_SIZE = 4
+LINE_BYTES = 64
+"""Of a line of the cache: a vector or a row of a tile that crosses two lines takes twice as long."""
 _PLANES, _POLICY, _VALUE, _EMBEDDING = range(4)
 """Buffers of the caller. The network's own come after them."""
-_INTERLEAVE, _CONVOLVE, _PROJECT, _FLATTEN, _LINEAR, _COPY, _SOFTMAX, _TANH = range(8)
+_INTERLEAVE, _WINOGRAD, _DIRECT, _PROJECT, _FLATTEN, _LINEAR, _COPY, _SOFTMAX, _TANH = range(9)
 step_dtype = np.dtype(
     [
         ("kind", np.int64),
@@ -51,11 +56,18 @@ def computes(architecture: Architecture) -> bool:
     return trunk and all(part.kernel == 1 for part in heads)
 
 
+def precisions_here() -> tuple[str, ...]:
+    """The precisions in which this processor computes, the fastest first."""
+    return ("bfloat16", "float32") if has_matrix_unit() else ("float32",)
+
+
 class NativeBackend:
-    """Computes a network in float32 by engram's own machine code.
+    """Computes a network by engram's own machine code.
 
     Args:
-      layer: as in `open_backend`. precision: `auto` or `float32`.
+      layer: as in `open_backend`.
+      precision: `float32`; on a processor with a matrix unit (Intel AMX, under Linux) also `bfloat16`; or `auto`,
+        the faster one.
 
     The answer to a position does not depend on the rest of the batch, to the last bit (`independent`).
 
@@ -63,18 +75,20 @@ class NativeBackend:
       InvalidParameter: there is no such layer, another precision is asked for, or a convolution has another size.
     """
 
-    precision = "float32"
     independent = True
 
     def __init__(self, network: Network, *, layer: str | None = None, precision: str = "auto"):
-        if precision not in ("auto", self.precision):
-            raise InvalidParameter(f"the backend native computes in float32, not in {precision!r}")
+        precisions = precisions_here()
+        if precision not in ("auto", *precisions):
+            here = " or ".join(precisions)
+            raise InvalidParameter(f"the backend native computes in {here} on this processor, not in {precision!r}")
         if not computes(network.architecture):
             raise InvalidParameter("the backend native computes only convolutions of 3×3, and of 1×1 in heads")
         self.architecture = network.architecture
+        self.precision = precisions[0] if precision == "auto" else precision
         self.layer = layer
         self._size = 0 if layer is None else network.architecture.size_of(layer)
-        plan = _Plan(network, layer)
+        plan = _Plan(network, layer, in_tiles=self.precision == "bfloat16")
         self._steps, self._widths, self._tiling = plan.steps(), plan.widths(), plan.tiling
         self._addresses = np.zeros(len(self._widths), np.int64)
         self._addresses[_EMBEDDING + 1 :] = [buffer.ctypes.data for buffer in plan.buffers]
@@ -99,8 +113,8 @@ class NativeBackend:
 class _Plan:
     """Writes a network as steps between numbered buffers, each for `GROUP_SIZE` positions."""
 
-    def __init__(self, network: Network, layer: str | None):
-        shape, self._network = network.configuration, network
+    def __init__(self, network: Network, layer: str | None, in_tiles: bool):
+        shape, self._network, self._in_tiles = network.configuration, network, in_tiles
         self.arrays: list[np.ndarray] = []
         self.buffers: list[np.ndarray] = []
         self._steps: list[dict[str, Any]] = []
@@ -157,18 +171,24 @@ class _Plan:
         line = TILE * across + 2
         channels = max(part.filters for part in architecture.trunk.values())
         channels = _padded(max(channels, architecture.configuration.planes), 2 * LANES)
-        inputs, products = (np.zeros((POINTS, max(down * across, rows), channels), np.float32) for _ in range(2))
-        self.arrays += [inputs, products]
+        sizes = [4 * POINTS * max(down * across, rows) * channels] * 2
+        if self._in_tiles:
+            sizes = list(direct.scratch_sizes(height, width, channels))
+        inputs, products = (self._kept(np.zeros(size, np.uint8)) for size in sizes)
         cells = (TILE * down + 2) * line
-        tiling[0] = (height, width, down, across, line, cells, rows, inputs.ctypes.data, products.ctypes.data)
+        tiling[0] = (height, width, down, across, line, cells, rows, inputs, products)
         return tiling
 
     def _buffer(self, size: int) -> int:
-        self.buffers.append(np.zeros((GROUP_SIZE, size), np.float32))
+        self.buffers.append(_aligned(np.zeros((GROUP_SIZE, size), np.float32)))
         return _EMBEDDING + len(self.buffers)
 
     def _constant(self, array: np.ndarray) -> int:
-        self.arrays.append(np.ascontiguousarray(array, np.float32))
+        return self._kept(array.astype(np.float32))
+
+    def _kept(self, array: np.ndarray) -> int:
+        """The address of an array that lives as long as the plan."""
+        self.arrays.append(_aligned(array))
         return int(self.arrays[-1].ctypes.data)
 
     def _step(self, kind: int, source: int, target: int, **fields: int) -> None:
@@ -179,9 +199,12 @@ class _Plan:
         weight, bias = self._network.folded(place)
         filters = _padded(len(weight), 2 * LANES)
         target = self._buffer(int(self.tiling["cells"][0]) * filters)
-        points = _widened(filters_at_points(weight), filters)
+        if self._in_tiles:
+            kind, weights = _DIRECT, self._kept(direct.filters_in_tiles(weight))
+        else:
+            kind, weights = _WINOGRAD, self._constant(_widened(filters_at_points(weight), filters))
         self._step(
-            _CONVOLVE, source, target, residual=residual, weights=self._constant(points),
+            kind, source, target, residual=residual, weights=weights,
             bias=self._constant(_widened(bias, filters)), inputs=planes, source_width=width, target_width=filters,
         )  # fmt: skip
         return target
@@ -215,6 +238,15 @@ def _projects(head: Head) -> bool:
 
 def _padded(count: int, unit: int) -> int:
     return -(-count // unit) * unit
+
+
+def _aligned(array: np.ndarray) -> np.ndarray:
+    """A copy in the order of C that begins on a line of the cache."""
+    room = np.empty(array.nbytes + LINE_BYTES, np.uint8)
+    first = -room.ctypes.data % LINE_BYTES
+    copy = room[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
 
 
 def _widened(array: np.ndarray, width: int) -> np.ndarray:
@@ -253,10 +285,13 @@ def _forward(steps, tilings, widths, addresses, planes, policy, value, embedding
 def _one_position(step, tiling, addresses, widths, row):
     source = addresses[step.source] + row * widths[step.source]
     target = addresses[step.target] + row * widths[step.target]
-    if step.kind == _CONVOLVE:
+    if step.kind == _WINOGRAD or step.kind == _DIRECT:
         residual = addresses[step.residual] + row * widths[step.residual] if step.residual >= 0 else 0
         sizes = (step.source_width * 4, step.target_width * 4, step.inputs)
-        convolve(tiling, (source, residual, target), sizes, step.weights, step.bias)
+        if step.kind == _DIRECT:
+            direct.convolve(tiling, (source, residual, target), sizes, step.weights, step.bias)
+        else:
+            winograd.convolve(tiling, (source, residual, target), sizes, step.weights, step.bias)
     elif step.kind == _PROJECT:
         strides = (step.source_width * 4, step.target_width * 4, step.target_width * 4)
         columns = step.target_width * 4
