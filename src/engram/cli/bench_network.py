@@ -44,9 +44,9 @@ def measure_network(name: str, game: str | None, *, seconds: float, live: Live) 
     """The rows (`engram.cli.bench.figures`) of a network; one thread, batches of 64, measured in turns.
 
     `what` is `network` (evaluations of the network alone, with the usual backend), `network, onnx` and the like (with
-    each other installed backend), `lockstep` (evaluations for 64 searches in parallel), `lockstep, two groups` (of
-    twice 64 searches, in turns) or `search` (simulations of one search at the preset's own number of leaves). The peer
-    of all others is the first row.
+    each other installed backend), `network, native, float32` (where the usual precision is another), `lockstep`
+    (evaluations for 64 searches in parallel), `lockstep, two groups` (of twice 64 searches, in turns) or `search`
+    (simulations of one search at the preset's own number of leaves). The peer of all others is the first row.
 
     Raises:
       InvalidFile: no such network. InvalidParameter: it does not fit the game. MissingPackage: there is no backend.
@@ -62,6 +62,9 @@ def measure_network(name: str, game: str | None, *, seconds: float, live: Live) 
     planes = Encoder(rules, shape.history)(np.array(states))
     backends = {backend: open_backend(network, backend) for backend in installed(network.architecture)}
     usual, *others = backends
+    if backends[usual].precision != "float32":
+        others.append(f"{usual}, float32")
+        backends[others[-1]] = open_backend(network, usual, precision="float32")
     evaluators: list[NetworkEvaluator] = []
 
     def evaluator(rules: Game, batch: int) -> NetworkEvaluator:
