@@ -1,7 +1,7 @@
-"""Convolutions of 3×3 in bfloat16 by the processor's matrix unit, compiled: nine products of the board, shifted.
+"""Convolutions in bfloat16 by the processor's matrix unit, compiled: nine products of the board, shifted; one for 1×1.
 
-Cells of the board lie in one row, one cell of padding after each line, so that a tile takes 16 of them at any place.
-Sums are float32, and so are boards between convolutions. Each position is computed alone.
+A board of float32 has a narrow copy behind it, which convolutions read. Its cells lie in one row, one cell of padding
+after each line, so that a tile takes 16 of them at any place. Sums are float32. Each position is computed alone.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from engram.native.jit import compiled
-from engram.native.lanes import LANE_BYTES, load, zero
+from engram.native.lanes import LANE_BYTES, load, plus, positive_part, store
 from engram.native.tiles import (
     ROW_BYTES,
     TILE_BYTES,
@@ -22,89 +22,122 @@ from engram.native.tiles import (
     store_narrow,
     store_tile,
 )
-from engram.networks.winograd import write_cell
 
 DEPTH = ROW_BYTES // 2
 """Planes of a tile."""
-_BLOCK = 2 * TILE_ROWS
-"""Rows, and filters, of a block of a product: four tiles."""
+_MOST = 6
+"""Tiles of sums, so that filters are read once for 96 cells; the other two are a tile of cells and one of filters."""
 
 
-def scratch_sizes(height: int, width: int, channels: int) -> tuple[int, int]:
-    """Bytes of a narrowed board and of its product with the filters.
-
-    Args:
-      channels: the most planes or filters, whole blocks.
-    """
-    rows = _num_blocks(height, width) * _BLOCK
-    return (rows + 2 * (width + 2)) * channels * 2, rows * channels * 4
+def narrow_bytes(height: int, width: int, channels: int) -> int:
+    """Bytes of a narrow board: its lines, and cells around it that tiles reach."""
+    cells = _num_tiles(height, width) * TILE_ROWS + 2 * (width + 2)
+    return cells * _narrow_cell(4 * channels)
 
 
-def filters_in_tiles(weight: np.ndarray) -> np.ndarray:
-    """Filters (F, C, 3, 3) in the order of `convolve`: bits of bfloat16, filled up with zeros to whole blocks."""
-    filters, planes = (-(-count // _BLOCK) for count in weight.shape[:2])
-    full = np.zeros((filters * _BLOCK, planes * DEPTH, 9), np.float32)
-    full[: len(weight), : weight.shape[1]] = weight.reshape(*weight.shape[:2], 9)
+def scratch_bytes(filters: int) -> int:
+    """Bytes of the sums of 96 cells."""
+    return _MOST * TILE_ROWS * 4 * filters
+
+
+def filters_in_tiles(weight: np.ndarray, filters: int) -> np.ndarray:
+    """Filters (F, C, k, k) in the order of `convolve`, `filters` of them with zeros: bits of bfloat16."""
+    planes, shifts = -(-weight.shape[1] // DEPTH), weight.shape[2] * weight.shape[3]
+    full = np.zeros((filters, planes * DEPTH, shifts), np.float32)
+    full[: len(weight), : weight.shape[1]] = weight.reshape(*weight.shape[:2], shifts)
     bits = full.view(np.uint32)
     bits = ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)  # rounded to nearest, ties to even
-    # (block, half, filter; depth, pair, member; shift) to (block, shift, depth, half, pair, filter, member)
-    parts = bits.reshape(filters, 2, TILE_ROWS, planes, DEPTH // 2, 2, 9)
-    return np.ascontiguousarray(parts.transpose(0, 6, 3, 1, 4, 2, 5))
+    # (column, filter; depth, pair, member; shift) to (column, shift, depth, pair, filter, member)
+    parts = bits.reshape(filters // TILE_ROWS, TILE_ROWS, planes, DEPTH // 2, 2, shifts)
+    return np.ascontiguousarray(parts.transpose(0, 5, 2, 3, 1, 4))
 
 
 @compiled(inline=True)
-def _num_blocks(height, width):
-    return (height * (width + 1) - 1 + _BLOCK - 1) // _BLOCK
+def _num_tiles(height, width):
+    return (height * (width + 1) - 1 + TILE_ROWS - 1) // TILE_ROWS
+
+
+@compiled(inline=True)
+def _narrow_cell(channels):
+    """Bytes of a cell of a narrow board, whole rows of tiles; `channels` are those of a cell of float32."""
+    return (channels // 2 + ROW_BYTES - 1) // ROW_BYTES * ROW_BYTES
 
 
 @compiled
-def _narrow(tiling, source, channels, cell):
-    """Copies a padded board to the scratch as bfloat16, with zeros around it and after each line."""
-    target = tiling.inputs
-    nothing = zero()
-    for row in range(tiling.height + 2):
-        is_board = 1 <= row <= tiling.height
-        line = source + row * tiling.line * channels
-        for column in range(tiling.width + 1):
-            for lane in range(0, 2 * cell, LANE_BYTES):
-                is_number = is_board and column > 0 and lane < channels
-                store_narrow(target + lane // 2, load(line + column * channels + lane) if is_number else nothing)
-            target += cell
-    for lane in range(0, 2 * cell, LANE_BYTES):
-        store_narrow(target + lane // 2, nothing)
+def narrow(tiling, board, channels):
+    """Copies a padded board of float32 to the narrow one behind it; `channels` are the bytes of a cell."""
+    cell = _narrow_cell(channels)
+    target = board + tiling.cells * channels
+    for y in range(1, tiling.height + 1):
+        for x in range(1, tiling.width + 1):
+            source, place = board + (y * tiling.line + x) * channels, target + (y * (tiling.width + 1) + x) * cell
+            for lane in range(0, channels, LANE_BYTES):
+                store_narrow(place + lane // 2, load(source + lane))
 
 
 @compiled
-def _multiply(tiling, weights, filters, cell):
-    """products = the sum over nine shifts of the narrowed board times the shift's filters."""
-    line = (tiling.width + 1) * cell
-    open_tiles()
-    for column in range(0, filters, 2 * ROW_BYTES):
-        for block in range(_num_blocks(tiling.height, tiling.width)):
-            clear_tile(0)
-            clear_tile(1)
-            clear_tile(2)
-            clear_tile(3)
-            corner = tiling.inputs + block * _BLOCK * cell
-            factor = weights + column // (2 * ROW_BYTES) * 9 * (cell // ROW_BYTES) * 2 * TILE_BYTES
-            for shift in range(9):
-                address = corner + shift // 3 * line + shift % 3 * cell
-                for depth in range(0, cell, ROW_BYTES):
-                    load_tile(4, address + depth, cell)
-                    load_tile(5, address + depth + TILE_ROWS * cell, cell)
-                    load_tile(6, factor, ROW_BYTES)
-                    load_tile(7, factor + TILE_BYTES, ROW_BYTES)
-                    multiply_tiles(0, 4, 6)
-                    multiply_tiles(1, 4, 7)
-                    multiply_tiles(2, 5, 6)
-                    multiply_tiles(3, 5, 7)
-                    factor += 2 * TILE_BYTES
-            product = tiling.products + block * _BLOCK * filters + column
-            store_tile(0, product, filters)
-            store_tile(1, product + ROW_BYTES, filters)
-            store_tile(2, product + TILE_ROWS * filters, filters)
-            store_tile(3, product + TILE_ROWS * filters + ROW_BYTES, filters)
-    close_tiles()
+def _multiply(tiling, corner, cell, filters, shifts, count, sums, width):
+    """Sums of `count` tiles of cells, from `corner` on, for 16 filters; they go to the address `sums`.
+
+    Args:
+      cell, width: bytes of a cell of the source, and of the sums.
+    """
+    line, step = (tiling.width + 1) * cell, TILE_ROWS * cell
+    clear_tile(0)
+    clear_tile(1)
+    clear_tile(2)
+    clear_tile(3)
+    clear_tile(4)
+    clear_tile(5)
+    for shift in range(shifts):
+        for depth in range(0, cell, ROW_BYTES):
+            address = corner + shift // 3 * line + shift % 3 * cell + depth
+            load_tile(6, filters, ROW_BYTES)
+            load_tile(7, address, cell)
+            multiply_tiles(0, 7, 6)
+            if count > 1:
+                load_tile(7, address + step, cell)
+                multiply_tiles(1, 7, 6)
+            if count > 2:
+                load_tile(7, address + 2 * step, cell)
+                multiply_tiles(2, 7, 6)
+            if count > 3:
+                load_tile(7, address + 3 * step, cell)
+                multiply_tiles(3, 7, 6)
+            if count > 4:
+                load_tile(7, address + 4 * step, cell)
+                multiply_tiles(4, 7, 6)
+            if count > 5:
+                load_tile(7, address + 5 * step, cell)
+                multiply_tiles(5, 7, 6)
+            filters += TILE_BYTES
+    store_tile(0, sums + 0 * TILE_ROWS * width, width)
+    store_tile(1, sums + 1 * TILE_ROWS * width, width)
+    store_tile(2, sums + 2 * TILE_ROWS * width, width)
+    store_tile(3, sums + 3 * TILE_ROWS * width, width)
+    store_tile(4, sums + 4 * TILE_ROWS * width, width)
+    store_tile(5, sums + 5 * TILE_ROWS * width, width)
+
+
+@compiled
+def _write(tiling, first, addresses, filters, bias):
+    """Writes sums of cells, the first of them `first`, to both forms of a board, with bias, residual and ReLU."""
+    _, residual, target = addresses
+    line, cell = tiling.width + 1, _narrow_cell(filters)
+    narrow_target = target + tiling.cells * filters
+    for row in range(min(_MOST * TILE_ROWS, tiling.height * line - first)):
+        y, x = (first + row) // line, (first + row) % line
+        if x < tiling.width:
+            sums = tiling.products + row * filters
+            place = ((y + 1) * tiling.line + x + 1) * filters
+            narrow_place = narrow_target + ((y + 1) * line + x + 1) * cell
+            for lane in range(0, filters, LANE_BYTES):
+                vector = plus(load(sums + lane), load(bias + lane))
+                if residual != 0:
+                    vector = plus(vector, load(residual + place + lane))
+                vector = positive_part(vector)
+                store(target + place + lane, vector)
+                store_narrow(narrow_place + lane // 2, vector)
 
 
 @compiled
@@ -112,17 +145,22 @@ def convolve(tiling, addresses, sizes, weights, bias):
     """A convolution of a padded board with bias and ReLU.
 
     Args:
-      addresses, sizes, bias: as in `winograd.convolve`. weights: address of `filters_in_tiles`.
+      addresses: as in `winograd.convolve`; a narrow copy follows each board.
+      sizes: (bytes of a cell of the source, bytes of a cell of the target, shifts: 9, or 1 for filters of 1×1).
+      weights: address of `filters_in_tiles`. bias: as in `winograd.convolve`.
     """
-    channels, filters, _ = sizes
-    cell = (channels // 2 + ROW_BYTES - 1) // ROW_BYTES * ROW_BYTES
-    _narrow(tiling, addresses[0], channels, cell)
-    _multiply(tiling, weights, filters, cell)
-    for y in range(tiling.height):
-        product = tiling.products + y * (tiling.width + 1) * filters
-        place = ((y + 1) * tiling.line + 1) * filters
-        for offset in range(0, tiling.width * filters, filters):
-            for lane in range(0, filters, LANE_BYTES):
-                target = place + offset + lane
-                residual = addresses[1] + target if addresses[1] != 0 else 0
-                write_cell(addresses[2] + target, residual, load(product + offset + lane), load(bias + lane))
+    channels, filters, shifts = sizes
+    cell = _narrow_cell(channels)
+    source = addresses[0] + tiling.cells * channels
+    if shifts == 1:
+        source += (tiling.width + 2) * cell
+    tiles = _num_tiles(tiling.height, tiling.width)
+    open_tiles()
+    for first in range(0, tiles, _MOST):
+        corner = source + first * TILE_ROWS * cell
+        factors = weights
+        for column in range(0, filters, ROW_BYTES):
+            _multiply(tiling, corner, cell, factors, shifts, tiles - first, tiling.products + column, filters)
+            factors += shifts * (cell // ROW_BYTES) * TILE_BYTES
+        _write(tiling, first * TILE_ROWS, addresses, filters, bias)
+    close_tiles()

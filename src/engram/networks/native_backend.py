@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Container
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from numba import carray
 from engram.errors import InvalidParameter
 from engram.native.intrinsics import pointer_at
 from engram.native.jit import compiled
-from engram.native.lanes import LANES, load, multiply_block, plus, positive_part, store
+from engram.native.lanes import LANE_BYTES, LANES, load, multiply_block, plus, positive_part, store
 from engram.native.tiles import has_matrix_unit
 from engram.networks import direct, winograd
 from engram.networks.architectures import FEATURES, Architecture, Convolution, Head, Linear, ResidualBlock
@@ -31,7 +32,7 @@ LINE_BYTES = 64
 """Of a line of the cache: a vector or a row of a tile that crosses two lines takes twice as long."""
 _PLANES, _POLICY, _VALUE, _EMBEDDING = range(4)
 """Buffers of the caller. The network's own come after them."""
-_INTERLEAVE, _WINOGRAD, _DIRECT, _PROJECT, _FLATTEN, _LINEAR, _COPY, _SOFTMAX, _TANH = range(9)
+_INTERLEAVE, _NARROW, _WINOGRAD, _DIRECT, _PROJECT, _FLATTEN, _LINEAR, _COPY, _SOFTMAX, _TANH = range(10)
 step_dtype = np.dtype(
     [
         ("kind", np.int64),
@@ -40,7 +41,7 @@ step_dtype = np.dtype(
         ("target", np.int64),  # a buffer
         ("weights", np.int64),  # addresses
         ("bias", np.int64),
-        ("inputs", np.int64),  # planes or numbers of the source
+        ("inputs", np.int64),  # planes or numbers of the source; shifts of a direct convolution
         ("source_width", np.int64),  # the same with padding
         ("target_width", np.int64),
         ("first", np.int64),  # the first plane of the source
@@ -117,43 +118,41 @@ class _Plan:
         shape, self._network, self._in_tiles = network.configuration, network, in_tiles
         self.arrays: list[np.ndarray] = []
         self.buffers: list[np.ndarray] = []
+        self._boards: list[tuple[int, int]] = []  # (buffer, width)
         self._steps: list[dict[str, Any]] = []
         self._cells = shape.height * shape.width
         self.tiling = self._make_tiling(shape.height, shape.width, network.architecture)
         widest = _padded(shape.planes, LANES)
-        tilings = {"planes": self._buffer(int(self.tiling["cells"][0]) * widest)}
-        self._step(_INTERLEAVE, _PLANES, tilings["planes"], inputs=shape.planes, target_width=widest)
-        current, planes, width = tilings["planes"], shape.planes, widest
+        current, planes, width = self._board(widest), shape.planes, widest
+        self._step(_INTERLEAVE, _PLANES, current, inputs=planes, target_width=width)
+        if in_tiles:
+            self._step(_NARROW, current, current, source_width=width)
         for name, part in network.architecture.trunk.items():
             place = f"trunk.{name}"
             if isinstance(part, ResidualBlock):
-                inner = self._convolution(f"{place}.first", current, planes, width)
-                current = self._convolution(f"{place}.second", inner, planes, width, residual=current)
+                inner = self._convolution(*network.folded(f"{place}.first"), current, planes, width)
+                self._convolution(*network.folded(f"{place}.second"), inner, planes, width, residual=current)
             else:
-                current = self._convolution(place, current, planes, width)
+                current = self._convolution(*network.folded(place), current, planes, width)
                 planes, width = part.filters, _padded(part.filters, 2 * LANES)
             if layer == name:
-                self._flatten(current, _EMBEDDING, planes, width, np.zeros(planes, np.float32))
+                self._flatten(current, _EMBEDDING, planes, width)
         heads = {name: head for name, head in network.architecture.heads.items() if name != FEATURES or layer == name}
         projections = {name: network.folded(f"{name}.0") for name, head in heads.items() if _projects(head)}
         if projections:  # of all heads at once
-            matrix = np.concatenate([weight[:, :, 0, 0] for weight, _ in projections.values()])
-            projected_width = _padded(len(matrix), 2 * LANES)
-            projected = self._buffer(int(self.tiling["cells"][0]) * projected_width)
-            self._step(
-                _PROJECT, current, projected, weights=self._constant(_widened(matrix.T, projected_width)),
-                inputs=planes, source_width=width, target_width=projected_width,
-            )  # fmt: skip
+            weight, bias = (np.concatenate(parts) for parts in zip(*projections.values(), strict=True))
+            projected_width = _padded(len(weight), 2 * LANES)
+            projected = self._convolution(weight, bias, current, planes, width)
         first = 0
         for name, head in heads.items():
             size = (len(projections[name][1]) if name in projections else planes) * self._cells
             row = self._buffer(size)
             if name in projections:
-                bias = projections[name][1]
-                self._flatten(projected, row, len(bias), projected_width, bias, first)
-                first += len(bias)
+                count = len(projections[name][1])
+                self._flatten(projected, row, count, projected_width, first)
+                first += count
             else:
-                self._flatten(current, row, planes, width, np.zeros(planes, np.float32))
+                self._flatten(current, row, planes, width)
             self._head(name, head, row, size, layer)
 
     def steps(self) -> np.ndarray:
@@ -173,7 +172,7 @@ class _Plan:
         channels = _padded(max(channels, architecture.configuration.planes), 2 * LANES)
         sizes = [4 * POINTS * max(down * across, rows) * channels] * 2
         if self._in_tiles:
-            sizes = list(direct.scratch_sizes(height, width, channels))
+            sizes = [0, direct.scratch_bytes(channels)]
         inputs, products = (self._kept(np.zeros(size, np.uint8)) for size in sizes)
         cells = (TILE * down + 2) * line
         tiling[0] = (height, width, down, across, line, cells, rows, inputs, products)
@@ -195,12 +194,30 @@ class _Plan:
         self._steps.append(dict.fromkeys(step_dtype.names or (), 0) | {"residual": -1} | fields)
         self._steps[-1] |= {"kind": kind, "source": source, "target": target}
 
-    def _convolution(self, place: str, source: int, planes: int, width: int, residual: int = -1) -> int:
-        weight, bias = self._network.folded(place)
-        filters = _padded(len(weight), 2 * LANES)
-        target = self._buffer(int(self.tiling["cells"][0]) * filters)
+    def _board(self, width: int, unlike: Container[int] = ()) -> int:
+        """A padded board that is not among `unlike`: of those that are there, if one is as wide."""
+        for buffer, its_width in self._boards:
+            if its_width == width and buffer not in unlike:
+                return buffer
+        size = int(self.tiling["cells"][0]) * width
         if self._in_tiles:
-            kind, weights = _DIRECT, self._kept(direct.filters_in_tiles(weight))
+            shape = self._network.configuration
+            size += direct.narrow_bytes(shape.height, shape.width, width) // 4
+        self._boards.append((self._buffer(size), width))
+        return self._boards[-1][0]
+
+    def _convolution(
+        self, weight: np.ndarray, bias: np.ndarray, source: int, planes: int, width: int, residual: int = -1
+    ) -> int:
+        """A convolution with bias and ReLU; it writes over the residual."""
+        filters, is_small = _padded(len(weight), 2 * LANES), weight.shape[2] == 1
+        taken = [buffer for buffer, _ in self._boards] if is_small else [source]  # 1×1 writes into the padding, too
+        target = residual if residual >= 0 else self._board(filters, unlike=taken)
+        if self._in_tiles:
+            kind, weights = _DIRECT, self._kept(direct.filters_in_tiles(weight, filters))
+            planes = weight.shape[2] * weight.shape[3]
+        elif is_small:
+            kind, weights = _PROJECT, self._constant(_widened(weight[:, :, 0, 0].T, filters))
         else:
             kind, weights = _WINOGRAD, self._constant(_widened(filters_at_points(weight), filters))
         self._step(
@@ -209,10 +226,8 @@ class _Plan:
         )  # fmt: skip
         return target
 
-    def _flatten(
-        self, source: int, target: int, planes: int, width: int, bias: np.ndarray, first: int = 0
-    ) -> None:  # fmt: skip
-        self._step(_FLATTEN, source, target, bias=self._constant(bias), inputs=planes, source_width=width, first=first)
+    def _flatten(self, source: int, target: int, planes: int, width: int, first: int = 0) -> None:
+        self._step(_FLATTEN, source, target, inputs=planes, source_width=width, first=first)
 
     def _head(self, name: str, head: Head, current: int, size: int, layer: str | None) -> None:
         linear = [(place, part) for place, part in enumerate(head) if isinstance(part, Linear)]
@@ -296,6 +311,9 @@ def _one_position(step, tiling, addresses, widths, row):
         strides = (step.source_width * 4, step.target_width * 4, step.target_width * 4)
         columns = step.target_width * 4
         multiply(tiling.rows, source, step.weights, target, strides, step.inputs, columns, tiling.cells)
+        _activate(target, strides[2], tiling.cells, step.bias, True)
+    elif step.kind == _NARROW:
+        direct.narrow(tiling, source, step.source_width * 4)
     elif step.kind == _INTERLEAVE:
         _interleave(step, tiling, source, target)
     elif step.kind == _FLATTEN:
@@ -319,17 +337,15 @@ def _interleave(step, tiling, source, target):
 
 @compiled
 def _flatten(step, tiling, source, target):
-    """Copies a padded board into planes, with a bias and ReLU."""
+    """Copies a padded board into planes."""
     area = tiling.height * tiling.width
     planes = _numbers(target, step.inputs * area)
     cells = _numbers(source, tiling.cells * step.source_width)
-    bias = _numbers(step.bias, step.inputs)
     for plane in range(step.inputs):
         for y in range(tiling.height):
             cell = ((y + 1) * tiling.line + 1) * step.source_width + step.first + plane
             for x in range(tiling.width):
-                number = cells[cell + x * step.source_width] + bias[plane]
-                planes[plane * area + y * tiling.width + x] = np.float32(0.0) if number <= 0.0 else number
+                planes[plane * area + y * tiling.width + x] = cells[cell + x * step.source_width]
 
 
 @compiled
@@ -344,10 +360,17 @@ def _linear(step, source, target, widths, count):
                 numbers, result = source + row * strides[0], target + row * strides[2] + column
                 multiply_block(1, numbers, step.weights + column, result, strides, step.inputs)
     for row in range(count):
-        for column in range(0, step.target_width * 4, 4 * LANES):
-            address = target + row * strides[2] + column
-            vector = plus(load(address), load(step.bias + column))
-            store(address, positive_part(vector) if step.relu != 0 else vector)
+        _activate(target + row * strides[2], strides[1], 1, step.bias, step.relu != 0)
+
+
+@compiled
+def _activate(address, width, rows, bias, has_relu):
+    """Adds the bias to rows of `width` bytes, then applies ReLU if asked for."""
+    for _ in range(rows):
+        for column in range(0, width, LANE_BYTES):
+            vector = plus(load(address + column), load(bias + column))
+            store(address + column, positive_part(vector) if has_relu else vector)
+        address += width
 
 
 @compiled
