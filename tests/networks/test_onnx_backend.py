@@ -22,7 +22,7 @@ pytest.importorskip("onnx")
 
 needs_matrix_unit = pytest.mark.skipif("bfloat16" not in precisions_here(), reason="the processor has no matrix unit")
 GAMES = {"connect_four": "connect_four", "connect_four_features": "connect_four", "go9": "go:9"}
-GAMES |= {"go9-selfplay": "go:9", "go19-predictor": "go:19"}
+GAMES |= {"go9-large": "go:9", "go9-selfplay": "go:9", "go19-predictor": "go:19"}
 
 
 def positions(game, count):
