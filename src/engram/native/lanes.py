@@ -57,12 +57,6 @@ def _multiply_add(builder: Any, x: Any, y: Any, z: Any) -> Any:
 
 
 @intrinsic
-def zero(typingctx: Any) -> Any:
-    """A vector of zeros."""
-    return lanes(), lambda context, builder, signature, values: _ZERO
-
-
-@intrinsic
 def load(typingctx: Any, address: Any) -> Any:
     """The vector at an address of any alignment."""
 

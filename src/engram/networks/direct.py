@@ -1,7 +1,8 @@
 """Convolutions in bfloat16 by the processor's matrix unit, compiled: nine products of the board, shifted; one for 1×1.
 
-A board of float32 has a narrow copy behind it, which convolutions read. Its cells lie in one row, one cell of padding
-after each line, so that a tile takes 16 of them at any place. Sums are float32. Each position is computed alone.
+A board of float32 has a narrow copy behind it, in bfloat16, which convolutions read. The copy's cells lie in one row,
+with one cell of padding after each line, so that a tile takes any 16 neighbours. Sums are float32. Each position is
+computed alone.
 """
 
 from __future__ import annotations
@@ -23,32 +24,32 @@ from engram.native.tiles import (
     store_tile,
 )
 
-DEPTH = ROW_BYTES // 2
+_DEPTH = ROW_BYTES // 2
 """Planes of a tile."""
-_MOST = 6
-"""Tiles of sums, so that filters are read once for 96 cells; the other two are a tile of cells and one of filters."""
+_NUM_SUMS = 6
+"""Tiles of sums, so that filters are read once for 96 cells. The other two tiles hold cells and filters."""
 
 
 def narrow_bytes(height: int, width: int, channels: int) -> int:
-    """Bytes of a narrow board: its lines, and cells around it that tiles reach."""
+    """Bytes of a narrow board: its cells, and those around it that tiles reach."""
     cells = _num_tiles(height, width) * TILE_ROWS + 2 * (width + 2)
     return cells * _narrow_cell(4 * channels)
 
 
 def scratch_bytes(filters: int) -> int:
-    """Bytes of the sums of 96 cells."""
-    return _MOST * TILE_ROWS * 4 * filters
+    """Bytes of the sums of 96 cells for all filters."""
+    return _NUM_SUMS * TILE_ROWS * 4 * filters
 
 
 def filters_in_tiles(weight: np.ndarray, filters: int) -> np.ndarray:
-    """Filters (F, C, k, k) in the order of `convolve`, `filters` of them with zeros: bits of bfloat16."""
-    planes, shifts = -(-weight.shape[1] // DEPTH), weight.shape[2] * weight.shape[3]
-    full = np.zeros((filters, planes * DEPTH, shifts), np.float32)
+    """Filters (F, C, k, k) as bits of bfloat16, in the order of `convolve`; zeros fill them up to `filters`."""
+    planes, shifts = -(-weight.shape[1] // _DEPTH), weight.shape[2] * weight.shape[3]
+    full = np.zeros((filters, planes * _DEPTH, shifts), np.float32)
     full[: len(weight), : weight.shape[1]] = weight.reshape(*weight.shape[:2], shifts)
     bits = full.view(np.uint32)
     bits = ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)  # rounded to nearest, ties to even
     # (column, filter; depth, pair, member; shift) to (column, shift, depth, pair, filter, member)
-    parts = bits.reshape(filters // TILE_ROWS, TILE_ROWS, planes, DEPTH // 2, 2, shifts)
+    parts = bits.reshape(filters // TILE_ROWS, TILE_ROWS, planes, _DEPTH // 2, 2, shifts)
     return np.ascontiguousarray(parts.transpose(0, 5, 2, 3, 1, 4))
 
 
@@ -77,12 +78,12 @@ def narrow(tiling, board, channels):
 
 @compiled
 def _multiply(tiling, corner, cell, filters, shifts, count, sums, width):
-    """Sums of `count` tiles of cells, from `corner` on, for 16 filters; they go to the address `sums`.
+    """Writes the sums of `count` tiles of cells, from `corner` on, for 16 filters.
 
     Args:
-      cell, width: bytes of a cell of the source, and of the sums.
+      corner, filters, sums: addresses. cell: bytes of a cell of the source. width: bytes of a cell of the sums.
     """
-    line, step = (tiling.width + 1) * cell, TILE_ROWS * cell
+    line, step, sums_step = (tiling.width + 1) * cell, TILE_ROWS * cell, TILE_ROWS * width
     clear_tile(0)
     clear_tile(1)
     clear_tile(2)
@@ -111,27 +112,28 @@ def _multiply(tiling, corner, cell, filters, shifts, count, sums, width):
                 load_tile(7, address + 5 * step, cell)
                 multiply_tiles(5, 7, 6)
             filters += TILE_BYTES
-    store_tile(0, sums + 0 * TILE_ROWS * width, width)
-    store_tile(1, sums + 1 * TILE_ROWS * width, width)
-    store_tile(2, sums + 2 * TILE_ROWS * width, width)
-    store_tile(3, sums + 3 * TILE_ROWS * width, width)
-    store_tile(4, sums + 4 * TILE_ROWS * width, width)
-    store_tile(5, sums + 5 * TILE_ROWS * width, width)
+    store_tile(0, sums, width)
+    store_tile(1, sums + sums_step, width)
+    store_tile(2, sums + 2 * sums_step, width)
+    store_tile(3, sums + 3 * sums_step, width)
+    store_tile(4, sums + 4 * sums_step, width)
+    store_tile(5, sums + 5 * sums_step, width)
 
 
 @compiled
 def _write(tiling, first, addresses, filters, bias):
-    """Writes sums of cells, the first of them `first`, to both forms of a board, with bias, residual and ReLU."""
+    """Writes a block of cells, from cell `first` on, to both forms of a board: sums with bias, residual and ReLU."""
     _, residual, target = addresses
     line, cell = tiling.width + 1, _narrow_cell(filters)
     narrow_target = target + tiling.cells * filters
-    for row in range(min(_MOST * TILE_ROWS, tiling.height * line - first)):
+    for row in range(min(_NUM_SUMS * TILE_ROWS, tiling.height * line - first)):
         y, x = (first + row) // line, (first + row) % line
         if x < tiling.width:
             sums = tiling.products + row * filters
             place = ((y + 1) * tiling.line + x + 1) * filters
             narrow_place = narrow_target + ((y + 1) * line + x + 1) * cell
             for lane in range(0, filters, LANE_BYTES):
+                # Not a function shared with `winograd`: with it go9 took a tenth longer.
                 vector = plus(load(sums + lane), load(bias + lane))
                 if residual != 0:
                     vector = plus(vector, load(residual + place + lane))
@@ -156,7 +158,7 @@ def convolve(tiling, addresses, sizes, weights, bias):
         source += (tiling.width + 2) * cell
     tiles = _num_tiles(tiling.height, tiling.width)
     open_tiles()
-    for first in range(0, tiles, _MOST):
+    for first in range(0, tiles, _NUM_SUMS):
         corner = source + first * TILE_ROWS * cell
         factors = weights
         for column in range(0, filters, ROW_BYTES):

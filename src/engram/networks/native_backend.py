@@ -195,9 +195,9 @@ class _Plan:
         self._steps[-1] |= {"kind": kind, "source": source, "target": target}
 
     def _board(self, width: int, unlike: Container[int] = ()) -> int:
-        """A padded board that is not among `unlike`: of those that are there, if one is as wide."""
-        for buffer, its_width in self._boards:
-            if its_width == width and buffer not in unlike:
+        """A padded board outside `unlike`: an earlier one of this width, or else a new one."""
+        for buffer, board_width in self._boards:
+            if board_width == width and buffer not in unlike:
                 return buffer
         size = int(self.tiling["cells"][0]) * width
         if self._in_tiles:
@@ -210,19 +210,18 @@ class _Plan:
         self, weight: np.ndarray, bias: np.ndarray, source: int, planes: int, width: int, residual: int = -1
     ) -> int:
         """A convolution with bias and ReLU; it writes over the residual."""
-        filters, is_small = _padded(len(weight), 2 * LANES), weight.shape[2] == 1
-        taken = [buffer for buffer, _ in self._boards] if is_small else [source]  # 1×1 writes into the padding, too
+        filters, shifts = _padded(len(weight), 2 * LANES), weight.shape[2] * weight.shape[3]
+        taken = [source] if shifts > 1 else [buffer for buffer, _ in self._boards]  # 1×1 writes into the padding, too
         target = residual if residual >= 0 else self._board(filters, unlike=taken)
         if self._in_tiles:
             kind, weights = _DIRECT, self._kept(direct.filters_in_tiles(weight, filters))
-            planes = weight.shape[2] * weight.shape[3]
-        elif is_small:
+        elif shifts == 1:
             kind, weights = _PROJECT, self._constant(_widened(weight[:, :, 0, 0].T, filters))
         else:
             kind, weights = _WINOGRAD, self._constant(_widened(filters_at_points(weight), filters))
         self._step(
-            kind, source, target, residual=residual, weights=weights,
-            bias=self._constant(_widened(bias, filters)), inputs=planes, source_width=width, target_width=filters,
+            kind, source, target, residual=residual, weights=weights, bias=self._constant(_widened(bias, filters)),
+            inputs=shifts if self._in_tiles else planes, source_width=width, target_width=filters,
         )  # fmt: skip
         return target
 

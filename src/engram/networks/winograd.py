@@ -154,8 +154,7 @@ def _row(address, step):
 
 
 @compiled(inline=True)
-def write_cell(address, residual, vector, bias):
-    """Writes a vector with its bias and ReLU; `residual` is the address of an addend, or 0."""
+def _write(address, residual, vector, bias):
     vector = plus(vector, bias)
     if residual != 0:
         vector = plus(vector, load(residual))
@@ -165,11 +164,11 @@ def write_cell(address, residual, vector, bias):
 @compiled(inline=True)
 def _write_row(address, residual, channels, vectors, bias, count):
     step = channels if residual != 0 else 0
-    write_cell(address, residual, vectors[0], bias)
+    _write(address, residual, vectors[0], bias)
     if count > 1:
-        write_cell(address + channels, residual + step, vectors[1], bias)
+        _write(address + channels, residual + step, vectors[1], bias)
     if count > 2:
-        write_cell(address + 2 * channels, residual + 2 * step, vectors[2], bias)
+        _write(address + 2 * channels, residual + 2 * step, vectors[2], bias)
 
 
 @compiled
