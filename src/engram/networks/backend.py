@@ -30,7 +30,8 @@ class Backend(Protocol):
       architecture: of the network. precision: `float32` or `bfloat16`.
       layer: the layer whose output is the embedding; None: there is no embedding.
 
-    A backend has `independent = True` if its answer to a position does not depend on the rest of the batch.
+    A backend has `independent = True` if its answer to a position does not depend on the rest of the batch. One that
+    compiled code can call has it as `native`.
     """
 
     architecture: Architecture
@@ -74,6 +75,7 @@ class FixedBatches(BackendWrapper):
         if batch < 1:
             raise InvalidParameter(f"batch is 1 or more, not {batch}")
         self.batch = batch
+        self.native: NativeBackend | None = getattr(backend, "native", None)
 
     def forward(self, planes: np.ndarray) -> Evaluation:
         """See `Backend`."""

@@ -125,13 +125,13 @@ def _write(tiling, first, addresses, filters, bias):
     """Writes a block of cells, from cell `first` on, to both forms of a board: sums with bias, residual and ReLU."""
     _, residual, target = addresses
     line, cell = tiling.width + 1, _narrow_cell(filters)
-    narrow_target = target + tiling.cells * filters
-    for row in range(min(_NUM_SUMS * TILE_ROWS, tiling.height * line - first)):
-        y, x = (first + row) // line, (first + row) % line
-        if x < tiling.width:
-            sums = tiling.products + row * filters
-            place = ((y + 1) * tiling.line + x + 1) * filters
-            narrow_place = narrow_target + ((y + 1) * line + x + 1) * cell
+    end = min(first + _NUM_SUMS * TILE_ROWS, tiling.height * line)
+    for y in range(first // line, (end - 1) // line + 1):
+        begin = max(first - y * line, 0)
+        sums = tiling.products + (y * line + begin - first) * filters
+        place = ((y + 1) * tiling.line + begin + 1) * filters
+        narrow_place = target + tiling.cells * filters + ((y + 1) * line + begin + 1) * cell
+        for _ in range(begin, min(end - y * line, tiling.width)):
             for lane in range(0, filters, LANE_BYTES):
                 # Not a function shared with `winograd`: with it go9 took a tenth longer.
                 vector = plus(load(sums + lane), load(bias + lane))
@@ -140,6 +140,7 @@ def _write(tiling, first, addresses, filters, bias):
                 vector = positive_part(vector)
                 store(target + place + lane, vector)
                 store_narrow(narrow_place + lane // 2, vector)
+            sums, place, narrow_place = sums + filters, place + filters, narrow_place + cell
 
 
 @compiled

@@ -19,10 +19,11 @@ def encode_state(game, history, state, planes):
 
 
 @compiled
-def _encode_batch(games, history, states, planes):
-    """Writes the planes (B, C, H, W) of states (B, bytes). Returns < 0 for a failure."""
+def encode_batch(game, history, states, planes):
+    """Writes the planes (B, C·H·W) of states (B, bytes). Returns < 0 for a failure."""
+    planes[:] = np.float32(0.0)
     for row in range(len(states)):
-        status = encode_state(games[0], history, states[row].ctypes.data, planes[row].ctypes.data)
+        status = encode_state(game, history, states[row].ctypes.data, planes[row].ctypes.data)
         if status < 0:
             return status
     return 0
@@ -63,7 +64,7 @@ class Encoder:
       game: compiled. history: of the network, as in its configuration.
 
     Attributes:
-      record, steps: the game and the history as compiled code takes them (`encode_state`).
+      record, steps: the game and the history as compiled code takes them (`encode_batch`).
       shape: (C, H, W) of the planes of a position.
 
     Raises:
@@ -91,10 +92,8 @@ class Encoder:
         if states.dtype != self.game.state_dtype:
             raise InvalidParameter(f"these are not states of {self.game.name}")
         if out is None:
-            planes = np.zeros((len(states), *self.shape), np.float32)
-        else:
-            planes = out[: len(states)]
-            planes[:] = 0.0
-        if _encode_batch(self.record, self.steps, as_bytes(states), planes) < 0:
+            out = np.empty((len(states), *self.shape), np.float32)
+        planes = out[: len(states)]
+        if encode_batch(self.record[0], self.steps, as_bytes(states), rows_of(planes)) < 0:
             raise OperatorError(f"{self.game.name}: its encode failed")
         return planes

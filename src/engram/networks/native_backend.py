@@ -13,16 +13,15 @@ from collections.abc import Container
 from typing import Any
 
 import numpy as np
-from numba import carray
+from numba import carray, int64
 
 from engram.errors import InvalidParameter
-from engram.native.intrinsics import pointer_at
-from engram.native.jit import compiled
+from engram.native.intrinsics import pointer_at, record_at
+from engram.native.jit import Callback, compiled
 from engram.native.lanes import LANE_BYTES, LANES, load, multiply_block, plus, positive_part, store
 from engram.native.tiles import has_matrix_unit
 from engram.networks import direct, winograd
 from engram.networks.architectures import FEATURES, Architecture, Convolution, Head, Linear, ResidualBlock
-from engram.networks.encoding import rows_of
 from engram.networks.network import Network
 from engram.networks.winograd import POINTS, TILE, block_rows, filters_at_points, multiply, tiling_dtype
 from engram.search.evaluation import Evaluation
@@ -48,6 +47,17 @@ step_dtype = np.dtype(
         ("relu", np.int64),
     ]
 )
+STEP_BYTES = step_dtype.itemsize
+plan_dtype = np.dtype(
+    [
+        ("steps", np.int64),  # addresses: of steps, and of each buffer's bytes a position and its address
+        ("widths", np.int64),
+        ("addresses", np.int64),
+        ("num_steps", np.int64),
+        ("num_buffers", np.int64),
+        ("tiling", np.int64),
+    ]
+)
 
 
 def computes(architecture: Architecture) -> bool:
@@ -70,6 +80,10 @@ class NativeBackend:
       precision: `float32`; on a processor with a matrix unit (Intel AMX, under Linux) also `bfloat16`; or `auto`,
         the faster one.
 
+    Attributes:
+      address, argument: of the C function (argument, planes, count, policy, value, embedding) that computes a batch.
+      lock: to hold during a call, because calls share buffers. embedding_size: numbers of an embedding, 0 without.
+
     The answer to a position does not depend on the rest of the batch, to the last bit (`independent`).
 
     Raises:
@@ -77,6 +91,11 @@ class NativeBackend:
     """
 
     independent = True
+
+    @property
+    def native(self) -> NativeBackend:
+        """This backend, for compiled code to call; see `Backend`."""
+        return self
 
     def __init__(self, network: Network, *, layer: str | None = None, precision: str = "auto"):
         precisions = precisions_here()
@@ -88,36 +107,35 @@ class NativeBackend:
         self.architecture = network.architecture
         self.precision = precisions[0] if precision == "auto" else precision
         self.layer = layer
-        self._size = 0 if layer is None else network.architecture.size_of(layer)
-        plan = _Plan(network, layer, in_tiles=self.precision == "bfloat16")
-        self._steps, self._widths, self._tiling = plan.steps(), plan.widths(), plan.tiling
-        self._addresses = np.zeros(len(self._widths), np.int64)
-        self._addresses[_EMBEDDING + 1 :] = [buffer.ctypes.data for buffer in plan.buffers]
-        self._plan = plan  # it owns the arrays whose addresses compiled code has
-        self._has_value = "value" in network.architecture.heads
-        self._lock = threading.Lock()
+        self.embedding_size = 0 if layer is None else network.architecture.size_of(layer)
+        self._plan = _Plan(network, layer, self.embedding_size, in_tiles=self.precision == "bfloat16")
+        self._record = self._plan.record()
+        self.address, self.argument = _FORWARD.address, int(self._record.ctypes.data)
+        self.has_value = "value" in network.architecture.heads
+        self.lock = threading.Lock()
 
     def forward(self, planes: np.ndarray) -> Evaluation:
         """See `Backend`."""
         count = len(planes)
         planes = np.ascontiguousarray(planes, np.float32)
         policy = np.empty((count, self.architecture.configuration.num_actions), np.float32)
-        value = np.empty((count if self._has_value else 0, 1), np.float32)
-        embedding = np.empty((count, self._size), np.float32)
-        with self._lock:
-            _forward(
-                self._steps, self._tiling, self._widths, self._addresses, rows_of(planes), policy, value, embedding
-            )  # fmt: skip
-        return Evaluation(value.ravel() if self._has_value else None, policy, embedding if self._size else None)
+        value = np.empty(count if self.has_value else 0, np.float32)
+        embedding = np.empty((count, self.embedding_size), np.float32)
+        answers = (array.ctypes.data for array in (policy, value, embedding))
+        with self.lock:
+            _FORWARD.from_python(self.argument, planes.ctypes.data, count, *answers)
+        return Evaluation(value if self.has_value else None, policy, embedding if self.embedding_size else None)
 
 
 class _Plan:
     """Writes a network as steps between numbered buffers, each for `GROUP_SIZE` positions."""
 
-    def __init__(self, network: Network, layer: str | None, in_tiles: bool):
+    def __init__(self, network: Network, layer: str | None, embedding_size: int, in_tiles: bool):
         shape, self._network, self._in_tiles = network.configuration, network, in_tiles
         self.arrays: list[np.ndarray] = []
-        self.buffers: list[np.ndarray] = []
+        sizes = (shape.planes * shape.height * shape.width, shape.num_actions, 1, embedding_size)
+        self._widths = [4 * size for size in sizes]
+        self._addresses = [0] * len(self._widths)  # those of the caller, until a call
         self._boards: list[tuple[int, int]] = []  # (buffer, width)
         self._steps: list[dict[str, Any]] = []
         self._cells = shape.height * shape.width
@@ -155,13 +173,12 @@ class _Plan:
                 self._flatten(current, row, planes, width)
             self._head(name, head, row, size, layer)
 
-    def steps(self) -> np.ndarray:
-        """The steps as compiled code takes them."""
-        return np.array([tuple(step[name] for name in step_dtype.names or ()) for step in self._steps], step_dtype)
-
-    def widths(self) -> np.ndarray:
-        """Bytes a position of each buffer. Those of the caller come first, and are 0 until a call."""
-        return np.array([0] * (_EMBEDDING + 1) + [4 * buffer.shape[1] for buffer in self.buffers])
+    def record(self) -> np.ndarray:
+        """The plan as compiled code takes it, (1,) of `plan_dtype`; it is valid as long as the plan."""
+        steps = np.array([tuple(step[name] for name in step_dtype.names or ()) for step in self._steps], step_dtype)
+        arrays = (steps, np.array(self._widths, np.int64), np.array(self._addresses, np.int64))
+        numbers = (*map(self._kept, arrays), len(steps), len(self._widths), self.tiling.ctypes.data)
+        return np.array([numbers], plan_dtype)
 
     def _make_tiling(self, height: int, width: int, architecture: Architecture) -> np.ndarray:
         tiling = np.zeros(1, tiling_dtype)
@@ -179,8 +196,9 @@ class _Plan:
         return tiling
 
     def _buffer(self, size: int) -> int:
-        self.buffers.append(_aligned(np.zeros((GROUP_SIZE, size), np.float32)))
-        return _EMBEDDING + len(self.buffers)
+        self._widths.append(4 * size)
+        self._addresses.append(self._kept(np.zeros((GROUP_SIZE, size), np.float32)))
+        return len(self._widths) - 1
 
     def _constant(self, array: np.ndarray) -> int:
         return self._kept(array.astype(np.float32))
@@ -276,23 +294,28 @@ def _numbers(address, count):
     return carray(pointer_at(address, np.float32), (count,))
 
 
-@compiled
-def _forward(steps, tilings, widths, addresses, planes, policy, value, embedding):
-    tiling = tilings[0]
-    widths[_PLANES], widths[_POLICY] = planes.shape[1] * 4, policy.shape[1] * 4
-    widths[_VALUE], widths[_EMBEDDING] = 4, embedding.shape[1] * 4
-    for first in range(0, len(planes), GROUP_SIZE):
-        count = min(GROUP_SIZE, len(planes) - first)
-        addresses[_PLANES] = planes.ctypes.data + first * widths[_PLANES]
-        addresses[_POLICY] = policy.ctypes.data + first * widths[_POLICY]
-        addresses[_VALUE] = value.ctypes.data + first * widths[_VALUE]
-        addresses[_EMBEDDING] = embedding.ctypes.data + first * widths[_EMBEDDING]
-        for step in steps:
+def _forward(argument, planes, count, policy, value, embedding):  # type: ignore[no-untyped-def]
+    plan = record_at(argument, plan_dtype)
+    tiling = record_at(plan.tiling, tiling_dtype)
+    widths = carray(pointer_at(plan.widths, np.int64), (plan.num_buffers,))
+    addresses = carray(pointer_at(plan.addresses, np.int64), (plan.num_buffers,))
+    for first in range(0, count, GROUP_SIZE):
+        size = min(GROUP_SIZE, count - first)
+        addresses[_PLANES] = planes + first * widths[_PLANES]
+        addresses[_POLICY] = policy + first * widths[_POLICY]
+        addresses[_VALUE] = value + first * widths[_VALUE]
+        addresses[_EMBEDDING] = embedding + first * widths[_EMBEDDING]
+        for number in range(plan.num_steps):
+            step = record_at(plan.steps + number * STEP_BYTES, step_dtype)
             if step.kind == _LINEAR:
-                _linear(step, addresses[step.source], addresses[step.target], widths, count)
+                _linear(step, addresses[step.source], addresses[step.target], widths, size)
             else:
-                for row in range(count):
+                for row in range(size):
                     _one_position(step, tiling, addresses, widths, row)
+    return 0
+
+
+_FORWARD = Callback(_forward, int64, (int64,) * 6)
 
 
 @compiled

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -37,6 +38,26 @@ class Evaluator(Protocol):
 
     def evaluate(self, states: Sequence[Any] | np.ndarray) -> Evaluation:
         """Evaluates B states: an array (B,) of the game's record, or a list of a Python game's objects."""
+
+
+@dataclass(frozen=True)
+class CompiledEvaluator:
+    """An evaluator that the kernel asks by itself, without Python; an `Evaluator` may have one as `compiled`.
+
+    Attributes:
+      address: of the C function (argument, states, count, values, weights, embeddings) of int64, all but `count` being
+        addresses. It writes the answers for `count` states and returns a number, below 0 for a failure.
+      argument: its first argument.
+      gives_values: whether it writes values. embedding_size: numbers of an embedding, 0: it writes none.
+      lock: to hold while the kernel may ask. reserve: makes room for a batch of so many states.
+    """
+
+    address: int
+    argument: int
+    gives_values: bool
+    embedding_size: int
+    lock: AbstractContextManager[Any]
+    reserve: Callable[[int], None]
 
 
 class Outside:
@@ -120,14 +141,14 @@ def checked(
     if embedding_size and embedding.shape != (batch, embedding_size):
         size = embedding.shape[1] if embedding.size else "none"
         raise OperatorError(f"the memory compares embeddings of {embedding_size} numbers; the evaluator gave {size}")
-    if fault := _fault(value, policy, embedding, valued, bounded):
-        raise OperatorError(f"the evaluator gave {_FAULTS[fault]}; the search was stopped")
+    if fault := fault_of(value, policy, embedding, valued, bounded):
+        raise OperatorError(f"the evaluator {ANSWER_FAULTS[fault]}; the search was stopped")
     return value, policy, embedding
 
 
-_FAULTS = (
-    "", "a value that is not a number", "a value outside [-1, 1]", "a policy weight that is negative or not a number",
-    "an embedding that is not finite",
+ANSWER_FAULTS = (
+    "cannot read a position", "gave a value that is not a number", "gave a value outside [-1, 1]",
+    "gave a policy weight that is negative or not a number", "gave an embedding that is not finite",
 )  # fmt: skip
 
 _NONE = np.empty((0, 0), np.float32)
@@ -135,8 +156,8 @@ _ONE, _LARGEST = np.float32(1.0), np.finfo(np.float32).max
 
 
 @compiled
-def _fault(values, weights, embeddings, valued, bounded):
-    """The place in `_FAULTS` of what is wrong with an evaluator's numbers, or 0."""
+def fault_of(values, weights, embeddings, valued, bounded):
+    """The place in `ANSWER_FAULTS` of the fault of an evaluator's numbers, or 0."""
     if valued and not _all_within(values, -_LARGEST, _LARGEST):
         return 1
     if valued and bounded and not _all_within(values, -_ONE, _ONE):
@@ -156,9 +177,13 @@ def _all_within(numbers, low, high):
 
 
 @compiled
-def correct_endings(games, states, values, weights):
-    """Corrects the answers for states (B, words) by the game's `endings`; weights (B, num_actions), or (0, 0)."""
+def correct_endings(endings, states, values, weights):
+    """Corrects the answers for states (B, words) by the game's `endings` (its address).
+
+    Args:
+      weights: (B, num_actions), or (0, 0).
+    """
     for row in range(len(weights)):
-        value = call_float(games[0].endings, (states[row].ctypes.data, weights[row].ctypes.data))
+        value = call_float(endings, (states[row].ctypes.data, weights[row].ctypes.data))
         if not math.isnan(value):
             values[row] = value

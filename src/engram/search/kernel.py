@@ -23,9 +23,11 @@ from engram.games.game import NATURE, copy_state, random_return, random_rollout
 from engram.native.intrinsics import atomic_add, call, call_float, pointer_at, record_at
 from engram.native.jit import compiled
 from engram.rng import rng_dtype
+from engram.search.evaluation import correct_endings, fault_of
 from engram.search.expansion import ask_prior, enter, is_child, make_children, set_priors
 from engram.search.nature import ask_chance
 from engram.search.program import (
+    ANSWER,
     BACKUP,
     COLLISION,
     COPY,
@@ -535,6 +537,61 @@ def finish_all(programs, slots, waiting, values, weights, embeddings):
                     status = back_up(program, slot, value)
         if status < 0:
             slot.status = status
+
+
+@compiled
+def run_batches(programs, slots, waiting, count, again, batch, answers, simulations):
+    """Batch after batch, answered by the program's compiled evaluator, until so many more simulations are done.
+
+    Args:
+      waiting, count, again: as in `descend_all`. batch: room for the states of the waiting leaves.
+      answers: room for their values, weights and embeddings, as in `finish_all`.
+
+    Returns 0, or the complement of the number of waiting slots if slots ask for room.
+    """
+    program = programs[0]
+    values, weights, embeddings = answers
+    enough = total_done(slots) + simulations
+    while True:
+        count = descend_all(programs, slots, waiting, count, again)
+        if count < 0:
+            return count
+        if count > 0:
+            leaves = waiting[:count]
+            gather(programs, slots, leaves, count, batch)
+            status = ask(program, tree_of(slots[0]), batch, values[:count], weights[:count], embeddings[:count])
+            if status < 0:
+                withdraw_all(slots, leaves)
+                slots[leaves[0]].status = status
+            else:
+                finish_all(programs, slots, leaves, values[:count], weights[:count], embeddings[:count])
+        if total_done(slots) >= enough or lowest_status(slots) < 0 or lowest_status(slots) == FINISHED:
+            return 0
+        count, again = 0, False
+
+
+@compiled
+def ask(program, tree, batch, values, weights, embeddings):
+    """The compiled evaluator's answers for the first states of `batch`, checked; ANSWER or lower is a failure."""
+    states, count = batch.ctypes.data, len(values)
+    addresses = (values.ctypes.data, weights.ctypes.data, embeddings.ctypes.data)
+    if call(program.evaluator, (program.evaluator_argument, states, np.int64(count), *addresses)) < 0:
+        return ANSWER
+    fault = fault_of(values, weights, embeddings, program.uses_values != 0, tree.beyond == 0)
+    if program.uses_values == 0:
+        values[:] = np.float32(np.nan)
+    if fault == 0 and program.endings != 0:
+        correct_endings(program.endings, batch, values, weights)
+    return ANSWER - fault if fault != 0 else 0
+
+
+@compiled
+def total_done(slots):
+    """Simulations backed up in all slots since the search began."""
+    total = np.int64(0)
+    for number in range(len(slots)):
+        total += slots[number].done
+    return total
 
 
 @compiled

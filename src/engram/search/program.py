@@ -27,6 +27,10 @@ program_dtype = np.dtype(
         *((kind, hooks_dtype) for kind in HOOKS),
         ("evaluation", np.int64),  # (state, rng) -> value for player 0; 0: a rollout through play
         ("evaluation_writes", np.int64),  # 1: it also takes the slot's `moves` and logs the rollout there
+        ("evaluator", np.int64),  # address of a batch evaluator (`CompiledEvaluator`) and its first argument
+        ("evaluator_argument", np.int64),
+        ("uses_values", np.int64),  # of the evaluator; 0: rollouts value all leaves
+        ("endings", np.int64),  # the game's `endings`, which corrects the evaluator's answers; or 0
         ("waits", np.int64),  # 0, or WAITS or WAITS_FOR_PRIORS: leaves wait for a batch evaluator
         ("rollout_share", np.float64),  # weight of a rollout in a leaf's value, the rest being the evaluator's
         ("answer_visits", np.int64),  # simulations that the evaluator's answer counts as
@@ -76,4 +80,5 @@ FINISHED = 4  # the budget is spent, the root is proven, or the choice is decide
 INNER = 5  # the node has children: the walk continues
 # A lower status is a failure; it names the function that failed.
 COPY, PLAY, LEGAL_ACTIONS, TO_PLAY, OUTCOME, SELECTION, EVALUATION, PRIOR, BACKUP, WEIGHTS, REWARDS = range(-1, -12, -1)
-HOOK = -16  # less the place of the kind in HOOKS times MAX_HOOKS, less the place of the hook
+ANSWER = -12  # less the place of the fault in ANSWER_FAULTS
+HOOK = -32  # less the place of the kind in HOOKS times MAX_HOOKS, less the place of the hook

@@ -25,7 +25,14 @@ from engram.native.messages import place_of
 from engram.rng import derive_seed, rng_dtype, seed_rng
 from engram.search import kernel
 from engram.search import program as statuses
-from engram.search.evaluation import Evaluation, Evaluator, checked, correct_endings
+from engram.search.evaluation import (
+    ANSWER_FAULTS,
+    CompiledEvaluator,
+    Evaluation,
+    Evaluator,
+    checked,
+    correct_endings,
+)
 from engram.search.extension import Extension, assemble, backup_of
 from engram.search.operators import HOOKS, Operator
 from engram.search.preset import Preset
@@ -80,6 +87,7 @@ class Group:
       trees: theirs. slots, states: views of the workspace's. waiting: numbers of the `count` slots that wait, and room
         for all. batch: the states of these leaves, (B, words). positions: the same as the game's records.
       answer: waits for their evaluation and gives it; None: it was not asked for.
+      answers: room for the values, weights and embeddings that a compiled evaluator writes.
     """
 
     trees: Sequence[Tree]
@@ -88,6 +96,7 @@ class Group:
     waiting: np.ndarray
     batch: np.ndarray
     positions: np.ndarray
+    answers: tuple[np.ndarray, np.ndarray, np.ndarray]
     count: int = 0
     answer: Callable[[], Evaluation] | None = None
 
@@ -151,8 +160,9 @@ class Workspace:
         asks_itself = source is None or hasattr(source, "evaluate")
         trees_asked = -(-(at_once or num_trees) // num_groups)
         self.evaluator: Evaluator | None = source if asks_itself else source(game, trees_asked * self.sharers)
-        corrects = source is not None and preset.endings and game.address("endings")
-        self._endings = game.record("endings") if corrects else None
+        corrects = source is not None and preset.endings
+        self._endings = game.address("endings") if corrects else 0
+        self._compiled = self._compiled_evaluator() if num_groups == 1 else None
         words = game.state_bytes // 8
         depth = game.max_moves + 1
         self.root_states = np.zeros((num_trees, words), np.uint64)
@@ -320,6 +330,8 @@ class Workspace:
                 kernel.simulate(self.program, self.slots, count)
             self._raise_failures()
             self._grow(self.slots, self.trees)
+        elif count > 0 and self._compiled is not None:
+            self._run_batches(self._compiled, count * len(self.trees))
         elif count > 0:
             self._step_batch()
 
@@ -335,12 +347,15 @@ class Workspace:
         if self._shared:
             kernel.simulate_together(self.program, self.slots[:1], np.zeros(1, np.int64), 1)
             kernel.is_decided(self.trees[0].header[0], 0)
-        if self.preset.evaluator is not None:
+        if self._compiled is not None:
+            group = self._groups[0]
+            kernel.run_batches(self.program, slots, group.waiting, 0, False, group.batch, group.answers, 0)
+        elif self.preset.evaluator is not None:
             none, batch, empty = np.zeros(0, np.int64), self._groups[0].batch, np.empty((0, 0), np.float32)
             kernel.descend_all(self.program, slots, none, 0, False)
             kernel.gather(self.program, slots, none, 0, batch)
             kernel.finish_all(self.program, slots, none, empty.ravel(), empty, empty)
-            if self._endings is not None:
+            if self._endings:
                 correct_endings(self._endings, batch, empty.ravel(), empty)
 
     # --------------------------------------------------- leaves for an evaluator outside, one tree
@@ -381,7 +396,7 @@ class Workspace:
         """
         self.in_flight.pop(number, None)
         group = replace(self._groups[0], waiting=np.array([number], np.int64), count=1)
-        if self._endings is not None:
+        if self._endings:
             self._gather(group)
         self._take_up(group, answer)
         try:
@@ -474,7 +489,31 @@ class Workspace:
         slots, states = self.slots[places], self._states[places]
         batch = np.zeros((len(slots) if self.preset.evaluator else 0, states.shape[1]), np.uint64)
         positions = np.ndarray(len(batch), self.game.state_dtype, batch.data, 0, batch.strides[:1])
-        return Group(self.trees[trees], slots, states, np.zeros(len(slots), np.int64), batch, positions)
+        room = len(batch) if self._compiled else 0
+        embedding_size = self._compiled.embedding_size if self._compiled else 0
+        values, weights, embeddings = (
+            np.zeros(shape, np.float32) for shape in (room, (room, self.game.num_actions), (room, embedding_size))
+        )
+        waiting = np.zeros(len(slots), np.int64)
+        return Group(self.trees[trees], slots, states, waiting, batch, positions, (values, weights, embeddings))
+
+    def _compiled_evaluator(self) -> CompiledEvaluator | None:
+        """The evaluator for the kernel to ask; None: there is none, or Python has to say that it does not fit."""
+        part: CompiledEvaluator | None = getattr(self.evaluator, "compiled", None)
+        if part is None or not (part.gives_values or self.preset.leaf_value == "rollout"):
+            return None
+        return part if self.assembly.embedding_size in (0, part.embedding_size) else None
+
+    def _run_batches(self, evaluator: CompiledEvaluator, simulations: int) -> None:
+        group, count = self._groups[0], 0
+        room = (group.batch, group.answers, simulations)
+        with evaluator.lock:
+            evaluator.reserve(len(group.batch))
+            count = kernel.run_batches(self.program, group.slots, group.waiting, 0, False, *room)
+            while count < 0:
+                self._grow(group.slots, group.trees)
+                count = kernel.run_batches(self.program, group.slots, group.waiting, ~count, True, *room)
+        self._raise_failures()
 
     def _step_batch(self) -> None:
         # While one group waits for its answer, the next one's is taken up; a single group waits for its own.
@@ -526,7 +565,7 @@ class Workspace:
 
     def _take_up(self, group: Group, answer: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
         """Backs up the values of a group's waiting leaves; `batch` has their states for a game with `endings`."""
-        if self._endings is not None:
+        if self._endings:
             answer = answer[0].copy(), answer[1].copy(), answer[2]  # the evaluator may keep its own
             correct_endings(self._endings, group.batch, *answer[:2])
         kernel.finish_all(self.program, group.slots, group.waiting[: group.count], *answer)
@@ -600,6 +639,9 @@ class Workspace:
         program["evaluation_writes"] = logs_moves and address != 0
         # With rollouts the evaluator serves only for priors, unless a memory reads its embedding.
         priors_only = preset.leaf_value == "rollout" and not self.assembly.embedding_size
+        if self._compiled is not None:
+            program["evaluator"], program["evaluator_argument"] = self._compiled.address, self._compiled.argument
+            program["uses_values"], program["endings"] = preset.leaf_value != "rollout", self._endings
         program["waits"] = 0 if preset.evaluator is None else WAITS_FOR_PRIORS if priors_only else WAITS
         share = preset.leaf_value if isinstance(preset.leaf_value, float) else 0.0
         visits = preset.expansion.after
@@ -625,6 +667,8 @@ class Workspace:
                     return str(fault)
             hook = extension.operators[HOOKS[kind]]
             return f"{self._named(HOOKS[kind], hook)} of {extension.name} reported a failure"
+        if status <= statuses.ANSWER:
+            return f"the evaluator {ANSWER_FAULTS[statuses.ANSWER - status]}"
         if status == statuses.SELECTION:
             return f"{self._named('selection rule', self.preset.selection)} answered a child that is not there"
         if status == statuses.BACKUP:
