@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import copy
+import threading
 
 import numpy as np
 import pytest
 
 import engram
-from engram.errors import OperatorError
+from engram.errors import InvalidParameter, OperatorError
 from engram.native.jit import Callback
 from engram.networks.backend import FixedBatches, open_backend
 from engram.networks.by_name import NamedNetwork
 from engram.networks.evaluator import NetworkEvaluator
+from engram.networks.native_backend import NativeBackend
 from engram.networks.network import Network
 from engram.search.workspace import Workspace
 
@@ -23,13 +25,17 @@ PLAYERS = {
     "rollouts beside": ("go:9", "puct(network='go9',rollout=heavy,rollout_share=0.5,num_leaves=3)"),
     "late": ("go:9", "puct_rave(network='go9',rollout=heavy)"),
     "priors alone": ("connect_four", "uct_prior(network='connect_four',first_nodes=30)"),
+    "float32": ("connect_four", "float32"),
     "an embedding": ("connect_four", "memory_puct(network='connect_four')"),
 }
 
 
 def tree_of(game, text, simulations):
     """The tree, and the number of positions that the evaluator saw."""
-    search = engram.Search(game, text, max_nodes=200_000)
+    preset = text
+    if text == "float32":
+        preset = engram.presets.puct(evaluator=NamedNetwork("connect_four", precision="float32"), num_leaves=4)
+    search = engram.Search(game, preset, max_nodes=200_000)
     state = search.game.initial_state()
     for seed in range(2):  # the second search grows from a subtree
         action = search.run(state, engram.Limit(simulations=simulations), seed=seed).action
@@ -46,7 +52,7 @@ def test_the_tree_is_that_of_a_search_that_asks_from_python(player, monkeypatch)
     monkeypatch.setattr(Workspace, "_run_batches", lambda *arguments: calls.append(1) or step(*arguments))
     compiled = tree_of(game, text, 700)
     assert calls, "the kernel was not asked"
-    monkeypatch.setattr(Workspace, "_compiled_evaluator", lambda work: None)
+    monkeypatch.setattr(Workspace, "_compiled_evaluator", lambda work, batch: None)
     assert tree_of(game, text, 700) == compiled
 
 
@@ -61,12 +67,12 @@ def test_games_side_by_side_are_those_of_a_search_that_asks_from_python(monkeypa
 
     compiled = visits()
     assert all(one[2] == 150 for one in compiled)
-    monkeypatch.setattr(Workspace, "_compiled_evaluator", lambda work: None)
+    monkeypatch.setattr(Workspace, "_compiled_evaluator", lambda work, batch: None)
     assert visits() == compiled
 
 
 def spoilt(head):
-    """The shipped network, but that the last weight of a head is no number."""
+    """The shipped network, with nan for the last weights of a head."""
     network = NamedNetwork("connect_four").network
     name = [name for name in network.weights if name.startswith(f"{head}.")][-1]
     return Network(network.architecture, network.weights | {name: np.full_like(network.weights[name], np.nan)})
@@ -96,5 +102,110 @@ def test_a_position_that_cannot_be_read_stops_the_search():
     encode = game.callbacks["encode"]
     game.callbacks = game.callbacks | {"encode": Callback(_fails_later, encode.returns, encode.arguments)}
     search = engram.Search(game, "puct(network='connect_four')")
-    with pytest.raises(OperatorError, match="while searching connect_four: the evaluator cannot read a position"):
+    with pytest.raises(OperatorError, match="while searching connect_four: its encode failed"):
         search.run(game.initial_state(), engram.Limit(simulations=50))
+
+
+class Coin:
+    """A game of one move, in plain Python."""
+
+    def legal_actions(self):
+        return [0, 1]
+
+    def play(self, action):
+        return True
+
+    def to_play(self):
+        return 0
+
+    def outcome(self):
+        return 0.0
+
+    def copy(self):
+        return Coin()
+
+
+def test_another_game_s_evaluator_is_refused():
+    game = engram.game("go:9")
+    evaluator = NamedNetwork("go9")(game, 4)
+    made = engram.presets.puct(evaluator=evaluator, num_leaves=4)
+    coin = engram.PythonGame("coin", Coin, num_actions=82, max_moves=9)
+    for other in ("connect_four", "go:13", coin):
+        with pytest.raises(InvalidParameter, match="this evaluator is for go:9.*, and not for"):
+            engram.Search(other, made)
+    with pytest.raises(InvalidParameter, match="and not for go:13"):
+        engram.Lockstep("go:13", made, 4, num_groups=2)
+    search = engram.Search("go(9,komi=5.5)", made)
+    assert search.run(search.game.initial_state(), engram.Limit(simulations=9)).simulations == 9
+
+
+def test_an_evaluator_of_one_s_own_is_asked_though_it_builds_on_a_network():
+    game, seen = engram.game("connect_four"), []
+
+    class Watching(NetworkEvaluator):
+        def evaluate(self, states):
+            seen.append(len(states))
+            return super().evaluate(states)
+
+    class Logging(NativeBackend):
+        def forward(self, planes):
+            seen.append(len(planes))
+            return super().forward(planes)
+
+    network = NamedNetwork("connect_four").network
+    for evaluator in (
+        Watching(open_backend(network, "native"), game),
+        NetworkEvaluator(Logging(network), game),
+        NetworkEvaluator(FixedBatches(Logging(network), 4), game),
+    ):
+        seen.clear()
+        search = engram.Search(game, engram.presets.puct(evaluator=evaluator, num_leaves=4))
+        search.run(game.initial_state(), engram.Limit(simulations=40))
+        assert sum(seen) == evaluator.asked > 20
+
+
+def test_progress_comes_by_simulations_while_the_tree_grows():
+    search = engram.Search("go:9", "puct(network='go9',num_leaves=4)")
+    counts = []
+    search.run(
+        search.game.initial_state(), engram.Limit(simulations=3000), every=1000,
+        progress=lambda done, seconds: counts.append(done),
+    )  # fmt: skip
+    assert len(counts) == 3 and all(1000 * step <= count < 1000 * step + 4 for step, count in enumerate(counts, 1))
+
+
+def test_a_step_of_games_side_by_side_is_short():
+    # Ctrl-C waits for the end of a step.
+    work = engram.Lockstep("connect_four", "puct(network='connect_four',num_leaves=1)", 32)._workspace
+    work.warm_up()
+    work.prepare(1000)
+    for tree in range(32):
+        work.set_root(tree, work.game.initial_state())
+        work.start(tree, 1000, tree)
+    work.step(100)
+    assert 100 <= work.total_done() < 100 + 2 * 32
+
+
+def test_searches_in_threads_share_a_backend():
+    game, results = engram.game("connect_four"), {}
+    backend = open_backend(NamedNetwork("connect_four").network, "native")
+    evaluator = NetworkEvaluator(backend, game)
+
+    def visits(number):
+        own = evaluator if number == 0 else NetworkEvaluator(backend, game)
+        search = engram.Search(game, engram.presets.puct(evaluator=own, num_leaves=8))
+        found = search.run(game.initial_state(), engram.Limit(simulations=3000), seed=1)
+        results[number] = [move.visits for move in found.moves]
+
+    def evaluations():
+        states = np.array([game.initial_state()])
+        for batch in range(1, 200):  # larger and larger, so that the room for planes moves
+            evaluator.evaluate(np.repeat(states, batch))
+
+    threads = [threading.Thread(target=visits, args=(number,)) for number in range(3)]
+    threads.append(threading.Thread(target=evaluations))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results[0] == results[1] == results[2] and len(results) == 3

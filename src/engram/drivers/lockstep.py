@@ -19,7 +19,7 @@ from engram.search.preset import Preset
 from engram.search.workspace import Workspace, check_root
 
 SLICE = 256
-"""Simulations of each tree in one call of the kernel."""
+"""Simulations of each tree in one call of the kernel; of all trees, where the kernel asks their evaluator."""
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,7 @@ class Backend(Protocol):
       architecture: of the network. precision: `float32` or `bfloat16`.
       layer: the layer whose output is the embedding; None: there is no embedding.
 
-    A backend has `independent = True` if its answer to a position does not depend on the rest of the batch. One that
-    compiled code can call has it as `native`.
+    A backend has `independent = True` if its answer to a position does not depend on the rest of the batch.
     """
 
     architecture: Architecture
@@ -75,7 +74,6 @@ class FixedBatches(BackendWrapper):
         if batch < 1:
             raise InvalidParameter(f"batch is 1 or more, not {batch}")
         self.batch = batch
-        self.native: NativeBackend | None = getattr(backend, "native", None)
 
     def forward(self, planes: np.ndarray) -> Evaluation:
         """See `Backend`."""
@@ -88,6 +86,12 @@ class FixedBatches(BackendWrapper):
                 part = np.concatenate([part, np.zeros((self.batch - len(part), *planes.shape[1:]), np.float32)])
             answers.append(self.backend.forward(part))
         return each_part(lambda *parts: np.concatenate(parts)[: len(planes)], *answers)
+
+
+def native_of(backend: Backend) -> NativeBackend | None:
+    """The machine code that alone decides a backend's answers; None: Python code has a part in them."""
+    inner = backend.backend if type(backend) is FixedBatches else backend
+    return inner if type(inner) is NativeBackend else None
 
 
 def each_part(function: Callable[..., np.ndarray], *answers: Evaluation) -> Evaluation:

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numba import carray, int64
 
+from engram.errors import InvalidParameter
 from engram.games.game import Game, game_dtype
 from engram.native.intrinsics import call, pointer_at, record_at
 from engram.native.jit import Callback
 from engram.networks.architectures import check_fit
-from engram.networks.backend import Backend
+from engram.networks.backend import Backend, native_of
 from engram.networks.encoding import Encoder, encode_batch
-from engram.networks.native_backend import NativeBackend
-from engram.search.evaluation import CompiledEvaluator, Evaluation
+from engram.search.evaluation import CompiledEvaluator, Evaluation, KernelEvaluator
 
 request_dtype = np.dtype(
     [
@@ -27,19 +27,20 @@ request_dtype = np.dtype(
         ("num_planes", np.int64),  # float32 numbers a position
         ("forward", np.int64),  # the network's C function and its first argument (`NativeBackend`)
         ("network", np.int64),
-        ("asked", np.int64),  # positions so far
+        ("asked", np.int64),  # address of the number of positions so far
     ]
 )
 
 
-class NetworkEvaluator:
+_SIZES = ("compiled", "state_dtype", "num_actions", "planes_shape")
+"""Attributes in which the search's game and the network's must agree."""
+
+
+class NetworkEvaluator(KernelEvaluator):
     """Evaluates batches of a game's positions with a network.
 
     Args:
       backend: of the network. game: one that the network fits.
-
-    Attributes:
-      compiled: the evaluator as compiled code calls it, if the backend is engram's own machine code; else None.
 
     Values are for the player to move. Without a value head there are none, and rollouts value the leaves.
 
@@ -51,17 +52,15 @@ class NetworkEvaluator:
         configuration = backend.architecture.configuration
         check_fit(configuration, game, configuration.network)
         self.backend = backend
+        self._asked = np.zeros(1, np.int64)
         self._encode = Encoder(game, configuration.history)
-        # Kept, because new memory costs more than the planes. One search asks an evaluator, from one thread at a time.
+        # The room is kept, because new memory costs more than the planes. One thread at a time asks an evaluator.
         self._planes = np.empty((0, *self._encode.shape), np.float32)
-        self._request = np.zeros(1, request_dtype)
-        native: NativeBackend | None = getattr(backend, "native", None)
-        self.compiled = None if native is None else self._compiled(native)
 
     @property
     def asked(self) -> int:
         """The number of positions so far."""
-        return int(self._request["asked"][0])
+        return int(self._asked[0])
 
     def evaluate(self, states: Sequence[Any] | np.ndarray) -> Evaluation:
         """Policy (B, num_actions), value (B,) or None, and embedding (B, D) or None of B positions.
@@ -70,27 +69,29 @@ class NetworkEvaluator:
           InvalidParameter: states of another game. OperatorError: the game's `encode` failed.
         """
         states = np.asarray(states)
-        self._reserve(len(states))
+        if len(states) > len(self._planes):
+            self._planes = np.empty((len(states), *self._encode.shape), np.float32)
         planes = self._encode(states, self._planes)
-        self._request["asked"] += len(planes)
+        self._asked += len(planes)
         return self.backend.forward(planes)
 
-    def _reserve(self, batch: int) -> None:
-        """Makes room for the planes of a batch."""
-        if batch > len(self._planes):
-            self._planes = np.empty((batch, *self._encode.shape), np.float32)
-            self._request["planes"] = self._planes.ctypes.data
-
-    def _compiled(self, native: NativeBackend) -> CompiledEvaluator:
-        encode, game = self._encode, self._encode.game
+    def compiled(self, game: Game, batch: int) -> CompiledEvaluator | None:
+        """See `KernelEvaluator`; None unless engram's own machine code computes the network."""
+        native, encode = native_of(self.backend), self._encode
+        if any(getattr(game, size) != getattr(encode.game, size) for size in _SIZES):
+            raise InvalidParameter(f"this evaluator is for {encode.game.name}, and not for {game.name}")
+        if native is None or type(self) is not NetworkEvaluator:
+            return None
+        planes, request = np.empty((batch, math.prod(encode.shape)), np.float32), np.zeros(1, request_dtype)
         for name, number in {
             "game": encode.record[0], "history": encode.steps, "state_bytes": game.state_bytes,
-            "num_planes": math.prod(encode.shape), "forward": native.address, "network": native.argument,
+            "planes": planes.ctypes.data, "num_planes": planes.shape[1], "forward": native.address,
+            "network": native.argument, "asked": self._asked.ctypes.data,
         }.items():  # fmt: skip
-            self._request[name] = number
+            request[name] = number
         return CompiledEvaluator(
-            _ANSWER.address, int(self._request.ctypes.data), native.has_value, native.embedding_size, native.lock,
-            self._reserve,
+            _ANSWER.address, int(request.ctypes.data), native.has_value, native.embedding_size, native.lock,
+            fault="its encode failed", kept=(self, native, planes, request),
         )  # fmt: skip
 
 
@@ -100,7 +101,7 @@ def _answer(argument, states, count, values, weights, embeddings):  # type: igno
     planes = carray(pointer_at(request.planes, np.float32), (count, request.num_planes))
     if encode_batch(request.game, request.history, rows, planes) < 0:
         return -1
-    request.asked += count
+    pointer_at(request.asked, np.int64)[0] += count
     return call(request.forward, (request.network, request.planes, count, weights, values, embeddings))
 
 

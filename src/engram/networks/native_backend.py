@@ -92,11 +92,6 @@ class NativeBackend:
 
     independent = True
 
-    @property
-    def native(self) -> NativeBackend:
-        """This backend, for compiled code to call; see `Backend`."""
-        return self
-
     def __init__(self, network: Network, *, layer: str | None = None, precision: str = "auto"):
         precisions = precisions_here()
         if precision not in ("auto", *precisions):

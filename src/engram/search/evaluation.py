@@ -42,14 +42,15 @@ class Evaluator(Protocol):
 
 @dataclass(frozen=True)
 class CompiledEvaluator:
-    """An evaluator that the kernel asks by itself, without Python; an `Evaluator` may have one as `compiled`.
+    """An evaluator that the kernel asks by itself, without Python.
 
     Attributes:
       address: of the C function (argument, states, count, values, weights, embeddings) of int64, all but `count` being
         addresses. It writes the answers for `count` states and returns a number, below 0 for a failure.
       argument: its first argument.
       gives_values: whether it writes values. embedding_size: numbers of an embedding, 0: it writes none.
-      lock: to hold while the kernel may ask. reserve: makes room for a batch of so many states.
+      lock: to hold while the kernel may ask. fault: a failure in words.
+      kept: owners of the memory behind the addresses.
     """
 
     address: int
@@ -57,7 +58,22 @@ class CompiledEvaluator:
     gives_values: bool
     embedding_size: int
     lock: AbstractContextManager[Any]
-    reserve: Callable[[int], None]
+    fault: str
+    kept: tuple[Any, ...]
+
+
+class KernelEvaluator:
+    """An `Evaluator` that the kernel may ask by itself."""
+
+    def compiled(self, game: Game, batch: int) -> CompiledEvaluator | None:
+        """The evaluator as compiled code calls it, for up to `batch` states of a game.
+
+        None: only `evaluate` may be asked.
+
+        Raises:
+          InvalidParameter: the evaluator is for another game.
+        """
+        return None
 
 
 class Outside:
@@ -142,13 +158,14 @@ def checked(
         size = embedding.shape[1] if embedding.size else "none"
         raise OperatorError(f"the memory compares embeddings of {embedding_size} numbers; the evaluator gave {size}")
     if fault := fault_of(value, policy, embedding, valued, bounded):
-        raise OperatorError(f"the evaluator {ANSWER_FAULTS[fault]}; the search was stopped")
+        raise OperatorError(f"{ANSWER_FAULTS[fault]}; the search was stopped")
     return value, policy, embedding
 
 
 ANSWER_FAULTS = (
-    "cannot read a position", "gave a value that is not a number", "gave a value outside [-1, 1]",
-    "gave a policy weight that is negative or not a number", "gave an embedding that is not finite",
+    "", "the evaluator gave a value that is not a number", "the evaluator gave a value outside [-1, 1]",
+    "the evaluator gave a policy weight that is negative or not a number",
+    "the evaluator gave an embedding that is not finite",
 )  # fmt: skip
 
 _NONE = np.empty((0, 0), np.float32)

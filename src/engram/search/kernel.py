@@ -540,18 +540,18 @@ def finish_all(programs, slots, waiting, values, weights, embeddings):
 
 
 @compiled
-def run_batches(programs, slots, waiting, count, again, batch, answers, simulations):
-    """Batch after batch, answered by the program's compiled evaluator, until so many more simulations are done.
+def run_batches(programs, slots, waiting, count, again, batch, answers, enough):
+    """Steps batch after batch, which the program's compiled evaluator answers, until `enough` simulations are done.
 
     Args:
       waiting, count, again: as in `descend_all`. batch: room for the states of the waiting leaves.
       answers: room for their values, weights and embeddings, as in `finish_all`.
+      enough: simulations of all slots since their searches began.
 
     Returns 0, or the complement of the number of waiting slots if slots ask for room.
     """
     program = programs[0]
     values, weights, embeddings = answers
-    enough = total_done(slots) + simulations
     while True:
         count = descend_all(programs, slots, waiting, count, again)
         if count < 0:

@@ -30,6 +30,7 @@ from engram.search.evaluation import (
     CompiledEvaluator,
     Evaluation,
     Evaluator,
+    KernelEvaluator,
     checked,
     correct_endings,
 )
@@ -162,7 +163,8 @@ class Workspace:
         self.evaluator: Evaluator | None = source if asks_itself else source(game, trees_asked * self.sharers)
         corrects = source is not None and preset.endings
         self._endings = game.address("endings") if corrects else 0
-        self._compiled = self._compiled_evaluator() if num_groups == 1 else None
+        compiled = self._compiled_evaluator(num_trees * self.sharers)
+        self._compiled = compiled if num_groups == 1 else None
         words = game.state_bytes // 8
         depth = game.max_moves + 1
         self.root_states = np.zeros((num_trees, words), np.uint64)
@@ -320,6 +322,8 @@ class Workspace:
     def step(self, count: int) -> None:
         """Advances every unfinished tree: by up to `count` simulations, or by one batch for an evaluator.
 
+        The kernel asks a compiled evaluator for batch after batch, until all trees together have `count` simulations.
+
         Raises:
           OperatorError: an operator or the evaluator failed; a Python game's own exception passes unchanged.
         """
@@ -331,7 +335,7 @@ class Workspace:
             self._raise_failures()
             self._grow(self.slots, self.trees)
         elif count > 0 and self._compiled is not None:
-            self._run_batches(self._compiled, count * len(self.trees))
+            self._run_batches(self._compiled, self.total_done() + count)
         elif count > 0:
             self._step_batch()
 
@@ -490,25 +494,23 @@ class Workspace:
         batch = np.zeros((len(slots) if self.preset.evaluator else 0, states.shape[1]), np.uint64)
         positions = np.ndarray(len(batch), self.game.state_dtype, batch.data, 0, batch.strides[:1])
         room = len(batch) if self._compiled else 0
-        embedding_size = self._compiled.embedding_size if self._compiled else 0
-        values, weights, embeddings = (
-            np.zeros(shape, np.float32) for shape in (room, (room, self.game.num_actions), (room, embedding_size))
-        )
+        size = self._compiled.embedding_size if self._compiled else 0
+        shapes = room, (room, self.game.num_actions), (room if size else 0, size)
+        values, weights, embeddings = (np.zeros(shape, np.float32) for shape in shapes)
         waiting = np.zeros(len(slots), np.int64)
         return Group(self.trees[trees], slots, states, waiting, batch, positions, (values, weights, embeddings))
 
-    def _compiled_evaluator(self) -> CompiledEvaluator | None:
-        """The evaluator for the kernel to ask; None: there is none, or Python has to say that it does not fit."""
-        part: CompiledEvaluator | None = getattr(self.evaluator, "compiled", None)
+    def _compiled_evaluator(self, batch: int) -> CompiledEvaluator | None:
+        """The evaluator for the kernel to ask; None: there is none, or Python has to refuse its answers."""
+        part = self.evaluator.compiled(self.game, batch) if isinstance(self.evaluator, KernelEvaluator) else None
         if part is None or not (part.gives_values or self.preset.leaf_value == "rollout"):
             return None
         return part if self.assembly.embedding_size in (0, part.embedding_size) else None
 
-    def _run_batches(self, evaluator: CompiledEvaluator, simulations: int) -> None:
-        group, count = self._groups[0], 0
-        room = (group.batch, group.answers, simulations)
+    def _run_batches(self, evaluator: CompiledEvaluator, enough: int) -> None:
+        group = self._groups[0]
+        room = (group.batch, group.answers, enough)
         with evaluator.lock:
-            evaluator.reserve(len(group.batch))
             count = kernel.run_batches(self.program, group.slots, group.waiting, 0, False, *room)
             while count < 0:
                 self._grow(group.slots, group.trees)
@@ -668,7 +670,7 @@ class Workspace:
             hook = extension.operators[HOOKS[kind]]
             return f"{self._named(HOOKS[kind], hook)} of {extension.name} reported a failure"
         if status <= statuses.ANSWER:
-            return f"the evaluator {ANSWER_FAULTS[statuses.ANSWER - status]}"
+            return ANSWER_FAULTS[statuses.ANSWER - status] or getattr(self._compiled, "fault", "")
         if status == statuses.SELECTION:
             return f"{self._named('selection rule', self.preset.selection)} answered a child that is not there"
         if status == statuses.BACKUP:
