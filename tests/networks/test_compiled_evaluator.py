@@ -131,7 +131,7 @@ def test_another_game_s_evaluator_is_refused():
     made = engram.presets.puct(evaluator=evaluator, num_leaves=4)
     coin = engram.PythonGame("coin", Coin, num_actions=82, max_moves=9)
     for other in ("connect_four", "go:13", coin):
-        with pytest.raises(InvalidParameter, match="this evaluator is for go:9.*, and not for"):
+        with pytest.raises(InvalidParameter, match=r"this evaluator is for go:9.*, and not for"):
             engram.Search(other, made)
     with pytest.raises(InvalidParameter, match="and not for go:13"):
         engram.Lockstep("go:13", made, 4, num_groups=2)
