@@ -17,6 +17,7 @@ from engram.networks.evaluator import NetworkEvaluator
 from engram.networks.native_backend import NativeBackend
 from engram.networks.network import Network
 from engram.search.workspace import Workspace
+from tests.games_for_tests import PickPosition
 
 PLAYERS = {
     "one leaf": ("connect_four", "puct(network='connect_four',num_leaves=1)"),
@@ -62,11 +63,11 @@ def test_games_side_by_side_are_those_of_a_search_that_asks_from_python(monkeypa
     def visits():
         together = engram.Lockstep(game, "puct(network='connect_four',num_leaves=2)", 9)
         states = [game.play_moves(str(1 + number % 7)) for number in range(9)]
-        found = together.run(states, engram.Limit(simulations=150), range(9))
-        return [(one.visits.tolist(), one.root_value, one.simulations) for one in found]
+        results = together.run(states, engram.Limit(simulations=150), range(9))
+        return [(result.visits.tolist(), result.root_value, result.simulations) for result in results]
 
     compiled = visits()
-    assert all(one[2] == 150 for one in compiled)
+    assert all(simulations == 150 for _, _, simulations in compiled)
     monkeypatch.setattr(Workspace, "_compiled_evaluator", lambda work, batch: None)
     assert visits() == compiled
 
@@ -106,36 +107,17 @@ def test_a_position_that_cannot_be_read_stops_the_search():
         search.run(game.initial_state(), engram.Limit(simulations=50))
 
 
-class Coin:
-    """A game of one move, in plain Python."""
-
-    def legal_actions(self):
-        return [0, 1]
-
-    def play(self, action):
-        return True
-
-    def to_play(self):
-        return 0
-
-    def outcome(self):
-        return 0.0
-
-    def copy(self):
-        return Coin()
-
-
 def test_another_game_s_evaluator_is_refused():
     game = engram.game("go:9")
     evaluator = NamedNetwork("go9")(game, 4)
-    made = engram.presets.puct(evaluator=evaluator, num_leaves=4)
-    coin = engram.PythonGame("coin", Coin, num_actions=82, max_moves=9)
-    for other in ("connect_four", "go:13", coin):
+    preset = engram.presets.puct(evaluator=evaluator, num_leaves=4)
+    plain = engram.PythonGame("pick", PickPosition, num_actions=9, max_moves=9)
+    for other in ("connect_four", "go:13", plain):
         with pytest.raises(InvalidParameter, match=r"this evaluator is for go:9.*, and not for"):
-            engram.Search(other, made)
+            engram.Search(other, preset)
     with pytest.raises(InvalidParameter, match="and not for go:13"):
-        engram.Lockstep("go:13", made, 4, num_groups=2)
-    search = engram.Search("go(9,komi=5.5)", made)
+        engram.Lockstep("go:13", preset, 4, num_groups=2)
+    search = engram.Search("go(9,komi=5.5)", preset)
     assert search.run(search.game.initial_state(), engram.Limit(simulations=9)).simulations == 9
 
 
@@ -194,8 +176,8 @@ def test_searches_in_threads_share_a_backend():
     def visits(number):
         own = evaluator if number == 0 else NetworkEvaluator(backend, game)
         search = engram.Search(game, engram.presets.puct(evaluator=own, num_leaves=8))
-        found = search.run(game.initial_state(), engram.Limit(simulations=3000), seed=1)
-        results[number] = [move.visits for move in found.moves]
+        result = search.run(game.initial_state(), engram.Limit(simulations=3000), seed=1)
+        results[number] = [move.visits for move in result.moves]
 
     def evaluations():
         states = np.array([game.initial_state()])

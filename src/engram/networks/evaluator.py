@@ -31,8 +31,7 @@ request_dtype = np.dtype(
     ]
 )
 
-
-_SIZES = ("compiled", "state_dtype", "num_actions", "planes_shape")
+_TRAITS = ("compiled", "state_dtype", "num_actions", "planes_shape")
 """Attributes in which the search's game and the network's must agree."""
 
 
@@ -78,7 +77,7 @@ class NetworkEvaluator(KernelEvaluator):
     def compiled(self, game: Game, batch: int) -> CompiledEvaluator | None:
         """See `KernelEvaluator`; None unless engram's own machine code computes the network."""
         native, encode = native_of(self.backend), self._encode
-        if any(getattr(game, size) != getattr(encode.game, size) for size in _SIZES):
+        if any(getattr(game, trait) != getattr(encode.game, trait) for trait in _TRAITS):
             raise InvalidParameter(f"this evaluator is for {encode.game.name}, and not for {game.name}")
         if native is None or type(self) is not NetworkEvaluator:
             return None

@@ -47,7 +47,7 @@ step_dtype = np.dtype(
         ("relu", np.int64),
     ]
 )
-STEP_BYTES = step_dtype.itemsize
+_STEP_BYTES = step_dtype.itemsize
 plan_dtype = np.dtype(
     [
         ("steps", np.int64),  # addresses: of steps, and of each buffer's bytes a position and its address
@@ -82,7 +82,8 @@ class NativeBackend:
 
     Attributes:
       address, argument: of the C function (argument, planes, count, policy, value, embedding) that computes a batch.
-      lock: to hold during a call, because calls share buffers. embedding_size: numbers of an embedding, 0 without.
+      lock: to hold during a call, because calls share buffers.
+      has_value: whether it has a value head. embedding_size: numbers of an embedding, 0 without.
 
     The answer to a position does not depend on the rest of the batch, to the last bit (`independent`).
 
@@ -301,7 +302,7 @@ def _forward(argument, planes, count, policy, value, embedding):  # type: ignore
         addresses[_VALUE] = value + first * widths[_VALUE]
         addresses[_EMBEDDING] = embedding + first * widths[_EMBEDDING]
         for number in range(plan.num_steps):
-            step = record_at(plan.steps + number * STEP_BYTES, step_dtype)
+            step = record_at(plan.steps + number * _STEP_BYTES, step_dtype)
             if step.kind == _LINEAR:
                 _linear(step, addresses[step.source], addresses[step.target], widths, size)
             else:

@@ -565,14 +565,17 @@ def run_batches(programs, slots, waiting, count, again, batch, answers, enough):
                 slots[leaves[0]].status = status
             else:
                 finish_all(programs, slots, leaves, values[:count], weights[:count], embeddings[:count])
-        if total_done(slots) >= enough or lowest_status(slots) < 0 or lowest_status(slots) == FINISHED:
+        if total_done(slots) >= enough:
+            return 0
+        lowest = lowest_status(slots)
+        if lowest < 0 or lowest == FINISHED:
             return 0
         count, again = 0, False
 
 
 @compiled
 def ask(program, tree, batch, values, weights, embeddings):
-    """The compiled evaluator's answers for the first states of `batch`, checked; ANSWER or lower is a failure."""
+    """Has the compiled evaluator answer for the first states of `batch`, and checks it; below 0 is a failure."""
     states, count = batch.ctypes.data, len(values)
     addresses = (values.ctypes.data, weights.ctypes.data, embeddings.ctypes.data)
     if call(program.evaluator, (program.evaluator_argument, states, np.int64(count), *addresses)) < 0:

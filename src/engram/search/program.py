@@ -80,5 +80,5 @@ FINISHED = 4  # the budget is spent, the root is proven, or the choice is decide
 INNER = 5  # the node has children: the walk continues
 # A lower status is a failure; it names the function that failed.
 COPY, PLAY, LEGAL_ACTIONS, TO_PLAY, OUTCOME, SELECTION, EVALUATION, PRIOR, BACKUP, WEIGHTS, REWARDS = range(-1, -12, -1)
-ANSWER = -12  # the evaluator failed; less the place in ANSWER_FAULTS, its answers have this fault
+ANSWER = -12  # a compiled evaluator failed; less a place in ANSWER_FAULTS: its answers have that fault
 HOOK = -32  # less the place of the kind in HOOKS times MAX_HOOKS, less the place of the hook

@@ -670,7 +670,8 @@ class Workspace:
             hook = extension.operators[HOOKS[kind]]
             return f"{self._named(HOOKS[kind], hook)} of {extension.name} reported a failure"
         if status <= statuses.ANSWER:
-            return ANSWER_FAULTS[statuses.ANSWER - status] or getattr(self._compiled, "fault", "")
+            assert self._compiled is not None
+            return ANSWER_FAULTS[statuses.ANSWER - status] or self._compiled.fault
         if status == statuses.SELECTION:
             return f"{self._named('selection rule', self.preset.selection)} answered a child that is not there"
         if status == statuses.BACKUP:
