@@ -213,7 +213,7 @@ def test_asynchronous_play_says_how_old_its_weights_are_and_goes_on(tmp_path):
 
 PLAN_CHANGED = {
     "batch": 16, "reuse": 1.0, "window": 40, "first": 120, "refresh": 3, "learning_rate": 0.1, "weight_decay": 0.5,
-    "value_weight": 0.1, "seed": 5, "options": SelfPlayOptions(num_games=8, simulations=24),
+    "value_weight": 0.1, "averaged_share": 0.5, "seed": 5, "options": SelfPlayOptions(num_games=8, simulations=24),
 }  # fmt: skip
 
 
@@ -258,7 +258,9 @@ def test_killed_training_goes_on(tmp_path):
     assert found.positions > 0
 
 
-@pytest.mark.parametrize("changed", [{"steps": 0}, {"reuse": 0.0}, {"learning_rate": -1.0}, {"gate_pairs": -1}])
+@pytest.mark.parametrize(
+    "changed", [{"steps": 0}, {"reuse": 0.0}, {"learning_rate": -1.0}, {"gate_pairs": -1}, {"averaged_share": 1.5}]
+)
 def test_plans_that_make_no_sense(changed):
     with pytest.raises(InvalidParameter):
         plan(**changed)
@@ -282,8 +284,9 @@ def test_a_training_begun_with_an_exploration_goes_on(tmp_path):
     train_self_play(begun, tmp_path, stop_at=5)
     (file,) = tmp_path.glob("checkpoint-*/games*")
     about, arrays = storage.load(file, "games")
-    del about["plan"]["options"]["search"], about["plan"]["options"]["target_temperature"]
-    about["plan"]["options"]["exploration"] = 2.0
+    options = about["plan"]["options"]
+    del about["plan"]["averaged_share"], options["search"], options["target_temperature"]
+    options["exploration"] = 2.0
     storage.save(file, "games", about, arrays)
     assert train_self_play(begun, tmp_path, stop_at=6).done == 6
     with pytest.raises(InvalidFile, match="training with another plan"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import signal
@@ -102,6 +103,7 @@ def test_no_setting_of_a_plan_is_without_effect(data, tmp_path):
         "learning_rate": 0.1,
         "weight_decay": 0.5,
         "value_weight": 0.1,
+        "averaged_share": 0.5,
         "validation": 0.6,
         "seed": 1,
     }
@@ -169,6 +171,38 @@ def test_results_of_time_and_distributions_as_targets(data):
     with pytest.raises(OperatorError, match="not finite"):
         learner.step(planes * np.nan, shares, np.zeros(8, np.float32))
     assert all(torch.isfinite(part).all() for part in net.parameters())
+
+
+@pytest.mark.parametrize("share", [1.0, 0.25])
+def test_the_mean_of_the_weights_is_that_of_the_formula(share, tmp_path):
+    torch.manual_seed(0)
+    net = NetworkModule(architecture("residual(blocks=1,filters=8)", game_of("go:4")))
+    learner = Learner(net, 100, learning_rate=0.01, averaged_share=share)
+    rng, seen = np.random.default_rng(0), []
+    for _ in range(8):
+        learner.step(rng.random((8, 11, 4, 4)).astype(np.float32), rng.integers(0, 17, 8), np.ones(8, np.float32))
+        seen.append({name: tensor.clone() for name, tensor in net.state_dict().items()})
+    # Shamir and Zhang's average with η = 1/share - 1 weighs step t by t (t + 1) ... (t + η - 1).
+    eta = 1.0 / share - 1.0
+    weights = np.array([math.gamma(step + eta) / math.gamma(step) for step in range(1, 9)])
+    mean = learner.trained.state_dict()
+    for name in mean:
+        if mean[name].is_floating_point():
+            expected = sum(weight * step[name] for weight, step in zip(weights / weights.sum(), seen, strict=True))
+            assert torch.allclose(mean[name], expected, atol=1e-5), name
+    assert not torch.allclose(mean["policy.2.weight"], seen[-1]["policy.2.weight"], atol=1e-5)
+    learner.save(tmp_path / "mean", {})
+    with pytest.raises(InvalidFile, match="averages"):
+        Learner(net, 100).load(tmp_path / "mean")
+
+
+def test_a_training_that_averages_goes_on_as_if_undisturbed(data, tmp_path):
+    plan = plan_for(data, steps=12, averaged_share=0.5)
+    train_records(plan, tmp_path / "whole")
+    for stop in (5, 12):
+        train_records(plan, tmp_path / "parts", stop_at=stop)
+    one, other = weights(tmp_path / "whole"), weights(tmp_path / "parts")
+    assert all(torch.equal(one[name], other[name]) for name in one)
 
 
 def test_rates_rise_and_fall_to_zero():

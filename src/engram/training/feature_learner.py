@@ -90,14 +90,14 @@ class FeatureLearner(Learner):
     def validate(self, groups: PositionGroups, rows: np.ndarray) -> FeatureValidation:
         """Measures the network on groups, without turning them."""
         encode = Encoder(groups.game, self.net.configuration.history)
-        self.net.eval()
+        net = self.trained.eval()
         figures = []
         with torch.inference_mode():
             for first in range(0, len(rows), _GROUPS):
                 part = rows[first : first + _GROUPS]
                 planes, side = groups.planes(part, encode)
                 value, sides = self._tensor(groups.value[part]), self._tensor(side)
-                _, output, inner = self.net(self._tensor(planes).to(memory_format=torch.channels_last), FEATURES)
+                _, output, inner = net(self._tensor(planes).to(memory_format=torch.channels_last), FEATURES)
                 assert inner is not None
                 cosine, target = pairs(inner, value, sides)
                 output = torch.zeros_like(value) if output is None else output.view_as(value)

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
+from torch.optim.swa_utils import AveragedModel
 
 from engram import storage
 from engram.errors import InvalidFile, OperatorError
@@ -36,6 +37,12 @@ class Learner:
     Args:
       net: the network; trained in place. steps: until the rate is zero, ≥ 1.
       learning_rate: highest rate. weight_decay: of the weights. value_weight: of the value's loss.
+      averaged_share: share of the steps so far whose weights are averaged, in [0, 1]; 0: none.
+
+    The mean is the polynomial-decay average of Shamir and Zhang (2013): step t weighs about t^(1/averaged_share - 1).
+
+    Attributes:
+      trained: the network to use: the mean of the weights, or `net` without one.
 
     Computes in bfloat16 if the machine supports it, with weights in float32; on CUDA if available. Repeats bit for bit
     with one thread on one machine.
@@ -43,7 +50,7 @@ class Learner:
 
     def __init__(
         self, net: NetworkModule, steps: int, *, learning_rate: float = 2e-3, weight_decay: float = 1e-4,
-        value_weight: float = 1.0,
+        value_weight: float = 1.0, averaged_share: float = 0.0,
     ):  # fmt: skip
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.net = net.to(self.device).to(memory_format=torch.channels_last).train()  # type: ignore[call-overload]
@@ -53,6 +60,16 @@ class Learner:
         self.done = 0
         self.optimizer = torch.optim.AdamW(net.parameters(), lr=learning_rate, weight_decay=weight_decay)
         self._half = fastest_precision() == "bfloat16"
+        self._mean: AveragedModel | None = None
+        if averaged_share:
+            self._mean = AveragedModel(
+                self.net, avg_fn=lambda mean, now, count: mean + (now - mean) / (1.0 + averaged_share * count),
+                use_buffers=True,
+            ).eval()  # fmt: skip
+
+    @property
+    def trained(self) -> NetworkModule:
+        return self.net if self._mean is None else self._mean.module
 
     def rate(self, step: int) -> float:
         """The learning rate of a step."""
@@ -95,10 +112,14 @@ class Learner:
         loss.backward()
         self.optimizer.step()
         self.done += 1
+        if self._mean is not None:
+            self._mean.update_parameters(self.net)
 
     def save(self, path: str | Path, about: dict[str, Any]) -> None:
-        """Writes weights, optimiser and step, whole or not at all."""
+        """Writes weights, their mean, optimiser and step, whole or not at all."""
         arrays = {f"net.{name}": tensor for name, tensor in self.net.state_dict().items()}
+        if self._mean is not None:
+            arrays |= {f"mean.{name}": tensor for name, tensor in self.trained.state_dict().items()}
         for number, state in self.optimizer.state_dict()["state"].items():
             arrays |= {f"optimizer.{number}.{key}": tensor for key, tensor in state.items()}
         plain = {name: tensor.detach().cpu().numpy() for name, tensor in arrays.items()}
@@ -116,11 +137,12 @@ class Learner:
         if about["configuration"] != asdict(self.net.configuration):
             raise InvalidFile(f"{path} is the training of another network, {about['configuration']['network']}")
         net: dict[str, Tensor] = {}
+        mean: dict[str, Tensor] = {}
         state: dict[int, dict[str, Tensor]] = defaultdict(dict)
         for name, array in arrays.items():
             part, key = name.split(".", 1)
-            if part == "net":
-                net[key] = torch.from_numpy(array)
+            if part in ("net", "mean"):
+                (net if part == "net" else mean)[key] = torch.from_numpy(array)
             else:
                 number, key = key.split(".", 1)
                 state[int(number)][key] = torch.from_numpy(array)
@@ -131,7 +153,12 @@ class Learner:
                 raise ValueError("its optimiser does not fit the network")
         if not 0 <= int(about["done"]) <= self.steps or not all(np.isfinite(array).all() for array in arrays.values()):
             raise ValueError("a number is out of range")
+        if bool(mean) == (self._mean is None):
+            raise ValueError("one training averages its weights, the other does not")
         self.net.load_state_dict(net)
+        if self._mean is not None:
+            self.trained.load_state_dict(mean)
+            self._mean.n_averaged.fill_(int(about["done"]))
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict({"state": state, "param_groups": groups})
         self.done = int(about["done"])

@@ -47,7 +47,7 @@ class TrainingPlan:
 
     Args:
       steps: batches, ≥ 1. batch: positions in each (or groups of them), ≥ 1.
-      learning_rate, weight_decay, value_weight: as in `Learner`. seed: of all random numbers.
+      learning_rate, weight_decay, value_weight, averaged_share: as in `Learner`. seed: of all random numbers.
 
     Raises:
       InvalidParameter: a number out of range.
@@ -58,12 +58,15 @@ class TrainingPlan:
     learning_rate: float = 2e-3
     weight_decay: float = 1e-4
     value_weight: float = 1.0
+    averaged_share: float = 0.0
     seed: int = 0
 
     def __post_init__(self) -> None:
         self.check("steps", "batch")
         if not (self.learning_rate > 0.0 and self.weight_decay >= 0.0 and self.value_weight >= 0.0):
             raise InvalidParameter("the learning rate is above 0, weight decay and value weight 0 or more")
+        if not 0.0 <= self.averaged_share <= 1.0:
+            raise InvalidParameter(f"averaged_share is between 0 and 1, not {self.averaged_share}")
 
     def check(self, *counts: str) -> None:
         """Raises InvalidParameter unless all of these settings are 1 or more."""
@@ -74,7 +77,8 @@ class TrainingPlan:
     @property
     def rates(self) -> dict[str, float]:
         """Arguments of `Learner`."""
-        return {name: getattr(self, name) for name in ("learning_rate", "weight_decay", "value_weight")}
+        names = ("learning_rate", "weight_decay", "value_weight", "averaged_share")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,7 +194,7 @@ class TrainingRun(ABC):
         Raises:
           InvalidFile: another plan; the error names the differences.
         """
-        now, then = json.loads(json.dumps(asdict(self.plan))), about["plan"]
+        now, then = json.loads(json.dumps(asdict(self.plan))), {"averaged_share": 0.0, **about["plan"]}
         changed = [f"{key} {then.get(key)!r} to {value!r}" for key, value in now.items() if then.get(key) != value]
         if changed:
             raise InvalidFile(
@@ -210,7 +214,7 @@ class TrainingRun(ABC):
         _LOG.info("%s: step %d of %d", self.folder, state.done, self.plan.steps)
         for warning in state.warnings:
             _LOG.warning("%s: %s", self.folder, warning)
-        save_network(self.folder / NETWORK, self.learner.net.network, about={"step": state.done, **about})
+        save_network(self.folder / NETWORK, self.learner.trained.network, about={"step": state.done, **about})
         self.learner.save(self.folder / CHECKPOINT, about)
 
     def run(

@@ -26,6 +26,7 @@ def distil(
     most: Annotated[int, whole("Most positions examined, the fewest plies first.")] = 1 << 20,
     learning_rate: options.LearningRate = 2e-3,
     value_weight: options.ValueWeight = 1.0,
+    averaged_share: options.AveragedShare = 0.0,
     validation: options.Validation = 0.05,
     checkpoint_s: options.CheckpointS = 120.0,
     database: options.Database = "engram.sqlite",
@@ -43,6 +44,6 @@ def distil(
     plan = DistilPlan(
         game=game, network=network, table=table, steps=steps, batch=batch, min_visits=min_visits,
         temperature=temperature, most=most, learning_rate=learning_rate, value_weight=value_weight,
-        validation=validation, seed=seed,
+        averaged_share=averaged_share, validation=validation, seed=seed,
     )  # fmt: skip
     run_training(context, train, plan, progress_line, use=f"play with it by puct(network='{output}')")

@@ -28,6 +28,7 @@ def records(
     batch: options.Batch = 256,
     learning_rate: options.LearningRate = 2e-3,
     value_weight: options.ValueWeight = 1.0,
+    averaged_share: options.AveragedShare = 0.0,
     validation: options.Validation = 0.05,
     checkpoint_s: options.CheckpointS = 120.0,
     database: options.Database = "engram.sqlite",
@@ -43,7 +44,7 @@ def records(
 
     plan = RecordsPlan(
         game=game, network=network, data=tuple(data), steps=steps, batch=batch, learning_rate=learning_rate,
-        value_weight=value_weight, validation=validation, seed=seed,
+        value_weight=value_weight, averaged_share=averaged_share, validation=validation, seed=seed,
     )  # fmt: skip
     run_training(context, train_records, plan, progress_line)
 

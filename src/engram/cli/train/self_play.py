@@ -44,6 +44,7 @@ def selfplay(
     refresh: Annotated[int, whole("Steps between networks that play.")] = 250,
     gate: Annotated[int, whole("Most pairs of games a new network must pass; 0: none.", low=0)] = 0,
     learning_rate: options.LearningRate = 2e-3,
+    averaged_share: options.AveragedShare = 0.0,
     checkpoint_s: options.CheckpointS = 120.0,
     database: options.Database = "engram.sqlite",
     stop_at: options.StopAt = None,
@@ -68,7 +69,8 @@ def selfplay(
     )  # fmt: skip
     plan = SelfPlayPlan(
         game=game, network=network, steps=steps, batch=batch, reuse=reuse, window=window, refresh=refresh,
-        gate_pairs=gate, learning_rate=learning_rate, seed=seed, options=searches, asynchronous=asynchronous,
+        gate_pairs=gate, learning_rate=learning_rate, averaged_share=averaged_share, seed=seed, options=searches,
+        asynchronous=asynchronous,
     )  # fmt: skip
     with options.place(cluster, gpu_share):
         run_training(context, partial(train_self_play, workers=workers or default_workers()), plan, _progress_line)
