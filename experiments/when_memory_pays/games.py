@@ -37,6 +37,7 @@ GAMES: dict[str, tuple[str, str, int, int, int, int]] = {
     "othello:6": ("othello:6", "", 100, 4, 20, 512),
     "p_game": ("p_game:gap=0.2,noise=0.7,similarity=0.1", BARE, 200, 0, 2, 512),
     "p_game blurred": ("p_game:gap=0.2,noise=0.7,similarity=1", BARE, 200, 0, 2, 512),
+    "p_game alike": ("p_game:gap=0.2,noise=0.7,similarity=0.1,sibling_likeness=0.9", BARE, 200, 0, 2, 512),
 }
 OF_MEMORY = "pattern_weight", "dimension", "neighbours", "network", "num_leaves"
 

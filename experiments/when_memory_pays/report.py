@@ -33,14 +33,19 @@ def spread(branching: float, gap: float) -> float:
 def features_of(row: dict[str, Any]) -> dict[str, float]:
     """σ/g, β and η/g of a cell, by its parameters.
 
-    Features show a value and an error of deviation s/√3. An answer is the mean over a kernel of deviation h, in which m
-    returns lie: it shrinks differences by β = T²/(T² + s²/3 + h²), T² the variance of values in the tree.
+    Features show (1 - ρ)·value + ρ·value of the parent, and an error of deviation s/√3. An answer is the mean over a
+    kernel of deviation h, in which m returns lie. Values have variance T² in the tree, and g² of it is among siblings,
+    so an answer's slope on what is shown is (T² - ρg²)/V with V = T² - (1 - (1 - ρ)²)g² + s²/3 + h². It shrinks
+    siblings' differences by β = (1 - ρ)·slope.
     """
     g = spread(row["branching"], row["gap"])
     error2, kernel2, tree2 = row["similarity"] ** 2 / 3, row["temperature"] / 230, TREE * g**2
-    beta = tree2 / (tree2 + error2 + kernel2)
-    returns = max(1.0, 1.4 * row["simulations"] * math.sqrt(kernel2 / (tree2 + error2 + kernel2)))
-    eta2 = beta**2 * error2 + row["noise"] ** 2 / returns
+    own = 1.0 - row.get("sibling_likeness", 0.0)
+    shown2 = tree2 - (1.0 - own**2) * g**2 + error2 + kernel2
+    slope = (tree2 - (1.0 - own) * g**2) / shown2
+    beta = own * slope
+    returns = max(1.0, 1.4 * row["simulations"] * math.sqrt(kernel2 / shown2))
+    eta2 = slope**2 * error2 + row["noise"] ** 2 / returns
     return {"noise": row["noise"] / g, "beta": beta, "eta": math.sqrt(eta2) / g}
 
 
@@ -114,7 +119,7 @@ def right(said: np.ndarray, data: dict[str, np.ndarray], some: np.ndarray) -> st
 def judged(rows: dict[str, Any], numbers: np.ndarray) -> list[dict[str, Any]]:
     """How often each predictor has the sign of an effect above 3 %, by stage and cost of a query."""
     table = []
-    for stage in ("map", "train", "test", "fresh"):
+    for stage in ("map", "train", "test", "fresh", "alike"):
         data = points(rows, stage)
         said = predicted(numbers, data)
         for cost in (None, *np.unique(data["cost"]).tolist()):

@@ -4,6 +4,7 @@
     python experiments/when_memory_pays/run.py train      # random cells over all parameters: the predictor's data
     python experiments/when_memory_pays/run.py test       # random cells of the first test, later fitted too
     python experiments/when_memory_pays/run.py fresh      # fresh cells, on which the predictor is judged
+    python experiments/when_memory_pays/run.py alike      # cells whose siblings look alike, on which it is judged too
     python experiments/when_memory_pays/run.py rivals     # transpositions and other constants c on the map's trees
     python experiments/when_memory_pays/run.py report     # fits the predictor, judges it, draws map.png
 
@@ -35,7 +36,13 @@ BATCH = 50
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MEMORY = "memory_uct(pattern_weight=0, dimension=64, capacity=1024, neighbours=exact, equivalence={}, temperature={})"
 """The paper's M = 50 and η = 2. The features are few numbers, so D = 64 holds them, compared exactly."""
-RATIOS = {"map": (0.0, 0.25, 1.0, 4.0), "train": (0.0, 0.5, 2.0), "test": (0.0, 1.0), "fresh": (0.0, 1.0)}
+RATIOS = {
+    "map": (0.0, 0.25, 1.0, 4.0),
+    "train": (0.0, 0.5, 2.0),
+    "test": (0.0, 1.0),
+    "fresh": (0.0, 1.0),
+    "alike": (0.0, 1.0),
+}
 """Cost of a query in simulations. At equal time `uct` has 1 + that many simulations for each of the memory's."""
 
 
@@ -46,6 +53,7 @@ class Cell:
     stage: str
     noise: float
     similarity: float
+    sibling_likeness: float = 0.0
     gap: float = 0.2
     branching: int = 4
     depth: int = 10
@@ -57,13 +65,20 @@ class Cell:
     @property
     def name(self) -> str:
         """The key of its row."""
-        return ",".join(f"{key}={value}" for key, value in asdict(self).items())
+        numbers = asdict(self)
+        if not self.sibling_likeness:  # the rows before this axis
+            del numbers["sibling_likeness"]
+        return ",".join(f"{key}={value}" for key, value in numbers.items())
+
+    @property
+    def plain(self) -> str:
+        """The game, without its features and its seed."""
+        return "p_game:" + ",".join(f"{key}={getattr(self, key)}" for key in ("branching", "depth", "gap", "noise"))
 
     @property
     def trees(self) -> str:
         """The game, without its seed."""
-        numbers = {key: getattr(self, key) for key in ("branching", "depth", "gap", "noise", "similarity")}
-        return "p_game:" + ",".join(f"{key}={value}" for key, value in numbers.items())
+        return f"{self.plain},similarity={self.similarity},sibling_likeness={self.sibling_likeness}"
 
 
 def cells(stage: str) -> list[Cell]:
@@ -72,11 +87,17 @@ def cells(stage: str) -> list[Cell]:
         noises, errors = (0.05, 0.1, 0.2, 0.4, 0.7, 1.0), (0.0, 0.05, 0.1, 0.2, 0.4, 1.0)
         return [Cell(stage, noise, error) for noise in noises for error in (errors if stage == "map" else (0.0,))]
     draw, drawn = random.Random(derive_seed("when_memory_pays", stage)), []
-    for number in range({"train": 16, "test": 40, "fresh": 36}[stage]):
+    if stage == "alike":
+        drawn = [
+            Cell(stage, noise, 0.05, likeness)
+            for noise in (0.1, 0.2, 0.4, 0.7, 1.0)
+            for likeness in (0.3, 0.6, 0.9, 1.0)
+        ]
+    for number in range({"train": 16, "test": 40, "fresh": 36, "alike": 20}[stage]):
         noise = round(0.05 * 20.0 ** draw.random(), 3)
         error = 0.0 if draw.random() < 0.15 else round(0.02 * 50.0 ** draw.random(), 3)
         cell = Cell(
-            stage, noise, error,
+            stage, noise, error, round(draw.random(), 2) if stage == "alike" else 0.0,
             gap=draw.choice((0.1, 0.2, 0.4)),
             branching=draw.choice((2, 3, 4, 6, 10)),
             depth=draw.choice((4, 6, 10, 20)),
@@ -93,7 +114,8 @@ def cells(stage: str) -> list[Cell]:
 @cache
 def searched(trees: str, search: str, simulations: int, stage: str, instances: int) -> tuple[np.ndarray, np.ndarray]:
     """Of each tree: whether the search's move is the best, and what it loses, in the tree's values."""
-    played, first = game(trees), {"map": 0, "rivals": 0, "train": 10**6, "test": 2 * 10**6, "fresh": 3 * 10**6}[stage]
+    played, first = game(trees), {"map": 0, "rivals": 0, "train": 10**6, "test": 2 * 10**6, "fresh": 3 * 10**6,
+                                      "alike": 4 * 10**6}[stage]  # fmt: skip
     lockstep, best, regret = Lockstep(played, search, BATCH), [], []
     for start in range(first, first + instances, BATCH):
         seeds = range(start, start + BATCH)
@@ -121,12 +143,11 @@ def measured(cell: Cell) -> dict[str, Any]:
         ours = {"memory": MEMORY.format(cell.equivalence, cell.temperature)}
         opponents = {ratio: round(cell.simulations * (1.0 + ratio)) for ratio in RATIOS[cell.stage]}
     # Without a memory features are never asked for: cells that differ only in them share the tree's searches.
-    plain = cell.trees.rpartition(",")[0]
     for name, search in ours.items():
-        best, regret = searched(cell.trees if name == "memory" else plain, search, cell.simulations, *sample)
+        best, regret = searched(cell.trees if name == "memory" else cell.plain, search, cell.simulations, *sample)
         row[name] = {"best": float(best.mean()), "regret": float(regret.mean() / cell.gap)}
         for ratio, simulations in opponents.items():
-            base, loss = searched(plain, "uct", simulations, *sample)
+            base, loss = searched(cell.plain, "uct", simulations, *sample)
             gain = best.astype(float) - base
             row[name][f"cost {ratio:g}"] = {
                 "uct": float(base.mean()), "uct_regret": float(loss.mean() / cell.gap),
@@ -138,7 +159,7 @@ def measured(cell: Cell) -> dict[str, Any]:
 def main() -> None:
     """Measures the missing cells of a stage, or reports."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stage", choices=("map", "train", "test", "fresh", "rivals", "report"))
+    parser.add_argument("stage", choices=("map", "train", "test", "fresh", "alike", "rivals", "report"))
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--json", action="store_true", help="print the cells as data")
     asked = parser.parse_args()

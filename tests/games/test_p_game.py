@@ -49,21 +49,34 @@ def test_a_simulation_has_the_noise_and_the_mean_that_were_asked_for(noise, valu
     assert np.std(draws) == pytest.approx(deviation, abs=0.03)
 
 
+def shown(game, state):
+    """The value that the features of a position stand for."""
+    planes, buffer = np.zeros(32, np.float32), game.new_buffer()
+    game.write(buffer, state)
+    encode(game.address("encode"), buffer.ctypes.data, planes.ctypes.data)
+    return np.arctan2(planes[1], planes[0]) / (np.pi / 2)
+
+
 def test_positions_of_equal_features_differ_by_at_most_twice_the_similarity():
     exact, blurred = (engram.game(TREE.replace("similarity=0.2", f"similarity={e}")) for e in (0.0, 0.2))
     assert exact.initial_state()["key"] == blurred.initial_state()["key"]
     for game, error in ((exact, 0.0), (blurred, 0.2)):
-        planes = np.zeros(32, np.float32)
-        buffer = game.new_buffer()
-        seen = []
-        for moves in ("0", "1", "2", "0 1", "2 2", "1 0 2"):
-            state = game.play_moves(moves)
-            game.write(buffer, state)
-            encode(game.address("encode"), buffer.ctypes.data, planes.ctypes.data)
-            shown = np.arctan2(planes[1], planes[0]) / (np.pi / 2)  # the value that the features stand for
-            seen.append(abs(shown - state["value"]))
+        states = [game.play_moves(moves) for moves in ("0", "1", "2", "0 1", "2 2", "1 0 2")]
+        seen = [abs(shown(game, state) - state["value"]) for state in states]
         assert max(seen) <= error + 1e-5
         assert error == 0.0 or max(seen) > 0.02
+
+
+@pytest.mark.parametrize("likeness", [0.0, 0.25, 1.0])
+def test_siblings_look_as_much_alike_as_was_asked_for(likeness):
+    game = engram.game(TREE.replace("similarity=0.2", f"similarity=0,sibling_likeness={likeness}"))
+    for moves in ("", "0", "2 1", "1 0 2"):
+        parent = game.play_moves(moves)
+        siblings = [game.play(parent, action) for action in range(3)]
+        values = np.array([float(state["value"]) for state in siblings])
+        expected = (1.0 - likeness) * values + likeness * float(parent["value"])
+        assert [shown(game, state) for state in siblings] == pytest.approx(expected, abs=1e-5)
+        assert np.ptp(values) > 0.05
 
 
 @compiled
@@ -79,7 +92,7 @@ def test_a_search_comes_near_the_true_value():
     assert abs(result.value) < 0.05
 
 
-@pytest.mark.parametrize("option", ["branching=1", "depth=0", "gap=0", "noise=1.5", "similarity=-1", "cost=-1"])
+@pytest.mark.parametrize("option", ["branching=1", "depth=0", "gap=0", "noise=1.5", "similarity=-1", "sibling_likeness=1.5", "cost=-1"])
 def test_a_number_out_of_range_is_refused(option):
     with pytest.raises(InvalidSpecification, match=option.partition("=")[0]):
         engram.game(f"p_game:{option}")

@@ -6,7 +6,7 @@ is in its state, and a search can be measured against truth at any size.
 
 A simulation's mean is that value, and its deviation `noise`; with noise 1 it is a win or a loss. Features (`encode`)
 are those of the value plus an error of the position's own, so that positions that look alike differ in value by about
-`similarity`.
+`similarity`. With `sibling_likeness` they show the parent's value in part, as features of a whole board do.
 
 Source: after Kocsis and Szepesvári, "Bandit based Monte-Carlo planning", 2006 (P-games).
 Deviation: values are made from the root down and not summed from moves to the leaves, because sums give no truth inside
@@ -31,12 +31,14 @@ state_dtype = np.dtype(
     [
         ("key", np.uint64),  # identifies the path from the root
         ("value", np.float64),  # minimax value for player 0
+        ("parent_value", np.float64),
         ("num_moves", np.int64),
         ("branching", np.int64),
         ("depth", np.int64),
         ("gap", np.float64),
         ("noise", np.float64),
         ("similarity", np.float64),
+        ("sibling_likeness", np.float64),
         ("cost", np.int64),
     ]
 )
@@ -59,6 +61,7 @@ def legal_actions(state, actions):
 def play(state, action):
     best = np.int64(mix(state.key) % np.uint64(state.branching))
     state.key = mix(state.key + np.uint64(action + 1))
+    state.parent_value = state.value
     if action != best:
         loss = state.gap * _share(mix(state.key + np.uint64(1)))
         state.value += -loss if state.num_moves % 2 == 0 else loss
@@ -99,7 +102,8 @@ def rollout(state, rng):
 
 def encode(state, planes):
     error = state.similarity * (2.0 * _share(mix(state.key + np.uint64(2))) - 1.0)
-    angle = 0.5 * math.pi * (state.value + error)
+    shown = state.value + state.sibling_likeness * (state.parent_value - state.value) + error
+    angle = 0.5 * math.pi * shown
     for k in range(HARMONICS):
         planes[2 * k] = np.float32(math.cos((k + 1) * angle))
         planes[2 * k + 1] = np.float32(math.sin((k + 1) * angle))
@@ -107,8 +111,8 @@ def encode(state, planes):
 
 
 def p_game(
-    branching: int = 4, depth: int = 10, gap: float = 0.5, noise: float = 0.5, similarity: float = 0.1, cost: int = 0,
-    seed: int = 0,
+    branching: int = 4, depth: int = 10, gap: float = 0.5, noise: float = 0.5, similarity: float = 0.1,
+    sibling_likeness: float = 0.0, cost: int = 0, seed: int = 0,
 ) -> Game:  # fmt: skip
     """A synthetic tree of known values, noise and likeness (P-game).
 
@@ -116,7 +120,8 @@ def p_game(
       branching: moves of a position, 2 to 1000. depth: moves of a game, 1 to 1000.
       gap: a move that is not the best costs its mover up to this, in (0, 2].
       noise: σ of a simulation, in [0, 1]; at a value v at most sqrt(1 - v²), that of a win or a loss.
-      similarity: ε ≥ 0: positions with equal features differ in value by up to 2ε.
+      similarity: ε ≥ 0: positions with equal features differ in value by up to 2ε (without sibling_likeness).
+      sibling_likeness: ρ in [0, 1]: features show (1 - ρ)·value + ρ·value of the parent; with 1 siblings look alike.
       cost: work of a simulation, about a nanosecond each, 0 to 10⁹.
       seed: of the tree.
 
@@ -126,8 +131,8 @@ def p_game(
       InvalidSpecification: a number out of range.
     """
     options = {"branching": branching, "depth": depth, "gap": gap, "noise": noise, "similarity": similarity}
-    options |= {"cost": cost, "seed": seed}
-    ranges = ((2, 1000), (1, 1000), (1e-9, 2), (0, 1), (0, 2), (0, 10**9), (0, 2**63 - 1))
+    options |= {"sibling_likeness": sibling_likeness, "cost": cost, "seed": seed}
+    ranges = ((2, 1000), (1, 1000), (1e-9, 2), (0, 1), (0, 2), (0, 1), (0, 10**9), (0, 2**63 - 1))
     state = np.zeros(1, state_dtype)
     for (name, value), (low, high) in zip(options.items(), ranges, strict=True):
         if not low <= value <= high:
@@ -141,7 +146,7 @@ def p_game(
         num_actions=branching,
         max_moves=depth,
         planes_shape=(1, 1, 2 * HARMONICS),
-        constants=("branching", "depth", "gap", "noise", "similarity", "cost"),
+        constants=("branching", "depth", "gap", "noise", "similarity", "sibling_likeness", "cost"),
         render=lambda state: f"move {state['num_moves']} of {state['depth']}, value {state['value']:+.4f} for player 0",
         **functions_of(globals()),
     )
