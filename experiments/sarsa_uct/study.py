@@ -1,9 +1,10 @@
 """Sarsa-UCT(λ) beside TDUCT: tables trained by both, five seeds each, against plain UCT at equal simulations.
 
     python experiments/sarsa_uct/study.py --work FOLDER [--seeds 5] [--episodes 2000]
+    python experiments/sarsa_uct/study.py --work FOLDER --only td_uct --episodes 8000 --capacity 32000000 --name longer
 
-The same command goes on where it was stopped. Tables and the database of points lie in the work folder; `points.json`
-and `curves.png` go beside this file after every training.
+The same command goes on where it was stopped. Tables and the database of points lie in the work folder; NAME.json and
+NAME.png go beside this file after every training.
 """
 
 from __future__ import annotations
@@ -37,16 +38,24 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--episodes", type=int, default=2000)
     parser.add_argument("--games", type=int, default=200)
+    parser.add_argument("--capacity", type=int, default=BASE.capacity, help="entries of a table")
+    parser.add_argument("--only", choices=LEARNERS, help="one of the two")
+    parser.add_argument("--name", default="curves", help="of the files of results")
     given = parser.parse_args()
     given.work.mkdir(parents=True, exist_ok=True)
     plan = EvaluationPlan(
         parse_opponents("uct(simulations=100)", BASE.made_game), every=max(1, given.episodes // 4), games=given.games,
         opening_moves=4,
     )  # fmt: skip
-    points: dict[str, list[Point]] = {name: [] for name in LEARNERS}
+    learners = {
+        name: replace(learner, capacity=given.capacity)
+        for name, learner in LEARNERS.items()
+        if given.only in (None, name)
+    }
+    points: dict[str, list[Point]] = {name: [] for name in learners}
     begun = time.monotonic()
     for seed in range(given.seeds):  # side by side, so that a study that is stopped compares equal numbers of seeds
-        for name, configuration in LEARNERS.items():
+        for name, configuration in learners.items():
             points[name] += train(
                 configuration, given.work / f"{name}.{seed}.table", episodes=given.episodes, seeds=[seed], plan=plan,
                 database=given.work / "points.sqlite",
@@ -56,10 +65,12 @@ def main() -> None:
             "seconds": round(time.monotonic() - begun),
             "points": {name: [asdict(point) for point in found] for name, found in points.items()},
         }
-        with whole(HERE / "points.json") as part:
+        with whole(HERE / f"{given.name}.json") as part:
             part.write_text(json.dumps(text, indent=0), encoding="utf-8")
         title = "Connect-4, tables trained at 1000 simulations"
-        draw_small_multiples(HERE / "curves.png", title, {"against uct, 100 simulations a side": points}, columns=1)
+        draw_small_multiples(
+            HERE / f"{given.name}.png", title, {"against uct, 100 simulations a side": points}, columns=1
+        )
     for name, found in points.items():
         curve = band(found)
         rows = zip(curve.episodes, curve.mean, curve.low, curve.high, curve.seeds, strict=True)

@@ -17,12 +17,12 @@ from engram.storage import whole
 HERE = Path(__file__).parent
 FLOOR = 0.03
 """Smaller effects have no sign to be right about."""
-NAMES = ("a", "c", "p", "q", "e", "f", "K")
+NAMES = ("a", "c", "p", "q", "e", "f", "K", "reach")
 TREE = 1.7
 """Variance of the values in a search's tree of `p_game`, in g²: measured once (games.py)."""
 LABELS = {"connect_four": (-4, 7), "othello:6": (-46, -12), "connect_four learned": (6, 5)}
 """Places of names beside their points, in points; others to the right."""
-START = np.array([2.0, 0.3, 2.0, 1.5, 4.0, 25.0, 0.3])
+START = np.array([2.0, 0.3, 2.0, 1.5, 4.0, 25.0, 0.3, 0.8])
 
 
 def spread(branching: float, gap: float) -> float:
@@ -30,23 +30,22 @@ def spread(branching: float, gap: float) -> float:
     return gap * math.sqrt((branching - 1) / (3 * branching) - ((branching - 1) / (2 * branching)) ** 2)
 
 
-def features_of(row: dict[str, Any]) -> dict[str, float]:
+def features_of(row: dict[str, Any], reach: float) -> dict[str, float]:
     """σ/g, β and η/g of a cell, by its parameters.
 
-    Features show (1 - ρ)·value + ρ·value of the parent, and an error of deviation s/√3. An answer is the mean over a
-    kernel of deviation h, in which m returns lie. Values have variance T² in the tree, and g² of it is among siblings,
-    so an answer's slope on what is shown is (T² - ρg²)/V with V = T² - (1 - (1 - ρ)²)g² + s²/3 + h². It shrinks
-    siblings' differences by β = (1 - ρ)·slope.
+    Features show the part κ of values' differences, and an error of deviation s/√3. An answer is the mean over a kernel
+    of deviation h, in which m returns lie: it shows β = κ²T²/(κ²T² + s²/3 + h²) of the differences, T² the variance of
+    values in the tree. Features that keep a part ρ of the parent's show 1 - ρ^(j + 1) of a difference j plies later.
+    Level j of a subtree weighs reach^j, so κ = (1 - ρ)/(1 - reach·ρ).
     """
     g = spread(row["branching"], row["gap"])
     error2, kernel2, tree2 = row["similarity"] ** 2 / 3, row["temperature"] / 230, TREE * g**2
-    own = 1.0 - row.get("sibling_likeness", 0.0)
-    shown2 = tree2 - (1.0 - own**2) * g**2 + error2 + kernel2
-    slope = (tree2 - (1.0 - own) * g**2) / shown2
-    beta = own * slope
-    returns = max(1.0, 1.4 * row["simulations"] * math.sqrt(kernel2 / shown2))
-    eta2 = slope**2 * error2 + row["noise"] ** 2 / returns
-    return {"noise": row["noise"] / g, "beta": beta, "eta": math.sqrt(eta2) / g}
+    kept = row.get("sibling_likeness", 0.0)
+    shown = (1.0 - kept) / (1.0 - reach * kept)
+    variance = shown**2 * tree2 + error2 + kernel2
+    returns = max(1.0, 1.4 * row["simulations"] * math.sqrt(kernel2 / variance))
+    eta2 = (shown * tree2 / variance) ** 2 * error2 + row["noise"] ** 2 / returns
+    return {"noise": row["noise"] / g, "beta": shown**2 * tree2 / variance, "eta": math.sqrt(eta2) / g}
 
 
 def score(numbers, noise, beta, eta, visits, equivalence, cost):
@@ -68,7 +67,7 @@ def score(numbers, noise, beta, eta, visits, equivalence, cost):
     return p * np.log(left) - np.log(saved) + q * np.log(other2 / own2)
 
 
-def points(rows: dict[str, Any], *stages: str) -> dict[str, np.ndarray]:
+def points(rows: dict[str, Any], reach: float, *stages: str) -> dict[str, np.ndarray]:
     """Columns of all cells of some stages, one row for each cost of a query."""
     table = []
     for row in rows.values():
@@ -80,7 +79,7 @@ def points(rows: dict[str, Any], *stages: str) -> dict[str, np.ndarray]:
                 continue
             logit = [math.log((x + 0.01) / (1.01 - x)) for x in (share, result["uct"])]
             table.append({
-                **features_of(row), "visits": row["simulations"] / row["branching"],
+                **features_of(row, reach), "visits": row["simulations"] / row["branching"],
                 "equivalence": row["equivalence"], "cost": float(name.removeprefix("cost ")),
                 "gain": result["gain"], "half": result["half"], "odds": logit[0] - logit[1],
             })  # fmt: skip
@@ -97,12 +96,13 @@ def predicted(numbers: np.ndarray, data: dict[str, np.ndarray]) -> np.ndarray:
 
 def fitted(rows: dict[str, Any]) -> np.ndarray:
     """The numbers for which K·ℓ is closest to the change of the log odds; a cell of the map counts half."""
-    parts = [(points(rows, "map"), 0.5), (points(rows, "train", "test"), 1.0)]
+    stages = {("map",): 0.5, ("train", "test", "alike"): 1.0}
 
     def off(numbers: np.ndarray) -> np.ndarray:
+        parts = [(points(rows, numbers[7], *names), weight) for names, weight in stages.items()]
         return np.concatenate([w * (numbers[6] * predicted(numbers, data) - data["odds"]) / 0.2 for data, w in parts])
 
-    return least_squares(off, START, loss="soft_l1").x
+    return least_squares(off, START, loss="soft_l1", bounds=([-np.inf] * 7 + [0.0], [np.inf] * 7 + [1.0])).x
 
 
 def theorem(data: dict[str, np.ndarray]) -> np.ndarray:
@@ -119,8 +119,8 @@ def right(said: np.ndarray, data: dict[str, np.ndarray], some: np.ndarray) -> st
 def judged(rows: dict[str, Any], numbers: np.ndarray) -> list[dict[str, Any]]:
     """How often each predictor has the sign of an effect above 3 %, by stage and cost of a query."""
     table = []
-    for stage in ("map", "train", "test", "fresh", "alike"):
-        data = points(rows, stage)
+    for stage in dict.fromkeys(row["stage"] for row in rows.values() if row["stage"] != "rivals"):
+        data = points(rows, numbers[7], stage)
         said = predicted(numbers, data)
         for cost in (None, *np.unique(data["cost"]).tolist()):
             some = np.full(len(said), True) if cost is None else data["cost"] == cost
@@ -160,7 +160,7 @@ def picture(rows: dict[str, Any], numbers: np.ndarray, games: dict[str, Any]) ->
         said, condition = np.zeros((121, 121)), np.zeros((121, 121))
         for i, s in enumerate(error):
             for j, sigma in enumerate(noise):
-                found = features_of({**base, "noise": sigma, "similarity": s})
+                found = features_of({**base, "noise": sigma, "similarity": s}, numbers[7])
                 visits = base["simulations"] / base["branching"]
                 said[i, j] = score(numbers, *(found[key] for key in INPUTS[:3]), visits, base["equivalence"], ratio)
                 condition[i, j] = sigma / math.sqrt(visits) - s / math.sqrt(3.0)

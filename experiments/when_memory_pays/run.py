@@ -4,7 +4,8 @@
     python experiments/when_memory_pays/run.py train      # random cells over all parameters: the predictor's data
     python experiments/when_memory_pays/run.py test       # random cells of the first test, later fitted too
     python experiments/when_memory_pays/run.py fresh      # fresh cells, on which the predictor is judged
-    python experiments/when_memory_pays/run.py alike      # cells whose siblings look alike, on which it is judged too
+    python experiments/when_memory_pays/run.py alike      # cells whose siblings look alike, fitted too
+    python experiments/when_memory_pays/run.py alike_fresh    # fresh ones, on which the predictor is judged
     python experiments/when_memory_pays/run.py rivals     # transpositions and other constants c on the map's trees
     python experiments/when_memory_pays/run.py report     # fits the predictor, judges it, draws map.png
 
@@ -14,6 +15,7 @@ Each finished cell is in cells.json at once; the same command again goes on. `--
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import random
@@ -36,14 +38,10 @@ BATCH = 50
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MEMORY = "memory_uct(pattern_weight=0, dimension=64, capacity=1024, neighbours=exact, equivalence={}, temperature={})"
 """The paper's M = 50 and η = 2. The features are few numbers, so D = 64 holds them, compared exactly."""
-RATIOS = {
-    "map": (0.0, 0.25, 1.0, 4.0),
-    "train": (0.0, 0.5, 2.0),
-    "test": (0.0, 1.0),
-    "fresh": (0.0, 1.0),
-    "alike": (0.0, 1.0),
-}
-"""Cost of a query in simulations. At equal time `uct` has 1 + that many simulations for each of the memory's."""
+RATIOS = {"map": (0.0, 0.25, 1.0, 4.0), "train": (0.0, 0.5, 2.0)}
+"""Cost of a query in simulations, else 0 and 1. At equal time `uct` has 1 + that many simulations for each of ours."""
+FIRST_SEEDS = {"train": 1, "test": 2, "fresh": 3, "alike": 4, "alike_fresh": 5}
+"""Of a stage's trees, in millions; the others begin at 0."""
 
 
 @dataclass(frozen=True)
@@ -88,16 +86,16 @@ def cells(stage: str) -> list[Cell]:
         return [Cell(stage, noise, error) for noise in noises for error in (errors if stage == "map" else (0.0,))]
     draw, drawn = random.Random(derive_seed("when_memory_pays", stage)), []
     if stage == "alike":
-        drawn = [
-            Cell(stage, noise, 0.05, likeness)
-            for noise in (0.1, 0.2, 0.4, 0.7, 1.0)
-            for likeness in (0.3, 0.6, 0.9, 1.0)
-        ]
-    for number in range({"train": 16, "test": 40, "fresh": 36, "alike": 20}[stage]):
+        pairs = itertools.product((0.1, 0.2, 0.4, 0.7, 1.0), (0.3, 0.6, 0.9, 1.0))
+        drawn = [Cell(stage, noise, 0.05, likeness) for noise, likeness in pairs]
+    for number in range({"train": 16, "test": 40, "fresh": 36, "alike": 20, "alike_fresh": 48}[stage]):
         noise = round(0.05 * 20.0 ** draw.random(), 3)
         error = 0.0 if draw.random() < 0.15 else round(0.02 * 50.0 ** draw.random(), 3)
+        likeness = round(draw.random(), 2) if stage == "alike" else 0.0
+        if stage == "alike_fresh":
+            likeness = round(1.0 - draw.random() ** 2, 2)
         cell = Cell(
-            stage, noise, error, round(draw.random(), 2) if stage == "alike" else 0.0,
+            stage, noise, error, likeness,
             gap=draw.choice((0.1, 0.2, 0.4)),
             branching=draw.choice((2, 3, 4, 6, 10)),
             depth=draw.choice((4, 6, 10, 20)),
@@ -107,15 +105,15 @@ def cells(stage: str) -> list[Cell]:
             instances=500,
         )  # fmt: skip
         # Half of the fresh cells lie in the map's plane, where memory gains somewhere.
-        drawn.append(Cell(stage, noise, error, instances=500) if stage == "fresh" and number % 2 == 0 else cell)
+        in_plane = stage.endswith("fresh") and number % 2 == 0
+        drawn.append(Cell(stage, noise, error, likeness, instances=500) if in_plane else cell)
     return drawn
 
 
 @cache
 def searched(trees: str, search: str, simulations: int, stage: str, instances: int) -> tuple[np.ndarray, np.ndarray]:
     """Of each tree: whether the search's move is the best, and what it loses, in the tree's values."""
-    played, first = game(trees), {"map": 0, "rivals": 0, "train": 10**6, "test": 2 * 10**6, "fresh": 3 * 10**6,
-                                      "alike": 4 * 10**6}[stage]  # fmt: skip
+    played, first = game(trees), FIRST_SEEDS.get(stage, 0) * 10**6
     lockstep, best, regret = Lockstep(played, search, BATCH), [], []
     for start in range(first, first + instances, BATCH):
         seeds = range(start, start + BATCH)
@@ -141,7 +139,7 @@ def measured(cell: Cell) -> dict[str, Any]:
         opponents = {0.0: cell.simulations}
     else:
         ours = {"memory": MEMORY.format(cell.equivalence, cell.temperature)}
-        opponents = {ratio: round(cell.simulations * (1.0 + ratio)) for ratio in RATIOS[cell.stage]}
+        opponents = {ratio: round(cell.simulations * (1.0 + ratio)) for ratio in RATIOS.get(cell.stage, (0.0, 1.0))}
     # Without a memory features are never asked for: cells that differ only in them share the tree's searches.
     for name, search in ours.items():
         best, regret = searched(cell.trees if name == "memory" else cell.plain, search, cell.simulations, *sample)
@@ -159,7 +157,7 @@ def measured(cell: Cell) -> dict[str, Any]:
 def main() -> None:
     """Measures the missing cells of a stage, or reports."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stage", choices=("map", "train", "test", "fresh", "alike", "rivals", "report"))
+    parser.add_argument("stage", choices=("map", "train", "test", "fresh", "alike", "alike_fresh", "rivals", "report"))
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--json", action="store_true", help="print the cells as data")
     asked = parser.parse_args()

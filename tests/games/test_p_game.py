@@ -74,7 +74,7 @@ def test_siblings_look_as_much_alike_as_was_asked_for(likeness):
         parent = game.play_moves(moves)
         siblings = [game.play(parent, action) for action in range(3)]
         values = np.array([float(state["value"]) for state in siblings])
-        expected = (1.0 - likeness) * values + likeness * float(parent["value"])
+        expected = (1.0 - likeness) * values + likeness * shown(game, parent)
         assert [shown(game, state) for state in siblings] == pytest.approx(expected, abs=1e-5)
         assert np.ptp(values) > 0.05
 
@@ -92,7 +92,9 @@ def test_a_search_comes_near_the_true_value():
     assert abs(result.value) < 0.05
 
 
-@pytest.mark.parametrize("option", ["branching=1", "depth=0", "gap=0", "noise=1.5", "similarity=-1", "sibling_likeness=1.5", "cost=-1"])
+@pytest.mark.parametrize(
+    "option", ["branching=1", "depth=0", "gap=0", "noise=1.5", "similarity=-1", "sibling_likeness=1.5", "cost=-1"]
+)
 def test_a_number_out_of_range_is_refused(option):
     with pytest.raises(InvalidSpecification, match=option.partition("=")[0]):
         engram.game(f"p_game:{option}")

@@ -6,7 +6,7 @@ is in its state, and a search can be measured against truth at any size.
 
 A simulation's mean is that value, and its deviation `noise`; with noise 1 it is a win or a loss. Features (`encode`)
 are those of the value plus an error of the position's own, so that positions that look alike differ in value by about
-`similarity`. With `sibling_likeness` they show the parent's value in part, as features of a whole board do.
+`similarity`. With `sibling_likeness` they keep a part of what the parent's show, as features of a whole board do.
 
 Source: after Kocsis and Szepesvári, "Bandit based Monte-Carlo planning", 2006 (P-games).
 Deviation: values are made from the root down and not summed from moves to the leaves, because sums give no truth inside
@@ -31,7 +31,7 @@ state_dtype = np.dtype(
     [
         ("key", np.uint64),  # identifies the path from the root
         ("value", np.float64),  # minimax value for player 0
-        ("parent_value", np.float64),
+        ("shown", np.float64),  # by the features, but for their error
         ("num_moves", np.int64),
         ("branching", np.int64),
         ("depth", np.int64),
@@ -61,11 +61,11 @@ def legal_actions(state, actions):
 def play(state, action):
     best = np.int64(mix(state.key) % np.uint64(state.branching))
     state.key = mix(state.key + np.uint64(action + 1))
-    state.parent_value = state.value
     if action != best:
         loss = state.gap * _share(mix(state.key + np.uint64(1)))
         state.value += -loss if state.num_moves % 2 == 0 else loss
         state.value = min(max(state.value, -1.0), 1.0)
+    state.shown = state.value + state.sibling_likeness * (state.shown - state.value)
     state.num_moves += 1
     return np.int64(state.num_moves == state.depth)
 
@@ -102,8 +102,7 @@ def rollout(state, rng):
 
 def encode(state, planes):
     error = state.similarity * (2.0 * _share(mix(state.key + np.uint64(2))) - 1.0)
-    shown = state.value + state.sibling_likeness * (state.parent_value - state.value) + error
-    angle = 0.5 * math.pi * shown
+    angle = 0.5 * math.pi * (state.shown + error)
     for k in range(HARMONICS):
         planes[2 * k] = np.float32(math.cos((k + 1) * angle))
         planes[2 * k + 1] = np.float32(math.sin((k + 1) * angle))
@@ -121,7 +120,7 @@ def p_game(
       gap: a move that is not the best costs its mover up to this, in (0, 2].
       noise: σ of a simulation, in [0, 1]; at a value v at most sqrt(1 - v²), that of a win or a loss.
       similarity: ε ≥ 0: positions with equal features differ in value by up to 2ε (without sibling_likeness).
-      sibling_likeness: ρ in [0, 1]: features show (1 - ρ)·value + ρ·value of the parent; with 1 siblings look alike.
+      sibling_likeness: ρ in [0, 1]: features show (1 - ρ)·value + ρ·(what the parent's show); with 1 all look alike.
       cost: work of a simulation, about a nanosecond each, 0 to 10⁹.
       seed: of the tree.
 
