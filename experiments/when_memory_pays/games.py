@@ -3,10 +3,12 @@
     python experiments/when_memory_pays/games.py [NAME …]     # rows of games.json; a finished row is not measured again
 
 Siblings are visited children of the root and of its two most visited children, in searches of random positions. Their
-values v are means of rollouts. A is the memory's answer about a child from the entries of other positions.
+values v are means of rollouts. A_j is the mean of the memory's answers about positions j plies below a child, each from
+the entries of other positions; A_0 is about the child itself.
 
     σ² = variance of a rollout;  g² = variance of v among siblings, without the noise of its estimate;
-    β = cov(A, v)/g², the share of siblings' differences that the answer shows;  η² = var(A) - β²g², its error.
+    β_j = cov(A_j, v)/g², the share of siblings' differences that answers show;  η² = var(A_0) - β_0²g², their error;
+    β = Σ reach^j·β_j / Σ reach^j, the share that a subtree of LEVELS plies shows (reach: report.py).
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ from engram.rng import derive_seed
 from engram.storage import whole
 
 HERE = Path(__file__).parent
-PARTS = 8
+REACH = json.loads((HERE / "predictor.json").read_text("utf-8"))["numbers"]["reach"]
+PARTS, LEVELS, NODES = 8, 5, 4
 BARE = "pattern_weight=0, dimension=64, neighbours=exact"
 GAMES: dict[str, tuple[str, str, int, int, int, int]] = {
     # name: game, options of both searches, simulations, random moves before (lowest, highest), rollouts a sibling
@@ -73,7 +76,7 @@ def located(name: str, positions: int = 24) -> dict[str, Any]:
     # A root that is never expanded is itself the leaf of all simulations.
     never = "expand_after=1000000"
     rolling = Search(played, plain.replace("()", f"({never})").replace("rollout", f"{never}, rollout"))
-    sums, branching, seconds = np.zeros(6), [], np.zeros(2)
+    sums, together, branching, seconds = np.zeros(5), np.zeros((LEVELS, 2)), [], np.zeros(2)
     for number in range(positions):
         state = start(played, lowest, highest, rng)
         branching.append(len(played.legal_actions(state)))
@@ -87,7 +90,7 @@ def located(name: str, positions: int = 24) -> dict[str, Any]:
         low, high = remembering.tree.bounds
         for family in families(played, remembering, state):
             siblings = []
-            for child in family:
+            for node, child in family:
                 sign = 1.0 if played.to_play(child) == 0 else -1.0
                 means = []
                 for part in range(PARTS):
@@ -96,44 +99,56 @@ def located(name: str, positions: int = 24) -> dict[str, Any]:
                     means.append(played.reward(child) + sign * result.value)
                 means = (2.0 * np.array(means) - low - high) / (high - low)
                 variance = means.var(ddof=1) * (rollouts // PARTS)
-                siblings.append((means.mean(), variance, answer_of_others(remembering, child)))
-            table = np.array([one for one in siblings if not math.isnan(one[2])])
-            if len(table) > 1:
-                value, answer = table[:, 0] - table[:, 0].mean(), table[:, 2] - table[:, 2].mean()
-                free, noise = len(table) - 1, table[:, 1].mean()
-                sums += free, noise * free, value @ value, answer @ answer, value @ answer, 1
-    free, count = int(sums[0]), int(sums[5])
-    noise, spread, answered, together = sums[1:5] / free
+                siblings.append((means.mean(), variance, *answers(played, remembering, node, child)))
+            for level in range(LEVELS):
+                table = np.array([one for one in siblings if not math.isnan(one[2 + level])])
+                if len(table) > 1:
+                    value, answer = (column - column.mean() for column in (table[:, 0], table[:, 2 + level]))
+                    together[level] += value @ answer, len(table) - 1
+                    if level == 0:
+                        free, noise = len(table) - 1, table[:, 1].mean()
+                        sums += free, noise * free, value @ value, answer @ answer, 1
+    free, count = int(sums[0]), int(sums[4])
+    noise, spread, answered = sums[1:4] / free
     g2 = max(spread - noise / rollouts, 1e-9)
-    beta = together / g2
+    betas = together[:, 0] / np.maximum(together[:, 1], 1.0) / g2
+    weights = REACH ** np.arange(LEVELS) * (together[:, 1] > 0)
     return {
         "game": where, "options": options, "simulations": simulations, "positions": positions, "families": count,
-        "siblings": free + count, "sigma": math.sqrt(noise), "g": math.sqrt(g2), "beta": beta,
-        "eta": math.sqrt(max(answered - beta**2 * g2, 0.0)), "branching": float(np.mean(branching)),
+        "siblings": free + count, "sigma": math.sqrt(noise), "g": math.sqrt(g2),
+        "beta": float(betas @ weights / weights.sum()), "betas": betas.round(4).tolist(),
+        "eta": math.sqrt(max(answered - betas[0] ** 2 * g2, 0.0)), "branching": float(np.mean(branching)),
         "µs": (1e6 * seconds / (positions - 1) / (4 * simulations)).tolist(),
         "cost": float(seconds[1] / seconds[0] - 1.0),
     }  # fmt: skip
 
 
-def families(played: Any, search: Any, state: Any) -> list[list[Any]]:
-    """Visited children of the root and of its two most visited children, up to six of each, where the game goes on."""
-    nodes, result = search.tree.nodes, []
-    best = [(0, state)]
-    for place in range(3):
-        if place >= len(best):
-            break
-        node, at = best[place]
-        first = int(nodes[node]["first_child"])
-        visited = [] if first <= 0 else [
-            one for one in range(first, first + int(nodes[node]["num_children"])) if nodes[one]["visit_count"] > 0
-        ]  # fmt: skip
-        visited.sort(key=lambda one: nodes[one]["visit_count"], reverse=True)
-        children = [(one, played.play(at, int(nodes[one]["action"]))) for one in visited]
-        children = [(one, child) for one, child in children if not played.is_over(child)]
-        if node == 0:
-            best += children[:2]
-        result.append([child for _, child in children[:6]])
+def answers(played: Any, search: Any, node: int, state: Any) -> list[float]:
+    """The memory's mean answers about up to NODES of the most visited positions 0, 1, … plies below a child, or nan."""
+    result, level = [], [(node, state)]
+    for _ in range(LEVELS):
+        level = sorted(level, key=lambda one: search.tree.nodes[one[0]]["visit_count"], reverse=True)[:NODES]
+        some = [answer for _, at in level if not math.isnan(answer := answer_of_others(search, at))]
+        result.append(sum(some) / len(some) if some else math.nan)
+        level = [child for one in level for child in children(played, search, *one)]
     return result
+
+
+def families(played: Any, search: Any, state: Any) -> list[list[tuple[int, Any]]]:
+    """Visited children of the root and of its two most visited children, up to six of each."""
+    of_root = children(played, search, 0, state)
+    return [of_root[:6], *(children(played, search, *one)[:6] for one in of_root[:2])]
+
+
+def children(played: Any, search: Any, node: int, state: Any) -> list[tuple[int, Any]]:
+    """Visited children of a node where the game goes on, as (node, state), the most visited ones first."""
+    nodes, first = search.tree.nodes, int(search.tree.nodes[node]["first_child"])
+    if first <= 0:
+        return []
+    visited = [one for one in range(first, first + int(nodes[node]["num_children"])) if nodes[one]["visit_count"] > 0]
+    visited.sort(key=lambda one: nodes[one]["visit_count"], reverse=True)
+    found = [(one, played.play(state, int(nodes[one]["action"]))) for one in visited]
+    return [(one, child) for one, child in found if not played.is_over(child)]
 
 
 def main() -> None:
@@ -147,7 +162,7 @@ def main() -> None:
                 part.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", "utf-8")
         row = rows[name]
         g = row["g"]
-        share = f"σ/g {row['sigma'] / g:.2f}, g {g:.3f}, β {row['beta']:.2f}, η/g {row['eta'] / g:.2f}"
+        share = f"σ/g {row['sigma'] / g:.2f}, g {g:.3f}, β {row['beta']:.2f} {row['betas']}, η/g {row['eta'] / g:.2f}"
         print(f"{name}: {share}, {row['branching']:.1f} moves, a query costs {row['cost']:.2f} simulations", flush=True)
 
 

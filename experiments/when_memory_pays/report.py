@@ -22,6 +22,10 @@ TREE = 1.7
 """Variance of the values in a search's tree of `p_game`, in g²: measured once (games.py)."""
 LABELS = {"connect_four": (-4, 7), "othello:6": (-46, -12), "connect_four learned": (6, 5)}
 """Places of names beside their points, in points; others to the right."""
+SHOWN = {
+    "similarity": "error of what features show of a position's value, in the same unit (ε/g)",
+    "sibling_likeness": "part of the parent's features that is kept (ρ)",
+}
 START = np.array([2.0, 0.3, 2.0, 1.5, 4.0, 25.0, 0.3, 0.8])
 
 
@@ -134,17 +138,17 @@ def judged(rows: dict[str, Any], numbers: np.ndarray) -> list[dict[str, Any]]:
     return table
 
 
-def picture(rows: dict[str, Any], numbers: np.ndarray, games: dict[str, Any]) -> None:
-    """The map: a panel for each cost of a query, with the theorem's line and the formula's."""
-    some = [row for row in rows.values() if row["stage"] == "map"]
-    noises, errors = (sorted({row[name] for row in some}) for name in ("noise", "similarity"))
-    costs = [name for name in some[0]["memory"] if name.startswith("cost")]
+def picture(some: list[dict[str, Any]], axis: str, numbers: np.ndarray, games: dict[str, Any], name: str) -> None:
+    """A map of cells by noise and another axis: a panel for each cost of a query, with the theorem's line and ours."""
+    some = [{"sibling_likeness": 0.0, **row} for row in some]
+    noises, heights = (sorted({row[name] for row in some}) for name in ("noise", axis))
+    costs = [name for name in some[-1]["memory"] if name.startswith("cost")]
     g = spread(some[0]["branching"], some[0]["gap"])
-    figure = new_figure("a picture", figsize=(12, 8.4), layout="constrained")
-    for axes, cost in zip(figure.subplots(2, 2, sharex=True, sharey=True).flat, costs, strict=True):
-        gains = np.full((len(errors), len(noises)), np.nan)
+    figure = new_figure("a picture", figsize=(12, 4.2 * len(costs) // 2), layout="constrained")
+    for axes, cost in zip(figure.subplots(len(costs) // 2, 2, sharex=True, sharey=True).flat, costs, strict=True):
+        gains = np.full((len(heights), len(noises)), np.nan)
         for row in some:
-            at, result = (errors.index(row["similarity"]), noises.index(row["noise"])), row["memory"][cost]
+            at, result = (heights.index(row[axis]), noises.index(row["noise"])), row["memory"][cost]
             gains[at] = 100 * result["gain"]
             clear = abs(result["gain"]) > result["half"]
             colour = "dimgrey" if not clear else "white" if abs(gains[at]) > 15 else "black"
@@ -153,17 +157,18 @@ def picture(rows: dict[str, Any], numbers: np.ndarray, games: dict[str, Any]) ->
             axes.text(at[1], at[0], text, ha="center", va="center", weight=weight, color=colour, zorder=3)
         image = axes.imshow(gains, origin="lower", cmap="RdBu", vmin=-25, vmax=25, aspect="auto")
         # Places on the axes are numbers of cells; noise and error are interpolated between them.
-        x, y = np.linspace(-0.5, len(noises) - 0.5, 121), np.linspace(-0.5, len(errors) - 0.5, 121)
+        x, y = np.linspace(-0.5, len(noises) - 0.5, 121), np.linspace(-0.5, len(heights) - 0.5, 121)
         noise = np.exp(np.interp(x, np.arange(len(noises)), np.log(noises)))
-        error = np.interp(y, np.arange(len(errors)), errors)
+        height = np.interp(y, np.arange(len(heights)), heights)
         base, ratio = some[0], float(cost.removeprefix("cost "))
         said, condition = np.zeros((121, 121)), np.zeros((121, 121))
-        for i, s in enumerate(error):
+        for i, tall in enumerate(height):
             for j, sigma in enumerate(noise):
-                found = features_of({**base, "noise": sigma, "similarity": s}, numbers[7])
+                place = {**base, "noise": sigma, axis: tall}
+                found = features_of(place, numbers[7])
                 visits = base["simulations"] / base["branching"]
                 said[i, j] = score(numbers, *(found[key] for key in INPUTS[:3]), visits, base["equivalence"], ratio)
-                condition[i, j] = sigma / math.sqrt(visits) - s / math.sqrt(3.0)
+                condition[i, j] = sigma / math.sqrt(visits) - place["similarity"] / math.sqrt(3.0)
         if said.min() < 0.0 < said.max():
             axes.contour(x, y, said, [0.0], colors="black", linewidths=2.5)
         axes.contour(x, y, condition, [0.0], colors="darkorange", linewidths=2, linestyles="--")
@@ -173,25 +178,28 @@ def picture(rows: dict[str, Any], numbers: np.ndarray, games: dict[str, Any]) ->
                     # The error of features at which p_game's answers show as much of the siblings' differences.
                     error_of_game = g * math.sqrt(TREE * (1.0 / max(row["beta"], 0.01) - 1.0)) * math.sqrt(3.0)
                     at_x = np.interp(math.log(row["sigma"] / row["g"] * g), np.log(noises), np.arange(len(noises)))
-                    at_y = np.interp(error_of_game, errors, np.arange(len(errors)))
+                    at_y = np.interp(error_of_game, heights, np.arange(len(heights)))
                     axes.plot(at_x, at_y + 0.2, "o", color="black", ms=5, zorder=4)
                     place = LABELS.get(game, (6, -3))
                     axes.annotate(game, (at_x, at_y + 0.2), place, textcoords="offset points", fontsize=8, zorder=4)
         timed = f"equal time, a query costs {ratio:g} × a simulation"
         axes.set_title("equal simulations" if ratio == 0.0 else timed)
         axes.set_xticks(range(len(noises)), [f"{one / g:.1f}" for one in noises])
-        axes.set_yticks(range(len(errors)), [f"{one / math.sqrt(3) / g:.1f}" for one in errors])
+        if axis == "similarity":
+            axes.set_yticks(range(len(heights)), [f"{one / math.sqrt(3) / g:.1f}" for one in heights])
+        else:
+            axes.set_yticks(range(len(heights)), [f"{one:g}" for one in heights])
     figure.supxlabel("noise of a simulation, in standard deviations of siblings' values (σ/g)")
-    figure.supylabel("error of what features show of a position's value, in the same unit (ε/g)")
+    figure.supylabel(SHOWN[axis])
     figure.colorbar(image, ax=figure.axes, label="change of the share of best moves by memory, points", shrink=0.7)
     lines = [Line2D([], [], color="black", lw=2.5), Line2D([], [], color="darkorange", lw=2, ls="--")]
     figure.legend(lines, ["the fitted formula: memory pays below", "the theorem's α = 0: ε = σ/sqrt(N/b)"],
                   loc="outside upper center", ncols=2)  # fmt: skip
-    save(figure, HERE / "map.png")
+    save(figure, HERE / name)
 
 
 def report(rows: dict[str, Any]) -> None:
-    """Fits on map, train and test, judges on fresh, predicts the games of games.json, and draws."""
+    """Fits, judges, predicts the games of games.json, and draws."""
     numbers = fitted(rows)
     where = HERE / "games.json"
     games = json.loads(where.read_text("utf-8")) if where.exists() else {}
@@ -209,4 +217,9 @@ def report(rows: dict[str, Any]) -> None:
     print(json.dumps(result["numbers"]))
     for row in (*result["judged"], *result["games"]):
         print("  ".join(f"{key} {value}" for key, value in row.items()))
-    picture(rows, numbers, games)
+    plane = [row for row in rows.values() if row["stage"] == "map"]
+    picture(plane, "similarity", numbers, games, "map.png")
+    alike = [row for row in rows.values() if row["stage"] == "alike" and row["instances"] == plane[0]["instances"]]
+    noises, error = {row["noise"] for row in alike}, alike[0]["similarity"]
+    apart = [row for row in plane if row["noise"] in noises and row["similarity"] == error]
+    picture(apart + alike, "sibling_likeness", numbers, {}, "alike.png")
