@@ -39,9 +39,10 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=2000)
     parser.add_argument("--games", type=int, default=200)
     parser.add_argument("--capacity", type=int, default=BASE.capacity, help="entries of a table")
-    parser.add_argument("--only", choices=LEARNERS, help="one of the two")
-    parser.add_argument("--name", default="curves", help="of the files of results")
+    parser.add_argument("--only", choices=LEARNERS, help="the learner to train alone")
+    parser.add_argument("--name", help="of the files of results; default curves, or the learner that --only names")
     given = parser.parse_args()
+    name_of_files = given.name or given.only or "curves"
     given.work.mkdir(parents=True, exist_ok=True)
     plan = EvaluationPlan(
         parse_opponents("uct(simulations=100)", BASE.made_game), every=max(1, given.episodes // 4), games=given.games,
@@ -65,11 +66,11 @@ def main() -> None:
             "seconds": round(time.monotonic() - begun),
             "points": {name: [asdict(point) for point in found] for name, found in points.items()},
         }
-        with whole(HERE / f"{given.name}.json") as part:
+        with whole(HERE / f"{name_of_files}.json") as part:
             part.write_text(json.dumps(text, indent=0), encoding="utf-8")
         title = "Connect-4, tables trained at 1000 simulations"
         draw_small_multiples(
-            HERE / f"{given.name}.png", title, {"against uct, 100 simulations a side": points}, columns=1
+            HERE / f"{name_of_files}.png", title, {"against uct, 100 simulations a side": points}, columns=1
         )
     for name, found in points.items():
         curve = band(found)

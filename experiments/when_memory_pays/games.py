@@ -8,7 +8,6 @@ the entries of other positions; A_0 is about the child itself.
 
     σ² = variance of a rollout;  g² = variance of v among siblings, without the noise of its estimate;
     β_j = cov(A_j, v)/g², the share of siblings' differences that answers show;  η² = var(A_0) - β_0²g², their error;
-    β = Σ reach^j·β_j / Σ reach^j, the share that a subtree of LEVELS plies shows (reach: report.py).
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ from engram.rng import derive_seed
 from engram.storage import whole
 
 HERE = Path(__file__).parent
-REACH = json.loads((HERE / "predictor.json").read_text("utf-8"))["numbers"]["reach"]
 PARTS, LEVELS, NODES = 8, 5, 4
 BARE = "pattern_weight=0, dimension=64, neighbours=exact"
 GAMES: dict[str, tuple[str, str, int, int, int, int]] = {
@@ -63,7 +61,7 @@ def start(played: Any, lowest: int, highest: int, rng: np.random.Generator) -> A
             return state
 
 
-def located(name: str, positions: int = 24) -> dict[str, Any]:
+def located(name: str, positions: int = 48) -> dict[str, Any]:
     """The row of a game: σ, g, β, η in the search's units, moves of a position, and the cost of a query.
 
     The time of a simulation is that of five times the budget less that of the budget, so that what a search costs once
@@ -76,7 +74,7 @@ def located(name: str, positions: int = 24) -> dict[str, Any]:
     # A root that is never expanded is itself the leaf of all simulations.
     never = "expand_after=1000000"
     rolling = Search(played, plain.replace("()", f"({never})").replace("rollout", f"{never}, rollout"))
-    sums, together, branching, seconds = np.zeros(5), np.zeros((LEVELS, 2)), [], np.zeros(2)
+    sums, by_level, branching, seconds = np.zeros(5), np.zeros((LEVELS, 2)), [], np.zeros(2)
     for number in range(positions):
         state = start(played, lowest, highest, rng)
         branching.append(len(played.legal_actions(state)))
@@ -104,19 +102,18 @@ def located(name: str, positions: int = 24) -> dict[str, Any]:
                 table = np.array([one for one in siblings if not math.isnan(one[2 + level])])
                 if len(table) > 1:
                     value, answer = (column - column.mean() for column in (table[:, 0], table[:, 2 + level]))
-                    together[level] += value @ answer, len(table) - 1
+                    by_level[level] += value @ answer, len(table) - 1
                     if level == 0:
                         free, noise = len(table) - 1, table[:, 1].mean()
                         sums += free, noise * free, value @ value, answer @ answer, 1
     free, count = int(sums[0]), int(sums[4])
     noise, spread, answered = sums[1:4] / free
     g2 = max(spread - noise / rollouts, 1e-9)
-    betas = together[:, 0] / np.maximum(together[:, 1], 1.0) / g2
-    weights = REACH ** np.arange(LEVELS) * (together[:, 1] > 0)
+    betas = [round(float(total / number / g2), 4) if number else None for total, number in by_level.tolist()]
     return {
         "game": where, "options": options, "simulations": simulations, "positions": positions, "families": count,
         "siblings": free + count, "sigma": math.sqrt(noise), "g": math.sqrt(g2),
-        "beta": float(betas @ weights / weights.sum()), "betas": betas.round(4).tolist(),
+        "betas": betas, "free": by_level[:, 1].tolist(),
         "eta": math.sqrt(max(answered - betas[0] ** 2 * g2, 0.0)), "branching": float(np.mean(branching)),
         "µs": (1e6 * seconds / (positions - 1) / (4 * simulations)).tolist(),
         "cost": float(seconds[1] / seconds[0] - 1.0),
@@ -147,8 +144,8 @@ def children(played: Any, search: Any, node: int, state: Any) -> list[tuple[int,
         return []
     visited = [one for one in range(first, first + int(nodes[node]["num_children"])) if nodes[one]["visit_count"] > 0]
     visited.sort(key=lambda one: nodes[one]["visit_count"], reverse=True)
-    found = [(one, played.play(state, int(nodes[one]["action"]))) for one in visited]
-    return [(one, child) for one, child in found if not played.is_over(child)]
+    pairs = [(one, played.play(state, int(nodes[one]["action"]))) for one in visited]
+    return [(one, child) for one, child in pairs if not played.is_over(child)]
 
 
 def main() -> None:
@@ -162,7 +159,7 @@ def main() -> None:
                 part.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", "utf-8")
         row = rows[name]
         g = row["g"]
-        share = f"σ/g {row['sigma'] / g:.2f}, g {g:.3f}, β {row['beta']:.2f} {row['betas']}, η/g {row['eta'] / g:.2f}"
+        share = f"σ/g {row['sigma'] / g:.2f}, g {g:.3f}, β {row['betas']}, η/g {row['eta'] / g:.2f}"
         print(f"{name}: {share}, {row['branching']:.1f} moves, a query costs {row['cost']:.2f} simulations", flush=True)
 
 

@@ -44,12 +44,20 @@ def features_of(row: dict[str, Any], reach: float) -> dict[str, float]:
     """
     g = spread(row["branching"], row["gap"])
     error2, kernel2, tree2 = row["similarity"] ** 2 / 3, row["temperature"] / 230, TREE * g**2
-    kept = row.get("sibling_likeness", 0.0)
-    shown = (1.0 - kept) / (1.0 - reach * kept)
-    variance = shown**2 * tree2 + error2 + kernel2
+    likeness = row.get("sibling_likeness", 0.0)
+    kappa = (1.0 - likeness) / (1.0 - reach * likeness)
+    variance = kappa**2 * tree2 + error2 + kernel2
     returns = max(1.0, 1.4 * row["simulations"] * math.sqrt(kernel2 / variance))
-    eta2 = (shown * tree2 / variance) ** 2 * error2 + row["noise"] ** 2 / returns
-    return {"noise": row["noise"] / g, "beta": shown**2 * tree2 / variance, "eta": math.sqrt(eta2) / g}
+    eta2 = (kappa * tree2 / variance) ** 2 * error2 + row["noise"] ** 2 / returns
+    return {"noise": row["noise"] / g, "beta": kappa**2 * tree2 / variance, "eta": math.sqrt(eta2) / g}
+
+
+def beta_of(row: dict[str, Any], reach: float) -> float:
+    """β of a game: the mean of its levels' β, weighed by reach and by their numbers of siblings."""
+    levels = [
+        (beta, reach**j * free) for j, (beta, free) in enumerate(zip(row["betas"], row["free"], strict=True)) if free
+    ]
+    return sum(beta * weight for beta, weight in levels) / sum(weight for _, weight in levels)
 
 
 def score(numbers, noise, beta, eta, visits, equivalence, cost):
@@ -138,13 +146,13 @@ def judged(rows: dict[str, Any], numbers: np.ndarray) -> list[dict[str, Any]]:
     return table
 
 
-def picture(some: list[dict[str, Any]], axis: str, numbers: np.ndarray, games: dict[str, Any], name: str) -> None:
+def picture(some: list[dict[str, Any]], axis: str, numbers: np.ndarray, games: dict[str, Any], file: str) -> None:
     """A map of cells by noise and another axis: a panel for each cost of a query, with the theorem's line and ours."""
     some = [{"sibling_likeness": 0.0, **row} for row in some]
     noises, heights = (sorted({row[name] for row in some}) for name in ("noise", axis))
     costs = [name for name in some[-1]["memory"] if name.startswith("cost")]
     g = spread(some[0]["branching"], some[0]["gap"])
-    figure = new_figure("a picture", figsize=(12, 4.2 * len(costs) // 2), layout="constrained")
+    figure = new_figure("a picture", figsize=(12, 4.2 * len(costs) / 2), layout="constrained")
     for axes, cost in zip(figure.subplots(len(costs) // 2, 2, sharex=True, sharey=True).flat, costs, strict=True):
         gains = np.full((len(heights), len(noises)), np.nan)
         for row in some:
@@ -162,13 +170,13 @@ def picture(some: list[dict[str, Any]], axis: str, numbers: np.ndarray, games: d
         height = np.interp(y, np.arange(len(heights)), heights)
         base, ratio = some[0], float(cost.removeprefix("cost "))
         said, condition = np.zeros((121, 121)), np.zeros((121, 121))
-        for i, tall in enumerate(height):
+        for i, level in enumerate(height):
             for j, sigma in enumerate(noise):
-                place = {**base, "noise": sigma, axis: tall}
-                found = features_of(place, numbers[7])
+                cell = {**base, "noise": sigma, axis: level}
+                inputs = features_of(cell, numbers[7])
                 visits = base["simulations"] / base["branching"]
-                said[i, j] = score(numbers, *(found[key] for key in INPUTS[:3]), visits, base["equivalence"], ratio)
-                condition[i, j] = sigma / math.sqrt(visits) - place["similarity"] / math.sqrt(3.0)
+                said[i, j] = score(numbers, *(inputs[key] for key in INPUTS[:3]), visits, base["equivalence"], ratio)
+                condition[i, j] = sigma / math.sqrt(visits) - cell["similarity"] / math.sqrt(3.0)
         if said.min() < 0.0 < said.max():
             axes.contour(x, y, said, [0.0], colors="black", linewidths=2.5)
         axes.contour(x, y, condition, [0.0], colors="darkorange", linewidths=2, linestyles="--")
@@ -176,7 +184,9 @@ def picture(some: list[dict[str, Any]], axis: str, numbers: np.ndarray, games: d
             for game, row in games.items():
                 if not game.startswith("p_game"):
                     # The error of features at which p_game's answers show as much of the siblings' differences.
-                    error_of_game = g * math.sqrt(TREE * (1.0 / max(row["beta"], 0.01) - 1.0)) * math.sqrt(3.0)
+                    error_of_game = (
+                        g * math.sqrt(TREE * (1.0 / max(beta_of(row, numbers[7]), 0.01) - 1.0)) * math.sqrt(3.0)
+                    )
                     at_x = np.interp(math.log(row["sigma"] / row["g"] * g), np.log(noises), np.arange(len(noises)))
                     at_y = np.interp(error_of_game, heights, np.arange(len(heights)))
                     axes.plot(at_x, at_y + 0.2, "o", color="black", ms=5, zorder=4)
@@ -195,7 +205,7 @@ def picture(some: list[dict[str, Any]], axis: str, numbers: np.ndarray, games: d
     lines = [Line2D([], [], color="black", lw=2.5), Line2D([], [], color="darkorange", lw=2, ls="--")]
     figure.legend(lines, ["the fitted formula: memory pays below", "the theorem's α = 0: ε = σ/sqrt(N/b)"],
                   loc="outside upper center", ncols=2)  # fmt: skip
-    save(figure, HERE / name)
+    save(figure, HERE / file)
 
 
 def report(rows: dict[str, Any]) -> None:
@@ -206,11 +216,18 @@ def report(rows: dict[str, Any]) -> None:
     result: dict[str, Any] = {"numbers": dict(zip(NAMES, numbers.round(4).tolist(), strict=True))}
     result |= {"judged": judged(rows, numbers), "games": []}
     for name, row in games.items():
-        place = [row["sigma"] / row["g"], row["beta"], row["eta"] / row["g"], row["simulations"] / row["branching"]]
+        beta = beta_of(row, numbers[7])
+        place = [row["sigma"] / row["g"], beta, row["eta"] / row["g"], row["simulations"] / row["branching"]]
         for equivalence in (3.0, 30.0, 300.0):
             for cost in (0.0, max(row["cost"], 0.0)):
                 change = float(numbers[6] * score(numbers, *place, equivalence, cost))
-                line = {"game": name, "k": equivalence, "cost": round(cost, 2), "change of log odds": round(change, 3)}
+                line = {
+                    "game": name,
+                    "beta": round(beta, 2),
+                    "k": equivalence,
+                    "cost": round(cost, 2),
+                    "change of log odds": round(change, 3),
+                }
                 result["games"].append(line)
     with whole(HERE / "predictor.json") as part:
         part.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", "utf-8")
@@ -221,5 +238,5 @@ def report(rows: dict[str, Any]) -> None:
     picture(plane, "similarity", numbers, games, "map.png")
     alike = [row for row in rows.values() if row["stage"] == "alike" and row["instances"] == plane[0]["instances"]]
     noises, error = {row["noise"] for row in alike}, alike[0]["similarity"]
-    apart = [row for row in plane if row["noise"] in noises and row["similarity"] == error]
-    picture(apart + alike, "sibling_likeness", numbers, {}, "alike.png")
+    unlike = [row for row in plane if row["noise"] in noises and row["similarity"] == error]
+    picture(unlike + alike, "sibling_likeness", numbers, {}, "alike.png")

@@ -7,7 +7,7 @@
     python experiments/when_memory_pays/run.py alike      # cells whose siblings look alike, fitted too
     python experiments/when_memory_pays/run.py alike_fresh    # fresh ones, on which the predictor is judged
     python experiments/when_memory_pays/run.py rivals     # transpositions and other constants c on the map's trees
-    python experiments/when_memory_pays/run.py report     # fits the predictor, judges it, draws map.png
+    python experiments/when_memory_pays/run.py report     # fits the predictor, judges it, draws map.png and alike.png
 
 Each finished cell is in cells.json at once; the same command again goes on. `--json` prints the cells as data.
 """
@@ -104,7 +104,7 @@ def cells(stage: str) -> list[Cell]:
             temperature=draw.choice((0.1, 0.1, 1.0)),
             instances=500,
         )  # fmt: skip
-        # Half of the fresh cells lie in the map's plane, where memory gains somewhere.
+        # Half of the fresh cells have the map's other numbers, where memory gains somewhere.
         in_plane = stage.endswith("fresh") and number % 2 == 0
         drawn.append(Cell(stage, noise, error, likeness, instances=500) if in_plane else cell)
     return drawn

@@ -49,7 +49,7 @@ def test_a_simulation_has_the_noise_and_the_mean_that_were_asked_for(noise, valu
     assert np.std(draws) == pytest.approx(deviation, abs=0.03)
 
 
-def shown(game, state):
+def appearance(game, state):
     """The value that the features of a position stand for."""
     planes, buffer = np.zeros(32, np.float32), game.new_buffer()
     game.write(buffer, state)
@@ -62,9 +62,9 @@ def test_positions_of_equal_features_differ_by_at_most_twice_the_similarity():
     assert exact.initial_state()["key"] == blurred.initial_state()["key"]
     for game, error in ((exact, 0.0), (blurred, 0.2)):
         states = [game.play_moves(moves) for moves in ("0", "1", "2", "0 1", "2 2", "1 0 2")]
-        seen = [abs(shown(game, state) - state["value"]) for state in states]
-        assert max(seen) <= error + 1e-5
-        assert error == 0.0 or max(seen) > 0.02
+        errors = [abs(appearance(game, state) - state["value"]) for state in states]
+        assert max(errors) <= error + 1e-5
+        assert error == 0.0 or max(errors) > 0.02
 
 
 @pytest.mark.parametrize("likeness", [0.0, 0.25, 1.0])
@@ -74,8 +74,8 @@ def test_siblings_look_as_much_alike_as_was_asked_for(likeness):
         parent = game.play_moves(moves)
         siblings = [game.play(parent, action) for action in range(3)]
         values = np.array([float(state["value"]) for state in siblings])
-        expected = (1.0 - likeness) * values + likeness * shown(game, parent)
-        assert [shown(game, state) for state in siblings] == pytest.approx(expected, abs=1e-5)
+        expected = (1.0 - likeness) * values + likeness * appearance(game, parent)
+        assert [appearance(game, state) for state in siblings] == pytest.approx(expected, abs=1e-5)
         assert np.ptp(values) > 0.05
 
 

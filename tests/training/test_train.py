@@ -178,22 +178,25 @@ def test_the_mean_of_the_weights_is_that_of_the_formula(share, tmp_path):
     torch.manual_seed(0)
     net = NetworkModule(architecture("residual(blocks=1,filters=8)", game_of("go:4")))
     learner = Learner(net, 100, learning_rate=0.01, averaged_share=share)
-    rng, seen = np.random.default_rng(0), []
+    rng, steps = np.random.default_rng(0), []
     for _ in range(8):
         learner.step(rng.random((8, 11, 4, 4)).astype(np.float32), rng.integers(0, 17, 8), np.ones(8, np.float32))
-        seen.append({name: tensor.clone() for name, tensor in net.state_dict().items()})
+        steps.append({name: tensor.clone() for name, tensor in net.state_dict().items()})
     # Shamir and Zhang's average with η = 1/share - 1 weighs step t by t (t + 1) ... (t + η - 1).
     eta = 1.0 / share - 1.0
     weights = np.array([math.gamma(step + eta) / math.gamma(step) for step in range(1, 9)])
-    mean = learner.trained.state_dict()
+    mean = learner.result_net.state_dict()
     for name in mean:
         if mean[name].is_floating_point():
-            expected = sum(weight * step[name] for weight, step in zip(weights / weights.sum(), seen, strict=True))
+            expected = sum(weight * step[name] for weight, step in zip(weights / weights.sum(), steps, strict=True))
             assert torch.allclose(mean[name], expected, atol=1e-5), name
-    assert not torch.allclose(mean["policy.2.weight"], seen[-1]["policy.2.weight"], atol=1e-5)
+    assert not torch.allclose(mean["policy.2.weight"], steps[-1]["policy.2.weight"], atol=1e-5)
     learner.save(tmp_path / "mean", {})
     with pytest.raises(InvalidFile, match="averages"):
         Learner(net, 100).load(tmp_path / "mean")
+    Learner(net, 100).save(tmp_path / "plain", {})
+    with pytest.raises(InvalidFile, match="averages"):
+        learner.load(tmp_path / "plain")
 
 
 def test_a_training_that_averages_goes_on_as_if_undisturbed(data, tmp_path):
@@ -203,6 +206,8 @@ def test_a_training_that_averages_goes_on_as_if_undisturbed(data, tmp_path):
         train_records(plan, tmp_path / "parts", stop_at=stop)
     one, other = weights(tmp_path / "whole"), weights(tmp_path / "parts")
     assert all(torch.equal(one[name], other[name]) for name in one)
+    with pytest.raises(InvalidFile, match=r"another plan \(averaged_share 0.5 to 0.0\)"):
+        train_records(replace(plan, averaged_share=0.0), tmp_path / "parts")
 
 
 def test_rates_rise_and_fall_to_zero():

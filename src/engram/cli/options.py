@@ -80,7 +80,7 @@ Batch = Annotated[int, whole("Positions in a batch.")]
 LearningRate = Annotated[float, real("Highest learning rate.", above=True)]
 ValueWeight = Annotated[float, real("Weight of the value's loss.", high=1e6)]
 AveragedShare = Annotated[
-    float, real("Keep the mean of the weights over this share of the steps so far; 0: the last weights.", high=1.0)
+    float, real("Keep a mean of the weights, above all of this share of the last steps; 0: none.", high=1.0)
 ]
 Validation = Annotated[float, real("Share of games or positions held out.", above=True)]
 CheckpointS = Annotated[float, real("Seconds between checkpoints.", high=1e7)]

@@ -31,7 +31,7 @@ state_dtype = np.dtype(
     [
         ("key", np.uint64),  # identifies the path from the root
         ("value", np.float64),  # minimax value for player 0
-        ("shown", np.float64),  # by the features, but for their error
+        ("appearance", np.float64),  # the value that features show, but for their error
         ("num_moves", np.int64),
         ("branching", np.int64),
         ("depth", np.int64),
@@ -65,7 +65,7 @@ def play(state, action):
         loss = state.gap * _share(mix(state.key + np.uint64(1)))
         state.value += -loss if state.num_moves % 2 == 0 else loss
         state.value = min(max(state.value, -1.0), 1.0)
-    state.shown = state.value + state.sibling_likeness * (state.shown - state.value)
+    state.appearance = state.value + state.sibling_likeness * (state.appearance - state.value)
     state.num_moves += 1
     return np.int64(state.num_moves == state.depth)
 
@@ -102,7 +102,7 @@ def rollout(state, rng):
 
 def encode(state, planes):
     error = state.similarity * (2.0 * _share(mix(state.key + np.uint64(2))) - 1.0)
-    angle = 0.5 * math.pi * (state.shown + error)
+    angle = 0.5 * math.pi * (state.appearance + error)
     for k in range(HARMONICS):
         planes[2 * k] = np.float32(math.cos((k + 1) * angle))
         planes[2 * k + 1] = np.float32(math.sin((k + 1) * angle))
@@ -110,8 +110,8 @@ def encode(state, planes):
 
 
 def p_game(
-    branching: int = 4, depth: int = 10, gap: float = 0.5, noise: float = 0.5, similarity: float = 0.1,
-    sibling_likeness: float = 0.0, cost: int = 0, seed: int = 0,
+    branching: int = 4, depth: int = 10, gap: float = 0.5, noise: float = 0.5, similarity: float = 0.1, cost: int = 0,
+    seed: int = 0, sibling_likeness: float = 0.0,
 ) -> Game:  # fmt: skip
     """A synthetic tree of known values, noise and likeness (P-game).
 
@@ -120,9 +120,9 @@ def p_game(
       gap: a move that is not the best costs its mover up to this, in (0, 2].
       noise: σ of a simulation, in [0, 1]; at a value v at most sqrt(1 - v²), that of a win or a loss.
       similarity: ε ≥ 0: positions with equal features differ in value by up to 2ε (without sibling_likeness).
-      sibling_likeness: ρ in [0, 1]: features show (1 - ρ)·value + ρ·(what the parent's show); with 1 all look alike.
       cost: work of a simulation, about a nanosecond each, 0 to 10⁹.
       seed: of the tree.
+      sibling_likeness: ρ in [0, 1]: features show (1 - ρ)·value + ρ·(what the parent's show), and their own error.
 
     The value of any state for player 0 is its field `value`; that of the start is 0.
 
@@ -130,8 +130,8 @@ def p_game(
       InvalidSpecification: a number out of range.
     """
     options = {"branching": branching, "depth": depth, "gap": gap, "noise": noise, "similarity": similarity}
-    options |= {"sibling_likeness": sibling_likeness, "cost": cost, "seed": seed}
-    ranges = ((2, 1000), (1, 1000), (1e-9, 2), (0, 1), (0, 2), (0, 1), (0, 10**9), (0, 2**63 - 1))
+    options |= {"cost": cost, "seed": seed, "sibling_likeness": sibling_likeness}
+    ranges = ((2, 1000), (1, 1000), (1e-9, 2), (0, 1), (0, 2), (0, 10**9), (0, 2**63 - 1), (0, 1))
     state = np.zeros(1, state_dtype)
     for (name, value), (low, high) in zip(options.items(), ranges, strict=True):
         if not low <= value <= high:
@@ -145,7 +145,7 @@ def p_game(
         num_actions=branching,
         max_moves=depth,
         planes_shape=(1, 1, 2 * HARMONICS),
-        constants=("branching", "depth", "gap", "noise", "similarity", "sibling_likeness", "cost"),
+        constants=("branching", "depth", "gap", "noise", "similarity", "cost", "sibling_likeness"),
         render=lambda state: f"move {state['num_moves']} of {state['depth']}, value {state['value']:+.4f} for player 0",
         **functions_of(globals()),
     )

@@ -90,7 +90,7 @@ class FeatureLearner(Learner):
     def validate(self, groups: PositionGroups, rows: np.ndarray) -> FeatureValidation:
         """Measures the network on groups, without turning them."""
         encode = Encoder(groups.game, self.net.configuration.history)
-        net = self.trained.eval()
+        net = self.result_net.eval()
         figures = []
         with torch.inference_mode():
             for first in range(0, len(rows), _GROUPS):

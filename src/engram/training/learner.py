@@ -37,12 +37,12 @@ class Learner:
     Args:
       net: the network; trained in place. steps: until the rate is zero, ≥ 1.
       learning_rate: highest rate. weight_decay: of the weights. value_weight: of the value's loss.
-      averaged_share: share of the steps so far whose weights are averaged, in [0, 1]; 0: none.
+      averaged_share: s in [0, 1] of the mean of the weights, to which step t adds about t^(1/s - 1); 0: no mean.
 
-    The mean is the polynomial-decay average of Shamir and Zhang (2013): step t weighs about t^(1/averaged_share - 1).
+    The mean is the polynomial-decay average of Shamir and Zhang (2013). It takes in batch normalisation's statistics.
 
     Attributes:
-      trained: the network to use: the mean of the weights, or `net` without one.
+      result_net: the network to use: the mean of the weights, or `net` without one.
 
     Computes in bfloat16 if the machine supports it, with weights in float32; on CUDA if available. Repeats bit for bit
     with one thread on one machine.
@@ -68,7 +68,7 @@ class Learner:
             ).eval()  # fmt: skip
 
     @property
-    def trained(self) -> NetworkModule:
+    def result_net(self) -> NetworkModule:
         return self.net if self._mean is None else self._mean.module
 
     def rate(self, step: int) -> float:
@@ -119,7 +119,7 @@ class Learner:
         """Writes weights, their mean, optimiser and step, whole or not at all."""
         arrays = {f"net.{name}": tensor for name, tensor in self.net.state_dict().items()}
         if self._mean is not None:
-            arrays |= {f"mean.{name}": tensor for name, tensor in self.trained.state_dict().items()}
+            arrays |= {f"mean.{name}": tensor for name, tensor in self.result_net.state_dict().items()}
         for number, state in self.optimizer.state_dict()["state"].items():
             arrays |= {f"optimizer.{number}.{key}": tensor for key, tensor in state.items()}
         plain = {name: tensor.detach().cpu().numpy() for name, tensor in arrays.items()}
@@ -137,12 +137,12 @@ class Learner:
         if about["configuration"] != asdict(self.net.configuration):
             raise InvalidFile(f"{path} is the training of another network, {about['configuration']['network']}")
         net: dict[str, Tensor] = {}
-        mean: dict[str, Tensor] = {}
+        average: dict[str, Tensor] = {}
         state: dict[int, dict[str, Tensor]] = defaultdict(dict)
         for name, array in arrays.items():
             part, key = name.split(".", 1)
             if part in ("net", "mean"):
-                (net if part == "net" else mean)[key] = torch.from_numpy(array)
+                (net if part == "net" else average)[key] = torch.from_numpy(array)
             else:
                 number, key = key.split(".", 1)
                 state[int(number)][key] = torch.from_numpy(array)
@@ -153,11 +153,11 @@ class Learner:
                 raise ValueError("its optimiser does not fit the network")
         if not 0 <= int(about["done"]) <= self.steps or not all(np.isfinite(array).all() for array in arrays.values()):
             raise ValueError("a number is out of range")
-        if bool(mean) == (self._mean is None):
+        if bool(average) == (self._mean is None):
             raise ValueError("one training averages its weights, the other does not")
         self.net.load_state_dict(net)
         if self._mean is not None:
-            self.trained.load_state_dict(mean)
+            self.result_net.load_state_dict(average)
             self._mean.n_averaged.fill_(int(about["done"]))
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict({"state": state, "param_groups": groups})

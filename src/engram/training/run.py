@@ -29,7 +29,7 @@ from engram.networks.network import load_network, save_network
 from engram.networks.torch_backend import NetworkModule
 from engram.training.curves import LOG, figures, step_of
 from engram.training.history import MEASURED, Point, TrainingResults
-from engram.training.learner import Learner
+from engram.training.learner import KIND, Learner
 
 _LOG = logging.getLogger(__name__)
 CHECKPOINT = "checkpoint.safetensors"
@@ -183,10 +183,9 @@ class TrainingRun(ABC):
         """Resumes from the folder's checkpoint; returns its description, {} without one."""
         if not (self.folder / CHECKPOINT).exists():
             return {}
-        about = self.learner.load(self.folder / CHECKPOINT)
         with storage.reading(self.folder / CHECKPOINT):
-            self.resume(about)
-        return about
+            self.resume(storage.about(self.folder / CHECKPOINT, KIND))
+        return self.learner.load(self.folder / CHECKPOINT)
 
     def resume(self, about: dict[str, Any]) -> None:
         """Adds the seconds of a checkpoint, after a check of its plan.
@@ -214,7 +213,7 @@ class TrainingRun(ABC):
         _LOG.info("%s: step %d of %d", self.folder, state.done, self.plan.steps)
         for warning in state.warnings:
             _LOG.warning("%s: %s", self.folder, warning)
-        save_network(self.folder / NETWORK, self.learner.trained.network, about={"step": state.done, **about})
+        save_network(self.folder / NETWORK, self.learner.result_net.network, about={"step": state.done, **about})
         self.learner.save(self.folder / CHECKPOINT, about)
 
     def run(
@@ -282,6 +281,8 @@ class TrainingRun(ABC):
             os.fsync(log.fileno())
         if self._results is not None:
             plan = {**without_nan(asdict(self.plan)), "game": self.game.name}
+            if not self.plan.averaged_share:  # trainings older than this setting keep their names
+                del plan["averaged_share"]
             place = f"{self.folder.resolve()} {json.dumps(plan, sort_keys=True)}"
             name = f"{self.folder.name} {hashlib.sha256(place.encode()).hexdigest()[:6]}"
             point = Point(self.plan.seed, step_of(line), MEASURED, 0, 0, 0, 0, 0, 0, 0, figures(without_nan(line)))

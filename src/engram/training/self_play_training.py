@@ -237,7 +237,7 @@ class _SelfPlayRun(TrainingRun):
             self._games[0].use(self._evaluator(candidate))
 
     def _snapshot(self) -> Network:
-        return copy.deepcopy(self.learner.trained.network)
+        return copy.deepcopy(self.learner.result_net.network)
 
     def _evaluator(self, network: Network) -> NetworkEvaluator:
         return _evaluator(network, self.game, self.plan.options)
@@ -312,7 +312,7 @@ class _SelfPlayRun(TrainingRun):
         self._number += 1
         os.rename(place, self.folder / f"{_CHECKPOINT}{self._number}")
         shutil.rmtree(self.folder / f"{_CHECKPOINT}{self._number - 1}", ignore_errors=True)
-        save_network(self.folder / NETWORK, self.learner.trained.network, about=trained)
+        save_network(self.folder / NETWORK, self.learner.result_net.network, about=trained)
         for name in ("positions", "games", "mean_moves", "first_wins", "draws", "mean_age", "max_age"):
             self.board.add_scalar(f"games/{name}", getattr(state, name), state.done)
         if state.losses is not None:

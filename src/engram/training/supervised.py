@@ -55,7 +55,7 @@ class SupervisedRun(TrainingRun):
 
     def validate(self) -> None:
         """Measures the network on the positions held out."""
-        self.validation = measures.validate(self.learner.trained, self._held_out)
+        self.validation = measures.validate(self.learner.result_net, self._held_out)
         if self.learner.done >= min(self.plan.steps, EARLY):
             self.warnings = (*self._doubts, *measures.why_nothing_is_learnt(self.validation, self._actions))
 
