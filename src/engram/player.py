@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -18,23 +18,7 @@ from engram.registry import Registry
 from engram.search.extension import Extension
 from engram.search.limit import Limit
 from engram.search.preset import Preset
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A move and its cost.
-
-    Attributes:
-      action: a legal action.
-      simulations: of the search; for a search by depth the positions visited; 0 without a search.
-      seconds: spent on the move; compiling never counts.
-      value: in [-1, 1] for the player to move, or None.
-    """
-
-    action: int
-    simulations: int = 0
-    seconds: float = 0.0
-    value: float | None = None
+from engram.search.result import Choice
 
 
 class Forfeit(EngramError):
@@ -108,15 +92,8 @@ class SearchPlayer(Player):
         self._search.clear()
 
     def choose(self, state: State, limit: Limit, seed: int) -> Choice:
-        """Runs the search.
-
-        Raises:
-          KeyboardInterrupt: Ctrl-C was pressed; an interrupted search must not decide a move of a match.
-        """
-        result = self._search.run(state, limit, seed=seed)
-        if result.stopped == "interrupted":
-            raise KeyboardInterrupt
-        return Choice(result.action, result.simulations, result.seconds, result.value)
+        """Runs the search; raises as `Search.choose`."""
+        return self._search.choose(state, limit, seed=seed)
 
     def played(self, action: int) -> None:
         """Moves the root of the tree."""

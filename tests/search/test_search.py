@@ -352,6 +352,27 @@ def test_control_c_ends_a_search_with_its_result():
     assert signal.getsignal(signal.SIGINT) is before
 
 
+@pytest.mark.parametrize(
+    "search", ["uct", "uct(solver=true)", "uct(threads=2, parallel=root)", "uct(decision=max_robust)"]
+)
+def test_the_choice_is_that_of_a_run(search):
+    reporting, choosing = (Search(CONNECT_FOUR, search) for _ in range(2))
+    for moves in ("", "4", "4 4 3"):
+        state = CONNECT_FOUR.play_moves(moves)
+        result = reporting.run(state, Limit(simulations=300), seed=7)
+        choice = choosing.choose(state, Limit(simulations=300), seed=7)
+        assert (choice.action, choice.value, choice.simulations) == (result.action, result.value, result.simulations)
+        assert choice.seconds > 0.0
+
+
+def test_control_c_ends_a_choice_without_one():
+    search = Search(CONNECT_FOUR)
+    search.warm_up()
+    with pytest.raises(KeyboardInterrupt):
+        threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
+        search.choose(CONNECT_FOUR.initial_state(), Limit(seconds=500))
+
+
 def test_a_search_outside_the_main_thread():
     found = []
     thread = threading.Thread(target=lambda: found.append(run(TIC_TAC_TOE, simulations=100)[1]))

@@ -1,4 +1,4 @@
-"""The result of a search as it stands: the root's moves in the game's units, and the most visited line of each."""
+"""The result of a search as it stands: its move, or all moves of the root and the most visited line of each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from engram.games.game import State
 from engram.search.decision import final_move, interval
-from engram.search.result import MoveStatistics, RootMoves, SearchResult, merged
+from engram.search.result import Choice, MoveStatistics, RootMoves, SearchResult, merged
 from engram.search.tree import PLAYER_1, write_lines
 from engram.search.workspace import Workspace
 
@@ -21,14 +21,21 @@ def root_moves(work: Workspace) -> RootMoves:
     return work.root(0) if len(work.trees) == 1 else merged([work.root(k) for k in range(len(work.trees))])
 
 
+def choice(work: Workspace, moves: RootMoves, seconds: float) -> Choice:
+    """The move that the preset's decision chooses."""
+    best = final_move(work.preset.decision, moves.value, moves.visits, moves.proven)
+    value = float(work.trees[0].in_units(_root_value(work)))
+    return Choice(int(moves.action[best]), work.total_done(), seconds, value)
+
+
 def result(work: Workspace, root: State, seconds: float, stopped: str, lines: int | None = None) -> SearchResult:
     """The result; `lines` as in `Search.so_far`."""
-    game, preset, tree, moves = work.game, work.preset, work.trees[0], root_moves(work)
+    game, tree, moves = work.game, work.trees[0], root_moves(work)
     actions, visits, value, proven = moves.action, moves.visits, moves.value, moves.proven
     memory = np.full(len(actions), np.nan) if moves.advice is None else moves.advice
     low, high = interval(value, visits)
     low, high = np.where(proven, value, low), np.where(proven, value, high)
-    best = int(actions[final_move(preset.decision, value, visits, proven)])
+    chosen = choice(work, moves, seconds)
     order = np.lexsort((actions, -value, -visits.astype(np.int64)))
     numbers = actions, visits, *map(tree.in_units, (value, low, high)), moves.prior, proven, tree.in_units(memory)
     columns = [column[order].tolist() for column in numbers]
@@ -51,11 +58,11 @@ def result(work: Workspace, root: State, seconds: float, stopped: str, lines: in
     )
     num_nodes = sum(tree.num_nodes for tree in work.trees)
     return SearchResult(
-        game=game.name, player=int(tree.nodes[0]["flags"] & PLAYER_1), action=best,
-        name=game.action_name(best, root), value=float(tree.in_units(_root_value(work))),
-        simulations=work.total_done(), seconds=seconds, moves=rows, nodes=num_nodes,
+        game=game.name, player=int(tree.nodes[0]["flags"] & PLAYER_1), action=chosen.action,
+        name=game.action_name(chosen.action, root), value=chosen.value or 0.0,
+        simulations=chosen.simulations, seconds=seconds, moves=rows, nodes=num_nodes,
         node_bytes=num_nodes * work.bytes_a_node, tree_full=any(tree.full for tree in work.trees), stopped=stopped,
-        players=game.players, bounds=tree.bounds, bounds_learnt=preset.bounds == "learnt", root=root,
+        players=game.players, bounds=tree.bounds, bounds_learnt=work.preset.bounds == "learnt", root=root,
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from engram.conformance.search_contract import first_run
 from engram.drivers.leaves import Leaf, Policy, checked_answer, leaf_of, refuse_in_flight, slot_of
-from engram.drivers.readout import result, root_moves
+from engram.drivers.readout import choice, result, root_moves
 from engram.errors import InvalidLimit, InvalidParameter, InvalidState, check_whole
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
@@ -27,7 +27,7 @@ from engram.search.extension import Extension
 from engram.search.limit import Limit
 from engram.search.persistence import SavedTree
 from engram.search.preset import Preset
-from engram.search.result import RootMoves, SearchResult
+from engram.search.result import Choice, RootMoves, SearchResult
 from engram.search.tree import Tree
 from engram.search.workspace import DEFAULT_BYTES, UNBOUNDED, Workspace, check_root
 
@@ -223,6 +223,26 @@ class Search:
           InvalidState: the state belongs to another game, the game is over, nature moves, or leaves are in flight.
           InvalidParameter: the leaves are evaluated outside. OperatorError: an operator or evaluator failed.
         """
+        seconds, stopped = self._search(state, limit, seed, progress, every, stop)
+        assert self._root is not None
+        return result(self._workspace, self._root, seconds, stopped)
+
+    def choose(self, state: State, limit: Limit, *, seed: int | None = 0) -> Choice:
+        """Searches as `run` does, but reads the best move alone: some 0.1 ms less, and more on large boards.
+
+        Raises:
+          KeyboardInterrupt: Ctrl-C; an interrupted search decides no move. Else as `run`.
+        """
+        seconds, stopped = self._search(state, limit, seed)
+        if stopped == "interrupted":
+            raise KeyboardInterrupt
+        return choice(self._workspace, root_moves(self._workspace), seconds)
+
+    def _search(
+        self, state: State, limit: Limit, seed: int | None, progress: Callable[[int, float], None] | None = None,
+        every: int | None = None, stop: Callable[[], bool] | None = None,
+    ) -> tuple[float, str]:  # fmt: skip
+        """See `run`; the seconds, and what ended the search."""
         if not isinstance(limit, Limit):
             raise InvalidLimit(f"a search takes a Limit, such as Limit(simulations=1000), not {limit!r}")
         if isinstance(self.evaluator, Outside):
@@ -262,7 +282,7 @@ class Search:
         # Ctrl-C may have come during the last slice.
         if interrupted.is_set():
             stopped = "interrupted"
-        return result(self._workspace, root, time.perf_counter() - start, stopped)
+        return time.perf_counter() - start, stopped
 
     def _grow_from(self, state: State) -> None:
         """Keeps the tree if a state is its root, else empties it."""

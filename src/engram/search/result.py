@@ -30,6 +30,23 @@ def shown(value: float, bounds: tuple[float, float]) -> str:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """A move and its cost.
+
+    Attributes:
+      action: a legal action.
+      simulations: of the search; for a search by depth the positions visited; 0 without a search.
+      seconds: spent on the move; compiling never counts.
+      value: for the player to move, in the game's units, as a rule in [-1, 1]; or None.
+    """
+
+    action: int
+    simulations: int = 0
+    seconds: float = 0.0
+    value: float | None = None
+
+
+@dataclass(frozen=True)
 class MoveStatistics:
     """One move of the root.
 
