@@ -31,7 +31,7 @@ RULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "power_mean": ("uct(backup=power_mean)", (*EXPLORATION, "backup.power=1:20:log")),
     "max_mcts": ("uct(backup=max_mcts)", (*EXPLORATION, "backup.trace_decay=0:0.98")),
     "erwa": ("uct(backup=erwa)", (*EXPLORATION, "backup.step=0.002:0.2:log")),
-    "variance_puct": ("puct(selection=variance_puct)", EXPLORATION),
+    "variance_puct": ("puct(selection=variance_puct)", ("selection.exploration=0.1:3:log",)),
     "ments": ("ments", ENTROPY),
     "rents": ("rents", ENTROPY),
     "tents": ("tents", ENTROPY),

@@ -35,7 +35,7 @@ def result(work: Workspace, root: State, seconds: float, stopped: str, lines: in
     memory = np.full(len(actions), np.nan) if moves.advice is None else moves.advice
     low, high = interval(value, visits)
     low, high = np.where(proven, value, low), np.where(proven, value, high)
-    chosen = choice(work, moves, seconds)
+    best = choice(work, moves, seconds)
     order = np.lexsort((actions, -value, -visits.astype(np.int64)))
     numbers = actions, visits, *map(tree.in_units, (value, low, high)), moves.prior, proven, tree.in_units(memory)
     columns = [column[order].tolist() for column in numbers]
@@ -58,9 +58,9 @@ def result(work: Workspace, root: State, seconds: float, stopped: str, lines: in
     )
     num_nodes = sum(tree.num_nodes for tree in work.trees)
     return SearchResult(
-        game=game.name, player=int(tree.nodes[0]["flags"] & PLAYER_1), action=chosen.action,
-        name=game.action_name(chosen.action, root), value=chosen.value or 0.0,
-        simulations=chosen.simulations, seconds=seconds, moves=rows, nodes=num_nodes,
+        game=game.name, player=int(tree.nodes[0]["flags"] & PLAYER_1), action=best.action,
+        name=game.action_name(best.action, root), value=best.value or 0.0,
+        simulations=best.simulations, seconds=seconds, moves=rows, nodes=num_nodes,
         node_bytes=num_nodes * work.bytes_a_node, tree_full=any(tree.full for tree in work.trees), stopped=stopped,
         players=game.players, bounds=tree.bounds, bounds_learnt=work.preset.bounds == "learnt", root=root,
     )  # fmt: skip

@@ -159,7 +159,9 @@ def _along(name: str, space: Space, findings: Findings) -> Chart:
         [_posterior(*findings.slices[name])], x=name, **_SCORE, log_x=tunable.log,
         note=f"recommended: {findings.values[name]:g}; points: trials, larger with more games",
         ticks=tunable.low * (tunable.high / tunable.low) ** np.linspace(0, 1, 5) if tunable.log else (),
-        dots=[(value_at(tunable.range, one.point[place]), one.score, 2 + 4 * one.games / most) for one in trials],
+        dots=[
+            (value_at(tunable.range, trial.point[place]), trial.score, 2 + 4 * trial.games / most) for trial in trials
+        ],
     )  # fmt: skip
 
 

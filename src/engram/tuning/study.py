@@ -276,7 +276,7 @@ def recorded_study(database: str, name: str) -> tuple[Space, list[Observation], 
     try:
         study = optuna.load_study(study_name=name, storage=_storage(database))
         identity = study.user_attrs[IDENTITY]
-        space = Space(identity["search"], tuple(Tunable(**one) for one in identity["tunables"]))
+        space = Space(identity["search"], tuple(Tunable(**fields) for fields in identity["tunables"]))
         return space, sampler.observations(space.ranges, study.get_trials(deepcopy=False)), int(identity["seed"])
     except (KeyError, TypeError, ValueError, SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
         raise DatabaseError(shown(f"{database} holds no study {name} that can be read: {error}")) from None
