@@ -32,6 +32,7 @@ def accuracy(name: str, data: str) -> tuple[int, int, float, float]:
         positions = sampler.at(np.arange(first, min(first + BATCH, sampler.positions)))
         answer = backend.forward(positions.planes)
         counted = np.abs(np.nan_to_num(positions.value)) >= DECIDED
+        assert answer.policy is not None
         moves += int((answer.policy.argmax(1) == positions.action).sum())
         signs += int((answer.value * positions.value > 0)[counted].sum())
         decided += int(counted.sum())
