@@ -16,9 +16,9 @@ ROUNDS = 5
 
 
 def rate(game: str, games: int, simulations: int, seed: int) -> float:
-    begun = time.process_time()
+    start = time.process_time()
     match(game, "uct", "uct", simulations=simulations, games=games, seed=seed, workers=1, database=":memory:")
-    return games / (time.process_time() - begun)
+    return games / (time.process_time() - start)
 
 
 def main(simulations: int = 100) -> None:
@@ -28,7 +28,9 @@ def main(simulations: int = 100) -> None:
         {game: rate(game, count, simulations, seed) for game, count in GAMES.items()} for seed in range(1, ROUNDS + 1)
     ]
     for game in GAMES:
-        print(f"{game:15} {statistics.median(one[game] for one in rounds):6.1f} games/s at {simulations} simulations")
+        print(
+            f"{game:15} {statistics.median(rates[game] for rates in rounds):6.1f} games/s at {simulations} simulations"
+        )
 
 
 if __name__ == "__main__":

@@ -27,25 +27,25 @@ def accuracy(name: str, data: str) -> tuple[int, int, float, float]:
     backend = open_backend(network, "native", precision="float32")
     records = read(game, [data]).split(0.05)[1]
     sampler = RecordSampler(records, network.configuration.history)
-    moves, signs, decided = 0, 0, 0
+    moves, signs, num_decided = 0, 0, 0
     for first in range(0, sampler.positions, BATCH):
         positions = sampler.at(np.arange(first, min(first + BATCH, sampler.positions)))
         answer = backend.forward(positions.planes)
-        counted = np.abs(np.nan_to_num(positions.value)) >= DECIDED
+        mask = np.abs(np.nan_to_num(positions.value)) >= DECIDED
         assert answer.policy is not None
         moves += int((answer.policy.argmax(1) == positions.action).sum())
-        signs += int((answer.value * positions.value > 0)[counted].sum())
-        decided += int(counted.sum())
-    return len(records), sampler.positions, moves / sampler.positions, signs / decided
+        signs += int((answer.value * positions.value > 0)[mask].sum())
+        num_decided += int(mask.sum())
+    return len(records), sampler.positions, moves / sampler.positions, signs / num_decided
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("networks", nargs="+", help="names or files")
     parser.add_argument("--data", action="append", required=True, help="as in engram train records")
-    asked = parser.parse_args()
-    for data in asked.data:
-        for name in asked.networks:
+    options = parser.parse_args()
+    for data in options.data:
+        for name in options.networks:
             games, positions, moves, signs = accuracy(name, data)
             print(
                 f"{name}, {data}: {games} games, {positions:,} positions, moves {moves:.1%}, signs {signs:.1%}",

@@ -1,7 +1,7 @@
 """Sarsa-UCT(λ) beside TDUCT: tables trained by both, five seeds each, against plain UCT at equal simulations.
 
     python experiments/sarsa_uct/study.py --work FOLDER [--seeds 5] [--episodes 2000]
-    python experiments/sarsa_uct/study.py --work FOLDER --only td_uct --episodes 8000 --capacity 32000000 --name longer
+    python experiments/sarsa_uct/study.py --work FOLDER --episodes 8000 --capacity 32000000 --games 400 --name longer
 
 The same command goes on where it was stopped. Tables and the database of points lie in the work folder; NAME.json and
 NAME.png go beside this file after every training.

@@ -18,7 +18,7 @@ from engram.registry import Registry
 from engram.search.extension import Extension
 from engram.search.limit import Limit
 from engram.search.preset import Preset
-from engram.search.result import Choice
+from engram.search.result import Choice as Choice  # noqa: PLC0414 - public here
 
 
 class Forfeit(EngramError):

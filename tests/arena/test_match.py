@@ -33,9 +33,9 @@ from engram.errors import DatabaseError, InvalidLimit, InvalidParameter, Invalid
 from engram.fleet import WorkerError
 from engram.games.catalogue import game as named_game
 from engram.games.line.one_word import line
-from engram.player import Choice
 from engram.presets.catalogue import preset
 from engram.search.limit import Limit
+from engram.search.result import Choice
 from tests.progress import num_recorded
 
 PLAYERS = '''

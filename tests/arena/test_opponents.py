@@ -17,8 +17,8 @@ from engram.games.catalogue import game as named_game
 from engram.games.line.heuristics import heuristic_callback, line_heuristic
 from engram.games.line.one_word import line
 from engram.games.python_game import PythonGame
-from engram.player import Choice
 from engram.search.limit import Limit
+from engram.search.result import Choice
 from tests.games_for_tests import pick
 
 LIMIT = Limit(simulations=1)

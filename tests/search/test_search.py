@@ -23,6 +23,7 @@ from engram.errors import (
     OperatorError,
 )
 from engram.games.catalogue import game as game_of
+from engram.games.game import NATURE
 from engram.games.line.one_word import line
 from engram.games.python_game import PythonGame
 from engram.native.intrinsics import record_at
@@ -353,24 +354,46 @@ def test_control_c_ends_a_search_with_its_result():
 
 
 @pytest.mark.parametrize(
-    "search", ["uct", "uct(solver=true)", "uct(threads=2, parallel=root)", "uct(decision=max_robust)"]
-)
-def test_the_choice_is_that_of_a_run(search):
-    reporting, choosing = (Search(CONNECT_FOUR, search) for _ in range(2))
-    for moves in ("", "4", "4 4 3"):
-        state = CONNECT_FOUR.play_moves(moves)
-        result = reporting.run(state, Limit(simulations=300), seed=7)
-        choice = choosing.choose(state, Limit(simulations=300), seed=7)
+    ("name", "search"),
+    [("connect_four", "uct"), ("connect_four", "uct(solver=true)"), ("connect_four", "uct(threads=2, parallel=root)"),
+     ("connect_four", "uct(decision=max_robust)"), ("2048", "uct"), ("same_game", "uct")],
+)  # fmt: skip
+def test_the_choice_is_that_of_a_run(name, search):
+    game, runner, chooser = game_of(name), Search(name, search), Search(name, search)
+    state = game.initial_state()
+    while game.to_play(state) == NATURE:
+        state = game.play(state, game.legal_actions(state)[0])
+    for _ in range(3):
+        result = runner.run(state, Limit(simulations=300), seed=7)
+        choice = chooser.choose(state, Limit(simulations=300), seed=7)
         assert (choice.action, choice.value, choice.simulations) == (result.action, result.value, result.simulations)
         assert choice.seconds > 0.0
+        if "max_robust" not in search:
+            assert choice.action == result.moves[0].action
+        assert result.moves[0].low <= result.moves[0].value <= result.moves[0].high
+        state = game.play(state, choice.action)
+        for player in (runner, chooser):
+            player.advance(choice.action)
+        if game.to_play(state) == NATURE:
+            break
 
 
-def test_control_c_ends_a_choice_without_one():
+def test_control_c_ends_a_choice_without_one(monkeypatch):
     search = Search(CONNECT_FOUR)
-    search.warm_up()
-    with pytest.raises(KeyboardInterrupt):
-        threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
-        search.choose(CONNECT_FOUR.initial_state(), Limit(seconds=500))
+    step, before = search._workspace.step, signal.getsignal(signal.SIGINT)
+
+    def interrupted(count: int) -> None:
+        signal.raise_signal(signal.SIGINT)
+        step(count)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(search._workspace, "step", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            search.choose(CONNECT_FOUR.initial_state(), Limit(seconds=500))
+    visits = search.tree.nodes[0]["visit_count"]
+    assert visits > 0 and signal.getsignal(signal.SIGINT) is before
+    search.choose(CONNECT_FOUR.initial_state(), Limit(simulations=10))  # the tree goes on
+    assert search.tree.nodes[0]["visit_count"] == visits + 10
 
 
 def test_a_search_outside_the_main_thread():

@@ -12,9 +12,10 @@ from engram.arena.game_record import GameRecord
 from engram.arena.ongoing_game import OngoingGame, PlayerError, sentence
 from engram.drivers.lockstep import Lockstep
 from engram.games.game import Game
-from engram.player import Choice, SearchPlayer
+from engram.player import SearchPlayer
 from engram.search.limit import Limit
 from engram.search.preset import Preset
+from engram.search.result import Choice
 
 BATCH = 64
 """Leaves in a batch: enough for a network of the size of `go9` to reach its full speed."""

@@ -10,8 +10,8 @@ from engram.arena.game_record import SPENT, GameRecord
 from engram.errors import EngramError
 from engram.games.game import NATURE, Game, State
 from engram.gtp.judge import Verdict
-from engram.player import Choice
 from engram.rng import derive_seed
+from engram.search.result import Choice
 
 AGREED_MOVES = 3
 """Last moves of each side whose values must name the same winner before a game ends early."""

@@ -18,8 +18,9 @@ from engram.games.line import one_word as line
 from engram.games.line.heuristics import LINE_HEURISTICS, heuristic_callback, is_line_game, line_heuristic
 from engram.games.line.solver.solver import Solver
 from engram.games.python_game import PythonGame
-from engram.player import PLAYERS, Choice, Player
+from engram.player import PLAYERS, Player
 from engram.search.limit import Limit
+from engram.search.result import Choice
 from engram.specification import Specification
 
 TIES = ("random", "first")

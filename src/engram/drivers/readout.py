@@ -24,8 +24,7 @@ def root_moves(work: Workspace) -> RootMoves:
 def choice(work: Workspace, moves: RootMoves, seconds: float) -> Choice:
     """The move that the preset's decision chooses."""
     best = final_move(work.preset.decision, moves.value, moves.visits, moves.proven)
-    value = float(work.trees[0].in_units(_root_value(work)))
-    return Choice(int(moves.action[best]), work.total_done(), seconds, value)
+    return Choice(int(moves.action[best]), work.total_done(), seconds, _root_value(work))
 
 
 def result(work: Workspace, root: State, seconds: float, stopped: str, lines: int | None = None) -> SearchResult:
@@ -59,7 +58,7 @@ def result(work: Workspace, root: State, seconds: float, stopped: str, lines: in
     num_nodes = sum(tree.num_nodes for tree in work.trees)
     return SearchResult(
         game=game.name, player=int(tree.nodes[0]["flags"] & PLAYER_1), action=best.action,
-        name=game.action_name(best.action, root), value=best.value or 0.0,
+        name=game.action_name(best.action, root), value=_root_value(work),
         simulations=best.simulations, seconds=seconds, moves=rows, nodes=num_nodes,
         node_bytes=num_nodes * work.bytes_a_node, tree_full=any(tree.full for tree in work.trees), stopped=stopped,
         players=game.players, bounds=tree.bounds, bounds_learnt=work.preset.bounds == "learnt", root=root,
@@ -67,9 +66,11 @@ def result(work: Workspace, root: State, seconds: float, stopped: str, lines: in
 
 
 def _root_value(work: Workspace) -> float:
+    """Of the root for the player to move, in the game's units."""
     values = [work.root_value(number) for number in range(len(work.trees))]
     visits = [int(tree.nodes[0]["visit_count"]) for tree in work.trees]
-    return float(np.average(values, weights=visits)) if sum(visits) and len(values) > 1 else values[0]
+    value = np.average(values, weights=visits) if sum(visits) and len(values) > 1 else values[0]
+    return float(work.trees[0].in_units(value))
 
 
 def _lines(work: Workspace, actions: list[int], number: int | None) -> list[list[int]]:

@@ -224,7 +224,7 @@ class Callback:
                 raise CompileError(reason(self.function, self.arguments, error)) from error
             return callback
 
-    @cached_property
+    @property
     def from_python(self) -> Callable[..., Any]:
         """The machine code as a Python function of addresses and numbers."""
         function = self.python.get(self._key)
