@@ -59,8 +59,8 @@ def tuned(folder: Path, name: str, rule: str, opponent: str) -> dict[str, Any]:
             "--seed", str(SEED), "--max-games", str(MOST + FRESH), "--confirm-games", str(FRESH), "--workers", "1",
             "--storage", "tune.sqlite", "--report", str(report.resolve()), folder=folder,
         )  # fmt: skip
-    told = json.loads((report / "tuning.json").read_text("utf-8"))
-    return {"player": told["best"], "opponent": opponent, **row_of(told["confirmation"])}
+    summary = json.loads((report / "tuning.json").read_text("utf-8"))
+    return {"player": summary["best"], "opponent": opponent, **row_of(summary["confirmation"])}
 
 
 def row_of(match: dict[str, Any]) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def at_equal_time(folder: Path, name: str, row: dict[str, Any]) -> dict[str, Any
 
 def draw(table: dict[str, Any]) -> None:
     """Each rule's score with its interval, a panel a game."""
-    figure = new_figure("a picture", figsize=(4.2 * len(table), 4.0), layout="constrained")
+    figure = new_figure("a picture", figsize=(5.0 * len(table), 4.4), layout="constrained")
     for axes, (name, rows) in zip(
         figure.subplots(1, len(table), sharex=True, squeeze=False)[0], table.items(), strict=True
     ):
@@ -101,11 +101,10 @@ def draw(table: dict[str, Any]) -> None:
                     middle, height - 0.25, xerr=[[middle - low], [high - middle]], fmt="s", color="tab:orange"
                 )
         axes.axvline(50.0, color="black", lw=1)
-        axes.set_yticks(range(len(rows)), list(reversed(rows)))
+        names = ["uct, against its default" if rule == "uct" else rule for rule in rows]
+        axes.set_yticks(range(len(rows)), names[::-1])
         axes.set_title(f"{GAMES[name][0]}, {GAMES[name][1]} simulations")
-    figure.supxlabel(
-        "score against the tuned uct, % (blue: equal simulations, orange: equal time; uct: against its default)"
-    )
+    figure.supxlabel("score against the tuned uct, %\n(squares: at equal time)")
     save(figure, HERE / "scores.png")
 
 
@@ -115,20 +114,20 @@ def main() -> None:
     parser.add_argument("--games", nargs="+", choices=GAMES, default=list(GAMES))
     parser.add_argument("--rules", nargs="+", choices=RULES, default=list(RULES))
     parser.add_argument("--draw", action="store_true", help="only the picture of results.json")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     table = json.loads(TABLE.read_text("utf-8")) if TABLE.exists() else {}
-    if not asked.draw:
-        if asked.folder is None:
+    if not options.draw:
+        if options.folder is None:
             parser.error("name a folder for trials and games")
-        asked.folder.mkdir(parents=True, exist_ok=True)
-        for name in asked.games:
+        options.folder.mkdir(parents=True, exist_ok=True)
+        for name in options.games:
             rows = table.setdefault(name, {})
-            for rule in dict.fromkeys(["uct", *asked.rules]):
+            for rule in dict.fromkeys(["uct", *options.rules]):
                 if rule in rows:
                     continue
-                rows[rule] = tuned(asked.folder, name, rule, "uct" if rule == "uct" else rows["uct"]["player"])
+                rows[rule] = tuned(options.folder, name, rule, "uct" if rule == "uct" else rows["uct"]["player"])
                 if rule != "uct" and rows[rule]["score_low"] > 0.5:
-                    rows[rule]["equal_time"] = at_equal_time(asked.folder, name, rows[rule])
+                    rows[rule]["equal_time"] = at_equal_time(options.folder, name, rows[rule])
                 with whole(TABLE) as part:
                     part.write_text(json.dumps(table, indent=1) + "\n", "utf-8")
                 print(name, rule, rows[rule], flush=True)
