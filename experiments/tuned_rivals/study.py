@@ -70,11 +70,11 @@ def row_of(match: dict[str, Any]) -> dict[str, Any]:
     return {key: match[key] for key in names} | budgets | {f"{side}_seconds": match[side]["seconds"] for side in "ab"}
 
 
-def at_equal_time(folder: Path, name: str, row: dict[str, Any]) -> dict[str, Any]:
+def at_equal_time(folder: Path, name: str, rule: str, row: dict[str, Any]) -> dict[str, Any]:
     """Fresh games in which `uct` has as many simulations as the rule's time buys."""
     game, simulations = GAMES[name]
     more = round(simulations * row["a_seconds"] / row["b_seconds"])
-    file = folder / f"{name}.{row['player'].partition('(')[0]}.json"
+    file = folder / f"{name}_{rule}.json"
     budgets = ["--a-simulations", str(simulations), "--b-simulations", str(more)]
     command = [
         sys.executable, "-m", "engram", "match", "-g", game, "--a", row["player"], "--b", row["opponent"],
@@ -92,14 +92,10 @@ def draw(table: dict[str, Any]) -> None:
         figure.subplots(1, len(table), sharex=True, squeeze=False)[0], table.items(), strict=True
     ):
         for height, row in enumerate(reversed(rows.values())):
-            middle, low, high = (100 * row[key] for key in ("score", "score_low", "score_high"))
-            axes.errorbar(middle, height, xerr=[[middle - low], [high - middle]], fmt="o", color="tab:blue")
-            if "equal_time" in row:
-                timed = row["equal_time"]
-                middle, low, high = (100 * timed[key] for key in ("score", "score_low", "score_high"))
-                axes.errorbar(
-                    middle, height - 0.25, xerr=[[middle - low], [high - middle]], fmt="s", color="tab:orange"
-                )
+            for match, mark, below in ((row, "o", 0.0), (row.get("equal_time"), "s", 0.25)):
+                if match is not None:
+                    middle, low, high = (100 * match[key] for key in ("score", "score_low", "score_high"))
+                    axes.errorbar(middle, height - below, xerr=[[middle - low], [high - middle]], fmt=mark, color="C0")
         axes.axvline(50.0, color="black", lw=1)
         names = ["uct, against its default" if rule == "uct" else rule for rule in rows]
         axes.set_yticks(range(len(rows)), names[::-1])
@@ -127,7 +123,7 @@ def main() -> None:
                     continue
                 rows[rule] = tuned(options.folder, name, rule, "uct" if rule == "uct" else rows["uct"]["player"])
                 if rule != "uct" and rows[rule]["score_low"] > 0.5:
-                    rows[rule]["equal_time"] = at_equal_time(options.folder, name, rows[rule])
+                    rows[rule]["equal_time"] = at_equal_time(options.folder, name, rule, rows[rule])
                 with whole(TABLE) as part:
                     part.write_text(json.dumps(table, indent=1) + "\n", "utf-8")
                 print(name, rule, rows[rule], flush=True)

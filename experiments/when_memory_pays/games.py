@@ -124,17 +124,17 @@ def answers(played: Any, search: Any, node: int, state: Any) -> list[float]:
     """The memory's mean answers about up to NODES of the most visited positions 0, 1, … plies below a child, or nan."""
     result, level = [], [(node, state)]
     for _ in range(LEVELS):
-        level = sorted(level, key=lambda one: search.tree.nodes[one[0]]["visit_count"], reverse=True)[:NODES]
+        level = sorted(level, key=lambda pair: search.tree.nodes[pair[0]]["visit_count"], reverse=True)[:NODES]
         some = [answer for _, at in level if not math.isnan(answer := answer_of_others(search, at))]
         result.append(sum(some) / len(some) if some else math.nan)
-        level = [child for one in level for child in children(played, search, *one)]
+        level = [child for pair in level for child in children(played, search, *pair)]
     return result
 
 
 def families(played: Any, search: Any, state: Any) -> list[list[tuple[int, Any]]]:
     """Visited children of the root and of its two most visited children, up to six of each."""
     of_root = children(played, search, 0, state)
-    return [of_root[:6], *(children(played, search, *one)[:6] for one in of_root[:2])]
+    return [of_root[:6], *(children(played, search, *pair)[:6] for pair in of_root[:2])]
 
 
 def children(played: Any, search: Any, node: int, state: Any) -> list[tuple[int, Any]]:
@@ -142,10 +142,11 @@ def children(played: Any, search: Any, node: int, state: Any) -> list[tuple[int,
     nodes, first = search.tree.nodes, int(search.tree.nodes[node]["first_child"])
     if first <= 0:
         return []
-    visited = [one for one in range(first, first + int(nodes[node]["num_children"])) if nodes[one]["visit_count"] > 0]
-    visited.sort(key=lambda one: nodes[one]["visit_count"], reverse=True)
-    pairs = [(one, played.play(state, int(nodes[one]["action"]))) for one in visited]
-    return [(one, child) for one, child in pairs if not played.is_over(child)]
+    places = range(first, first + int(nodes[node]["num_children"]))
+    visited = [place for place in places if nodes[place]["visit_count"] > 0]
+    visited.sort(key=lambda place: nodes[place]["visit_count"], reverse=True)
+    pairs = [(place, played.play(state, int(nodes[place]["action"]))) for place in visited]
+    return [(place, child) for place, child in pairs if not played.is_over(child)]
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ TREE = 1.7
 """Variance of the values in a search's tree of `p_game`, in g²: measured once (games.py)."""
 LABELS = {"connect_four": (-4, 7), "othello:6": (-46, -12), "connect_four learned": (6, 5)}
 """Places of names beside their points, in points; others to the right."""
-SHOWN = {
+AXIS_LABELS = {
     "similarity": "error of what features show of a position's value, in the same unit (ε/g)",
     "sibling_likeness": "part of the parent's features that is kept (ρ)",
 }
@@ -200,7 +200,7 @@ def picture(some: list[dict[str, Any]], axis: str, numbers: np.ndarray, games: d
         else:
             axes.set_yticks(range(len(heights)), [f"{one:g}" for one in heights])
     figure.supxlabel("noise of a simulation, in standard deviations of siblings' values (σ/g)")
-    figure.supylabel(SHOWN[axis])
+    figure.supylabel(AXIS_LABELS[axis])
     figure.colorbar(image, ax=figure.axes, label="change of the share of best moves by memory, points", shrink=0.7)
     lines = [Line2D([], [], color="black", lw=2.5), Line2D([], [], color="darkorange", lw=2, ls="--")]
     figure.legend(lines, ["the fitted formula: memory pays below", "the theorem's α = 0: ε = σ/sqrt(N/b)"],

@@ -136,13 +136,12 @@ class Learner:
     def _take_up(self, path: str | Path, about: dict[str, Any], arrays: dict[str, Any]) -> None:
         if about["configuration"] != asdict(self.net.configuration):
             raise InvalidFile(f"{path} is the training of another network, {about['configuration']['network']}")
-        net: dict[str, Tensor] = {}
-        average: dict[str, Tensor] = {}
+        weights: dict[str, dict[str, Tensor]] = {"net": {}, "mean": {}}
         state: dict[int, dict[str, Tensor]] = defaultdict(dict)
         for name, array in arrays.items():
             part, key = name.split(".", 1)
-            if part in ("net", "mean"):
-                (net if part == "net" else average)[key] = torch.from_numpy(array)
+            if part in weights:
+                weights[part][key] = torch.from_numpy(array)
             else:
                 number, key = key.split(".", 1)
                 state[int(number)][key] = torch.from_numpy(array)
@@ -153,11 +152,11 @@ class Learner:
                 raise ValueError("its optimiser does not fit the network")
         if not 0 <= int(about["done"]) <= self.steps or not all(np.isfinite(array).all() for array in arrays.values()):
             raise ValueError("a number is out of range")
-        if bool(average) == (self._mean is None):
+        if bool(weights["mean"]) == (self._mean is None):
             raise ValueError("one training averages its weights, the other does not")
-        self.net.load_state_dict(net)
+        self.net.load_state_dict(weights["net"])
         if self._mean is not None:
-            self.result_net.load_state_dict(average)
+            self.result_net.load_state_dict(weights["mean"])
             self._mean.n_averaged.fill_(int(about["done"]))
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict({"state": state, "param_groups": groups})
