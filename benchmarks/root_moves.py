@@ -12,7 +12,8 @@ import argparse
 import time
 
 import engram
-from engram.arena.ongoing_game import opening
+from engram.arena.configuration import configure
+from engram.arena.openings import Openings
 
 SEARCHES = (
     ("connect_four", "uct", 5000),
@@ -40,9 +41,11 @@ def share(name: str, search: str, simulations: int, games: int) -> tuple[float, 
     sides = [engram.Search(game, search), engram.Search(game, search)]
     for one in sides:
         one.warm_up()
+    setup = configure(game, "random", "random", seed=1, opening_moves=4)
+    openings = Openings(setup.configuration, game, None)
     searched, moved, number = 0.0, 0.0, 0
     for pair in range(games):
-        _, state = opening(game, 1, pair, 4)
+        _, state = openings.of(pair)
         for one in sides:
             one.clear()
         while not game.is_over(state):

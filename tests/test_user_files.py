@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,15 @@ def test_python_allows_a_recorded_match_in_the_same_way(tmp_path, evil):
         MatchSetup.of(configuration)
     with configuration.stored("match 1", allow_files=True):
         assert MatchSetup.of(configuration).game.name == text
+
+
+def test_a_judge_of_a_record_runs_no_file(evil):
+    text, marker = evil
+    plain = configure("tic_tac_toe", "random", "random", games=2, opening_judge="uct").configuration
+    crafted = replace(plain, opening_judge=text)
+    with crafted.stored("match 1"), pytest.raises(InvalidSpecification, match="type it yourself"):
+        MatchSetup.of(crafted)
+    assert not marker.exists()
 
 
 def test_a_memory_runs_no_file_unless_it_is_allowed_and_unchanged(tmp_path, evil):

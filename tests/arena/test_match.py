@@ -21,7 +21,8 @@ import engram
 from engram.arena.configuration import MatchConfiguration, MatchSetup, configure, digest_of
 from engram.arena.game_record import COUNTED, NEEDED, GameRecord, counted, moves_text
 from engram.arena.match import MatchInterrupted, match
-from engram.arena.ongoing_game import OngoingGame, PlayerError, opening
+from engram.arena.ongoing_game import OngoingGame, PlayerError
+from engram.arena.openings import Openings
 from engram.arena.report import recorded_result
 from engram.arena.report import report as report_of
 from engram.arena.results import Results
@@ -120,17 +121,74 @@ def test_both_games_of_a_pair_share_an_opening_with_sides_exchanged(tmp_path):
 
 
 def test_an_opening_depends_on_seed_and_pair_and_never_ends_the_game():
+    def openings(game, seed, num_moves):
+        setup = configure(game, "random", "random", games=2, seed=seed, opening_moves=num_moves)
+        return Openings(setup.configuration, game, None)
+
     game = line(3, 3, 3)
-    drawn = [opening(game, 1, pair, 7) for pair in range(200)]
+    drawn = list(map(openings(game, 1, 7).of, range(200)))
     for moves, state in drawn:
         assert len(moves) == 7
         assert not game.is_over(state)
-    assert drawn[3][0] == opening(game, 1, 3, 7)[0] != opening(game, 2, 3, 7)[0]
-    assert opening(game, 1, 0, 0)[0] == ()
+    assert drawn[3][0] == openings(game, 1, 7).of(3)[0] != openings(game, 2, 7).of(3)[0]
+    assert openings(game, 1, 0).of(0)[0] == ()
     # Where every line of the wanted length ends the game, the opening is shorter.
     tiny = line(1, 3, 2)
-    assert {len(opening(tiny, 1, pair, 2)[0]) for pair in range(5)} == {2}
-    assert all(len(opening(line(2, 2, 2), 1, pair, 3)[0]) == 2 for pair in range(5))
+    assert {len(openings(tiny, 1, 2).of(pair)[0]) for pair in range(5)} == {2}
+    assert all(len(openings(line(2, 2, 2), 1, 3).of(pair)[0]) == 2 for pair in range(5))
+
+
+def test_a_judge_keeps_openings_that_are_even(tmp_path):
+    game, database = named_game("tic_tac_toe"), tmp_path / "r.sqlite"
+    truth = player(game, "alpha_beta(depth=9)")
+    options = {"games": 60, "seed": 3, "opening_moves": 3, "database": database}
+
+    def sizes(number):
+        with Results(database) as results:
+            starts = [one.moves[: one.opening] for one in results.games(number)]
+        assert starts[::2] == starts[1::2]
+        return {round(abs(truth.choose(game.play_moves(moves), Limit(1), 0).value)) for moves in starts}
+
+    plain = match("tic_tac_toe", "random", "random", workers=1, **options)
+    even = match("tic_tac_toe", "random", "random", workers=2, opening_judge="alpha_beta(depth=9)", **options)
+    assert (sizes(plain.match_id), sizes(even.match_id)) == ({0, 1}, {0})
+    assert "openings within 0.25 by alpha_beta(depth=9" in str(even) and "openings" not in str(plain)
+    games = MatchRunner(MatchSetup.of(even.configuration)).play_all(iter(range(60)))
+    with Results(database) as results:
+        assert essence(games) == essence(results.games(even.match_id))
+
+
+def test_where_no_opening_is_even_it_is_shorter():
+    """In `wins` the first player always wins, so only the start is left; in tic-tac-toe one move decides nothing."""
+    wins = line(2, 2, 2)
+    setup = configure(wins, "random", "random", games=2, opening_moves=1, opening_judge="minimax(depth=4)")
+    assert Openings(setup.configuration, setup.game, setup.judge).of(0)[0] == ()
+    setup = configure("tic_tac_toe", "random", "random", games=2, opening_moves=1, opening_judge="alpha_beta(depth=9)")
+    assert len(Openings(setup.configuration, setup.game, setup.judge).of(0)[0]) == 1
+
+
+def test_a_judge_is_part_of_the_match_and_wrong_ones_are_refused(players):
+    def setup(**options):
+        return configure("tic_tac_toe", "random", "random", games=2, **options)
+
+    def of(**options):
+        return setup(**options).configuration
+
+    plain, judged = of(), of(opening_judge="alpha_beta", opening_balance=0.5)
+    assert len({plain.key, judged.key, of(opening_judge="alpha_beta").key}) == 3
+    assert not {"opening_judge", "opening_balance"} & plain.identity.keys()
+    assert MatchConfiguration.from_json(judged.to_json()) == judged
+    assert of(opening_judge=f"{players}:Slow").sources == digest_of([f"{players}:Slow"]) != ""
+    for wrong, words in [
+        ({"opening_balance": 0.5}, "needs a player that values openings"),
+        ({"opening_judge": "uct", "opening_balance": 0.0}, "opening_balance must be above 0"),
+        ({"opening_judge": "uct", "opening_moves": 0}, "nothing to value without opening moves"),
+        ({"opening_judge": "utc"}, "did you mean 'uct'"),
+    ]:
+        with pytest.raises((InvalidParameter, InvalidSpecification), match=words):
+            setup(**wrong)
+    with pytest.raises(InvalidParameter, match="random gives no values"):
+        next(MatchRunner(setup(opening_judge="random")).play_all(iter([0])))
 
 
 def test_a_move_limit_makes_a_draw(tmp_path):
@@ -771,7 +829,7 @@ def test_a_game_goes_on_where_sides_differ_or_say_nothing():
 
 def test_one_side_alone_does_not_end_a_game():
     configuration = configure_match(resign=0.9)
-    game = OngoingGame(configuration, TwiceInARow(), 0)
+    game = OngoingGame(configuration, TwiceInARow(), 0, ((), ()))
     for _ in range(6):
         game.play(Choice(0, value=0.95))
     assert not game.ended

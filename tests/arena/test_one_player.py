@@ -81,7 +81,7 @@ def test_nature_draws_by_the_same_numbers_in_both_games_of_a_pair():
     setup = configure(walk(turns=4), "random", "random", games=8, seed=5)
     numbers = []
     for number in range(4):
-        game = OngoingGame(setup.configuration, setup.game, number)
+        game = OngoingGame(setup.configuration, setup.game, number, ((), setup.game.initial_state()))
         drawn = []
         while not game.ended:
             if game.is_natures:
@@ -130,6 +130,8 @@ def test_a_sequential_test_counts_pairs_of_one_player(file):
 def test_what_one_player_cannot_have_is_refused_in_a_sentence():
     with pytest.raises(InvalidParameter, match="resign is for two players"):
         configure(walk(), "random", "random", games=2, resign=0.9)
+    with pytest.raises(InvalidParameter, match="opening_judge is for two players"):
+        configure(walk(), "random", "random", games=2, opening_judge="uct")
     for player in ("minimax(depth=2)", "alpha_beta(depth=2)"):
         with pytest.raises(InvalidParameter, match="search by depth needs a game of two players"):
             configure(walk(), player, "random", games=2)

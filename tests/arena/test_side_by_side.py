@@ -10,6 +10,7 @@ import pytest
 from engram.arena.batched import BatchedMatch
 from engram.arena.match import match
 from engram.arena.ongoing_game import PlayerError
+from engram.arena.openings import Openings
 from engram.arena.statistics import Sprt
 from engram.games.catalogue import game as game_of
 from engram.memory.similar_positions import remembering
@@ -169,7 +170,8 @@ def test_a_worker_takes_no_more_than_its_share_of_the_games_and_seats_whole_batc
         configuration = match("tic_tac_toe", "uct", "uct", games=120, simulations=5, database=":memory:").configuration
         players = {side: SearchPlayer(TIC_TAC_TOE, puct(evaluator=Flat(), num_leaves=1)) for side in "AB"}
         numbers = iter(range(120))
-        next(BatchedMatch(configuration, TIC_TAC_TOE, players, share).play_all(numbers))
+        openings = Openings(configuration, TIC_TAC_TOE, None)
+        next(BatchedMatch(configuration, TIC_TAC_TOE, players, openings, share).play_all(numbers))
         seats.append(120 - len(list(numbers)))
     assert seats == [64, 64, 63, 40, 20, 5, 1]
 

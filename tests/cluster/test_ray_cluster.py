@@ -39,9 +39,10 @@ from engram.training.td.training import train  # noqa: E402
 
 os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
 NODE = {"num_cpus": 1, "object_store_memory": 80 << 20, "include_dashboard": False}
+# Ray gives its workers the niceness 15: on a busy machine they hardly run, and a test takes ten minutes.
 QUICK = {
     "health_check_initial_delay_ms": 0, "health_check_period_ms": 500, "health_check_timeout_ms": 5000,
-    "health_check_failure_threshold": 3,
+    "health_check_failure_threshold": 3, "worker_niceness": 0,
 }  # fmt: skip
 
 

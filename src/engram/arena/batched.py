@@ -10,6 +10,7 @@ from typing import Any
 from engram.arena.configuration import MatchConfiguration
 from engram.arena.game_record import GameRecord
 from engram.arena.ongoing_game import OngoingGame, PlayerError, sentence
+from engram.arena.openings import Openings
 from engram.drivers.lockstep import Lockstep
 from engram.games.game import Game
 from engram.player import SearchPlayer
@@ -36,15 +37,16 @@ class BatchedMatch:
       configuration: of the match, with budgets in simulations.
       game: compiled or plain Python.
       searches: players of sides `A` and `B`.
+      openings: of the match.
       share: games to expect here, so that other processes get some, too.
       max_bytes: approximate bound on the memory for all trees and stores here.
     """
 
     def __init__(
-        self, configuration: MatchConfiguration, game: Game, searches: Mapping[str, SearchPlayer], share: int,
-        max_bytes: int = MAX_BYTES,
+        self, configuration: MatchConfiguration, game: Game, searches: Mapping[str, SearchPlayer], openings: Openings,
+        share: int, max_bytes: int = MAX_BYTES,
     ):  # fmt: skip
-        self._configuration, self._game = configuration, game
+        self._configuration, self._game, self._openings = configuration, game, openings
         self._limits = configuration.limits
         originals = {side: search.preset for side, search in searches.items()}
         presets = sharing(game, originals)
@@ -102,7 +104,7 @@ class BatchedMatch:
         """Begins a game at each free board, as long as there are games; returns whether any game is under way."""
         free = (at for at in self._places if at not in self._boards)
         for at, number in zip(free, numbers, strict=False):
-            self._boards[at] = OngoingGame(self._configuration, self._game, number)
+            self._boards[at] = OngoingGame(self._configuration, self._game, number, self._openings.of(number // 2))
             for search in self._searches.values():
                 search.clear(at)
         return bool(self._boards)

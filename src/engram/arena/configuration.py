@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from itertools import compress
 from numbers import Real
 from pathlib import Path
@@ -31,6 +31,7 @@ from engram.user_files import is_in_file, load, split
 
 DEFAULT_SIMULATIONS = 1000
 MAX_GAMES = 1_000_000
+DEFAULT_BALANCE = 0.25
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ class MatchConfiguration:
       version: of engram.
       resign: value in (0, 1] at which a game ends once both sides agree on its winner; None: games are played out.
       players: of the game; with 1 each side plays a game of a pair alone, on the same opening and draws of nature.
+      opening_judge: canonical specification of the player that values openings; None: all are played.
+      opening_balance: largest size of a value, in (0, 1], at which an opening is played; None without a judge.
 
     With budgets in simulations the games follow from this record alone.
     """
@@ -69,13 +72,21 @@ class MatchConfiguration:
     version: str
     resign: float | None = None
     players: int = 2
+    opening_judge: str | None = None
+    opening_balance: float | None = None
+
+    @property
+    def texts(self) -> list[str]:
+        """The specifications that may name files."""
+        return [self.game, self.a, self.b, *([self.opening_judge] if self.opening_judge is not None else [])]
 
     @property
     def identity(self) -> dict[str, Any]:
         """Everything but the number of games: a longer match begins with the games of a shorter one."""
-        # Without resignation, or with two players, as in matches recorded before these fields existed.
-        left_out = {"games", *(["resign"] if self.resign is None else []), *(["players"] if self.players == 2 else [])}
-        return {name: value for name, value in asdict(self).items() if name not in left_out}
+        # A field that has a default is younger than some recorded matches, which are those with the default.
+        defaults = {part.name: part.default for part in fields(self) if part.default is not MISSING}
+        values = {name: value for name, value in asdict(self).items() if name != "games"}
+        return {name: value for name, value in values.items() if name not in defaults or value != defaults[name]}
 
     @property
     def key(self) -> str:
@@ -118,7 +129,7 @@ class MatchConfiguration:
         """
         return user_files.stored(
             record, allow_files=allow_files, digest=self.sources,
-            present_digest=lambda: digest_of([self.game, self.a, self.b]),
+            present_digest=lambda: digest_of(self.texts),
         )  # fmt: skip
 
 
@@ -130,12 +141,14 @@ class MatchSetup:
       configuration: everything that decides the course of the games.
       game: the game.
       players: the players of sides `A` and `B`.
+      judge: the player that values openings, or None.
       is_named: whether texts alone make the same game and players again, in another process or on another day.
     """
 
     configuration: MatchConfiguration
     game: Game
     players: Mapping[str, Player]
+    judge: Player | None = None
     is_named: bool = True
 
     @classmethod
@@ -145,13 +158,19 @@ class MatchSetup:
         Raises:
           InvalidSpecification: there is no such game or player.
         """
-        game = named_game(configuration.game)
-        return cls(configuration, game, {"A": player(game, configuration.a), "B": player(game, configuration.b)})
+        game, text = named_game(configuration.game), configuration.opening_judge
+        players = {"A": player(game, configuration.a), "B": player(game, configuration.b)}
+        return cls(configuration, game, players, player(game, text) if text is not None else None)
+
+    @property
+    def all_players(self) -> list[Player]:
+        """The players of both sides, and the judge if there is one."""
+        return [*self.players.values(), *([self.judge] if self.judge is not None else [])]
 
     def close(self) -> None:
-        """Closes the players."""
-        for side in self.players:
-            self.players[side].close()
+        """Closes all players."""
+        for side in self.all_players:
+            side.close()
 
 
 class MatchOptions(TypedDict, total=False):
@@ -166,6 +185,8 @@ class MatchOptions(TypedDict, total=False):
     b_seconds: float | None
     seed: int
     opening_moves: int | None
+    opening_judge: str | None
+    opening_balance: float | None
     max_moves: int | None
     resign: float | None
     sprt: Sprt | str | None
@@ -184,15 +205,20 @@ def configure(game: str | Game, a: Any, b: Any, **options: Unpack[MatchOptions])
     for name, number in {"games": games, "seed": seed, "opening_moves": opening_moves, "max_moves": max_moves}.items():
         if number is not None or name in ("games", "seed"):
             check_whole(name, number)
+    judge_text, balance = options.get("opening_judge"), options.get("opening_balance")
     if not 2 <= games <= MAX_GAMES or games % 2:
         raise InvalidParameter(f"games must be even (each opening is played twice), from 2 to {MAX_GAMES}, not {games}")
-    if resign is not None and (isinstance(resign, bool) or not isinstance(resign, Real) or not 0.0 < resign <= 1.0):
-        raise InvalidParameter(f"resign must be above 0 and at most 1, not {resign!r}")
+    for name, share in {"resign": resign, "opening_balance": balance}.items():
+        if share is not None and (isinstance(share, bool) or not isinstance(share, Real) or not 0.0 < share <= 1.0):
+            raise InvalidParameter(f"{name} must be above 0 and at most 1, not {share!r}")
+    if balance is not None and judge_text is None:
+        raise InvalidParameter("opening_balance needs a player that values openings: name it as opening_judge")
     test = None if sprt is None else Sprt.of(sprt)
     a_limit, b_limit = _limit("a", options), _limit("b", options)
     played = named_game(game)
-    if resign is not None and played.players == 1:
-        raise InvalidParameter(f"resign is for two players, and {played.name} has one: leave it out")
+    for name, value in {"resign": resign, "opening_judge": judge_text}.items():
+        if value is not None and played.players == 1:
+            raise InvalidParameter(f"{name} is for two players, and {played.name} has one: leave it out")
     if opening_moves is None:
         # Four moves make games differ; on a small board fewer, or the opening itself would often decide the game. Where
         # nature moves, games differ by themselves.
@@ -203,17 +229,23 @@ def configure(game: str | Game, a: Any, b: Any, **options: Unpack[MatchOptions])
         )
     if max_moves is not None and max_moves <= opening_moves:
         raise InvalidParameter(f"max_moves must be more than the {opening_moves} opening moves, not {max_moves}")
+    if judge_text is not None and opening_moves == 0:
+        raise InvalidParameter("opening_judge has nothing to value without opening moves: leave it out")
     players = {"A": player(played, a), "B": player(played, b)}
+    judge = player(played, judge_text) if judge_text is not None else None
     name = load(game)[2] if isinstance(game, str) and is_in_file(game) else played.name
     texts = name, players["A"].text, players["B"].text
     named = [_game_is_named(game), _player_is_named(a), _player_is_named(b)]
+    judges = [judge.text] if judge is not None else []
     configuration = MatchConfiguration(
         *texts, int(games), a_limit.simulations, a_limit.seconds, b_limit.simulations, b_limit.seconds,
         opening_moves=int(opening_moves), max_moves=int(min(max_moves or played.max_moves, played.max_moves)),
-        seed=int(seed), sprt=test, sources=digest_of(list(compress(texts, named))), version=engram.__version__,
+        seed=int(seed), sprt=test, sources=digest_of([*compress(texts, named), *judges]), version=engram.__version__,
         resign=float(resign) if resign is not None else None, players=played.players,
+        opening_judge=judge.text if judge is not None else None,
+        opening_balance=float(balance or DEFAULT_BALANCE) if judge is not None else None,
     )  # fmt: skip
-    return MatchSetup(configuration, played, players, all(named))
+    return MatchSetup(configuration, played, players, judge, all(named))
 
 
 def _limit(side: str, options: Mapping[str, Any]) -> Limit:

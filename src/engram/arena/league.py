@@ -35,7 +35,9 @@ from engram.rng import derive_seed
 MAX_PLAYERS = 256
 _LOG = logging.getLogger(__name__)
 _ENDS = (("elo_low", "least"), ("elo_high", "most"))
-_OPTIONS = ("simulations", "seconds", "seed", "opening_moves", "max_moves", "resign")
+_OPTIONS = (
+    "simulations", "seconds", "seed", "opening_moves", "opening_judge", "opening_balance", "max_moves", "resign",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,8 @@ def league(
         difference's 95 % interval reaches furthest beyond 0; ends early when none does.
       workers, database: as for `engram.match`; a league is not kept in memory.
       progress: called with the games that are done, those in all, and the match that is played now.
-      options: of all matches, as for `engram.match`: simulations, seconds, seed, opening_moves, max_moves, resign.
+      options: of all matches, as for `engram.match`: simulations, seconds, seed, opening_moves, opening_judge,
+        opening_balance, max_moves, resign.
 
     Raises:
       EngramError: invalid arguments, or as `engram.match`; recorded games are kept.

@@ -62,6 +62,10 @@ def match(
       a_simulations, a_seconds, b_simulations, b_seconds: budget of one side, instead of the common one.
       seed: any integer; default 0.
       opening_moves: random moves of an opening; default 4, fewer if a game is shorter than 24 moves.
+      opening_judge: player whose values decide which openings are played; default all are. Each value takes a search
+        of 1000 simulations. Two strong players each win from the better side of an uneven opening, which then tells
+        nothing.
+      opening_balance: largest size of such a value, in (0, 1] of the largest outcome; default 0.25.
       max_moves: a longer game is a draw; default the game's own bound.
       resign: in (0, 1]: a game ends when the values of both sides, each in its last three moves, name the same
         winner by at least this much; a player without values never agrees. This halves the games of Go between
@@ -171,7 +175,7 @@ class _MatchRun:
 
     def _play_in_workers(self, claims: Claims, numbers: Iterator[int], count: int, share: int) -> None:
         setup, setting = self._configuration, (self._configuration, share, self._max_bytes)
-        files = files_named([setup.game, setup.a, setup.b])
+        files = files_named(setup.texts)
         clocked = any(limit.seconds for limit in setup.limits.values())
         with fleet(play_games, *setting, count=count, files=files, clocked=clocked) as players:
             try:

@@ -7,6 +7,7 @@ from typing import Any
 
 from engram.arena.configuration import MatchConfiguration
 from engram.arena.game_record import SPENT, GameRecord
+from engram.arena.openings import Opening
 from engram.errors import EngramError
 from engram.games.game import NATURE, Game, State
 from engram.gtp.judge import Verdict
@@ -15,35 +16,18 @@ from engram.search.result import Choice
 
 AGREED_MOVES = 3
 """Last moves of each side whose values must name the same winner before a game ends early."""
-_ATTEMPTS = 100
 
 
 class PlayerError(EngramError, RuntimeError):
     """A player or a game failed during a match."""
 
 
-def opening(game: Game, seed: int, pair: int, num_moves: int) -> tuple[tuple[int, ...], State]:
-    """The random moves that begin both games of a pair, and the state after them, which is never over.
-
-    The seed and the pair alone decide them, uniformly move by move; nature draws by its weights. A line that ends the
-    game is drawn again; after 100 such lines in a row the opening is one move shorter.
-    """
-    for length in range(num_moves, 0, -1):
-        for attempt in range(_ATTEMPTS):
-            rng = random.Random(derive_seed(seed, "opening", pair, length, attempt))
-            state = game.initial_state()
-            moves: list[int] = []
-            while len(moves) < length and not game.is_over(state):
-                is_natures = game.has("chance") and game.to_play(state) == NATURE
-                moves.append(game.drawn(state, rng.random()) if is_natures else rng.choice(game.legal_actions(state)))
-                state = game.play(state, moves[-1])
-            if not game.is_over(state):
-                return tuple(moves), state
-    return (), game.initial_state()
-
-
 class OngoingGame:
     """Game `number` of a match, from its opening on.
+
+    Args:
+      configuration, game: of the match. number: of the game.
+      opening: of the game's pair.
 
     Attributes:
       state: the position. moves: played so far, the opening included.
@@ -51,11 +35,11 @@ class OngoingGame:
       total: rewards of all moves, the opening's too, for player 0, each with its discount.
     """
 
-    def __init__(self, configuration: MatchConfiguration, game: Game, number: int):
+    def __init__(self, configuration: MatchConfiguration, game: Game, number: int, opening: Opening):
         self.number = number
         self.order = "BA" if number % 2 else "AB"
         self._configuration, self._game = configuration, game
-        self._opening, self.state = opening(game, configuration.seed, number // 2, configuration.opening_moves)
+        self._opening, self.state = opening
         self.moves = list(self._opening)
         self.total, self._factor = 0.0, 1.0
         state = game.initial_state() if game.has("reward") or game.discount != 1.0 else self.state

@@ -11,6 +11,7 @@ from engram.arena.batched import MAX_BYTES, BatchedMatch
 from engram.arena.configuration import MatchConfiguration, MatchSetup, digest_of
 from engram.arena.game_record import GameRecord
 from engram.arena.ongoing_game import OngoingGame, PlayerError, sentence
+from engram.arena.openings import Openings
 from engram.errors import EngramError, InvalidSpecification
 from engram.fleet import Link
 from engram.gtp.client_player import GtpPlayer
@@ -34,7 +35,8 @@ class MatchRunner:
 
     def __init__(self, setup: MatchSetup, share: int | None = None, max_bytes: int = MAX_BYTES):
         self._configuration, self._game, self._players = setup.configuration, setup.game, setup.players
-        self._limits = setup.configuration.limits
+        self._limits, self._all_players = setup.configuration.limits, setup.all_players
+        self._openings = Openings(setup.configuration, setup.game, setup.judge)
         self._share, self._max_bytes = share or setup.configuration.games, max_bytes
         self._owed = dict.fromkeys(self._players, 0.0)  # seconds that a side spent on moves since its last choice
 
@@ -44,7 +46,7 @@ class MatchRunner:
         if not self._game.is_over(state):
             self._game.reward(state)
             self._game.to_play(self._game.play(state, self._game.legal_actions(state)[0]))
-        for player in self._players.values():
+        for player in self._all_players:
             player.warm_up()
 
     def play_all(self, numbers: Iterator[int]) -> Iterator[GameRecord]:
@@ -58,7 +60,9 @@ class MatchRunner:
         """
         searches = {side: player for side, player in self._players.items() if isinstance(player, SearchPlayer)}
         if len(searches) == 2 and not self._game.beyond and BatchedMatch.pays(searches, self._limits, self._max_bytes):
-            batched = BatchedMatch(self._configuration, self._game, searches, self._share, self._max_bytes)
+            batched = BatchedMatch(
+                self._configuration, self._game, searches, self._openings, self._share, self._max_bytes
+            )
             records = batched.play_all(numbers)
         else:
             records = map(self._play, numbers)
@@ -69,7 +73,7 @@ class MatchRunner:
     def _play(self, number: int) -> GameRecord:
         where = f"game {number} of the match with seed {self._configuration.seed}"
         try:
-            ongoing = OngoingGame(self._configuration, self._game, number)
+            ongoing = OngoingGame(self._configuration, self._game, number, self._openings.of(number // 2))
             for side, player in self._players.items():
                 player.new_game(ongoing.seed("game", side))
                 self._owed[side] = 0.0
@@ -129,7 +133,7 @@ class MatchRunner:
 
 def play_games(link: Link, configuration: MatchConfiguration, share: int, max_bytes: int) -> None:
     """The work of a process of a match: plays the games whose numbers it is given."""
-    if digest_of([configuration.game, configuration.a, configuration.b]) != configuration.sources:
+    if digest_of(configuration.texts) != configuration.sources:
         raise InvalidSpecification(
             "files that this match names are not those that it began with: on a cluster, name them by paths relative "
             "to the working directory"

@@ -29,6 +29,8 @@ def league(
     seconds: options.Seconds = None,
     seed: options.Seed = 0,
     opening_moves: options.OpeningMoves = None,
+    opening_judge: options.OpeningJudge = None,
+    opening_balance: options.OpeningBalance = None,
     resign: options.Resign = None,
     workers: options.Workers = None,
     cluster: options.Cluster = None,
@@ -52,7 +54,8 @@ def league(
         with options.place(cluster, gpu_share, allow_unequal=allow_unequal), Live("games") as live:
             result = arena.league(
                 game, texts, games=games, swiss=swiss, focus=focus, simulations=simulations, seconds=seconds, seed=seed,
-                opening_moves=opening_moves, resign=resign, workers=workers, database=database,
+                opening_moves=opening_moves, opening_judge=opening_judge, opening_balance=opening_balance,
+                resign=resign, workers=workers, database=database,
                 progress=lambda done, total, now: live.update(
                     done, f"{now.configuration.a} against {now.configuration.b}: {line(now)}", total=total
                 ),

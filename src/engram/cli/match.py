@@ -26,6 +26,8 @@ def match(
     b_seconds: options.SideSeconds = None,
     seed: options.Seed = 0,
     opening_moves: options.OpeningMoves = None,
+    opening_judge: options.OpeningJudge = None,
+    opening_balance: options.OpeningBalance = None,
     resign: options.Resign = None,
     sprt: Annotated[Optional[str], option("Stop early: 'elo0=0,elo1=20' (also alpha, beta; default 0.05).")] = None,
     workers: options.Workers = None,
@@ -42,7 +44,7 @@ def match(
     setup = configure(
         game, a, b, games=games, simulations=simulations, seconds=seconds, a_simulations=a_simulations,
         a_seconds=a_seconds, b_simulations=b_simulations, b_seconds=b_seconds, seed=seed, opening_moves=opening_moves,
-        resign=resign, sprt=sprt,
+        opening_judge=opening_judge, opening_balance=opening_balance, resign=resign, sprt=sprt,
     )  # fmt: skip
     interrupted = False
     try:

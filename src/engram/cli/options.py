@@ -56,6 +56,10 @@ SideSeconds = Annotated[Optional[float], real("Seconds a move of this side alone
 Seed = Annotated[int, whole("Seed of all random numbers.", "--seed", low=-(2**63), high=2**64 - 1)]
 Workers = Annotated[Optional[int], whole("Processes; default $ENGRAM_WORKERS, or one a core.", "--workers", high=512)]
 OpeningMoves = Annotated[Optional[int], whole("Random moves that begin each pair.", "--opening-moves", low=0)]
+OpeningJudge = Annotated[
+    Optional[str], option("Player that values openings, so that only even ones are played: \"puct(network='go9')\".")
+]
+OpeningBalance = Annotated[Optional[float], real("Largest value of an opening for either side.", above=True)]
 Resign = Annotated[Optional[float], real("End a game once both sides value it so far for one winner: 0.9.", above=True)]
 Cluster = Annotated[
     Optional[str], option("Work on a cluster of Ray: auto (join it, or start one here), HOST:6379, ray://HOST:10001.")

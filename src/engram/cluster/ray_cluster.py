@@ -26,7 +26,7 @@ from engram.fleet import default_workers, pickled
 _LOG = logging.getLogger(__name__)
 _LOOK_S = 120.0
 _DOOR_S = 10.0  # for an address to answer; Ray itself would try for minutes
-_JOINS = 3  # times that an address is tried whose process for us dies at its start
+_JOINS = 6  # times that an address is tried whose process for us dies at its start
 _PAUSE_S = 1.0
 
 

@@ -1,0 +1,75 @@
+"""How games of a pair begin: random moves, and a judge that keeps those after which both sides have a chance."""
+
+from __future__ import annotations
+
+import random
+
+from engram.arena.configuration import MatchConfiguration
+from engram.errors import InvalidParameter
+from engram.games.game import NATURE, Game, State
+from engram.player import Player
+from engram.rng import derive_seed
+from engram.search.limit import Limit
+
+Opening = tuple[tuple[int, ...], State]
+"""The moves, and the position after them."""
+JUDGE_SIMULATIONS = 1000
+_ATTEMPTS = 100
+
+
+class Openings:
+    """The openings of a match, the same for both games of a pair.
+
+    The seed and the pair alone decide them, uniformly move by move; nature draws by its weights. A line is drawn again
+    if it ends the game, or if the judge's value of its position is beyond the balance. After 100 such lines in a row
+    the opening is one move shorter; without moves it is the game's start, whatever its value.
+
+    Args:
+      configuration: of the match.
+      game: that is played.
+      judge: gives values, with a budget of 1000 simulations a position; None: each line counts as even.
+    """
+
+    def __init__(self, configuration: MatchConfiguration, game: Game, judge: Player | None):
+        self._configuration, self._game, self._judge = configuration, game, judge
+        self._last: tuple[int, Opening] | None = None
+
+    def of(self, pair: int) -> Opening:
+        """The opening of a pair; its position is never over.
+
+        Raises:
+          InvalidParameter: the judge gives no values.
+        """
+        if self._last is None or self._last[0] != pair:  # the second game of a pair mostly follows the first
+            self._last = pair, self._drawn(pair)
+        return self._last[1]
+
+    def _drawn(self, pair: int) -> Opening:
+        game, seed = self._game, self._configuration.seed
+        for length in range(self._configuration.opening_moves, 0, -1):
+            for attempt in range(_ATTEMPTS):
+                moves, state = self._line(length, random.Random(derive_seed(seed, "opening", pair, length, attempt)))
+                if not game.is_over(state) and self._is_even(state, derive_seed(seed, "judge", pair, length, attempt)):
+                    return moves, state
+        return (), game.initial_state()
+
+    def _line(self, length: int, rng: random.Random) -> Opening:
+        """Random moves, fewer than `length` if the game ends before."""
+        game, state = self._game, self._game.initial_state()
+        moves: list[int] = []
+        while len(moves) < length and not game.is_over(state):
+            is_natures = game.has("chance") and game.to_play(state) == NATURE
+            moves.append(game.drawn(state, rng.random()) if is_natures else rng.choice(game.legal_actions(state)))
+            state = game.play(state, moves[-1])
+        return tuple(moves), state
+
+    def _is_even(self, state: State, seed: int) -> bool:
+        """Whether the judge sees a chance for both sides."""
+        judge, balance = self._judge, self._configuration.opening_balance
+        if judge is None or balance is None:
+            return True
+        judge.new_game(seed)
+        value = judge.choose(state, Limit(simulations=JUDGE_SIMULATIONS), seed).value
+        if value is None:
+            raise InvalidParameter(f"{judge.text} gives no values, so it cannot judge openings")
+        return abs(value) <= balance * (self._game.bounds or (0.0, 1.0))[1]
