@@ -34,7 +34,7 @@ def measure(game, preset, games, seconds):
     if key not in rows:
         rows[key] = engram.Search(game, preset) if not games else engram.Lockstep(game, preset, games)
     search, game = rows[key], engram.game(game)
-    state, done, begun, passed = game.initial_state(), 0, time.perf_counter(), 0.0
+    state, done, start, passed = game.initial_state(), 0, time.perf_counter(), 0.0
     while passed < seconds:
         if games:
             search.run([state] * games, engram.Limit(simulations=32), range(games))
@@ -44,7 +44,7 @@ def measure(game, preset, games, seconds):
         else:
             search.clear()
             done += search.run(state, engram.Limit(seconds=min(0.25, seconds))).simulations
-        passed = time.perf_counter() - begun
+        passed = time.perf_counter() - start
     return done / passed
 print("ready", engram.__file__, flush=True)
 for line in sys.stdin:

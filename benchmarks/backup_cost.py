@@ -65,35 +65,35 @@ def main() -> None:
     parser.add_argument("--network", help="PUCT with this network, instead of plain UCT")
     parser.add_argument("--searches", nargs="+", help="these specifications, instead of UCT with every backup rule")
     parser.add_argument("--rivals", action="store_true", help="selection rules and extensions, instead")
-    given = parser.parse_args()
-    pattern = f"puct(network='{given.network}', backup=%s)" if given.network else "uct(backup=%s)"
-    names = given.searches or [pattern % rule for rule in RULES]
-    names = list(RIVALS) if given.rivals else names
+    options = parser.parse_args()
+    pattern = f"puct(network='{options.network}', backup=%s)" if options.network else "uct(backup=%s)"
+    names = options.searches or [pattern % rule for rule in RULES]
+    names = list(RIVALS) if options.rivals else names
     game = engram.game("connect_four")
     states = [game.play_moves(moves) for moves in OPENINGS]
-    limit = engram.Limit(simulations=given.simulations)
+    limit = engram.Limit(simulations=options.simulations)
     searches = {name: engram.Search(game, preset(name)) for name in names}
 
     def seconds(name: str, seed: int) -> float:
         spent = 0.0
         for state in states:
             searches[name].clear()
-            begun = time.process_time()
+            start = time.process_time()
             searches[name].run(state, limit, seed=seed)
-            spent += time.process_time() - begun
+            spent += time.process_time() - start
         return spent
 
     for name in names:
         seconds(name, 0)
     times: dict[str, list[float]] = {name: [] for name in names}
-    for round_number in range(given.rounds):
+    for round_number in range(options.rounds):
         for name in names:
             times[name].append(seconds(name, round_number))
-    count = given.simulations * len(states)
-    print(f"connect_four, {given.simulations:,} simulations, medians of {given.rounds} rounds in turns")
+    count = options.simulations * len(states)
+    print(f"connect_four, {options.simulations:,} simulations, medians of {options.rounds} rounds in turns")
     base = names[0]
     for name in names:
-        base = name if given.rivals and name == "puct" else base
+        base = name if options.rivals and name == "puct" else base
         ratio = float(np.median(np.divide(times[name], times[base])))
         print(f"{name:54} {1e9 * float(np.median(times[name])) / count:7.0f} ns   {ratio:5.2f}")
 

@@ -157,10 +157,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--rollouts", type=int, default=100_000)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     state = engram.game("connect_four").initial_state()[()]
     board, heights = np.zeros((ROWS, COLUMNS), np.int8), np.zeros(COLUMNS, np.int8)
-    outcomes, few = np.zeros(asked.rollouts), max(1, asked.rollouts // PYTHON_SHARE)
+    outcomes, few = np.zeros(options.rollouts), max(1, options.rollouts // PYTHON_SHARE)
 
     def on_bits(seed: int) -> np.ndarray:
         bits(state, new_rng(seed)[0], outcomes)
@@ -173,23 +173,23 @@ def main() -> None:
 
         return play
 
-    def in_python(one: Callable[[random.Random], float]) -> Program:
+    def in_python(function: Callable[[random.Random], float]) -> Program:
         def play(seed: int) -> np.ndarray:
             rng = random.Random(seed)
-            return np.array([one(rng) for _ in range(few)])
+            return np.array([function(rng) for _ in range(few)])
 
         return play
 
-    python = [in_python(one) for one in (python_bits, python_arrays, partial(python_arrays, whole=True))]
+    python = [in_python(function) for function in (python_bits, python_arrays, partial(python_arrays, whole=True))]
     for name, programs in {"compiled": [on_bits, on_arrays(False), on_arrays(True)], "plain Python": python}.items():
         times = []
-        for seed in range(asked.rounds + 1):  # the first compiles
-            spent, seen = [], []
+        for seed in range(options.rounds + 1):  # the first compiles
+            spent, results = [], []
             for program in programs:
-                begun = time.process_time()
-                seen.append(program(seed))
-                spent.append(1e9 * (time.process_time() - begun) / len(seen[-1]))
-            assert all((one == seen[0]).all() for one in seen), f"{name}: two boards played other games"
+                start = time.process_time()
+                results.append(program(seed))
+                spent.append(1e9 * (time.process_time() - start) / len(results[-1]))
+            assert all((result == results[0]).all() for result in results), f"{name}: two boards played other games"
             times.append(spent)
         of_bits, *of_arrays = np.array(times[1:]).T
         print(f"{name}: bits {np.median(of_bits):,.0f} ns a rollout")

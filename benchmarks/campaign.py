@@ -82,9 +82,9 @@ class Attack:
 
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
         node = {"num_cpus": 2, "object_store_memory": 80 << 20, "include_dashboard": False}
-        made = Cluster(initialize_head=True, head_node_args=node)
-        atexit.register(made.shutdown)
-        return str(made.address)
+        cluster = Cluster(initialize_head=True, head_node_args=node)
+        atexit.register(cluster.shutdown)
+        return str(cluster.address)
 
     @cached_property
     def data(self) -> Path:
@@ -177,14 +177,14 @@ class Attack:
 
 def rows(place: Path) -> list[tuple[object, ...]]:
     """All games of the databases in a folder, without their times."""
-    found: list[tuple[object, ...]] = []
+    records: list[tuple[object, ...]] = []
     for database in (place / "out", place / "out.sqlite"):
         if database.is_file() and is_database(database):
             with closing(sqlite3.connect(database)) as connection:
                 games = "select key, number, first, moves, outcome from game join match on match.id = match_id"
                 if connection.execute("select 1 from sqlite_master where name = 'game'").fetchone():
-                    found += connection.execute(games).fetchall()
-    return sorted(found)
+                    records += connection.execute(games).fetchall()
+    return sorted(records)
 
 
 def is_over(command: subprocess.Popen[str], seconds: float, *, until_news_in: Path | None = None) -> bool:
@@ -223,15 +223,15 @@ def doubles(place: Path) -> int:
 
 def contents(job: str, place: Path) -> object:
     """What a job has made, for a comparison."""
-    made: list[object] = [rows(place)]
+    parts: list[object] = [rows(place)]
     kind = {"td": table_files.KIND, "memory": files.KIND}.get(job)
     if kind is not None and (place / "out").exists():
         about, arrays = storage.load(place / "out", kind)
-        made += [sorted(about.items(), key=str), {name: array.tobytes() for name, array in sorted(arrays.items())}]
+        parts += [sorted(about.items(), key=str), {name: array.tobytes() for name, array in sorted(arrays.items())}]
     for network in sorted((place / "out").glob("network*.safetensors")):
         arrays = storage.load(network, NETWORK_KIND)[1]
-        made.append({name: array.tobytes() for name, array in sorted(arrays.items())})
-    return made
+        parts.append({name: array.tobytes() for name, array in sorted(arrays.items())})
+    return parts
 
 
 # ------------------------------------------------------------------------------------------- the steps
@@ -353,8 +353,8 @@ def recorded(trace: str, folder: str, target: str) -> Iterator[Call]:
     """The changes below a folder that strace has recorded; the target is file 0."""
     files, ends, count = {target: 0}, Counter[int](), 1
     for name, escaped, result in re.findall(r"^\d+ +(\w+)\((.*)\) += (\d+)", trace, re.MULTILINE):
-        names = [bytes.fromhex(one.replace("\\x", "")) for one in re.findall(r'[<"]((?:\\x\w\w)*)[>"]', escaped)]
-        paths = [one.decode() for one in names if one.startswith(folder.encode())]
+        names = [bytes.fromhex(text.replace("\\x", "")) for text in re.findall(r'[<"]((?:\\x\w\w)*)[>"]', escaped)]
+        paths = [path.decode() for path in names if path.startswith(folder.encode())]
         if not paths or (name == "openat" and (paths[0] in files or "O_CREAT" not in escaped)):
             continue
         if name == "openat":
@@ -388,8 +388,8 @@ def after_power_loss(calls: list[Call], target: str, choose: random.Random) -> I
         ]  # fmt: skip
         every = product((True, False), repeat=len(unsaved))
         some = (tuple(choose.random() < 0.5 for _ in unsaved) for _ in range(1024))
-        for kept in every if len(unsaved) <= 10 else some:
-            lost = {at for at, keep in zip(unsaved, kept, strict=True) if not keep}
+        for mask in every if len(unsaved) <= 10 else some:
+            lost = {at for at, keep in zip(unsaved, mask, strict=True) if not keep}
             folder, disk = dict[str, int](), dict[str, bytearray]()
             for at, (name, path, number, data) in enumerate(done):
                 if at in lost or name == "sync":
@@ -418,8 +418,8 @@ choose = np.random.default_rng(int(sys.argv[1]))
 for search in sys.argv[2:]:
     name, _, preset = search.partition(" ")
     game = engram.game(name)
-    made = engram.presets.td_uct(table=Table(300), learn=True) if preset == "table" else preset
-    player, state = engram.Search(game, made), game.initial_state()
+    specification = engram.presets.td_uct(table=Table(300), learn=True) if preset == "table" else preset
+    player, state = engram.Search(game, specification), game.initial_state()
     for number in range(40):
         if game.is_over(state):
             break
@@ -443,16 +443,16 @@ SEARCHES = (
 def bounds(attack: Attack, number: int) -> tuple[int, Outcome]:
     """Games by searches in Go, with memories and with tables, all indices checked: no word may come on stderr."""
     choose = attack.random(number)
-    chosen = [" ".join(search) for search in choose.sample(SEARCHES, 6)]
+    searches = [" ".join(search) for search in choose.sample(SEARCHES, 6)]
     environment = {**os.environ, "ENGRAM_QUIET": "1", "NUMBA_BOUNDSCHECK": "1"}
     command = subprocess.Popen(
-        [sys.executable, "-c", BOUNDED, str(choose.randrange(2**32)), *chosen], cwd=attack.folder,
+        [sys.executable, "-c", BOUNDED, str(choose.randrange(2**32)), *searches], cwd=attack.folder,
         start_new_session=True, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment,
     )  # fmt: skip
     words = command.communicate()[1]  # the first try compiles for minutes
     if words or command.returncode:
-        return len(chosen), attack.fault(number, "tracebacks", f"{chosen}: {words}")
-    return len(chosen), Counter()
+        return len(searches), attack.fault(number, "tracebacks", f"{searches}: {words}")
+    return len(searches), Counter()
 
 
 STEPS: dict[str, Callable[[Attack, int], tuple[int, Outcome]]] = {

@@ -28,10 +28,10 @@ def overruns(search: str, moves: int, seconds: float) -> tuple[list[float], list
     player.run(state, engram.Limit(seconds=0.1))
     clock, processor = [], []
     for _ in range(moves):
-        begun, used = time.perf_counter(), time.process_time()
+        start, used = time.perf_counter(), time.process_time()
         action = player.run(state, engram.Limit(seconds=seconds)).action
         processor.append(time.process_time() - used - seconds)
-        clock.append(time.perf_counter() - begun - seconds)
+        clock.append(time.perf_counter() - start - seconds)
         state = game.play(state, action)
         player.advance(action)
         if game.is_over(state):
@@ -58,9 +58,9 @@ def clocked_game(engines: list[Popen[str]], main_s: float) -> list[float]:
     taken, passes, mover = [0.0, 0.0], 0, 0
     while passes < 2:
         colour = "bw"[mover]
-        begun = time.perf_counter()
+        start = time.perf_counter()
         move = ask(engines[mover], f"genmove {colour}")
-        taken[mover] += time.perf_counter() - begun
+        taken[mover] += time.perf_counter() - start
         if move == "resign":
             break
         ask(engines[1 - mover], f"play {colour} {move}")
@@ -76,23 +76,25 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--games", type=int, default=5)
     parser.add_argument("--main", type=float, default=20.0)
-    given = parser.parse_args()
-    if given.moves:
-        for name, extra in zip(("clock", "processor"), overruns(given.search, given.moves, given.seconds), strict=True):
-            shares = [x / given.seconds for x in extra]
+    options = parser.parse_args()
+    if options.moves:
+        for name, extra in zip(
+            ("clock", "processor"), overruns(options.search, options.moves, options.seconds), strict=True
+        ):
+            shares = [x / options.seconds for x in extra]
             long = sum(share > 0.01 for share in shares)
             spread = f"{statistics.median(shares):+.2%} median, {max(shares):+.2%} most"
             print(f"{name}: {spread}, {long} of {len(shares)} moves over 1 %", flush=True)
-    engines = [Popen([*ENGINE, given.search], stdin=PIPE, stdout=PIPE, text=True) for _ in range(2)]
+    engines = [Popen([*ENGINE, options.search], stdin=PIPE, stdout=PIPE, text=True) for _ in range(2)]
     slowest = 0.0
-    for number in range(given.games):
-        taken = clocked_game(engines, given.main)
+    for number in range(options.games):
+        taken = clocked_game(engines, options.main)
         slowest = max(slowest, *taken)
         print(json.dumps({"game": number, "seconds": [round(x, 2) for x in taken]}), flush=True)
     for engine in engines:
         ask(engine, "quit")
-    if given.games:
-        print(f"the slowest side took {slowest:.2f} of {given.main:g} s")
+    if options.games:
+        print(f"the slowest side took {slowest:.2f} of {options.main:g} s")
 
 
 if __name__ == "__main__":

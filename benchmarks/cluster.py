@@ -122,10 +122,10 @@ def speed(cluster: Cluster, arguments: argparse.Namespace) -> None:
 def answers(cluster: Cluster, arguments: argparse.Namespace) -> None:
     """Results a second that the head takes from three workers that answer at once."""
     with RayCluster(cluster.address) as ours, working_on(ours):
-        tasks, begun = [(number,) for number in range(10 * arguments.games)], 0.0
+        tasks, start = [(number,) for number in range(10 * arguments.games)], 0.0
         for done, _ in enumerate(spread(abs, tasks, 3)):
-            begun = begun if done else time.monotonic()
-        print(f"{done / (time.monotonic() - begun):.0f} results/s, load {os.getloadavg()[0]:.1f}")
+            start = start if done else time.monotonic()
+        print(f"{done / (time.monotonic() - start):.0f} results/s, load {os.getloadavg()[0]:.1f}")
 
 
 def main() -> None:

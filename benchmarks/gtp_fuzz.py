@@ -113,8 +113,8 @@ class Fuzzer:
             self.blank: 20, self.printsgf: 2, self.resign: 5, self.handicap: 4, self.sequence: 10, self.undo_many: 5,
             self.setup: 4, self.show_search: 2,
         }  # fmt: skip
-        chosen = self.random.choices(list(kinds), list(kinds.values()), k=commands)
-        for number, kind in enumerate(chosen):
+        choices = self.random.choices(list(kinds), list(kinds.values()), k=commands)
+        for number, kind in enumerate(choices):
             try:
                 kind()
             except Exception as error:
@@ -134,11 +134,11 @@ class Fuzzer:
         self.written.clear()
         self.engine.answer(line)
         answer = "".join(self.written)
-        found = ANSWER.fullmatch(answer)
-        assert found and found[2] == number, (line, answer)
-        body = found[3] or found[4] or ""
-        assert "\n\n" not in body and (found[1] == "=" or body), (line, answer)
-        return found[1] == "=", body
+        match = ANSWER.fullmatch(answer)
+        assert match and match[2] == number, (line, answer)
+        body = match[3] or match[4] or ""
+        assert "\n\n" not in body and (match[1] == "=" or body), (line, answer)
+        return match[1] == "=", body
 
     def expect(self, text: str, legal: bool) -> str:
         done, body = self.say(text)
@@ -238,7 +238,7 @@ class Fuzzer:
 
     def sequence(self) -> None:
         """GoGui's moves in one go: all of them or none."""
-        size, line, kept = self.oracle.size, [], list(self.oracle.boards)
+        size, line, history = self.oracle.size, [], list(self.oracle.boards)
         for _ in range(self.random.randrange(5)):
             colour = self.random.choice("bw")
             line.append((colour, f"{LETTERS[self.random.randrange(size)]}{1 + self.random.randrange(size)}"))
@@ -250,7 +250,7 @@ class Fuzzer:
                 self.oracle.boards.append(board)
         self.expect(f"gogui-play_sequence {' '.join(' '.join(move) for move in line)}".rstrip(), legal)
         if not legal:
-            self.oracle.boards = kept
+            self.oracle.boards = history
 
     def undo_many(self) -> None:
         number = self.random.randrange(6)
@@ -311,14 +311,14 @@ def main() -> None:
     parser.add_argument("commands", type=int)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    begun, done = time.perf_counter(), 0
+    start, done = time.perf_counter(), 0
     total: dict[str, int] = {}
     while done < options.commands:
         count = min(20_000, options.commands - done)
         for kind, number in Fuzzer(options.seed + done).run(count).items():
             total[kind] = total.get(kind, 0) + number
         done += count
-        print(f"{done:,} commands, {time.perf_counter() - begun:.0f} s, no wrong answer", flush=True)
+        print(f"{done:,} commands, {time.perf_counter() - start:.0f} s, no wrong answer", flush=True)
     print(", ".join(f"{kind} {number:,}" for kind, number in sorted(total.items())))
 
 

@@ -75,9 +75,9 @@ def many_games(game: engram.Game, preset: object, count: int, simulations: int) 
     def run() -> float:
         for tree in range(count):
             lockstep.clear(tree)
-        begun = time.perf_counter()
+        start = time.perf_counter()
         lockstep.run(states, engram.Limit(simulations=simulations), list(range(count)))
-        return count * simulations / (time.perf_counter() - begun)
+        return count * simulations / (time.perf_counter() - start)
 
     return run
 

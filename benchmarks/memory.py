@@ -54,9 +54,9 @@ def main() -> None:
     for dimension in options.dimensions:
         rows = real_features(options.game, network, dimension, capacity + queries)
         order = np.random.default_rng(0).permutation(len(rows))
-        stored, asked = rows[order[:capacity]], rows[order[capacity:]]
+        stored, questions = rows[order[:capacity]], rows[order[capacity:]]
         truth = np.zeros(0)
-        for name, given in (
+        for name, settings in (
             ("exact", {}),
             ("simhash", {}),
             ("sketch", {"num_candidates": 100}),
@@ -64,9 +64,9 @@ def main() -> None:
             ("sketch", {"num_candidates": 300}),
             ("sketch", {"num_candidates": 400}),
         ):
-            store = Store(dimension, capacity, neighbours=name, **given)
+            store = Store(dimension, capacity, neighbours=name, **settings)
             store.add_all(np.arange(10), stored[:10])
-            store.query_all(asked[:1])
+            store.query_all(questions[:1])
             store.clear()
             store.features[:] = 0  # the pages are there before the clock runs
             keys = np.arange(capacity)
@@ -76,20 +76,20 @@ def main() -> None:
             values = np.random.default_rng(2).uniform(-1, 1, len(which))
             updates = rate(len(which), store.update_all, which, values)
             number = queries if name != "exact" else min(queries, 200)
-            asks = rate(number, store.query_all, asked[:number], num_neighbours=NUM_NEIGHBOURS)
-            found = store.query_all(asked[:200], num_neighbours=NUM_NEIGHBOURS)[0]
+            asks = rate(number, store.query_all, questions[:number], num_neighbours=NUM_NEIGHBOURS)
+            neighbours = store.query_all(questions[:200], num_neighbours=NUM_NEIGHBOURS)[0]
             compared = []
-            cosines = asked[:200] @ store.features.T
+            cosines = questions[:200] @ store.features.T
             if name == "exact":
-                truth = np.take_along_axis(cosines, found.astype(np.int64), 1).min(axis=1)
-            hits = sum(np.sum(cosines[k, row[row >= 0]] >= truth[k] - 1e-5) for k, row in enumerate(found))
-            for x in asked[:200]:
+                truth = np.take_along_axis(cosines, neighbours.astype(np.int64), 1).min(axis=1)
+            hits = sum(np.sum(cosines[k, row[row >= 0]] >= truth[k] - 1e-5) for k, row in enumerate(neighbours))
+            for x in questions[:200]:
                 store.query(x, num_neighbours=NUM_NEIGHBOURS)
                 compared.append(int(store.header["num_compared"][0]))
-            label = name + (f"({given['num_candidates']})" if given else "")
+            label = name + (f"({settings['num_candidates']})" if settings else "")
             print(
                 f"{dimension:>4}  {label:<14}{asks:>12,.0f}{np.mean(compared):>10,.0f}"
-                f"{hits / (len(found) * NUM_NEIGHBOURS):>11.3f}{adds:>11,.0f}{replaces:>12,.0f}{updates:>13,.0f}"
+                f"{hits / (len(neighbours) * NUM_NEIGHBOURS):>11.3f}{adds:>11,.0f}{replaces:>12,.0f}{updates:>13,.0f}"
             )
 
 

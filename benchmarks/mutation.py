@@ -106,7 +106,7 @@ def meaning(code: str) -> str:
     return ast.dump(_Plain().visit(ast.parse(code)))
 
 
-def mutants(code: str, chosen: random.Random, most: int) -> list[tuple[str, str]]:
+def mutants(code: str, rng: random.Random, most: int) -> list[tuple[str, str]]:
     """(what it changes, mutated code) at random places that an operator can change."""
     tree, places = parso.parse(code), dict[tuple[object, object], list[tuple[str, int]]]()
     for name in sorted(name for name in operator_names() if "Variable" not in name):  # these need names
@@ -116,20 +116,20 @@ def mutants(code: str, chosen: random.Random, most: int) -> list[tuple[str, str]
                 places.setdefault(place, []).append((name, occurrence))
                 occurrence += 1
     order = sorted(places)
-    chosen.shuffle(order)
-    found = []
+    rng.shuffle(order)
+    mutations = []
     for place in order:
-        if len(found) == most:
+        if len(mutations) == most:
             break
-        name, occurrence = chosen.choice(places[place])
+        name, occurrence = rng.choice(places[place])
         mutated = mutate_code(code, get_operator(name)(), occurrence)
         try:
             if mutated is not None and meaning(mutated) != meaning(code):
                 line = f"{place[0][0]}: {name.removeprefix('core/')}"
-                found.append((line, mutated))
+                mutations.append((line, mutated))
         except SyntaxError:
             continue
-    return found
+    return mutations
 
 
 def survives(file: str, mutated: str, copy: Path) -> bool:
@@ -192,7 +192,7 @@ def main() -> None:
     every = [*(SOURCES / "search").rglob("*.py"), *(SOURCES / "memory").rglob("*.py"), SOURCES / "arena/statistics.py"]
     names = options.files or sorted(str(path.relative_to(SOURCES)) for path in every if path.stat().st_size > 500)
     rows: dict[str, dict[str, str]] = json.loads(options.rows.read_text()) if options.rows.exists() else {}
-    made: dict[str, list[tuple[str, str]]] = {}
+    mutations: dict[str, list[tuple[str, str]]] = {}
     ends = time.monotonic() + 60 * options.minutes
     copy = options.rows.resolve().with_suffix("") / "src"  # the same place each time: compiled code is kept by place
     shutil.rmtree(copy, ignore_errors=True)
@@ -200,12 +200,12 @@ def main() -> None:
     for number, name in product(range(options.most), names):
         if time.monotonic() > ends:
             break
-        if name not in made:
-            chosen = random.Random(f"{options.seed} {name}")
-            made[name] = mutants((SOURCES / name).read_text(), chosen, options.most)
-        if number >= len(made[name]):
+        if name not in mutations:
+            rng = random.Random(f"{options.seed} {name}")
+            mutations[name] = mutants((SOURCES / name).read_text(), rng, options.most)
+        if number >= len(mutations[name]):
             continue
-        line, mutated = made[name][number]
+        line, mutated = mutations[name][number]
         old = rows.get(name, {}).get(line, "")
         if old == "killed" or (old and not options.again):
             continue

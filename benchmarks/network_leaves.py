@@ -25,10 +25,10 @@ ROUNDS, SIMULATIONS = 9, 400
 
 
 def rate(work: Callable[[], int], seconds: float = 0.5) -> float:
-    done, begun = 0, time.process_time()
-    while time.process_time() - begun < seconds:
+    done, start = 0, time.process_time()
+    while time.process_time() - start < seconds:
         done += work()
-    return done / (time.process_time() - begun)
+    return done / (time.process_time() - start)
 
 
 def main(name: str = "go9", rules: str = "go:9") -> None:
@@ -54,10 +54,10 @@ def main(name: str = "go9", rules: str = "go:9") -> None:
     for work in works.values():
         work()
     rounds = [{title: rate(work) for title, work in works.items()} for _ in range(ROUNDS)]
-    alone = [max(one[f"64 {title}"] for title in backends) for one in rounds]
+    alone = [max(rates[f"64 {title}"] for title in backends) for rates in rounds]
     for title in works:
-        median = statistics.median(one[title] for one in rounds)
-        share = statistics.median(one[title] / best for one, best in zip(rounds, alone, strict=True))
+        median = statistics.median(rates[title] for rates in rounds)
+        share = statistics.median(rates[title] / best for rates, best in zip(rounds, alone, strict=True))
         print(f"{title:20} {median:>9,.0f}/s {share:>6.2f} of the network alone in batches of 64", flush=True)
 
 

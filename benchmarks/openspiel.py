@@ -75,9 +75,9 @@ def ours(game: engram.Game, simulations: int, repeats: int = 1) -> float:
     seconds = 0.0
     for repeat in range(repeats):
         search.clear()
-        begun = time.process_time()
+        start = time.process_time()
         search.run(state, engram.Limit(simulations=simulations), seed=repeat)
-        seconds += time.process_time() - begun
+        seconds += time.process_time() - start
     return repeats * simulations / seconds
 
 
@@ -121,9 +121,9 @@ def in_cpp(game, simulations: int) -> float:
 
 def timed(bot, game, simulations: int) -> float:
     state = to_their_player(game.new_initial_state(), np.random.default_rng(1))
-    begun = time.process_time()
+    start = time.process_time()
     bot.mcts_search(state)
-    return simulations / (time.process_time() - begun)
+    return simulations / (time.process_time() - start)
 
 
 def speeds(pairs: dict[str, str], simulations: int = SIMULATIONS) -> None:
@@ -190,9 +190,9 @@ def their_game(number: int, simulations: int) -> tuple[float, float, int]:
     state = to_their_player(game.new_initial_state(), draws)
     seconds, moves = 0.0, 0
     while not state.is_terminal():
-        begun = time.perf_counter()
+        start = time.perf_counter()
         state.apply_action(bot.step(state))
-        seconds, moves = seconds + time.perf_counter() - begun, moves + 1
+        seconds, moves = seconds + time.perf_counter() - start, moves + 1
         if not state.is_terminal():
             to_their_player(state, draws)
     return state.returns()[0], seconds / moves, moves

@@ -53,8 +53,8 @@ def run(kind: str, sampler: optuna.samplers.BaseSampler, seed: int, trials: int,
 
 
 def recommended(problem: hub.WinRate, study: optuna.Study) -> float:
-    seen = observations(problem.search_space, study.get_trials(deepcopy=False))
-    return problem.win_rate(values_at(problem.search_space, best_of(surrogate_of(seen, KNOTS)).point))
+    entries = observations(problem.search_space, study.get_trials(deepcopy=False))
+    return problem.win_rate(values_at(problem.search_space, best_of(surrogate_of(entries, KNOTS)).point))
 
 
 def run_extended(kind: str, seed: int, budget: int, games: int) -> float:
@@ -90,29 +90,32 @@ def main() -> None:
     parser.add_argument("--games", type=int, default=400)
     parser.add_argument("--acquisitions", nargs="+", choices=ACQUISITIONS, default=ACQUISITIONS)
     parser.add_argument("--slices", action="store_true", help="also trials that are extended where it pays")
-    given = parser.parse_args()
+    options = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     for name in ("shape", "knots"):
         rows: dict[str, list[float]] = {}
-        seconds = dict.fromkeys(given.acquisitions, 0.0)
-        for seed in range(given.first, given.first + given.seeds):
-            arguments = (seed, given.trials, given.games)
-            for acquisition in given.acquisitions:
-                begun = time.process_time()
-                sampler = ours(hub.WinRate(name, seed=seed), given.games, given.games, seed, acquisition)
+        seconds = dict.fromkeys(options.acquisitions, 0.0)
+        for seed in range(options.first, options.first + options.seeds):
+            arguments = (seed, options.trials, options.games)
+            for acquisition in options.acquisitions:
+                start = time.process_time()
+                sampler = ours(hub.WinRate(name, seed=seed), options.games, options.games, seed, acquisition)
                 rows.setdefault(f"ours, {acquisition}", []).append(run(name, sampler, *arguments)[1])
-                seconds[acquisition] += time.process_time() - begun
+                seconds[acquisition] += time.process_time() - start
             by_score, by_posterior = run(name, optuna.samplers.RandomSampler(seed=seed), *arguments)
             rows.setdefault("random search", []).append(by_score)
             rows.setdefault("random search, highest posterior mean", []).append(by_posterior)
             rows.setdefault("TPE", []).append(run(name, optuna.samplers.TPESampler(seed=seed), *arguments)[0])
-            if given.slices:
-                sliced = run_extended(name, seed, given.trials * given.games // 4, given.games)
+            if options.slices:
+                sliced = run_extended(name, seed, options.trials * options.games // 4, options.games)
                 rows.setdefault("ours in slices, a quarter of the games", []).append(sliced)
             print(name, seed, {key: round(values[-1], 3) for key, values in rows.items()}, flush=True)
-        print(f"\n{name}: {given.trials} trials of {given.games} games, {given.seeds} seeds, optimum {hub.OPTIMUM:.0%}")
+        print(
+            f"\n{name}: {options.trials} trials of {options.games} games, "
+            f"{options.seeds} seeds, optimum {hub.OPTIMUM:.0%}"
+        )
         for acquisition, spent in seconds.items():
-            print(f"ours, {acquisition}: {spent / given.seeds / given.trials:.2f} s of the processor a trial")
+            print(f"ours, {acquisition}: {spent / options.seeds / options.trials:.2f} s of the processor a trial")
         print(f"{'':42}{'mean loss':>10}{'worst':>8}{'within 2 %':>12}")
         for key, values in rows.items():
             loss = hub.OPTIMUM - np.array(values)

@@ -133,24 +133,24 @@ def settled(server: Server) -> float:
     return memory_of(server.process.pid)
 
 
-def attack(server: Server, log: IO[str], given: argparse.Namespace) -> None:
-    choose, searches = random.Random(given.seed), ["nothing"]
+def attack(server: Server, log: IO[str], options: argparse.Namespace) -> None:
+    choose, searches = random.Random(options.seed), ["nothing"]
     statuses: Counter[str] = Counter()
     memory = []
-    for number in range(given.requests):
-        if number in (given.requests // 3, 2 * given.requests // 3):
+    for number in range(options.requests):
+        if number in (options.requests // 3, 2 * options.requests // 3):
             memory.append(settled(server))
         try:
             statuses[str(request(server, choose, searches))] += 1
         except (OSError, HTTPException) as error:
             statuses[type(error).__name__] += 1
-        if number * given.streams // given.requests != (number + 1) * given.streams // given.requests:
+        if number * options.streams // options.requests != (number + 1) * options.streams // options.requests:
             break_stream(server, choose)
     memory.append(settled(server))
     tracebacks = Path(log.name).read_text().count("Traceback")
     print(", ".join(f"{status}: {count:,}" for status, count in sorted(statuses.items())))
     print(
-        f"{given.requests:,} requests, {given.streams} broken streams: {tracebacks} tracebacks; "
+        f"{options.requests:,} requests, {options.streams} broken streams: {tracebacks} tracebacks; "
         f"memory after each third {', '.join(f'{part:.0f}' for part in memory)} MiB ({memory[2] / memory[0] - 1:+.1%})"
     )
 
@@ -160,11 +160,11 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--streams", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.NamedTemporaryFile("w", suffix=".log") as log:
         server = Server("connect_four", errors=log)
         try:
-            attack(server, log, given)
+            attack(server, log, options)
         finally:
             server.process.terminate()
             server.process.wait()

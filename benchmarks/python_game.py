@@ -87,9 +87,9 @@ def theirs() -> float:
     evaluator = mcts.RandomRolloutEvaluator(1, rng)
     bot = mcts.MCTSBot(game, 1.0, SIMULATIONS, evaluator, solve=False, random_state=rng)
     state = game.new_initial_state()
-    begun = time.perf_counter()
+    start = time.perf_counter()
     bot.mcts_search(state)
-    return SIMULATIONS / (time.perf_counter() - begun)
+    return SIMULATIONS / (time.perf_counter() - start)
 
 
 def main() -> None:

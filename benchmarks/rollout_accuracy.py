@@ -26,10 +26,10 @@ LATE = 40
 
 
 @compiled
-def means(copy, play, rollout, starts, stride, start, offset, length, actions, count, buffer, scratch, rng, found):
+def means(copy, play, rollout, starts, stride, start, offset, length, actions, count, buffer, scratch, rng, values):
     """The mean value for Black of `count` rollouts from each position."""
     state, leaf = buffer.ctypes.data, scratch.ctypes.data
-    for k in range(len(found)):
+    for k in range(len(values)):
         call(copy, (state, starts.ctypes.data + start[k] * stride))
         for move in range(offset[k], offset[k] + length[k]):
             call(play, (state, np.int64(actions[move])))
@@ -37,7 +37,7 @@ def means(copy, play, rollout, starts, stride, start, offset, length, actions, c
         for _ in range(count):
             call(copy, (leaf, state))
             total += call_float(rollout, (leaf, rng.ctypes.data))
-        found[k] = total / count
+        values[k] = total / count
 
 
 def drawn(records: Records, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -57,25 +57,25 @@ def main() -> None:
     parser.add_argument("--positions", type=int, default=5000)
     parser.add_argument("--rollouts", type=int, default=100)
     parser.add_argument("--seed", type=int, default=3)
-    asked = parser.parse_args()
-    game = engram.game(asked.game)
-    records = read(game, asked.records)
-    games, length = drawn(records, asked.positions)
+    options = parser.parse_args()
+    game = engram.game(options.game)
+    records = read(game, options.records)
+    games, length = drawn(records, options.positions)
     won, late = records.value[games], length >= LATE
     starts = np.ascontiguousarray(records.starts)
-    found = np.zeros(len(games))
+    values = np.zeros(len(games))
     for policy in ("rollout", "heavy_rollout"):
-        work = (game.new_buffer(), game.new_buffer(), new_rng(asked.seed), found)
+        work = (game.new_buffer(), game.new_buffer(), new_rng(options.seed), values)
         place = (starts, starts.strides[0], records.start[games], records.offset[games], length, records.actions)
         code = (game.address("copy"), game.address("play"), game.address(policy))
         means(*code, *place, 1, *work)
-        begun = time.process_time()
-        means(*code, *place, asked.rollouts, *work)
-        speed = len(games) * asked.rollouts / (time.process_time() - begun)
-        error = (found - won) ** 2 - (1.0 - found**2) / (asked.rollouts - 1)
+        start = time.process_time()
+        means(*code, *place, options.rollouts, *work)
+        speed = len(games) * options.rollouts / (time.process_time() - start)
+        error = (values - won) ** 2 - (1.0 - values**2) / (options.rollouts - 1)
         print(
             f"{policy:14} squared error {error.mean():.3f} (late {error[late].mean():.3f})"
-            f"   its sign is the winner's {100 * np.mean(np.sign(found) == won):.1f} %   {speed:,.0f}/s"
+            f"   its sign is the winner's {100 * np.mean(np.sign(values) == won):.1f} %   {speed:,.0f}/s"
         )
 
 

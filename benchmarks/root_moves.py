@@ -39,24 +39,24 @@ def share(name: str, search: str, simulations: int, games: int) -> tuple[float, 
     """(share of the moves of the root, microseconds of a move of the root)."""
     game = engram.game(name)
     sides = [engram.Search(game, search), engram.Search(game, search)]
-    for one in sides:
-        one.warm_up()
+    for side in sides:
+        side.warm_up()
     setup = configure(game, "random", "random", seed=1, opening_moves=4)
     openings = Openings(setup.configuration, game, None)
     searched, moved, number = 0.0, 0.0, 0
     for pair in range(games):
         _, state = openings.of(pair)
-        for one in sides:
-            one.clear()
+        for side in sides:
+            side.clear()
         while not game.is_over(state):
-            begun = time.process_time()
+            start = time.process_time()
             result = sides[game.to_play(state)].run(state, engram.Limit(simulations=simulations), seed=number)
-            searched += time.process_time() - begun
+            searched += time.process_time() - start
             state = game.play(state, result.action)
-            begun = time.process_time()
-            for one in sides:
-                one.advance(result.action)
-            moved += time.process_time() - begun
+            start = time.process_time()
+            for side in sides:
+                side.advance(result.action)
+            moved += time.process_time() - start
             number += len(sides)
     return moved / (searched + moved), 1e6 * moved / number
 
@@ -66,9 +66,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--games", type=int, default=4)
     parser.add_argument("--search", nargs=3, action="append", metavar=("GAME", "SEARCH", "SIMULATIONS"))
-    asked = parser.parse_args()
-    for name, search, simulations in asked.search or SEARCHES:
-        part, microseconds = share(name, search, int(simulations), asked.games)
+    options = parser.parse_args()
+    for name, search, simulations in options.search or SEARCHES:
+        part, microseconds = share(name, search, int(simulations), options.games)
         print(f"{name:13} {search:45} {simulations:5} simulations  {part:6.1%}  {microseconds:7.0f} µs", flush=True)
 
 

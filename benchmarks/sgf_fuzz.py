@@ -134,27 +134,27 @@ class Doors:
         """
         self.file.write_bytes(raw)
         try:
-            found = read_sgf(raw)
+            game_file = read_sgf(raw)
         except InvalidFile as error:
             assert is_sentence(str(error)), error
-            found = None
+            game_file = None
         loaded = self.say(f"loadsgf {self.file}")
         done = self.runner.invoke(app, ["move", str(self.file), "-n", "1"])
         assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-        if found is None:
+        if game_file is None:
             assert loaded.startswith("? cannot load file: ") and is_sentence(loaded.strip()), loaded
             assert done.exit_code == 2 and is_sentence(done.stderr.strip()), done.output
             return None
         there = marks(last_board(raw))
-        state, named = found.position(), game_of(found.game.name)
-        assert (named.name, named.initial_state()["komi"]) == (found.game.name, state["komi"])
+        state, named = game_file.position(), game_of(game_file.game.name)
+        assert (named.name, named.initial_state()["komi"]) == (game_file.game.name, state["komi"])
         assert ["".join(".XO"[mark] for mark in row) for row in stones(state)] == there
         assert loaded == "=\n\n" and shown_marks(self.say("showboard")) == there, loaded
-        if found.game.is_over(state):
+        if game_file.game.is_over(state):
             assert done.exit_code == 2 and is_sentence(done.stderr.strip()), done.output
         else:
-            assert done.exit_code == 0 and done.stdout.startswith(found.game.render(state)), done.output
-        return found
+            assert done.exit_code == 0 and done.stdout.startswith(game_file.game.render(state)), done.output
+        return game_file
 
     def say(self, line: str) -> str:
         self.written.clear()
@@ -205,13 +205,13 @@ def main() -> None:
     parser.add_argument("files", type=int, help="Files, half of them whole and half damaged.")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    begun, games, read = time.perf_counter(), (options.files + 1) // 2, 0
+    start, games, read = time.perf_counter(), (options.files + 1) // 2, 0
     with tempfile.TemporaryDirectory() as folder:
         doors = Doors(Path(folder))
         for number in range(games):
             read += check_one(options.seed + number, doors)
             if number % 500 == 499:
-                print(f"{2 * number + 2:,} files, {time.perf_counter() - begun:.0f} s, no wrong answer", flush=True)
+                print(f"{2 * number + 2:,} files, {time.perf_counter() - start:.0f} s, no wrong answer", flush=True)
     print(f"{games:,} whole files read as written; {games:,} damaged: {read:,} read, {games - read:,} refused")
 
 

@@ -40,7 +40,7 @@ def start(database: str, options: argparse.Namespace, log: Path) -> subprocess.P
 
 def games(database: str) -> list[GameRecord]:
     with Results(database, must_exist=True) as results:
-        return [replace(one, a_seconds=0.0, b_seconds=0.0) for one in results.games(results.matches()[0].id)]
+        return [replace(record, a_seconds=0.0, b_seconds=0.0) for record in results.games(results.matches()[0].id)]
 
 
 def main() -> None:

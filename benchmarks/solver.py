@@ -40,25 +40,25 @@ def main() -> None:
     solver.score(*solver.position([0, 1, 0, 1, 0, 1]))
     print("set         positions  wrong  nodes each   cold /s  reset /s   warm /s  M nodes/s (cold)")
     for name in ("Test_L3_R1", "Test_L2_R1", "Test_L1_R1"):
-        me, mask, known = read(options.folder / name, solver)
+        me, mask, truth = read(options.folder / name, solver)
         speeds: dict[str, list[float]] = {"cold": [], "reset": [], "warm": []}
         for _ in range(options.runs):
             solver.clear()
             nodes = solver.num_nodes
             for kind in ("cold", "warm"):
                 begin = time.perf_counter()
-                found = solver.scores(me, mask)
+                scores = solver.scores(me, mask)
                 speeds[kind].append(len(me) / (time.perf_counter() - begin))
                 if kind == "cold":
                     nodes = solver.num_nodes - nodes
-            wrong = int((found != known).sum())
+            wrong = int((scores != truth).sum())
             spent = 0.0
             for i in range(len(me)):
                 solver.clear()
                 begin = time.perf_counter()
-                found[i] = solver.scores(me[i : i + 1], mask[i : i + 1])[0]
+                scores[i] = solver.scores(me[i : i + 1], mask[i : i + 1])[0]
                 spent += time.perf_counter() - begin
-            wrong += int((found != known).sum())
+            wrong += int((scores != truth).sum())
             speeds["reset"].append(len(me) / spent)
         cold, reset, warm = (statistics.median(speeds[kind]) for kind in ("cold", "reset", "warm"))
         each = nodes / len(me)

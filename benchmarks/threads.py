@@ -23,8 +23,8 @@ ROUNDS = 7
 
 def per_second(search: Search, state, seconds: float, clock=time.perf_counter) -> float:
     search.clear()
-    begun = clock()
-    return search.run(state, Limit(seconds=seconds)).simulations / (clock() - begun)
+    start = clock()
+    return search.run(state, Limit(seconds=seconds)).simulations / (clock() - start)
 
 
 def side_by_side(searches: list[Search], state, seconds: float) -> float:
@@ -50,21 +50,21 @@ def main() -> None:
     for text in sys.argv[3:] or ["tic_tac_toe", "connect_four", "go:9", "go:19"]:
         game = game_of(text)
         state = game.initial_state()
-        one = Search(game)
+        search = Search(game)
         shared = Search(game, threads=threads)
         several = Search(game, threads=threads, parallel="root")
         apart = [Search(game) for _ in range(threads)]
         rates: list[float] = []
         ratios: list[list[float]] = [[], [], [], []]
         for round_number in range(ROUNDS + 1):
-            alone = per_second(one, state, seconds)
+            alone = per_second(search, state, seconds)
             others = (
                 per_second(shared, state, seconds),
                 per_second(several, state, seconds),
                 side_by_side(apart, state, seconds),
                 per_second(shared, state, seconds, time.process_time),
             )
-            ratios_to = (alone, alone, alone, per_second(one, state, seconds, time.process_time))
+            ratios_to = (alone, alone, alone, per_second(search, state, seconds, time.process_time))
             if round_number:  # the first warms up
                 rates.append(alone)
                 for column, other, base in zip(ratios, others, ratios_to, strict=True):

@@ -81,9 +81,9 @@ class Watched:
             [sys.executable, __file__, "--as-watchers", place, name], stdin=PIPE, stdout=PIPE, text=True
         )
 
-    def _timed(self, *given: Any, **more: Any) -> None:
+    def _timed(self, *arguments: Any, **more: Any) -> None:
         begin = time.thread_time()
-        self.publish(*given, **more)
+        self.publish(*arguments, **more)
         self.published_s += time.thread_time() - begin
 
     def now(self) -> tuple[int, float, float, float]:
@@ -158,24 +158,24 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=60)
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--as-watchers", nargs=2, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.as_watchers:
-        return as_watchers(*given.as_watchers)
-    print(f"first board after {first_board(given.game):.2f} s, of the server's part")
-    watched = Watched(given.game, given.search)
-    watched.turn(1.0, given.watchers)  # what is compiled is compiled now
-    logs, sums = [], {0: [0.0] * 4, given.watchers: [0.0] * 4}
-    for number in range(given.pairs):
+    options = parser.parse_args()
+    if options.as_watchers:
+        return as_watchers(*options.as_watchers)
+    print(f"first board after {first_board(options.game):.2f} s, of the server's part")
+    watched = Watched(options.game, options.search)
+    watched.turn(1.0, options.watchers)  # what is compiled is compiled now
+    logs, sums = [], {0: [0.0] * 4, options.watchers: [0.0] * 4}
+    for number in range(options.pairs):
         speeds = {}
         for watchers in sorted(sums, reverse=number % 2 == 0):
-            figures = watched.turn(given.seconds, watchers)
-            sums[watchers] = [one + other for one, other in zip(sums[watchers], figures, strict=True)]
+            figures = watched.turn(options.seconds, watchers)
+            sums[watchers] = [value + other for value, other in zip(sums[watchers], figures, strict=True)]
             speeds[watchers] = figures[0] / (figures[1] + figures[2])
-        logs.append(math.log(speeds[given.watchers] / speeds[0]))
-        print(f"{given.watchers} watching {speeds[given.watchers]:,.0f}/s, none {speeds[0]:,.0f}/s", flush=True)
+        logs.append(math.log(speeds[options.watchers] / speeds[0]))
+        print(f"{options.watchers} watching {speeds[options.watchers]:,.0f}/s, none {speeds[0]:,.0f}/s", flush=True)
     error = 1.96 * stdev(logs) / len(logs) ** 0.5 if len(logs) > 1 else math.inf
     low, middle, high = (math.exp(mean(logs) + part) for part in (-error, 0.0, error))
-    print(f"ratio {middle:.4f}, 95 % interval {low:.4f} to {high:.4f}, {given.pairs} pairs")
+    print(f"ratio {middle:.4f}, 95 % interval {low:.4f} to {high:.4f}, {options.pairs} pairs")
     for watchers, (_, own, others, published) in sums.items():
         total = own + others
         shares = f"snapshots {published / total:.2%}, other threads {others / total:.2%}"

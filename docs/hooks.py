@@ -130,5 +130,5 @@ def _under(uri: str, pattern: str) -> bool:
 
 
 def _title(file: File) -> str:
-    found = re.search(r"^# (.+)", file.content_string, re.MULTILINE)
-    return found[1] if found else file.src_uri
+    heading = re.search(r"^# (.+)", file.content_string, re.MULTILINE)
+    return heading[1] if heading else file.src_uri

@@ -24,9 +24,9 @@ state_dtype = np.dtype(
 def connects(state, start):
     """Whether the chain of the stone at `start` joins its player's two edges."""
     size, stone = np.int64(state.size), state.cell[start]
-    seen = np.zeros(MAX_CELLS, np.uint8)
+    marks = np.zeros(MAX_CELLS, np.uint8)
     stack = np.empty(MAX_CELLS, np.int64)
-    stack[0], depth, seen[start] = start, 1, 1
+    stack[0], depth, marks[start] = start, 1, 1
     low = high = False
     while depth > 0:
         depth -= 1
@@ -37,8 +37,8 @@ def connects(state, start):
         for dr, dc in ((-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0)):
             near = (row + dr) * size + column + dc
             inside = 0 <= row + dr < size and 0 <= column + dc < size
-            if inside and state.cell[near] == stone and not seen[near]:
-                stack[depth], seen[near] = near, 1
+            if inside and state.cell[near] == stone and not marks[near]:
+                stack[depth], marks[near] = near, 1
                 depth += 1
     return low and high
 

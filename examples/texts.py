@@ -95,10 +95,10 @@ class Texts:
 
     def continuation(self, text, number):
         """The continuation of a text with this number."""
-        known = self.next.setdefault(text, [])
-        while len(known) <= number:
-            known.append(self.model.continuation(" ".join(text), known))
-        return known[number]
+        continuations = self.next.setdefault(text, [])
+        while len(continuations) <= number:
+            continuations.append(self.model.continuation(" ".join(text), continuations))
+        return continuations[number]
 
     def value(self, text):
         """The value of a text."""
@@ -148,16 +148,18 @@ def searching(texts, leaves=4, memory=True):
     )
     preset = engram.presets.uct(exploration=0.5, widening=1.0)
     if memory:
-        made = remembering(features=lambda game: Features(game, DIMENSION, embedding_size=DIMENSION), temperature=0.05)
-        preset = replace(preset, extensions=(made,))
+        extension = remembering(
+            features=lambda game: Features(game, DIMENSION, embedding_size=DIMENSION), temperature=0.05
+        )
+        preset = replace(preset, extensions=(extension,))
     return engram.Search(game, preset, leaves=leaves)
 
 
 def improve(search, texts, questions, say=print):
     """Asks and tells until so many values were told or no leaf is left; returns the best finished text."""
-    told = 0
+    count = 0
     with ThreadPoolExecutor(search.preset.num_leaves) as pool:
-        while told < questions and (leaves := search.ask(search.preset.num_leaves)):
+        while count < questions and (leaves := search.ask(search.preset.num_leaves)):
             try:
                 values = list(pool.map(lambda leaf: texts.value(leaf.state.sentences), leaves))
             except (OSError, ValueError):  # the model is away, or talks nonsense: the tree waits for a better day
@@ -166,7 +168,7 @@ def improve(search, texts, questions, say=print):
                 raise
             for leaf, value in zip(leaves, values, strict=True):
                 search.tell(leaf, value, embedding=embedding(str(leaf.state)) if search.extensions else None)
-                told += 1
+                count += 1
                 say(f"{value:.2f}  {leaf.state}")
     whole = [text for text in texts.values if len(text) == SENTENCES]
     return max(whole, key=texts.value, default=())

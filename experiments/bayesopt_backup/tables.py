@@ -64,36 +64,36 @@ PAPER = {
 
 def tuned(setting: str, rule: str) -> str:
     """The rule that our own tuner found, as its report has it; for every setting of Go that of 9×9."""
-    known = "go9" if setting.startswith("go") else setting
-    found = json.loads((HERE / f"{known}_{rule}" / "tuning.json").read_text("utf-8"))["best"]
-    return found[found.index("backup=") + len("backup=") : found.rindex(", network=")]
+    study = "go9" if setting.startswith("go") else setting
+    text = json.loads((HERE / f"{study}_{rule}" / "tuning.json").read_text("utf-8"))["best"]
+    return text[text.index("backup=") + len("backup=") : text.rindex(", network=")]
 
 
 def rules(setting: str) -> dict[str, str]:
     """Every rule by its name."""
     points = SETTINGS[setting].points
-    found = {f"our {rule}": tuned(setting, rule) for rule in ("softmax", "monotone")}
+    texts = {f"our {rule}": tuned(setting, rule) for rule in ("softmax", "monotone")}
     for name, knots in PAPER.items():
         shifted = [round(g + math.log(PAPER_BUDGET), 3) for g in knots]
-        found[name] = f"{name.split()[0]}(knots={shifted})"
-    found |= {
+        texts[name] = f"{name.split()[0]}(knots={shifted})"
+    texts |= {
         f"coulom({a}, {b})": f"coulom(mean_weight={a}, growth={b}, points={points})"
         for a, b in ((2, 16), (4, 32), (8, 64))
     }
-    found |= {f"erwa({step}, debiased)": f"erwa(step={step}, debiased=true)" for step in (0.002, 0.01, 0.03)}
-    found |= {f"feedback F{k}": f"feedback(profile={k})" for k in (1, 2, 3, 4)}
-    return found | {"max_mcts": "max_mcts()", "td": "td(discount=1.0)"}
+    texts |= {f"erwa({step}, debiased)": f"erwa(step={step}, debiased=true)" for step in (0.002, 0.01, 0.03)}
+    texts |= {f"feedback F{k}": f"feedback(profile={k})" for k in (1, 2, 3, 4)}
+    return texts | {"max_mcts": "max_mcts()", "td": "td(discount=1.0)"}
 
 
 def rows(setting: str) -> dict[str, tuple[str, str]]:
     """What is played, by name: two rules."""
-    known = rules(setting)
-    found = {f"{name} - average": (rule, "average") for name, rule in known.items()}
+    texts = rules(setting)
+    pairs = {f"{name} - average": (rule, "average") for name, rule in texts.items()}
     rivals = {"monotone": ("erwa", "feedback"), "softmax": ("coulom",)}
     for first in [*(f"our {kind}" for kind in rivals), *PAPER]:
         others = next(names for kind, names in rivals.items() if kind in first)
-        found |= {f"{first} - {name}": (known[first], rule) for name, rule in known.items() if name.startswith(others)}
-    return found
+        pairs |= {f"{first} - {name}": (texts[first], rule) for name, rule in texts.items() if name.startswith(others)}
+    return pairs
 
 
 def show(table: dict[str, dict[str, float]], file: Path) -> None:
@@ -118,33 +118,33 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=[""], help="rows whose name holds one of these texts")
     parser.add_argument("--database", default=HERE / "tables.sqlite", help="where games are recorded")
     parser.add_argument("--minutes", type=float, default=60.0)
-    asked = parser.parse_args()
-    setting = SETTINGS[asked.setting]
-    file, end = HERE / f"tables_{asked.setting}.json", time.monotonic() + 60 * asked.minutes
+    options = parser.parse_args()
+    setting = SETTINGS[options.setting]
+    file, end = HERE / f"tables_{options.setting}.json", time.monotonic() + 60 * options.minutes
     size = setting.round
-    for games in range(size, asked.games + size, size):
-        for name, two in rows(asked.setting).items():
-            if not any(text in name for text in asked.only):
+    for games in range(size, options.games + size, size):
+        for name, pair in rows(options.setting).items():
+            if not any(text in name for text in options.only):
                 continue
             if time.monotonic() > end:
                 return
-            a, b = (setting.player.format(rule) for rule in two)
-            found = match(
-                setting.game, a, b, games=min(games, asked.games), simulations=setting.simulations, seed=SEED,
-                resign=setting.resign, workers=1, database=asked.database,
+            a, b = (setting.player.format(rule) for rule in pair)
+            result = match(
+                setting.game, a, b, games=min(games, options.games), simulations=setting.simulations, seed=SEED,
+                resign=setting.resign, workers=1, database=options.database,
             )  # fmt: skip
-            told = found.to_json()
+            data = result.to_json()
             table = json.loads(file.read_text("utf-8")) if file.exists() else {}
-            if found.games < table.get(name, {}).get("games", 0):
+            if result.games < table.get(name, {}).get("games", 0):
                 continue  # a row that an earlier call has taken further
             table[name] = {
-                "games": found.games, "score": told["score"], "low": told["score_low"], "high": told["score_high"],
+                "games": result.games, "score": data["score"], "low": data["score_low"], "high": data["score_high"],
             }  # fmt: skip
             with whole(file) as part:
                 part.write_text(json.dumps(table, indent=1, sort_keys=True) + "\n", "utf-8")
             show(table, file.with_suffix(".png"))
-            low, high = 100 * told["score_low"], 100 * told["score_high"]
-            print(f"{name:32} {found.games:5} games {100 * found.score:5.1f} % [{low:.1f}, {high:.1f}]", flush=True)
+            low, high = 100 * data["score_low"], 100 * data["score_high"]
+            print(f"{name:32} {result.games:5} games {100 * result.score:5.1f} % [{low:.1f}, {high:.1f}]", flush=True)
 
 
 if __name__ == "__main__":

@@ -39,42 +39,42 @@ def results(solver: Solver, moves: str) -> dict[int, int]:
     return values
 
 
-def positions(file: Path, most: int, kept: Path | None) -> list[tuple[object, set[int]]]:
-    """States where a mistake is possible, each with the actions that keep its result; `kept` holds what is solved."""
+def positions(file: Path, most: int, cache: Path | None) -> list[tuple[object, set[int]]]:
+    """States where a mistake is possible, each with the actions that keep its result; `cache` holds what is solved."""
     solver = Solver(6, 7, 4, True, table_bytes=1 << 28)
-    known = {}
-    if kept is not None and kept.exists():
-        known = dict(json.loads(line) for line in kept.read_text(encoding="ascii").splitlines())
-    found = []
+    solutions = {}
+    if cache is not None and cache.exists():
+        solutions = dict(json.loads(line) for line in cache.read_text(encoding="ascii").splitlines())
+    problems = []
     for line in file.read_text(encoding="ascii").splitlines()[:most]:
         moves = line.split()[0]
-        if moves not in known:
-            known[moves] = sorted(results(solver, moves).items())
-            if kept is not None:
-                with open(kept, "a", encoding="ascii") as file_of_known:
-                    file_of_known.write(json.dumps([moves, known[moves]]) + "\n")
-        values = dict(known[moves])
+        if moves not in solutions:
+            solutions[moves] = sorted(results(solver, moves).items())
+            if cache is not None:
+                with open(cache, "a", encoding="ascii") as file_of_solutions:
+                    file_of_solutions.write(json.dumps([moves, solutions[moves]]) + "\n")
+        values = dict(solutions[moves])
         best = max(values.values())
         if min(values.values()) < best:
             state = game_of("connect_four").play_moves(moves)
-            found.append((state, {action for action, value in values.items() if value == best}))
-    return found
+            problems.append((state, {action for action, value in values.items() if value == best}))
+    return problems
 
 
-def kept(search: str, simulations: int, chosen: list[tuple[object, set[int]]], seed: int) -> int:
+def kept(search: str, simulations: int, problems: list[tuple[object, set[int]]], seed: int) -> int:
     """How many of the positions' moves keep the result."""
     game = game_of("connect_four")
     if search == "random":
         rng = np.random.default_rng(seed)
-        return sum(int(rng.choice(game.legal_actions(state))) in keeping for state, keeping in chosen)
+        return sum(int(rng.choice(game.legal_actions(state))) in keeping for state, keeping in problems)
     together, count = Lockstep(game, search, SIDE_BY_SIDE), 0
-    for first in range(0, len(chosen), SIDE_BY_SIDE):
-        part = chosen[first : first + SIDE_BY_SIDE]
+    for first in range(0, len(problems), SIDE_BY_SIDE):
+        part = problems[first : first + SIDE_BY_SIDE]
         for tree in range(SIDE_BY_SIDE):
             together.clear(tree)
         seeds = [derive_seed(seed, first + k) for k in range(len(part))]
-        found = together.run([state for state, _ in part], Limit(simulations=simulations), seeds)
-        count += sum(one.action in keeping for one, (_, keeping) in zip(found, part, strict=True))
+        answers = together.run([state for state, _ in part], Limit(simulations=simulations), seeds)
+        count += sum(answer.action in keeping for answer, (_, keeping) in zip(answers, part, strict=True))
     return count
 
 
@@ -89,21 +89,21 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=1000, help="positions of a set; early ones take seconds each")
     parser.add_argument("--solved", type=Path, help="a file to keep what is solved in; the next run goes on there")
     parser.add_argument("--output", type=Path)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     rows: list[dict[str, object]] = []
-    for name in asked.sets:
-        begun = time.perf_counter()
-        chosen = positions(asked.data / f"Test_{name}_R1", asked.most, asked.solved)
-        print(f"{name}: {len(chosen)} positions solved in {time.perf_counter() - begun:.0f} s", flush=True)
-        for search in asked.searches:
-            good, count = kept(search, asked.simulations, chosen, asked.seed), len(chosen)
+    for name in options.sets:
+        start = time.perf_counter()
+        problems = positions(options.data / f"Test_{name}_R1", options.most, options.solved)
+        print(f"{name}: {len(problems)} positions solved in {time.perf_counter() - start:.0f} s", flush=True)
+        for search in options.searches:
+            good, count = kept(search, options.simulations, problems, options.seed), len(problems)
             low, high = wilson(good / count, count)
-            row = {"search": search, "simulations": asked.simulations, "set": name, "positions": count, "kept": good}
+            row = {"search": search, "simulations": options.simulations, "set": name, "positions": count, "kept": good}
             rows.append({**row, "share": good / count, "low": low, "high": high})
             share = f"{100 * good / count:.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
             print(f"{search:45} {name:4} {good:5} of {count:5}: {share}", flush=True)
-    if asked.output:
-        with whole(asked.output) as part:
+    if options.output:
+        with whole(options.output) as part:
             part.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 

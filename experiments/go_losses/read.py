@@ -86,11 +86,11 @@ class Reader:
         ahead = [ply for ply in own if deep[ply][0] >= OPEN]
         losing = ahead[-1] if ahead else own[0]
         later = [ply for ply in own if ply > losing]
-        seen = next((ply for ply in later if self.look(states[ply], OWN)[0] < OPEN), len(record.moves))
+        discovery = next((ply for ply in later if self.look(states[ply], OWN)[0] < OPEN), len(record.moves))
         cause, chain = self.cause(record, states, losing, side)
         after = deep[later[0]][0] if later else 0.0
         named = map(self.game.action_name, (record.moves[losing], deep[losing][1]))
-        return Loss(record.number, losing + 1, *named, deep[losing][0], after, seen - losing, cause, chain)
+        return Loss(record.number, losing + 1, *named, deep[losing][0], after, discovery - losing, cause, chain)
 
     def cause(self, record, states, losing: int, side: int) -> tuple[str, str]:
         mine, stones, final = 1 + side, stones_of(states[losing]), stones_of(states[-1])
@@ -103,7 +103,7 @@ class Reader:
         if not changed:
             neutral = (owners(final) == 0) & (final == 0)
             return ("seki" if neutral.any() else "territory" if losing + 1 < LATE else "endgame"), ""
-        chain, owner = max(changed, key=lambda one: len(one[0]))
+        chain, owner = max(changed, key=lambda pair: len(pair[0]))
         return self.fate(record, states, losing, chain, owner), name(min(chain))
 
     def fate(self, record, states, losing: int, chain: set[int], owner: int) -> str:
@@ -171,9 +171,9 @@ def read(database: str, number: int, simulations: int, output: Path) -> None:
         lost = [record for record in results.games(number) if record.outcome < 0]
     reader = Reader(engram.game(configuration["game"]), simulations)
     losses = json.loads(output.read_text()) if output.exists() else []
-    known = {loss["game"] for loss in losses}
+    numbers = {loss["game"] for loss in losses}
     for record in lost:
-        if record.number not in known:
+        if record.number not in numbers:
             losses.append(asdict(reader.read(record)))
             output.write_text(json.dumps(losses, indent=1))
             print(len(losses), "of", len(lost), losses[-1], flush=True)

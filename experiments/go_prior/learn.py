@@ -157,7 +157,7 @@ def positions(
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, ...]:  # fmt: skip
     """Rows of places in θ, the first row of each position, and the place of its move."""
-    known = table(patterns)
+    pattern_table = table(patterns)
     rows, places, sizes = [], [], []
     for size, moves in games:
         taken = rng.random(len(moves)) < share
@@ -166,7 +166,7 @@ def positions(
         board = empty_board(size, 7.5, 3 * size * size)[0]
         num_positions, num_rows = describe_game(board, moves, taken, room, place, count)
         rows.append(np.empty((num_rows, NUM_FEATURES), np.uint16))
-        place_all(known, room[:num_rows], first, rows[-1])
+        place_all(pattern_table, room[:num_rows], first, rows[-1])
         places.append(place[:num_positions])
         sizes.append(count[:num_positions])
     begins = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])

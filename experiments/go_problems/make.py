@@ -452,11 +452,11 @@ def chase(fight: Fight, words: list, side: int, index: int) -> int:
 
 def join(files: list[str]) -> None:
     """Writes the set: no fight twice, in no symmetry, and at most `PER_KIND` of a kind."""
-    rng, seen, kinds = random.Random(25), set(), defaultdict(list)
+    rng, forms, kinds = random.Random(25), set(), defaultdict(list)
     for problem in (problem for file in files for problem in load(Path(file))):
         form = canonical(problem.stones, Fight(problem.stones), problem.mover)
-        if form not in seen and is_proved(problem):
-            seen.add(form)
+        if form not in forms and is_proved(problem):
+            forms.add(form)
             kinds[problem.kind].append(problem)
     selection = [
         problem for kind in sorted(kinds) for problem in rng.sample(kinds[kind], min(len(kinds[kind]), PER_KIND[kind]))
@@ -472,7 +472,7 @@ def is_proved(problem: Problem) -> bool:
 
 
 def shard(seed: str, seconds: float) -> None:
-    file, end, seen = Path(__file__).with_name(f"shard_{seed}.txt"), time.monotonic() + seconds, set()
+    file, end, forms = Path(__file__).with_name(f"shard_{seed}.txt"), time.monotonic() + seconds, set()
     rng, tries = random.Random(), Counter()
     makers = sys.argv[5:] or list(MAKERS)
     weak = int(sys.argv[4])
@@ -481,9 +481,9 @@ def shard(seed: str, seconds: float) -> None:
     while time.monotonic() < end:
         number = 0
         for problem, form in problems(rng, rng.choice(makers), tries):
-            if form not in seen and number < 2:
+            if form not in forms and number < 2:
                 number += 1
-                seen.add(form)
+                forms.add(form)
                 with file.open("a") as out:
                     out.write(str(problem))
     print(*(f"{maker} {what} {number};" for (maker, what), number in sorted(tries.items())))

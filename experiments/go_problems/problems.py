@@ -53,13 +53,13 @@ def settled(stones: np.ndarray) -> tuple[set[int], set[int]]:
     empties = [(part, beside(part)) for part in regions(cells[0])]
     sides = []
     for colour in (1, 2):
-        kept: set[int] = set()
+        safe_cells: set[int] = set()
         for chain in regions(cells[colour]):
             near = beside(chain)
             eyes = [part for part, edge in empties if edge <= chain and part <= near]
             if len(eyes) >= 2:
-                kept |= chain.union(*eyes)
-        sides.append(kept)
+                safe_cells |= chain.union(*eyes)
+        sides.append(safe_cells)
     return sides[0], sides[1]
 
 

@@ -88,7 +88,13 @@ def main() -> None:
             print(f"| `{player}` | {simulations or ''} | {table(problems, solved)} |", flush=True)
             if options.failures:
                 pairs = zip(problems, answers, strict=True)
-                print(*(f"{one.number}:{one.kind}:{answer}" for one, answer in pairs if answer not in one.right))
+                print(
+                    *(
+                        f"{problem.number}:{problem.kind}:{answer}"
+                        for problem, answer in pairs
+                        if answer not in problem.right
+                    )
+                )
 
 
 if __name__ == "__main__":

@@ -66,9 +66,9 @@ def errors(file: str, seed: str, result: str) -> None:
     states = stored["states"]
     scratch, rng, mean = np.zeros(1, board_dtype), new_rng(int(seed)), np.zeros(len(states))
     means(states[:1], scratch, new_rng(0), mean)
-    begun = time.process_time()
+    start = time.process_time()
     means(states, scratch, rng, mean)
-    speed = len(states) * ROLLOUTS / (time.process_time() - begun)
+    speed = len(states) * ROLLOUTS / (time.process_time() - start)
     error = (mean - stored["won"]) ** 2 - (1.0 - mean**2) / (ROLLOUTS - 1)
     np.save(result, error)
     print(f"squared error {error.mean():.4f} ± {1.96 * error.std() / len(error) ** 0.5:.4f}   {speed:,.0f}/s")

@@ -31,20 +31,20 @@ TEMPERATURES = (0.02, 0.1, 0.5)
 
 def states_of(families: PositionGroups) -> list[np.ndarray]:
     """Every position of some families."""
-    game, found = families.game, []
+    game, states = families.game, []
     for first, end in zip(families.offset[:-1], families.offset[1:], strict=True):
         state = game.initial_state()
         for action in families.actions[first:end].tolist():
             state = game.play(state, action)
-        found.append(state)
-    return found
+        states.append(state)
+    return states
 
 
 def embedded(families: PositionGroups, states: list[np.ndarray], name: str, layer: str | None) -> np.ndarray:
     """φ of every position by a layer of a network, as a memory has it."""
     game = families.game
-    chosen, size = NamedNetwork(name).layer(layer)
-    evaluator = NamedNetwork(name, embedding=chosen, precision="float32")(game, 64)
+    embedding, size = NamedNetwork(name).layer(layer)
+    evaluator = NamedNetwork(name, embedding=embedding, precision="float32")(game, 64)
     features = Features(game, embedding_size=size)
     inner = evaluator.evaluate(np.array(states)).embedding
     return np.array([features(state, row) for state, row in zip(states, inner, strict=True)])
@@ -80,8 +80,8 @@ def figures(phi: np.ndarray, value: np.ndarray, side: np.ndarray, number: np.nda
         return [correlation(cosine[rows][mask], -gap[rows][mask]), *(errors[t][rows].mean() for t in TEMPERATURES)]
 
     games, rng = np.unique(number), np.random.default_rng(seed)
-    by_game = {one: np.flatnonzero(number == one) for one in games}
-    drawn = [both(np.concatenate([by_game[one] for one in rng.choice(games, len(games))])) for _ in range(200)]
+    by_game = {game: np.flatnonzero(number == game) for game in games}
+    drawn = [both(np.concatenate([by_game[game] for game in rng.choice(games, len(games))])) for _ in range(200)]
     low, high = np.percentile(drawn, [2.5, 97.5], axis=0)
     names = ("correlation", *(f"error at τ = {temperature}" for temperature in TEMPERATURES))
     every = both(np.arange(len(value)))
@@ -99,11 +99,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1000, help="of the games; another than the training's")
     parser.add_argument("--learned", nargs="*", default=[], help="folders or names of networks with learned features")
     parser.add_argument("--output", type=Path)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     sampler = GroupSampler(
-        Sampling(asked.game, search=asked.search, label_simulations=asked.label_simulations, seed=asked.seed)
+        Sampling(
+            arguments.game, search=arguments.search, label_simulations=arguments.label_simulations, seed=arguments.seed
+        )
     )
-    while sampler.games < asked.games:
+    while sampler.games < arguments.games:
         sampler.play()
     families = sampler.groups()
     states, game = states_of(families), families.game
@@ -114,22 +116,24 @@ def main() -> None:
     ):  # fmt: skip
         kinds[name] = lambda options=options: np.array([Features(game, **options)(state) for state in states])
     for layer in LAYERS:
-        kinds[f"{asked.network}, {layer}"] = lambda layer=layer: embedded(families, states, asked.network, layer)
-    kinds[f"{asked.network}, its values"] = lambda: own_values(families, states, asked.network)
-    for folder in asked.learned:
+        kinds[f"{arguments.network}, {layer}"] = lambda layer=layer: embedded(
+            families, states, arguments.network, layer
+        )
+    kinds[f"{arguments.network}, its values"] = lambda: own_values(families, states, arguments.network)
+    for folder in arguments.learned:
         kinds[f"{Path(folder).name}, features"] = lambda folder=folder: embedded(families, states, folder, None)
         kinds[f"{Path(folder).name}, its values"] = lambda folder=folder: own_values(families, states, folder)
     print(f"{len(families)} families, {families.value.size} positions of {sampler.games} games")
-    found = {}
+    table = {}
     for name, make in kinds.items():
         phi = make().reshape(len(families), MEMBERS, -1)
-        found[name] = figures(phi, families.value, side, families.number, asked.seed)
-        words = "   ".join(f"{key} {one[0]:.3f} [{one[1]:.3f}, {one[2]:.3f}]" for key, one in found[name].items())
+        table[name] = figures(phi, families.value, side, families.number, arguments.seed)
+        words = "   ".join(f"{key} {row[0]:.3f} [{row[1]:.3f}, {row[2]:.3f}]" for key, row in table[name].items())
         print(f"{name:28} {words}", flush=True)
-    if asked.output:
-        about = {"games": sampler.games, "families": len(families), "seed": asked.seed}
-        with whole(asked.output) as part:
-            part.write_text(json.dumps({**about, "features": found}, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    if arguments.output:
+        about = {"games": sampler.games, "families": len(families), "seed": arguments.seed}
+        with whole(arguments.output) as part:
+            part.write_text(json.dumps({**about, "features": table}, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -24,15 +24,15 @@ SEEDS = {250: {521, 541}, 500: {551}, 1000: {571}}
 
 def joined() -> dict[tuple[int, int, float], tuple[int, float, float]]:
     """(games, score, half of the 95 % interval) of every cell (simulations, M, τ), in shares of 1."""
-    found: dict[tuple[int, int, float], list[tuple[int, float, float]]] = {}
+    groups: dict[tuple[int, int, float], list[tuple[int, float, float]]] = {}
     for name, row in json.loads((HERE / "screen.json").read_text("utf-8")).items():
         cell = CELL.fullmatch(name)
         if cell is None or int(cell[4]) not in SEEDS[int(cell[3])]:
             continue
         half = (row["high"] - row["low"]) / 2
-        found.setdefault((int(cell[3]), int(cell[1]), float(cell[2])), []).append((row["games"], row["score"], half))
+        groups.setdefault((int(cell[3]), int(cell[1]), float(cell[2])), []).append((row["games"], row["score"], half))
     rows = {}
-    for at, parts in found.items():
+    for at, parts in groups.items():
         games = sum(number for number, _, _ in parts)
         score = sum(number * part for number, part, _ in parts) / games
         rows[at] = (games, score, math.sqrt(sum((number * half) ** 2 for number, _, half in parts)) / games)

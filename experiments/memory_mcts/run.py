@@ -66,43 +66,43 @@ class Cell:
 def cells(learned_go: str | None = None) -> list[Cell]:
     """Every cell of the study; those of features learned for 9×9 Go too, if there are any."""
     grid = [f"num_neighbours={m}, temperature={t}" for m in NEIGHBOURS for t in TEMPERATURES]
-    found = []
+    study = []
     for group, network in (("connect_four hand-made", ""), ("connect_four learned", "connect_four_features")):
         # Leaves in flight cost strength at so few simulations: one at a time, as the opponent has it.
-        given = f"network='{network}', num_leaves=1, " if network else ""
+        prefix = f"network='{network}', num_leaves=1, " if network else ""
         # How loud a memory may be depends on how well it compares: λ is screened first.
         # So does the way up the path: with η = 1000 an answer counts as one return beyond its own node.
         loud = [f"equivalence={k}" for k in (3, 30)]
         loud += ["equivalence=30, decay=1000.0", "equivalence=30, every_node=true"]
-        found += [Cell(f"{group} λ", "connect_four", f"memory_uct({given}{options})", "uct", 200) for options in loud]
-        found += [
-            Cell(group, "connect_four", f"memory_uct({given}{options})", "uct", simulations)
+        study += [Cell(f"{group} λ", "connect_four", f"memory_uct({prefix}{options})", "uct", 200) for options in loud]
+        study += [
+            Cell(group, "connect_four", f"memory_uct({prefix}{options})", "uct", simulations)
             for simulations in (250, 500, 1000)
             for options in grid
         ]
         timed = f"network='{network}'" if network else ""
-        found.append(Cell(f"{group} time", "connect_four", f"memory_uct({timed})", "uct", seconds=0.05))
+        study.append(Cell(f"{group} time", "connect_four", f"memory_uct({timed})", "uct", seconds=0.05))
     loud_and_near = "equivalence=30, decay=1000.0"
     learned = f"memory_uct(network='connect_four_features', num_leaves=1, {loud_and_near})"
-    found.append(Cell("learned or hand-made", "connect_four", learned, f"memory_uct({loud_and_near})", 200))
+    study.append(Cell("learned or hand-made", "connect_four", learned, f"memory_uct({loud_and_near})", 200))
     for group, layer in (("go hand-made", "'hand-made'"), ("go block4", "block4")):
-        found += [
+        study += [
             Cell(group, "go:9", f"{PLAYERS}:memory_prior(layer={layer}, {options})", GO_BASELINE, simulations)
             for simulations in (250, 500, 1000)
             for options in grid
         ]
         timed = f"{PLAYERS}:memory_prior(layer={layer}, num_leaves={LEAVES})"
-        found.append(Cell(f"{group} time", "go:9", timed, GO_BASELINE, seconds=0.2))
+        study.append(Cell(f"{group} time", "go:9", timed, GO_BASELINE, seconds=0.2))
     if learned_go is not None:
         player = f"{PLAYERS}:memory_prior(network='{learned_go}', layer=features, temperature="
-        found += [Cell("go learned", "go:9", f"{player}{t})", GO_BASELINE, 250) for t in (0.03, 0.1, 0.3)]
+        study += [Cell("go learned", "go:9", f"{player}{t})", GO_BASELINE, 250) for t in (0.03, 0.1, 0.3)]
     # One number at a time beside the paper's best cell: how much is kept, how far an answer counts up, how loud it is
     # and by which law it falls silent, how many numbers a position is, and the direct variant.
     numbers = {
         "capacity": (1000, 3000, 5000, 30000), "decay": (1.0, 4.0, 1000.0), "equivalence": (1.0, 30.0, 300.0),
         "bias": (0.05, 0.1, 0.3), "dimension": (128, 256, 1024, 4096), "every_node": ("true",),
     }  # fmt: skip
-    found += [
+    study += [
         Cell(f"go {name}", "go:9", f"{PLAYERS}:memory_prior(layer=block4, {name}={value})", GO_BASELINE, 250)
         for name, values in numbers.items()
         for value in values
@@ -110,13 +110,13 @@ def cells(learned_go: str | None = None) -> list[Cell]:
     # What else says something of a position from elsewhere, on the same baseline.
     prior = GO_BASELINE.removesuffix(")")
     others = (f"{prior}, transpositions=true)", f"{prior}, backup=bias_correction)", RAVE)
-    found += [Cell("go others", "go:9", other, GO_BASELINE, 250) for other in others]
+    study += [Cell("go others", "go:9", other, GO_BASELINE, 250) for other in others]
     # Memory itself against each of them, and on top of a learned value: the paper's first open question.
     best = f"{PLAYERS}:memory_prior(layer=block4)"
-    found += [Cell(f"go block4 against {other}", "go:9", best, other, 250) for other in others]
+    study += [Cell(f"go block4 against {other}", "go:9", best, other, 250) for other in others]
     for game, network, simulations in (("connect_four", "connect_four", 100), ("go:9", "go9", 400)):
         learned, loud = f"network='{network}', num_leaves=4", "equivalence=30"
-        found += [
+        study += [
             Cell(f"{network} value", game, f"memory_puct({options})", f"puct({learned})", simulations)
             for options in (
                 f"{learned}, correct=false",
@@ -128,10 +128,10 @@ def cells(learned_go: str | None = None) -> list[Cell]:
             )
         ]
     large = f"{PLAYERS}:memory_prior(network='go19-predictor', layer=block4, num_leaves=8)"
-    found += [
+    study += [
         Cell("go19 block4", "go:19", large, GO19_BASELINE, budget, time) for budget, time in ((250, None), (None, 1.0))
     ]
-    return found
+    return study
 
 
 def together(database: Path, matches: set[int]) -> str:
@@ -155,33 +155,33 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=40.0)
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--learned", help="network with features learned for 9×9 Go")
-    asked = parser.parse_args()
-    chosen, end = (
-        [cell for cell in cells(asked.learned) if all(text in cell.name for text in asked.only)],
-        time.monotonic() + 60.0 * asked.minutes,
+    options = parser.parse_args()
+    selection, end = (
+        [cell for cell in cells(options.learned) if all(text in cell.name for text in options.only)],
+        time.monotonic() + 60.0 * options.minutes,
     )
     table = HERE / "screen.json"
     rows = json.loads(table.read_text("utf-8")) if table.exists() else {}
     database, matches = HERE / "memory_mcts.sqlite", set()
-    for games in range(ROUND, asked.games + ROUND, ROUND):
-        for cell in chosen:
+    for games in range(ROUND, options.games + ROUND, ROUND):
+        for cell in selection:
             if time.monotonic() > end:
                 return
-            found = match(
-                cell.game, cell.a, cell.b, games=min(games, asked.games), simulations=cell.simulations,
-                seconds=cell.seconds, seed=asked.seed, resign=RESIGN.get(cell.game), workers=1,
+            result = match(
+                cell.game, cell.a, cell.b, games=min(games, options.games), simulations=cell.simulations,
+                seconds=cell.seconds, seed=options.seed, resign=RESIGN.get(cell.game), workers=1,
                 database=database,
             )  # fmt: skip
-            told, matches = found.to_json(), matches | {found.match_id}
-            rows[f"{cell.name}, seed {asked.seed}"] = {
-                "games": found.games, "score": told["score"], "low": told["score_low"], "high": told["score_high"],
-                "ms_a": 1000 * found.a.seconds, "ms_b": 1000 * found.b.seconds,
+            data, matches = result.to_json(), matches | {result.match_id}
+            rows[f"{cell.name}, seed {options.seed}"] = {
+                "games": result.games, "score": data["score"], "low": data["score_low"], "high": data["score_high"],
+                "ms_a": 1000 * result.a.seconds, "ms_b": 1000 * result.b.seconds,
             }  # fmt: skip
             with whole(table) as part:
                 part.write_text(json.dumps(rows, indent=1, sort_keys=True, ensure_ascii=False) + "\n", "utf-8")
-            low, high = 100 * told["score_low"], 100 * told["score_high"]
+            low, high = 100 * data["score_low"], 100 * data["score_high"]
             print(
-                f"{cell.name:70} {found.games:4} games {100 * found.score:5.1f} % [{low:.1f}, {high:.1f}]", flush=True
+                f"{cell.name:70} {result.games:4} games {100 * result.score:5.1f} % [{low:.1f}, {high:.1f}]", flush=True
             )
         if len(matches) > 1:
             print(together(database, matches), flush=True)

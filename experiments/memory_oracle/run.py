@@ -53,20 +53,20 @@ class Cell:
 
 def cells(network: str | None) -> dict[str, Cell]:
     """Every cell by its name in the table; those of learned features if there are any."""
-    found = {}
+    table = {}
     for k in (3, 30):
         for kind, sizes in SIZES.items():
             for sigma in sizes:
                 options = {"kind": kind, "sigma": sigma, "equivalence": k}
-                found[f"k = {k}, {kind}, σ = {sigma}"] = Cell(kind, "knowing", options)
+                table[f"k = {k}, {kind}, σ = {sigma}"] = Cell(kind, "knowing", options)
         features: dict[str, dict[str, Any]] = {"hand-made": {}, "learned": {"network": network}}
-        for name, given in features.items():
+        for name, arguments in features.items():
             if name == "learned" and network is None:
                 continue
             for kind, exact in ((REAL, False), (EXACT, True)):
-                options = {"exact": exact, "equivalence": k, **given}
-                found[f"k = {k}, {kind}, {name}"] = Cell(kind, "remembering_truth", options)
-    return found
+                options = {"exact": exact, "equivalence": k, **arguments}
+                table[f"k = {k}, {kind}, {name}"] = Cell(kind, "remembering_truth", options)
+    return table
 
 
 def judged(cell: Cell) -> dict[str, float]:
@@ -102,9 +102,9 @@ def judged(cell: Cell) -> dict[str, float]:
 
 
 def _in_order(said: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    one, other = np.triu_indices(len(said), 1)
-    gap = truth[one] - truth[other]
-    return (np.sign(said[one] - said[other]) * np.sign(gap) / 2.0 + 0.5)[gap != 0.0]
+    first, other = np.triu_indices(len(said), 1)
+    gap = truth[first] - truth[other]
+    return (np.sign(said[first] - said[other]) * np.sign(gap) / 2.0 + 0.5)[gap != 0.0]
 
 
 def picture(rows: dict[str, dict[str, object]]) -> None:
@@ -137,31 +137,31 @@ def main() -> None:
     parser.add_argument("--games", type=int, default=200, help="of a cell")
     parser.add_argument("--minutes", type=float, default=40.0)
     parser.add_argument("--learned", help="network with features learned for this board")
-    asked = parser.parse_args()
-    end, table = time.monotonic() + 60.0 * asked.minutes, HERE / "memory_oracle.json"
+    options = parser.parse_args()
+    end, table = time.monotonic() + 60.0 * options.minutes, HERE / "memory_oracle.json"
     rows = json.loads(table.read_text("utf-8")) if table.exists() else {}
     said: dict[str, dict[str, float]] = {}
-    for games in range(ROUND, asked.games + ROUND, ROUND):
-        for name, cell in cells(asked.learned).items():
+    for games in range(ROUND, options.games + ROUND, ROUND):
+        for name, cell in cells(options.learned).items():
             if time.monotonic() > end:
                 return
-            found = match(
-                f"{FILE}:board", cell.player, "uct", games=min(games, asked.games), simulations=SIMULATIONS, seed=SEED,
-                workers=1, database=HERE / "memory_oracle.sqlite",
+            result = match(
+                f"{FILE}:board", cell.player, "uct", games=min(games, options.games), simulations=SIMULATIONS,
+                seed=SEED, workers=1, database=HERE / "memory_oracle.sqlite",
             )  # fmt: skip
-            told = found.to_json()
+            data = result.to_json()
             what = name.split(", ", 1)[1]  # without k, of which it does not depend
             if what not in said:
                 said[what] = judged(cell)
             rows[name] = {
-                "kind": cell.kind, "k": cell.options["equivalence"], **said[what], "games": found.games,
-                "score": told["score"], "low": told["score_low"], "high": told["score_high"],
+                "kind": cell.kind, "k": cell.options["equivalence"], **said[what], "games": result.games,
+                "score": data["score"], "low": data["score_low"], "high": data["score_high"],
             }  # fmt: skip
             with whole(table) as part:
                 part.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", "utf-8")
-            interval = f"[{100 * told['score_low']:.1f}, {100 * told['score_high']:.1f}]"
+            interval = f"[{100 * data['score_low']:.1f}, {100 * data['score_high']:.1f}]"
             wrong = ", ".join(f"{key} {value:.2f}" for key, value in said[what].items())
-            print(f"{name:32} {found.games:4} games {100 * found.score:5.1f} % {interval}, {wrong}", flush=True)
+            print(f"{name:32} {result.games:4} games {100 * result.score:5.1f} % {interval}, {wrong}", flush=True)
         picture(rows)
 
 

@@ -177,22 +177,22 @@ def memory_cells(problem: dict[str, Any]) -> list[tuple[int, str]]:
 def tune(name: str, rows: dict[str, Any]) -> None:
     """The mean cost of every cell on the tuning seeds; as many cells for each budget of UCT as for the memory."""
     problem, table = PROBLEMS[name], HERE / "tuning.json"
-    found = rows_of(table)
+    means = rows_of(table)
     todo = [("memory", problem["simulations"], cell) for cell in memory_cells(problem)]
     for number in budgets(problem, rows[name]["cost"]).values():
         todo += [("uct", number, cell) for cell in uct_cells(problem)]
     for kind, number, (ahead, search) in todo:
         key = f"{name}; {kind}; {number}; {ahead}; {search}"
-        if key not in found:
-            found[key] = float(np.mean(costs(name, ahead, search, number, TUNING)))
-            keep(table, found)
-            print(f"{key}: {found[key]:.2f}", flush=True)
+        if key not in means:
+            means[key] = float(np.mean(costs(name, ahead, search, number, TUNING)))
+            keep(table, means)
+            print(f"{key}: {means[key]:.2f}", flush=True)
 
 
 def tuned(name: str, kind: str, number: int) -> tuple[int, str]:
     """The best cell on the tuning seeds: periods ahead, and the search."""
-    found = rows_of(HERE / "tuning.json")
-    best = min((key for key in found if key.startswith(f"{name}; {kind}; {number}; ")), key=lambda key: found[key])
+    means = rows_of(HERE / "tuning.json")
+    best = min((key for key in means if key.startswith(f"{name}; {kind}; {number}; ")), key=lambda key: means[key])
     *_, ahead, search = best.split("; ")
     return int(ahead), search
 
@@ -220,9 +220,9 @@ def located(name: str, *, most: int = 1000, rollouts: int = 256) -> dict[str, fl
             if played.is_over(child):
                 continue
             buffer, returns = played.new_buffer(), np.zeros(rollouts)
-            for one in range(rollouts):
+            for rollout in range(rollouts):
                 played.write(buffer, child)
-                returns[one] = roll(buffer.ctypes.data, rng.ctypes.data)
+                returns[rollout] = roll(buffer.ctypes.data, rng.ctypes.data)
             answer = 0.5 * (low + high) + 0.5 * (high - low) * answer_of_others(search, child)
             pay = played.reward(child)
             families.append((pay + returns.mean(), returns.var(ddof=1), pay + answer))
@@ -249,7 +249,7 @@ def predicted(name: str, place: dict[str, float], budget: dict[str, int]) -> dic
     from report import NAMES, score
 
     numbers = rows_of(HERE.parent / "when_memory_pays" / "predictor.json")["numbers"]
-    numbers, simulations = np.array([numbers[one] for one in NAMES]), PROBLEMS[name]["simulations"]
+    numbers, simulations = np.array([numbers[key] for key in NAMES]), PROBLEMS[name]["simulations"]
     k = float(tuned(name, "memory", simulations)[1].split("equivalence=")[1].rstrip(")"))
     inputs = place["σ/g"], place["β"], place["η/g"], simulations / place["moves"], k
     return {
@@ -260,38 +260,38 @@ def predicted(name: str, place: dict[str, float], budget: dict[str, int]) -> dic
 def test(name: str, rows: dict[str, Any]) -> None:
     """Fresh runs of the memory, and of UCT at each budget, on the same seeds, in slices."""
     problem, table = PROBLEMS[name], HERE / "runs.json"
-    found = rows_of(table)
+    runs = rows_of(table)
     todo = [("memory", problem["simulations"])] + [("uct", n) for n in budgets(problem, rows[name]["cost"]).values()]
     for first in range(0, problem["runs"], 50):
         for kind, number in todo:
             ahead, search = tuned(name, kind, number)
             key = f"{name}; {kind}; {number}; {ahead}; {search}"
-            done = found.setdefault(key, [])
+            done = runs.setdefault(key, [])
             if len(done) <= first:
                 seeds = range(FRESH + first, FRESH + first + 50)
-                done += [round(one, 4) for one in costs(name, ahead, search, number, seeds)]
-                keep(table, found)
+                done += [round(cost, 4) for cost in costs(name, ahead, search, number, seeds)]
+                keep(table, runs)
         print(f"{name}: {first + 50} runs", flush=True)
-    if name == "inventory" and not any("; rule; " in key for key in found):
-        best_rule(table, found)
+    if name == "inventory" and not any("; rule; " in key for key in runs):
+        best_rule(table, runs)
 
 
 def more() -> None:
     """UCT beyond its grid, whose best cell lies at an edge, and with other budgets; a memory of one decision alone."""
-    name, found = "inventory", rows_of(HERE / "tuning.json")
+    name, means = "inventory", rows_of(HERE / "tuning.json")
     for ahead, c, after in product((1, 2), (0.0001, 0.0003), (1, 2)):
         search = f"uct(exploration={c}, expand_after={after})"
         key = f"{name}; uct; 112; {ahead}; {search}"
-        if key not in found:
-            found[key] = float(np.mean(costs(name, ahead, search, 112, TUNING)))
-            keep(HERE / "tuning.json", found)
-            print(f"{key}: {found[key]:.2f}", flush=True)
+        if key not in means:
+            means[key] = float(np.mean(costs(name, ahead, search, 112, TUNING)))
+            keep(HERE / "tuning.json", means)
+            print(f"{key}: {means[key]:.2f}", flush=True)
     ahead, search = tuned(name, "uct", 112)
     for number in (112, 160, 240, 400, 800):
         runs, key = rows_of(HERE / "runs.json"), f"{name}; more uct; {number}; {ahead}; {search}"
         if key not in runs:
             seeds = range(FRESH, FRESH + 200)
-            runs[key] = [round(one, 4) for one in costs(name, ahead, search, number, seeds)]
+            runs[key] = [round(cost, 4) for cost in costs(name, ahead, search, number, seeds)]
             keep(HERE / "runs.json", runs)
     ahead, search = tuned(name, "memory", PROBLEMS[name]["simulations"])
     runs, key = rows_of(HERE / "runs.json"), f"{name}; more, a memory that forgets; 20; {ahead}; {search}"
@@ -322,10 +322,10 @@ def slow(rows: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def gain(found: dict[str, Any], name: str, number: int) -> tuple[float, float, float, float, float]:
+def gain(runs: dict[str, Any], name: str, number: int) -> tuple[float, float, float, float, float]:
     """Cost with memory and of UCT, the difference, its 95 % half width, and the share of runs that are better."""
     ours, base = (
-        np.array(found[f"{name}; {kind}; {count}; {ahead}; {search}"])
+        np.array(runs[f"{name}; {kind}; {count}; {ahead}; {search}"])
         for kind, count in (("memory", PROBLEMS[name]["simulations"]), ("uct", number))
         for ahead, search in (tuned(name, kind, count),)
     )
@@ -336,15 +336,15 @@ def gain(found: dict[str, Any], name: str, number: int) -> tuple[float, float, f
 
 def report(rows: dict[str, Any]) -> None:
     """Prints the table and draws the picture."""
-    found, names = rows_of(HERE / "runs.json"), [name for name in PROBLEMS if name in rows]
+    all_runs, names = rows_of(HERE / "runs.json"), [name for name in PROBLEMS if name in rows]
     figure = new_figure("a picture", figsize=(4.6 * len(names), 3.4), layout="constrained")
-    for key, runs in found.items():
+    for key, runs in all_runs.items():
         if "; rule; " in key or "; more" in key:
             print(f"{key}: {np.mean(runs):.2f} in {len(runs)} runs")
     for axes, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
         problem, kinds = PROBLEMS[name], budgets(PROBLEMS[name], rows[name]["cost"])
         for place, (kind, number) in enumerate(kinds.items()):
-            ours, base, saved, half, better = gain(found, name, number)
+            ours, base, saved, half, better = gain(all_runs, name, number)
             said = rows[name]["predicted"][kind]
             line = f"{name}, {kind}, {number}: memory {ours:.2f}, uct {base:.2f}, saved {saved:+.2f} ± {half:.2f}"
             print(f"{line}; better in {100 * better:.1f} % of the runs; predicted {said:+.2f}")

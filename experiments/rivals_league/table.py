@@ -40,14 +40,14 @@ def rows_of(league: dict[str, Any]) -> dict[str, dict[str, float]]:
 
 
 def main() -> None:
-    kept = HERE / "ratings.json"
+    path = HERE / "ratings.json"
     if folder := sys.argv[1:]:
         files = {game: Path(folder[0]) / f"{game}.json" for game in GAMES}
         there = {game: file for game, file in files.items() if file.exists() and file.stat().st_size}
         ended = {game: json.loads(file.read_text()) for game, file in there.items()}
         text = json.dumps({game: rows_of(league) for game, league in ended.items()}, indent=1)
-        kept.write_text(text + "\n")
-    ratings = json.loads(kept.read_text())
+        path.write_text(text + "\n")
+    ratings = json.loads(path.read_text())
     games = [game for game in GAMES if game in ratings]
     means = {
         name: sum(rows[name]["elo"] for rows in ratings.values() if name in rows)

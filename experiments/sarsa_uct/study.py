@@ -41,30 +41,30 @@ def main() -> None:
     parser.add_argument("--capacity", type=int, default=BASE.capacity, help="entries of a table")
     parser.add_argument("--only", choices=LEARNERS, help="the learner to train alone")
     parser.add_argument("--name", help="of the files of results; default curves, or the learner that --only names")
-    given = parser.parse_args()
-    name_of_files = given.name or given.only or "curves"
-    given.work.mkdir(parents=True, exist_ok=True)
+    options = parser.parse_args()
+    name_of_files = options.name or options.only or "curves"
+    options.work.mkdir(parents=True, exist_ok=True)
     plan = EvaluationPlan(
-        parse_opponents("uct(simulations=100)", BASE.made_game), every=max(1, given.episodes // 4), games=given.games,
-        opening_moves=4,
+        parse_opponents("uct(simulations=100)", BASE.made_game), every=max(1, options.episodes // 4),
+        games=options.games, opening_moves=4,
     )  # fmt: skip
     learners = {
-        name: replace(learner, capacity=given.capacity)
+        name: replace(learner, capacity=options.capacity)
         for name, learner in LEARNERS.items()
-        if given.only in (None, name)
+        if options.only in (None, name)
     }
     points: dict[str, list[Point]] = {name: [] for name in learners}
-    begun = time.monotonic()
-    for seed in range(given.seeds):  # side by side, so that a study that is stopped compares equal numbers of seeds
+    start = time.monotonic()
+    for seed in range(options.seeds):  # side by side, so that a study that is stopped compares equal numbers of seeds
         for name, configuration in learners.items():
             points[name] += train(
-                configuration, given.work / f"{name}.{seed}.table", episodes=given.episodes, seeds=[seed], plan=plan,
-                database=given.work / "points.sqlite",
+                configuration, options.work / f"{name}.{seed}.table", episodes=options.episodes, seeds=[seed],
+                plan=plan, database=options.work / "points.sqlite",
             )  # fmt: skip
             print(name, seed, [(p.episode, f"{p.score:.3f}") for p in points[name] if p.seed == seed], flush=True)
         text = {
-            "seconds": round(time.monotonic() - begun),
-            "points": {name: [asdict(point) for point in found] for name, found in points.items()},
+            "seconds": round(time.monotonic() - start),
+            "points": {name: [asdict(point) for point in series] for name, series in points.items()},
         }
         with whole(HERE / f"{name_of_files}.json") as part:
             part.write_text(json.dumps(text, indent=0), encoding="utf-8")
@@ -72,8 +72,8 @@ def main() -> None:
         draw_small_multiples(
             HERE / f"{name_of_files}.png", title, {"against uct, 100 simulations a side": points}, columns=1
         )
-    for name, found in points.items():
-        curve = band(found)
+    for name, series in points.items():
+        curve = band(series)
         rows = zip(curve.episodes, curve.mean, curve.low, curve.high, curve.seeds, strict=True)
         print(name, *(f"{int(e)}: {100 * m:.1f} [{100 * a:.1f}, {100 * b:.1f}] of {int(k)}" for e, m, a, b, k in rows))
 

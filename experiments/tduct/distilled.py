@@ -46,12 +46,12 @@ def share(count: int, of: int) -> str:
     return f"{100 * count / max(of, 1):.1f} % [{100 * low:.1f}, {100 * high:.1f}] of {of:,}"
 
 
-def exact(known: KnownPositions, most: int) -> tuple[np.ndarray, np.ndarray, list[list[int]]]:
+def exact(positions: KnownPositions, most: int) -> tuple[np.ndarray, np.ndarray, list[list[int]]]:
     """Rows of positions of 12 to 16 moves that the solver settles, their values, and the actions that keep them."""
     solver, rows, values, keeping = Solver(6, 7, 4, True, max_seconds=1.0), [], [], []
-    order = np.random.default_rng(0).permutation(len(known))
+    order = np.random.default_rng(0).permutation(len(positions))
     for row in order.tolist():
-        state = known.states[row]
+        state = positions.states[row]
         if len(rows) == most:
             break
         if not 12 <= int(state["stones"]).bit_count() <= 16:
@@ -60,7 +60,7 @@ def exact(known: KnownPositions, most: int) -> tuple[np.ndarray, np.ndarray, lis
             scores = np.sign(solver.action_scores(int(state["mine"]), int(state["stones"])).astype(np.int64))
         except LimitReached:
             continue
-        legal = known.action_visits[row] >= 0
+        legal = positions.action_visits[row] >= 0
         best = int(scores[legal].max())
         rows.append(row)
         values.append(best)
@@ -68,84 +68,88 @@ def exact(known: KnownPositions, most: int) -> tuple[np.ndarray, np.ndarray, lis
     return np.array(rows), np.array(values), keeping
 
 
-def answers(net: Network, known: KnownPositions) -> tuple[np.ndarray, np.ndarray]:
+def answers(net: Network, positions: KnownPositions) -> tuple[np.ndarray, np.ndarray]:
     """Values, and each position's legal move of the highest probability."""
-    found = NetworkEvaluator(FixedBatches(open_backend(net), 256), known.game).evaluate(known.states)
-    assert found.value is not None and found.policy is not None
-    return found.value, np.where(known.action_visits < 0, -1.0, found.policy).argmax(1)
+    evaluation = NetworkEvaluator(FixedBatches(open_backend(net), 256), positions.game).evaluate(positions.states)
+    assert evaluation.value is not None and evaluation.policy is not None
+    return evaluation.value, np.where(positions.action_visits < 0, -1.0, evaluation.policy).argmax(1)
 
 
-def on_held_out(known: KnownPositions, nets: dict[str, Network], most: int) -> list[dict[str, Any]]:
+def on_held_out(positions: KnownPositions, nets: dict[str, Network], most: int) -> list[dict[str, Any]]:
     """The table's own positions, never shown to the network: its value and move beside the table's and the truth."""
-    best = known.lower_bound.argmax(1)
-    rows, values, keeping = exact(known, most)
-    spoilable = [at for at, kept in enumerate(keeping) if len(kept) < int((known.action_visits[rows[at]] >= 0).sum())]
-    said = {"table": (known.value, best), **{name: answers(net, known) for name, net in nets.items()}}
-    made = []
+    best = positions.lower_bound.argmax(1)
+    rows, values, keeping = exact(positions, most)
+    spoilable = [
+        at for at, actions in enumerate(keeping) if len(actions) < int((positions.action_visits[rows[at]] >= 0).sum())
+    ]
+    said = {"table": (positions.value, best), **{name: answers(net, positions) for name, net in nets.items()}}
+    report = []
     for name, (value, move) in said.items():
         wrong = sum(int(move[rows[at]]) not in keeping[at] for at in spoilable)
-        made.append({
-            "who": name, "positions": len(known),
-            "rmse_to_table": float(np.sqrt(((value - known.value) ** 2).mean())),
-            "same_move_as_table": share(int((move == best).sum()), len(known)),
+        report.append({
+            "who": name, "positions": len(positions),
+            "rmse_to_table": float(np.sqrt(((value - positions.value) ** 2).mean())),
+            "same_move_as_table": share(int((move == best).sum()), len(positions)),
             "rmse_to_truth": float(np.sqrt(((value[rows] - values) ** 2).mean())),
             "right_sign": share(int((np.sign(value[rows]) == values)[values != 0].sum()), int((values != 0).sum())),
             "mistakes": share(wrong, len(spoilable)),
         })  # fmt: skip
-    return made
+    return report
 
 
 def on_solved(searches: Sequence[str], positions: list[tuple[str, float, list[int], bool]]) -> list[dict[str, Any]]:
     """Mistakes of searches on positions of the public test set, where one is possible."""
     game = engram.game("connect_four")
-    chosen = [(game.play_moves(moves), keeping, moves) for moves, _, keeping, spoilable in positions if spoilable]
-    made = []
+    problems = [(game.play_moves(moves), keeping, moves) for moves, _, keeping, spoilable in positions if spoilable]
+    report = []
     for text in searches:
         wrong = 0
         if "table" in text:
             search = engram.Search(game, text)
-            for state, keeping, moves in chosen:
+            for state, keeping, moves in problems:
                 search.clear()
-                found = search.run(state, Limit(simulations=SIMULATIONS), seed=derive_seed(moves))
-                wrong += found.action not in keeping
+                result = search.run(state, Limit(simulations=SIMULATIONS), seed=derive_seed(moves))
+                wrong += result.action not in keeping
         else:
             together = Lockstep(game, text, SIDE_BY_SIDE)
-            for first in range(0, len(chosen), SIDE_BY_SIDE):
-                part = chosen[first : first + SIDE_BY_SIDE]
+            for first in range(0, len(problems), SIDE_BY_SIDE):
+                part = problems[first : first + SIDE_BY_SIDE]
                 for tree in range(SIDE_BY_SIDE):
                     together.clear(tree)
                 seeds = [derive_seed(moves) for *_, moves in part]
                 results = together.run([state for state, *_ in part], Limit(simulations=SIMULATIONS), seeds)
-                wrong += sum(one.action not in keeping for one, (_, keeping, _) in zip(results, part, strict=True))
-        made.append({"search": text, "simulations": SIMULATIONS, "mistakes": share(wrong, len(chosen))})
-        print(made[-1], flush=True)
-    return made
+                wrong += sum(
+                    result.action not in keeping for result, (_, keeping, _) in zip(results, part, strict=True)
+                )
+        report.append({"search": text, "simulations": SIMULATIONS, "mistakes": share(wrong, len(problems))})
+        print(report[-1], flush=True)
+    return report
 
 
 def main() -> None:
     """Measures, prints and writes."""
-    asked = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__)
     for name in ("table", "net", "work", "positions"):
-        asked.add_argument(f"--{name}", type=Path, required=True)
-    asked.add_argument("--most", type=int, default=400, help="held-out positions to solve")
-    given = asked.parse_args()
-    plan = DistilPlan(**durable.about(given.net / CHECKPOINT, KIND)["plan"])
-    known = positions_of(plan)
-    known = known.part(held_out(known.keys, plan.validation))
+        parser.add_argument(f"--{name}", type=Path, required=True)
+    parser.add_argument("--most", type=int, default=400, help="held-out positions to solve")
+    options = parser.parse_args()
+    plan = DistilPlan(**durable.about(options.net / CHECKPOINT, KIND)["plan"])
+    positions = positions_of(plan)
+    positions = positions.part(held_out(positions.keys, plan.validation))
     torch.manual_seed(plan.seed)
     nets = {
-        "untrained": NetworkModule(architecture(plan.network, known.game)).network,
-        "distilled": NamedNetwork(str(given.net)).network,
+        "untrained": NetworkModule(architecture(plan.network, positions.game)).network,
+        "distilled": NamedNetwork(str(options.net)).network,
     }
-    rows = on_held_out(known, nets, given.most)
+    rows = on_held_out(positions, nets, options.most)
     for row in rows:
         print(row, flush=True)
     searches = [
-        "uct", f"td_uct(table='{given.table}')", f"uct_prior(network='{given.net}',strength=20)",
-        f"puct(network='{given.net}')", f"puct(network='{given.net}',network_rollouts=true)",
+        "uct", f"td_uct(table='{options.table}')", f"uct_prior(network='{options.net}',strength=20)",
+        f"puct(network='{options.net}')", f"puct(network='{options.net}',network_rollouts=true)",
     ]  # fmt: skip
-    found = {"held_out": rows, "solved": on_solved(searches, solved(given.work, given.positions))}
-    text = json.dumps(found, indent=1).replace(str(given.table), "c4.table").replace(str(given.net), "net")
+    report = {"held_out": rows, "solved": on_solved(searches, solved(options.work, options.positions))}
+    text = json.dumps(report, indent=1).replace(str(options.table), "c4.table").replace(str(options.net), "net")
     with whole(HERE / "distilled.json") as part:
         part.write_text(text + "\n", encoding="utf-8")
 

@@ -31,18 +31,18 @@ from engram.training.td.training import train
 HERE = Path(__file__).parent
 
 
-def keep(name: str, found: dict[str, list[Point]], seconds: float) -> None:
+def keep(name: str, curves: dict[str, list[Point]], seconds: float) -> None:
     """Writes a study's points, so that a picture can be drawn again without training."""
-    data = {"seconds": round(seconds), "points": {key: [asdict(p) for p in points] for key, points in found.items()}}
+    data = {"seconds": round(seconds), "points": {key: [asdict(p) for p in points] for key, points in curves.items()}}
     with whole(HERE / f"{name}.json") as part:
         part.write_text(json.dumps(data, indent=0), encoding="utf-8")
 
 
-def by_opponent(found: dict[str, list[Point]]) -> dict[str, dict[str, list[Point]]]:
+def by_opponent(curves: dict[str, list[Point]]) -> dict[str, dict[str, list[Point]]]:
     """The same curves, a panel an opponent."""
     return {
-        where: {label: [p for p in points if p.opponent == where] for label, points in found.items()}
-        for where in sorted({p.opponent for points in found.values() for p in points})
+        where: {label: [p for p in points if p.opponent == where] for label, points in curves.items()}
+        for where in sorted({p.opponent for points in curves.values() for p in points})
     }
 
 
@@ -70,7 +70,7 @@ RANDOM = (
 
 def against_random(work: Path, seeds: int, episodes: int | None, positions: Path | None) -> None:
     """Without any learning, e = 1, l = 0.9: 200 games a seed, from the fixed start and from openings."""
-    begun, rows = time.monotonic(), []
+    start, rows = time.monotonic(), []
     for search, simulations, openings in RANDOM:
         for seed in range(seeds):
             played = engram.match("connect_four", search, "random", games=200, simulations=simulations,
@@ -81,7 +81,7 @@ def against_random(work: Path, seeds: int, episodes: int | None, positions: Path
                    "distinct_games": played.distinct_games}  # fmt: skip
             rows.append(row)
             print(row, flush=True)
-    text = json.dumps({"seconds": round(time.monotonic() - begun), "rows": rows}, indent=0)
+    text = json.dumps({"seconds": round(time.monotonic() - start), "rows": rows}, indent=0)
     with whole(HERE / "random.json") as part:
         part.write_text(text, encoding="utf-8")
 
@@ -99,30 +99,30 @@ STEADY: dict[str, dict[str, object]] = {
 
 def against_steady_minimax(work: Path, seeds: int, episodes: int | None, positions: Path | None) -> None:
     """The same with a minimax that always answers alike, from the fixed start: what can be learnt by heart."""
-    begun, found = time.monotonic(), {}
+    start, curves = time.monotonic(), {}
     base = TdConfiguration("connect_four", opening_moves=0)
     opponents = parse_opponents("minimax(depth=4,ties=first,opening_moves=0)", base.made_game)
     plan = EvaluationPlan(opponents, every=100, games=40)
     for number, (label, changes) in enumerate(STEADY.items()):
         changed = replace(base, **changes)  # type: ignore[arg-type]
-        found[label] = curve(work, f"steady_{number}", changed, plan, episodes or 300, range(seeds))
-        keep("minimax_steady", found, time.monotonic() - begun)
+        curves[label] = curve(work, f"steady_{number}", changed, plan, episodes or 300, range(seeds))
+        keep("minimax_steady", curves, time.monotonic() - start)
     title = "Connect-4, 1000 simulations, against a minimax of depth 4 that always answers alike"
-    draw_small_multiples(HERE / "minimax_steady.png", title, by_opponent(found))
+    draw_small_multiples(HERE / "minimax_steady.png", title, by_opponent(curves))
 
 
 def against_minimax(work: Path, seeds: int, episodes: int | None, positions: Path | None) -> None:
     """1000 simulations against minimax of depth 4 with the naive heuristic, from the fixed start and from openings."""
-    begun, found = time.monotonic(), {}
+    start, curves = time.monotonic(), {}
     base = TdConfiguration("connect_four")
     opponents = parse_opponents("minimax(depth=4,opening_moves=0),minimax(depth=4,opening_moves=4)",
                                 base.made_game)  # fmt: skip
     plan = EvaluationPlan(opponents, every=100, games=40)
     for number, (label, changes) in enumerate(MINIMAX.items()):
         changed = replace(base, **changes)  # type: ignore[arg-type]
-        found[label] = curve(work, f"minimax_{number}", changed, plan, episodes or 300, range(seeds))
-        keep("minimax", found, time.monotonic() - begun)
-    panels = by_opponent(found)
+        curves[label] = curve(work, f"minimax_{number}", changed, plan, episodes or 300, range(seeds))
+        keep("minimax", curves, time.monotonic() - start)
+    panels = by_opponent(curves)
     draw_small_multiples(HERE / "minimax.png", "Connect-4, 1000 simulations, against minimax of depth 4", panels)
 
 
@@ -131,7 +131,7 @@ def tic_tac_toe(work: Path, seeds: int, episodes: int | None, positions: Path | 
 
     The thesis prints neither of its two heuristics in full; `potential` stands for the improved one.
     """
-    begun, found = time.monotonic(), {}
+    start, curves = time.monotonic(), {}
     base = TdConfiguration("tic_tac_toe", simulations=200, capacity=10_000)
     against = [
         f"alpha_beta(depth=6,heuristic={heuristic},opening_moves={moves})"
@@ -142,9 +142,9 @@ def tic_tac_toe(work: Path, seeds: int, episodes: int | None, positions: Path | 
     for number, exploration in enumerate((1.0, 0.5)):
         changed = replace(base, exploration=exploration)
         label = f"tic_tac_toe_{number}"
-        found[f"e={exploration:g}"] = curve(work, label, changed, plan, episodes or 3000, range(seeds))
-        keep("tic_tac_toe", found, time.monotonic() - begun)
-    draw_small_multiples(HERE / "tic_tac_toe.png", "tic-tac-toe, 200 simulations", by_opponent(found))
+        curves[f"e={exploration:g}"] = curve(work, label, changed, plan, episodes or 3000, range(seeds))
+        keep("tic_tac_toe", curves, time.monotonic() - start)
+    draw_small_multiples(HERE / "tic_tac_toe.png", "tic-tac-toe, 200 simulations", by_opponent(curves))
 
 
 MULTIPLES = {
@@ -157,7 +157,7 @@ MULTIPLES = {
 
 def multiples(work: Path, seeds: int, episodes: int | None, positions: Path | None) -> None:
     """The effect of α's floor, γ, λ and e: Connect-4, 400 simulations, against UCT with 100 each, from openings."""
-    begun = time.monotonic()
+    start = time.monotonic()
     base = TdConfiguration("connect_four", simulations=400, opening_moves=4)
     plan = EvaluationPlan(parse_opponents("uct(simulations=100)", base.made_game), every=200, games=100)
     panels: dict[str, dict[str, list[Point]]] = {}
@@ -168,7 +168,7 @@ def multiples(work: Path, seeds: int, episodes: int | None, positions: Path | No
             label = "base" if changed == base else f"{parameter}_{value:g}"
             panels[parameter][f"{value:g}"] = curve(work, label, changed, plan, episodes or 200, range(seeds))
     keep("multiples", {f"{p}={v}": points for p, of in panels.items() for v, points in of.items()},
-         time.monotonic() - begun)  # fmt: skip
+         time.monotonic() - start)  # fmt: skip
     draw_small_multiples(HERE / "multiples.png", "Connect-4, trained at 400 simulations, against uct at 100", panels)
 
 
@@ -177,9 +177,9 @@ def solved(work: Path, positions: Path) -> list[tuple[str, float, list[int], boo
 
     Those of 10 to 12 moves whose every move the solver settles in two seconds; kept in the work folder.
     """
-    kept = work / f"{positions.name}.json"
-    if not kept.exists():
-        solver, game, found = Solver(6, 7, 4, True, max_seconds=2.0), engram.game("connect_four"), []
+    file = work / f"{positions.name}.json"
+    if not file.exists():
+        solver, game, rows = Solver(6, 7, 4, True, max_seconds=2.0), engram.game("connect_four"), []
         for line in positions.read_text(encoding="utf-8").splitlines():
             moves = line.split()[0]
             if not 10 <= len(moves) <= 12:
@@ -194,29 +194,29 @@ def solved(work: Path, positions: Path) -> list[tuple[str, float, list[int], boo
                 continue
             best = max(values.values())
             keeping = [action for action, value in values.items() if value == best]
-            found.append((moves, best, keeping, len(keeping) < len(values)))
-        with whole(kept) as part:
-            part.write_text(json.dumps(found), encoding="utf-8")
-    return [tuple(row) for row in json.loads(kept.read_text(encoding="utf-8"))]
+            rows.append((moves, best, keeping, len(keeping) < len(values)))
+        with whole(file) as part:
+            part.write_text(json.dumps(rows), encoding="utf-8")
+    return [tuple(row) for row in json.loads(file.read_text(encoding="utf-8"))]
 
 
-def mistakes(known: list[tuple[str, float, list[int], bool]], simulations: int, configuration: TdConfiguration,
+def mistakes(positions: list[tuple[str, float, list[int], bool]], simulations: int, configuration: TdConfiguration,
              table: Table) -> dict[str, float]:  # fmt: skip
     """Share of solved positions whose chosen move gives value away, and the root value's error; the table as it is."""
     game = configuration.made_game
     search = engram.Search(game, configuration.preset(table, learn=False))
     key = game.canonical_hash if configuration.symmetric else game.hash
     wrong, squares, visits = 0, 0.0, []
-    for moves, value, keeping, _ in known:
+    for moves, value, keeping, _ in positions:
         search.clear()
         state = game.play_moves(moves)
-        found = search.run(state, engram.Limit(simulations=simulations), seed=derive_seed(moves))
-        wrong += found.action not in keeping
-        squares += (found.value - value) ** 2
+        result = search.run(state, engram.Limit(simulations=simulations), seed=derive_seed(moves))
+        wrong += result.action not in keeping
+        squares += (result.value - value) ** 2
         visits.append(table.get(np.array([key(state)], np.uint64))[1][0])
     return {
-        "mistakes": wrong / sum(spoilable for *_, spoilable in known),
-        "rmse": (squares / len(known)) ** 0.5,
+        "mistakes": wrong / sum(spoilable for *_, spoilable in positions),
+        "rmse": (squares / len(positions)) ** 0.5,
         "known": float(np.mean(np.array(visits) > 0)),
     }
 
@@ -233,20 +233,18 @@ def ablations(work: Path, seeds: int, episodes: int | None, positions: Path | No
     """Mistakes on solved early positions by episode, with replay, and with mirror images learned apart."""
     if positions is None:
         raise SystemExit("ablations need --positions, a file of Connect-4 positions")
-    known = solved(work, positions)
-    print(
-        len(known), "positions,", sum(spoilable for *_, spoilable in known), "where a mistake is possible", flush=True
-    )
-    begun, found = time.monotonic(), {}
-    measure = partial(mistakes, known, 100)
+    rows = solved(work, positions)
+    print(len(rows), "positions,", sum(spoilable for *_, spoilable in rows), "where a mistake is possible", flush=True)
+    start, curves = time.monotonic(), {}
+    measure = partial(mistakes, rows, 100)
     measure.__name__ = f"mistakes_{positions.name}"  # type: ignore[attr-defined]
     base = TdConfiguration("connect_four", simulations=200, discount=1.0, opening_moves=12, capacity=4_000_000)
     episodes = episodes or 1000
     for label, changes in ABLATIONS.items():
         changed = replace(base, **changes)  # type: ignore[arg-type]
         plan = EvaluationPlan(every=500, measure=measure)
-        found[label] = curve(work, f"ablation_{label}", changed, plan, episodes, range(seeds))
-        keep("ablations", found, time.monotonic() - begun)
+        curves[label] = curve(work, f"ablation_{label}", changed, plan, episodes, range(seeds))
+        keep("ablations", curves, time.monotonic() - start)
 
 
 STUDIES: dict[str, Callable[[Path, int, int | None, Path | None], None]] = {
@@ -265,6 +263,6 @@ if __name__ == "__main__":
     options.add_argument("--seeds", type=int, default=5)
     options.add_argument("--episodes", type=int)
     options.add_argument("--positions", type=Path)
-    given = options.parse_args()
-    given.work.mkdir(parents=True, exist_ok=True)
-    STUDIES[given.study](given.work, given.seeds, given.episodes, given.positions)
+    arguments = options.parse_args()
+    arguments.work.mkdir(parents=True, exist_ok=True)
+    STUDIES[arguments.study](arguments.work, arguments.seeds, arguments.episodes, arguments.positions)

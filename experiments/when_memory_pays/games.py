@@ -45,7 +45,7 @@ OF_MEMORY = "pattern_weight", "dimension", "neighbours", "network", "num_leaves"
 
 def searches(options: str, equivalence: float) -> tuple[str, str]:
     """The search with a memory, and without."""
-    both = ", ".join(one for one in options.split(", ") if one and not one.startswith(OF_MEMORY))
+    both = ", ".join(option for option in options.split(", ") if option and not option.startswith(OF_MEMORY))
     return f"memory_uct({', '.join(filter(None, (options, f'equivalence={equivalence}')))})", f"uct({both})"
 
 
@@ -99,7 +99,7 @@ def located(name: str, positions: int = 48) -> dict[str, Any]:
                 variance = means.var(ddof=1) * (rollouts // PARTS)
                 siblings.append((means.mean(), variance, *answers(played, remembering, node, child)))
             for level in range(LEVELS):
-                table = np.array([one for one in siblings if not math.isnan(one[2 + level])])
+                table = np.array([sibling for sibling in siblings if not math.isnan(sibling[2 + level])])
                 if len(table) > 1:
                     value, answer = (column - column.mean() for column in (table[:, 0], table[:, 2 + level]))
                     by_level[level] += value @ answer, len(table) - 1

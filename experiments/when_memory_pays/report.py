@@ -95,7 +95,7 @@ def points(rows: dict[str, Any], reach: float, *stages: str) -> dict[str, np.nda
                 "equivalence": row["equivalence"], "cost": float(name.removeprefix("cost ")),
                 "gain": result["gain"], "half": result["half"], "odds": logit[0] - logit[1],
             })  # fmt: skip
-    return {key: np.array([one[key] for one in table]) for key in table[0]}
+    return {key: np.array([entry[key] for entry in table]) for key in table[0]}
 
 
 INPUTS = ("noise", "beta", "eta", "visits", "equivalence", "cost")
@@ -194,11 +194,11 @@ def picture(some: list[dict[str, Any]], axis: str, numbers: np.ndarray, games: d
                     axes.annotate(game, (at_x, at_y + 0.2), place, textcoords="offset points", fontsize=8, zorder=4)
         timed = f"equal time, a query costs {ratio:g} × a simulation"
         axes.set_title("equal simulations" if ratio == 0.0 else timed)
-        axes.set_xticks(range(len(noises)), [f"{one / g:.1f}" for one in noises])
+        axes.set_xticks(range(len(noises)), [f"{value / g:.1f}" for value in noises])
         if axis == "similarity":
-            axes.set_yticks(range(len(heights)), [f"{one / math.sqrt(3) / g:.1f}" for one in heights])
+            axes.set_yticks(range(len(heights)), [f"{value / math.sqrt(3) / g:.1f}" for value in heights])
         else:
-            axes.set_yticks(range(len(heights)), [f"{one:g}" for one in heights])
+            axes.set_yticks(range(len(heights)), [f"{value:g}" for value in heights])
     figure.supxlabel("noise of a simulation, in standard deviations of siblings' values (σ/g)")
     figure.supylabel(AXIS_LABELS[axis])
     figure.colorbar(image, ax=figure.axes, label="change of the share of best moves by memory, points", shrink=0.7)

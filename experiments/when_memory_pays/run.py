@@ -160,14 +160,14 @@ def main() -> None:
     parser.add_argument("stage", choices=("map", "train", "test", "fresh", "alike", "alike_fresh", "rivals", "report"))
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--json", action="store_true", help="print the cells as data")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     table = HERE / "cells.json"
     rows = json.loads(table.read_text("utf-8")) if table.exists() else {}
-    if asked.stage == "report":
+    if options.stage == "report":
         from report import report
 
         return report(rows)
-    stage, end = cells(asked.stage), time.monotonic() + 60.0 * asked.minutes
+    stage, end = cells(options.stage), time.monotonic() + 60.0 * options.minutes
     for number, cell in enumerate(stage):
         if cell.name in rows or time.monotonic() > end:
             continue
@@ -178,7 +178,7 @@ def main() -> None:
         points = {key: (100 * said[key]["gain"], 100 * said[key]["half"]) for key in said if "cost" in key}
         gains = ", ".join(f"{key} {gain:+.1f}±{half:.1f}" for key, (gain, half) in points.items())
         print(f"{number + 1}/{len(stage)} {cell.name}: {gains}", file=sys.stderr, flush=True)
-    if asked.json:
+    if options.json:
         print(json.dumps([rows[cell.name] for cell in stage if cell.name in rows], indent=1))
 
 

@@ -112,7 +112,7 @@ class BatchedMatch:
     def _move(self, side: str, places: list[int]) -> None:
         """Plays one move of a side at each of some boards."""
         boards = [self._boards[at] for at in places]
-        begun = time.perf_counter()
+        start = time.perf_counter()
         try:
             states, seeds = [board.state for board in boards], [board.move_seed for board in boards]
             results = self._searches[side].run(states, self._limits[side], seeds, trees=places)
@@ -122,7 +122,7 @@ class BatchedMatch:
             more = f" and {len(boards) - 3} more" if len(boards) > 3 else ""
             where = f"one of the games {games}{more} of the match with seed {self._configuration.seed}"
             raise PlayerError(f"player {side}, {text}, failed in {where}: {sentence(error)}") from error
-        seconds = (time.perf_counter() - begun) / len(boards)
+        seconds = (time.perf_counter() - start) / len(boards)
         for at, board, best in zip(places, boards, results, strict=True):
             board.play(Choice(best.action, best.simulations, seconds, best.root_value))
             for search in self._searches.values():

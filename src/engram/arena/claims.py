@@ -77,9 +77,9 @@ class Claims:
             batch = self._free(connection, 1)
         count = 1
         while batch and (batch := self._claim(count)):
-            begun = time.monotonic()
+            start = time.monotonic()
             yield from batch
-            lasted = time.monotonic() - begun
+            lasted = time.monotonic() - start
             if lasted < _BATCH_S / 2:
                 count = min(2 * count, _MOST)
             elif lasted > _BATCH_S:

@@ -164,19 +164,19 @@ def league(
     total = games * (math.comb(len(texts), 2) if swiss is None else swiss * (len(texts) // 2)) + focus
     _LOG.info("league of %d players of %s, at most %d games", len(texts), game, total)
     matches: dict[tuple[int, int], MatchResult] = {}
-    asked: Counter[tuple[int, int]] = Counter()
+    quotas: Counter[tuple[int, int]] = Counter()
 
     def result(complete: bool) -> LeagueResult:
         return LeagueResult(game, texts, matches, rate(len(texts), matches), complete)
 
     try:
         for pairings, extra in _schedule(len(texts), games, swiss, focus, matches):
-            asked.update(dict.fromkeys(pairings, extra))
+            quotas.update(dict.fromkeys(pairings, extra))
             for pairing, wait in [(pairing, wait) for wait in (False, True) for pairing in pairings]:
                 if wait and matches[pairing].complete:
                     continue
                 a, b = (texts[at] for at in pairing)
-                match_options = {**options, "games": asked[pairing], "seed": derive_seed(seed, "league", a, b)}
+                match_options = {**options, "games": quotas[pairing], "seed": derive_seed(seed, "league", a, b)}
                 done = sum(match.games for at, match in matches.items() if at != pairing)
                 tell = None if progress is None else lambda now, done=done: progress(done + now.games, total, now)
                 setup = configure(game, a, b, **match_options)

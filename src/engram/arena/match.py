@@ -36,8 +36,8 @@ class MatchInterrupted(KeyboardInterrupt):
 
     def __init__(self, result: MatchResult):
         self.result = result
-        kept = f"{result.games} of {result.configuration.games} games are recorded"
-        super().__init__(f"interrupted: {kept}; the same match started again continues from there")
+        text = f"{result.games} of {result.configuration.games} games are recorded"
+        super().__init__(f"interrupted: {text}; the same match started again continues from there")
 
 
 def match(
@@ -195,12 +195,12 @@ class _MatchRun:
 
     def _look(self, claims: Claims, *, at_once: bool = False) -> None:
         """Counts recorded games, and reports them; not much more often than four times a second."""
-        begun = time.monotonic()
-        if at_once or begun > self._next_look:
+        start = time.monotonic()
+        if at_once or start > self._next_look:
             if claims.read() and self._progress is not None:
                 self._progress(self._result())
             now = time.monotonic()
-            self._next_look = now + max(_LOOK_S, (now - begun) / _LOOK_SHARE)
+            self._next_look = now + max(_LOOK_S, (now - start) / _LOOK_SHARE)
 
     def _result(self) -> MatchResult:
         return report(self._tally, self._match_id, self._results.where)

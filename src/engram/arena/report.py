@@ -126,10 +126,10 @@ class MatchResult(Standing):
         if configuration.opening_judge is not None:
             judge = on_one_line(configuration.opening_judge)
             ended += f", openings within {configuration.opening_balance:g} by {judge}"
-        asked = "" if self.complete else f" (of {configuration.games} asked for)"
+        target = "" if self.complete else f" (of {configuration.games} asked for)"
         lines = [
             f"{on_one_line(configuration.game)}: {self.games} games, {budget} a move{ended}, "
-            f"{self.distinct_games} different games{asked}",
+            f"{self.distinct_games} different games{target}",
             *self._table(),
             *self._figures(),
         ]
@@ -191,12 +191,12 @@ class MatchResult(Standing):
     def _sprt_line(self, state: SprtState) -> str:
         test = self.configuration.sprt
         assert test is not None
-        asked = f"SPRT Elo {test.elo0:g} or {test.elo1:g} (alpha {test.alpha:g}, beta {test.beta:g})"
+        hypotheses = f"SPRT Elo {test.elo0:g} or {test.elo1:g} (alpha {test.alpha:g}, beta {test.beta:g})"
         where = f"LLR {state.llr:+.2f} in [{state.lower:.2f}, {state.upper:.2f}] after {state.pairs} pairs"
         if state.decision is None:
-            return f"{asked}: undecided, {where}"
+            return f"{hypotheses}: undecided, {where}"
         accepted = test.elo1 if state.decision == "elo1" else test.elo0
-        return f"{asked}: accepts Elo {accepted:g}, {where}; stopped early, so the Elo above leans away from 0"
+        return f"{hypotheses}: accepts Elo {accepted:g}, {where}; stopped early, so the Elo above leans away from 0"
 
 
 def report(tally: Tally, match_id: int | None = None, database: str | None = None) -> MatchResult:

@@ -119,9 +119,9 @@ class MatchRunner:
     def _tell(self, action: int) -> None:
         """Tells both sides of a move; the time that takes is on their clocks."""
         for hearer, other in self._players.items():
-            begun = time.perf_counter()
+            start = time.perf_counter()
             other.played(action)
-            self._owed[hearer] += time.perf_counter() - begun
+            self._owed[hearer] += time.perf_counter() - start
 
     def _limit(self, side: str) -> Limit:
         """The budget of a side's next move, less the time that it owes."""

@@ -145,12 +145,12 @@ def means(pairs: Any, alike: Any) -> Means | None:
       alike: (n,), numbers that are equal for pairs of the same moves, which add no evidence.
     """
     outcomes = np.asarray(pairs, np.float64).reshape(-1, 2)
-    kept = ~np.isnan(outcomes).any(axis=1)
-    outcomes = outcomes[kept]
+    mask = ~np.isnan(outcomes).any(axis=1)
+    outcomes = outcomes[mask]
     if not len(outcomes):
         return None
     a, b = outcomes.mean(axis=0).tolist()
-    unit = np.unique(np.asarray(alike)[kept], return_inverse=True)[1]
+    unit = np.unique(np.asarray(alike)[mask], return_inverse=True)[1]
     sizes, sums = np.bincount(unit), np.bincount(unit, outcomes[:, 0] - outcomes[:, 1])
     count, difference, half = len(sizes), a - b, math.inf
     if count >= SIGNS or (count > 1 and np.ptp(sums / sizes) > 0.0):
@@ -200,8 +200,8 @@ def standing(pairs: Any, alike: Any = None) -> Standing:
       alike: (n,), numbers that are equal for pairs of the same moves; default: all pairs differ.
     """
     outcomes = np.asarray(pairs, np.float64).reshape(-1, 2)
-    kept = ~np.isnan(outcomes).all(axis=1)
-    outcomes, count = outcomes[kept], int(kept.sum())
+    mask = ~np.isnan(outcomes).all(axis=1)
+    outcomes, count = outcomes[mask], int(mask.sum())
     if count == 0:
         return Standing(0, 0, 0, 0, 0, 0.5, 0.0, 1.0)
     sizes = (~np.isnan(outcomes)).sum(axis=1)
@@ -209,7 +209,7 @@ def standing(pairs: Any, alike: Any = None) -> Standing:
     pentanomial = tuple(np.bincount((2.0 * sums[sizes == 2]).astype(np.int64), minlength=5).tolist())
     games, wins, losses = int(sizes.sum()), int((outcomes > 0).sum()), int((outcomes < 0).sum())
     if alike is not None:
-        _, first, unit = np.unique(np.asarray(alike)[kept], return_index=True, return_inverse=True)
+        _, first, unit = np.unique(np.asarray(alike)[mask], return_index=True, return_inverse=True)
         # In their order, so that sums are equal in processes whose hashes differ.
         unit = first.argsort().argsort()[unit]
         sums, sizes = np.bincount(unit, sums), np.bincount(unit, sizes)

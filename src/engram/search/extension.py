@@ -172,9 +172,9 @@ def assemble(game: Game, preset: Preset) -> Assembly:
     extensions = [_extension(maker, game) for maker in preset.extensions]
     backup = backup_of(preset, extensions)
     parts: list[Operator | Extension] = [preset.selection, backup, *extensions]
-    kept = {column for extension in extensions for column in extension.keeps}
+    own_columns = {column for extension in extensions for column in extension.keeps}
     for column in dict.fromkeys(column for part in parts for column in part.columns):
-        if column.keeper is not None and column not in kept:
+        if column.keeper is not None and column not in own_columns:
             extensions.append(column.keeper(game))
     extensions += [_extension(maker, game) for maker in preset.switched]
     columns = dict.fromkeys(column for part in (*parts, *extensions) for column in part.columns)

@@ -293,8 +293,8 @@ def _claim() -> dict[str, Any]:
 
 def _claim_of(trial: FrozenTrial) -> dict[str, Any]:
     """The latest claim on a running trial; without one, the time of its start."""
-    begun = trial.datetime_start.timestamp() if trial.datetime_start is not None else 0.0
-    return {"host": "", "process": 0, "owner": "", "time": begun, **trial.user_attrs.get(CLAIM, {})}
+    start = trial.datetime_start.timestamp() if trial.datetime_start is not None else 0.0
+    return {"host": "", "process": 0, "owner": "", "time": start, **trial.user_attrs.get(CLAIM, {})}
 
 
 def _abandoned(claim: dict[str, Any]) -> bool:
