@@ -183,6 +183,7 @@ def test_a_judge_is_part_of_the_match_and_wrong_ones_are_refused(players):
         ({"opening_balance": 0.5}, "needs a player that values openings"),
         ({"opening_judge": "uct", "opening_balance": 0.0}, "opening_balance must be above 0"),
         ({"opening_judge": "uct", "opening_moves": 0}, "nothing to value without opening moves"),
+        ({"opening_judge": "uct(threads=2)"}, "must give the same value again"),
         ({"opening_judge": "utc"}, "did you mean 'uct'"),
     ]:
         with pytest.raises((InvalidParameter, InvalidSpecification), match=words):

@@ -20,7 +20,7 @@ from engram.arena.statistics import Sprt
 from engram.errors import EngramError, InvalidLimit, InvalidParameter, InvalidSpecification, check_options, check_whole
 from engram.games.catalogue import game as named_game
 from engram.games.game import Game
-from engram.player import PLAYERS, Player
+from engram.player import PLAYERS, Player, SearchPlayer
 from engram.presets.catalogue import PRESETS, preset
 from engram.registry import FilesOf, files_of, marks_of, types_of
 from engram.search.limit import Limit
@@ -233,6 +233,10 @@ def configure(game: str | Game, a: Any, b: Any, **options: Unpack[MatchOptions])
         raise InvalidParameter("opening_judge has nothing to value without opening moves: leave it out")
     players = {"A": player(played, a), "B": player(played, b)}
     judge = player(played, judge_text) if judge_text is not None else None
+    if isinstance(judge, SearchPlayer) and judge.preset.threads > 1 and judge.preset.parallel == "tree":
+        raise InvalidParameter(
+            f"opening_judge must give the same value again, and threads on one tree do not: {judge.text}"
+        )
     name = load(game)[2] if isinstance(game, str) and is_in_file(game) else played.name
     texts = name, players["A"].text, players["B"].text
     named = [_game_is_named(game), _player_is_named(a), _player_is_named(b)]
