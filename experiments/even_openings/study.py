@@ -3,8 +3,8 @@
     python experiments/even_openings/study.py [--games 1000] [--only connect_four go9] [--database FILE]
     python experiments/even_openings/study.py --draw
 
-The same command goes on from its database. A pair of games tells more the further the mean of pairs lies from 1/2,
-in deviations of a pair; the square of a ratio of these is a ratio of games.
+The same command goes on from its database. A match needs fewer games the further the mean of its pairs lies from 1/2,
+in deviations of a pair. The square of the ratio of two such distances is a ratio of games.
 """
 
 from __future__ import annotations

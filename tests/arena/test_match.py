@@ -145,51 +145,83 @@ def test_a_judge_keeps_openings_that_are_even(tmp_path):
 
     def sizes(number):
         with Results(database) as results:
-            starts = [one.moves[: one.opening] for one in results.games(number)]
+            starts = [record.moves[: record.opening] for record in results.games(number)]
         assert starts[::2] == starts[1::2]
         return {round(abs(truth.choose(game.play_moves(moves), Limit(1), 0).value)) for moves in starts}
 
-    plain = match("tic_tac_toe", "random", "random", workers=1, **options)
-    even = match("tic_tac_toe", "random", "random", workers=2, opening_judge="alpha_beta(depth=9)", **options)
-    assert (sizes(plain.match_id), sizes(even.match_id)) == ({0, 1}, {0})
-    assert "openings within 0.25 by alpha_beta(depth=9" in str(even) and "openings" not in str(plain)
-    games = MatchRunner(MatchSetup.of(even.configuration)).play_all(iter(range(60)))
+    random_start = match("tic_tac_toe", "random", "random", workers=1, **options)
+    even_start = match("tic_tac_toe", "random", "random", workers=2, opening_judge="alpha_beta(depth=9)", **options)
+    assert (sizes(random_start.match_id), sizes(even_start.match_id)) == ({0, 1}, {0})
+    assert "openings within 0.25 by alpha_beta(depth=9" in str(even_start) and "openings" not in str(random_start)
+    games = MatchRunner(MatchSetup.of(even_start.configuration)).play_all(iter(range(60)))
     with Results(database) as results:
-        assert essence(games) == essence(results.games(even.match_id))
+        assert essence(games) == essence(results.games(even_start.match_id))
 
 
-def test_where_no_opening_is_even_it_is_shorter():
-    """In `wins` the first player always wins, so only the start is left; in tic-tac-toe one move decides nothing."""
-    wins = line(2, 2, 2)
-    setup = configure(wins, "random", "random", games=2, opening_moves=1, opening_judge="minimax(depth=4)")
-    assert Openings(setup.configuration, setup.game, setup.judge).of(0)[0] == ()
-    setup = configure("tic_tac_toe", "random", "random", games=2, opening_moves=1, opening_judge="alpha_beta(depth=9)")
-    assert len(Openings(setup.configuration, setup.game, setup.judge).of(0)[0]) == 1
+class Judge:
+    """Notes how it is asked, and values a position by a function of its first move."""
+
+    text = "judge"
+
+    def __init__(self, value):
+        self.value, self.calls, self.games = value, [], []
+
+    def new_game(self, seed):
+        self.games.append(seed)
+
+    def choose(self, state, limit, seed):
+        self.calls.append((state, limit.simulations, seed))
+        return Choice(0, value=self.value(state))
+
+
+def test_a_judge_has_a_budget_a_seed_for_each_line_and_a_bound_in_the_games_units():
+    game = TwiceInARow()
+    game.bounds = (-8.0, 8.0)
+    configuration = replace(configure_match(opening_moves=2), opening_judge="judge", opening_balance=0.25)
+    judge = Judge(lambda state: -2.0 if state == (1, 0) else 2.1)
+    openings = Openings(configuration, game, judge)
+    assert {openings.of(pair)[1] for pair in range(20)} == {(1, 0)}
+    states, budgets, seeds = zip(*judge.calls, strict=True)
+    assert set(budgets) == {1000} and len(set(seeds)) == len(seeds) == len(judge.games) > 40
+    assert judge.games == list(seeds) and len(set(states)) == 4
+    openings.of(19)
+    assert len(judge.calls) == len(seeds), "the second game of a pair takes the opening of the first"
+    # Where no position is even, the opening gets shorter and shorter, to the start.
+    assert Openings(configuration, game, Judge(lambda state: 3.0)).of(0) == ((), ())
+    assert len(Openings(configuration, game, Judge(lambda state: 3.0 * (len(state) > 1))).of(0)[0]) == 1
+
+
+def test_a_judge_that_fails_is_named():
+    configuration = replace(configure_match(opening_moves=2), opening_judge="judge", opening_balance=0.25)
+    with pytest.raises(PlayerError, match=r"the judge, judge, failed at the opening of pair 3, .*: ZeroDivisionError"):
+        Openings(configuration, TwiceInARow(), Judge(lambda state: 1 / 0)).of(3)
+    with pytest.raises(PlayerError, match="judge gives no values"):
+        Openings(configuration, TwiceInARow(), Judge(lambda state: None)).of(3)
 
 
 def test_a_judge_is_part_of_the_match_and_wrong_ones_are_refused(players):
-    def setup(**options):
-        return configure("tic_tac_toe", "random", "random", games=2, **options)
+    def of(game="tic_tac_toe", **options):
+        return configure(game, "random", "random", games=2, **options).configuration
 
-    def of(**options):
-        return setup(**options).configuration
-
-    plain, judged = of(), of(opening_judge="alpha_beta", opening_balance=0.5)
-    assert len({plain.key, judged.key, of(opening_judge="alpha_beta").key}) == 3
-    assert not {"opening_judge", "opening_balance"} & plain.identity.keys()
+    unjudged, judged = of(), of(opening_judge="alpha_beta", opening_balance=0.5)
+    assert len({unjudged.key, judged.key, of(opening_judge="alpha_beta").key}) == 3
+    assert not {"opening_judge", "opening_balance"} & unjudged.identity.keys()
     assert MatchConfiguration.from_json(judged.to_json()) == judged
+    for crafted in ({"opening_balance": None}, {"opening_balance": math.nan}, {"opening_judge": None}):
+        with pytest.raises(InvalidParameter, match="recorded by engram"):
+            MatchConfiguration.from_json(judged.to_json() | crafted)
     assert of(opening_judge=f"{players}:Slow").sources == digest_of([f"{players}:Slow"]) != ""
     for wrong, words in [
         ({"opening_balance": 0.5}, "needs a player that values openings"),
         ({"opening_judge": "uct", "opening_balance": 0.0}, "opening_balance must be above 0"),
         ({"opening_judge": "uct", "opening_moves": 0}, "nothing to value without opening moves"),
-        ({"opening_judge": "uct(threads=2)"}, "must give the same value again"),
+        ({"opening_judge": "uct(threads=2)"}, "must repeat its values"),
+        ({"opening_judge": Judge(abs)}, "is a specification"),
         ({"opening_judge": "utc"}, "did you mean 'uct'"),
+        ({"opening_judge": "uct", "opening_moves": 3, "game": "pig"}, "without chance and rewards, not pig"),
     ]:
         with pytest.raises((InvalidParameter, InvalidSpecification), match=words):
-            setup(**wrong)
-    with pytest.raises(InvalidParameter, match="random gives no values"):
-        next(MatchRunner(setup(opening_judge="random")).play_all(iter([0])))
+            of(**wrong)
 
 
 def test_a_move_limit_makes_a_draw(tmp_path):

@@ -130,7 +130,7 @@ def test_a_sequential_test_counts_pairs_of_one_player(file):
 def test_what_one_player_cannot_have_is_refused_in_a_sentence():
     with pytest.raises(InvalidParameter, match="resign is for two players"):
         configure(walk(), "random", "random", games=2, resign=0.9)
-    with pytest.raises(InvalidParameter, match="opening_judge is for two players"):
+    with pytest.raises(InvalidParameter, match="opening_judge is for games of two players"):
         configure(walk(), "random", "random", games=2, opening_judge="uct")
     for player in ("minimax(depth=2)", "alpha_beta(depth=2)"):
         with pytest.raises(InvalidParameter, match="search by depth needs a game of two players"):

@@ -225,10 +225,17 @@ def test_bench_of_a_game_that_nature_begins():
 def test_results_tell_matches_apart_by_budget_seed_and_test(tmp_path):
     database = str(tmp_path / "r.sqlite")
     players = ("match", "-g", "tic_tac_toe", "--a", "random", "--b", "random", "-d", database, "--workers", "1")
-    for more in (("-n", "7"), ("-n", "7", "--seed", "5"), ("-n", "9", "--sprt", "elo0=0,elo1=400")):
+    judged = ("--opening-judge", "alpha_beta", "--opening-balance", "0.5")
+    for more in (
+        ("-n", "7"),
+        ("-n", "7", "--seed", "5"),
+        ("-n", "9", "--sprt", "elo0=0,elo1=400"),
+        ("-n", "7", *judged),
+    ):
         assert engram(*players, "--games", "4", *more).exit_code == 0
     listed = engram("results", "-d", database).stdout
     assert "7 simulations" in listed and "9 simulations" in listed and "seed" in listed and "0 or 400" in listed
+    assert "within 0.5 by" in listed
     assert "score less" not in listed  # an empty column
     assert engram(*players, "--sprt", "5").exit_code == 2
     refused = engram(*players, "--sprt", "5", "--games", "4")

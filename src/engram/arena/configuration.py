@@ -22,6 +22,7 @@ from engram.games.catalogue import game as named_game
 from engram.games.game import Game
 from engram.player import PLAYERS, Player, SearchPlayer
 from engram.presets.catalogue import PRESETS, preset
+from engram.printable import on_one_line
 from engram.registry import FilesOf, files_of, marks_of, types_of
 from engram.search.limit import Limit
 from engram.search.operators import OPERATORS, Operator
@@ -81,6 +82,13 @@ class MatchConfiguration:
         return [self.game, self.a, self.b, *([self.opening_judge] if self.opening_judge is not None else [])]
 
     @property
+    def openings_text(self) -> str:
+        """The judge of openings and its bound in words; empty without a judge."""
+        if self.opening_judge is None:
+            return ""
+        return f"within {self.opening_balance:g} by {on_one_line(self.opening_judge)}"
+
+    @property
     def identity(self) -> dict[str, Any]:
         """Everything but the number of games: a longer match begins with the games of a shorter one."""
         # A field that has a default is younger than some recorded matches, which are those with the default.
@@ -113,7 +121,10 @@ class MatchConfiguration:
             test = data["sprt"]
             configuration = cls(**{**data, "sprt": Sprt(**test) if test is not None else None})
             if all(isinstance(getattr(configuration, name), kind) for name, kind in get_type_hints(cls).items()):
-                if 2 <= configuration.games <= MAX_GAMES and configuration.games % 2 == 0:
+                judge, balance = configuration.opening_judge, configuration.opening_balance
+                is_judged = judge is not None and balance is not None and 0.0 < balance <= 1.0
+                is_sound = is_judged or (judge is None and balance is None)
+                if is_sound and 2 <= configuration.games <= MAX_GAMES and configuration.games % 2 == 0:
                     return configuration
         except (KeyError, TypeError):
             pass
@@ -169,8 +180,8 @@ class MatchSetup:
 
     def close(self) -> None:
         """Closes all players."""
-        for side in self.all_players:
-            side.close()
+        for member in self.all_players:
+            member.close()
 
 
 class MatchOptions(TypedDict, total=False):
@@ -205,20 +216,17 @@ def configure(game: str | Game, a: Any, b: Any, **options: Unpack[MatchOptions])
     for name, number in {"games": games, "seed": seed, "opening_moves": opening_moves, "max_moves": max_moves}.items():
         if number is not None or name in ("games", "seed"):
             check_whole(name, number)
-    judge_text, balance = options.get("opening_judge"), options.get("opening_balance")
+    balance = options.get("opening_balance")
     if not 2 <= games <= MAX_GAMES or games % 2:
         raise InvalidParameter(f"games must be even (each opening is played twice), from 2 to {MAX_GAMES}, not {games}")
-    for name, share in {"resign": resign, "opening_balance": balance}.items():
-        if share is not None and (isinstance(share, bool) or not isinstance(share, Real) or not 0.0 < share <= 1.0):
-            raise InvalidParameter(f"{name} must be above 0 and at most 1, not {share!r}")
-    if balance is not None and judge_text is None:
-        raise InvalidParameter("opening_balance needs a player that values openings: name it as opening_judge")
+    for name, value in {"resign": resign, "opening_balance": balance}.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, Real) or not 0.0 < value <= 1.0):
+            raise InvalidParameter(f"{name} must be above 0 and at most 1, not {value!r}")
     test = None if sprt is None else Sprt.of(sprt)
     a_limit, b_limit = _limit("a", options), _limit("b", options)
     played = named_game(game)
-    for name, value in {"resign": resign, "opening_judge": judge_text}.items():
-        if value is not None and played.players == 1:
-            raise InvalidParameter(f"{name} is for two players, and {played.name} has one: leave it out")
+    if resign is not None and played.players == 1:
+        raise InvalidParameter(f"resign is for two players, and {played.name} has one: leave it out")
     if opening_moves is None:
         # Four moves make games differ; on a small board fewer, or the opening itself would often decide the game. Where
         # nature moves, games differ by themselves.
@@ -229,14 +237,8 @@ def configure(game: str | Game, a: Any, b: Any, **options: Unpack[MatchOptions])
         )
     if max_moves is not None and max_moves <= opening_moves:
         raise InvalidParameter(f"max_moves must be more than the {opening_moves} opening moves, not {max_moves}")
-    if judge_text is not None and opening_moves == 0:
-        raise InvalidParameter("opening_judge has nothing to value without opening moves: leave it out")
     players = {"A": player(played, a), "B": player(played, b)}
-    judge = player(played, judge_text) if judge_text is not None else None
-    if isinstance(judge, SearchPlayer) and judge.preset.threads > 1 and judge.preset.parallel == "tree":
-        raise InvalidParameter(
-            f"opening_judge must give the same value again, and threads on one tree do not: {judge.text}"
-        )
+    judge = _judge(played, options.get("opening_judge"), balance, opening_moves)
     name = load(game)[2] if isinstance(game, str) and is_in_file(game) else played.name
     texts = name, players["A"].text, players["B"].text
     named = [_game_is_named(game), _player_is_named(a), _player_is_named(b)]
@@ -250,6 +252,26 @@ def configure(game: str | Game, a: Any, b: Any, **options: Unpack[MatchOptions])
         opening_balance=float(balance or DEFAULT_BALANCE) if judge is not None else None,
     )  # fmt: skip
     return MatchSetup(configuration, played, players, judge, all(named))
+
+
+def _judge(game: Game, text: Any, balance: float | None, opening_moves: int) -> Player | None:
+    """The player that values openings, if a match has one."""
+    if text is None:
+        if balance is not None:
+            raise InvalidParameter("opening_balance needs a player that values openings: name it as opening_judge")
+        return None
+    if not isinstance(text, str):
+        raise InvalidParameter(f"opening_judge is a specification, because a match records it, not {text!r}")
+    if game.players == 1 or game.has("chance") or game.has("reward") or game.discount != 1.0:
+        raise InvalidParameter(
+            f"opening_judge is for games of two players without chance and rewards, not {game.name}: leave it out"
+        )
+    if opening_moves == 0:
+        raise InvalidParameter("opening_judge has nothing to value without opening moves: leave it out")
+    judge = player(game, text)
+    if isinstance(judge, SearchPlayer) and judge.preset.threads > 1 and judge.preset.parallel == "tree":
+        raise InvalidParameter(f"opening_judge must repeat its values, and threads on one tree do not: {judge.text}")
+    return judge
 
 
 def _limit(side: str, options: Mapping[str, Any]) -> Limit:

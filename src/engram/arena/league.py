@@ -189,7 +189,9 @@ def league(
 
 
 def rated_players(matches: Iterable[MatchResult]) -> list[tuple[str, LeagueResult]]:
-    """Ratings of all players that met in matches of the same game for two players and budget, if three or more did.
+    """Ratings of all players that met in matches of the same game for two players, budget and judge of openings.
+
+    Fewer than three players have no ratings.
 
     Of several matches of two players the one of most games counts.
 
@@ -199,7 +201,8 @@ def rated_players(matches: Iterable[MatchResult]) -> list[tuple[str, LeagueResul
     for match in matches:
         setup = match.configuration
         if match.games and match.means is None and setup.limits["A"] == setup.limits["B"]:
-            groups[setup.game, setup.limits["A"].text].append(match)
+            openings = f"openings {setup.openings_text}, " if setup.opening_judge is not None else ""
+            groups[setup.game, openings + setup.limits["A"].text].append(match)
     leagues = []
     for (game, budget), group in groups.items():
         players = tuple(sorted({text for match in group for text in (match.configuration.a, match.configuration.b)}))

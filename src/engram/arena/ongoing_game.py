@@ -7,13 +7,14 @@ from typing import Any
 
 from engram.arena.configuration import MatchConfiguration
 from engram.arena.game_record import SPENT, GameRecord
-from engram.arena.openings import Opening
 from engram.errors import EngramError
 from engram.games.game import NATURE, Game, State
 from engram.gtp.judge import Verdict
 from engram.rng import derive_seed
 from engram.search.result import Choice
 
+Opening = tuple[tuple[int, ...], State]
+"""The moves that begin both games of a pair, and the position after them."""
 AGREED_MOVES = 3
 """Last moves of each side whose values must name the same winner before a game ends early."""
 

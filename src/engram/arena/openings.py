@@ -5,14 +5,12 @@ from __future__ import annotations
 import random
 
 from engram.arena.configuration import MatchConfiguration
-from engram.errors import InvalidParameter
+from engram.arena.ongoing_game import Opening, PlayerError, sentence
 from engram.games.game import NATURE, Game, State
 from engram.player import Player
 from engram.rng import derive_seed
 from engram.search.limit import Limit
 
-Opening = tuple[tuple[int, ...], State]
-"""The moves, and the position after them."""
 JUDGE_SIMULATIONS = 1000
 _ATTEMPTS = 100
 
@@ -22,12 +20,13 @@ class Openings:
 
     The seed and the pair alone decide them, uniformly move by move; nature draws by its weights. A line is drawn again
     if it ends the game, or if the judge's value of its position is beyond the balance. After 100 such lines in a row
-    the opening is one move shorter; without moves it is the game's start, whatever its value.
+    the opening is one move shorter; without moves it is the game's start, whatever its value. A judge must repeat its
+    values, or the games of a pair may begin differently.
 
     Args:
       configuration: of the match.
       game: that is played.
-      judge: gives values, with a budget of 1000 simulations a position; None: each line counts as even.
+      judge: gives values, a search with 1000 simulations a position; None: each line counts as even.
     """
 
     def __init__(self, configuration: MatchConfiguration, game: Game, judge: Player | None):
@@ -38,7 +37,7 @@ class Openings:
         """The opening of a pair; its position is never over.
 
         Raises:
-          InvalidParameter: the judge gives no values.
+          PlayerError: the judge failed, or it gives no values.
         """
         if self._last is None or self._last[0] != pair:  # the second game of a pair mostly follows the first
             self._last = pair, self._drawn(pair)
@@ -49,7 +48,7 @@ class Openings:
         for length in range(self._configuration.opening_moves, 0, -1):
             for attempt in range(_ATTEMPTS):
                 moves, state = self._line(length, random.Random(derive_seed(seed, "opening", pair, length, attempt)))
-                if not game.is_over(state) and self._is_even(state, derive_seed(seed, "judge", pair, length, attempt)):
+                if not game.is_over(state) and self._is_even(state, pair, length, attempt):
                     return moves, state
         return (), game.initial_state()
 
@@ -63,13 +62,18 @@ class Openings:
             state = game.play(state, moves[-1])
         return tuple(moves), state
 
-    def _is_even(self, state: State, seed: int) -> bool:
+    def _is_even(self, state: State, pair: int, length: int, attempt: int) -> bool:
         """Whether the judge sees a chance for both sides."""
         judge, balance = self._judge, self._configuration.opening_balance
         if judge is None or balance is None:
             return True
-        judge.new_game(seed)
-        value = judge.choose(state, Limit(simulations=JUDGE_SIMULATIONS), seed).value
+        seed = derive_seed(self._configuration.seed, "judge", pair, length, attempt)
+        try:
+            judge.new_game(seed)
+            value = judge.choose(state, Limit(simulations=JUDGE_SIMULATIONS), seed).value
+        except Exception as error:
+            where = f"the opening of pair {pair}, seed {seed}"
+            raise PlayerError(f"the judge, {judge.text}, failed at {where}: {sentence(error)}") from error
         if value is None:
-            raise InvalidParameter(f"{judge.text} gives no values, so it cannot judge openings")
+            raise PlayerError(f"{judge.text} gives no values, so it cannot judge openings")
         return abs(value) <= balance * (self._game.bounds or (0.0, 1.0))[1]

@@ -123,9 +123,7 @@ class MatchResult(Standing):
         configuration = self.configuration
         budget = " / ".join(dict.fromkeys(limit.text for limit in configuration.limits.values()))
         ended = f", resigned at {configuration.resign:g}" if configuration.resign is not None else ""
-        if configuration.opening_judge is not None:
-            judge = on_one_line(configuration.opening_judge)
-            ended += f", openings within {configuration.opening_balance:g} by {judge}"
+        ended += f", openings {configuration.openings_text}" if configuration.opening_judge is not None else ""
         target = "" if self.complete else f" (of {configuration.games} asked for)"
         lines = [
             f"{on_one_line(configuration.game)}: {self.games} games, {budget} a move{ended}, "

@@ -59,7 +59,9 @@ OpeningMoves = Annotated[Optional[int], whole("Random moves that begin each pair
 OpeningJudge = Annotated[
     Optional[str], option("Player that values openings, so that only even ones are played: \"puct(network='go9')\".")
 ]
-OpeningBalance = Annotated[Optional[float], real("Largest value of an opening for either side.", above=True)]
+OpeningBalance = Annotated[
+    Optional[float], real("With a judge: largest value of an opening for either side; default 0.25.", above=True)
+]
 Resign = Annotated[Optional[float], real("End a game once both sides value it so far for one winner: 0.9.", above=True)]
 Cluster = Annotated[
     Optional[str], option("Work on a cluster of Ray: auto (join it, or start one here), HOST:6379, ray://HOST:10001.")
