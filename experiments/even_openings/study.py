@@ -50,11 +50,12 @@ def draw(table: dict[str, dict[str, dict[str, float]]]) -> None:
                 score, height - 0.2 * side, xerr=[[score - low], [high - score]], fmt="o", color=colour, label=label
             )
         times = (normalised(row["even"]) / normalised(row["random"])) ** 2
-        axes.annotate(f"a pair tells {times:.2f} times as much", (99, height), ha="right", va="center", fontsize=8)
+        axes.annotate(f"{times:.2f}", (1.02, height), xycoords=("axes fraction", "data"), va="center")
+    axes.annotate("a pair tells so\nmany times as much", (1.0, 1.02), xycoords="axes fraction", fontsize=8)
     axes.axvline(50, color="black", linewidth=0.8)
     axes.set(xlim=(45, 100), xlabel="score of the stronger side, %")
     axes.set_yticks(range(len(table)), list(table)[::-1])
-    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, frameon=False)
+    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, frameon=False)
     save(figure, HERE / "scores.png", dpi=100)
 
 
