@@ -62,9 +62,9 @@ def match(
       a_simulations, a_seconds, b_simulations, b_seconds: budget of one side, instead of the common one.
       seed: any integer; default 0.
       opening_moves: random moves of an opening; default 4, fewer if a game is shorter than 24 moves.
-      opening_judge: player whose values decide which openings are played; default all are. A search has 1000
-        simulations for each. Two strong players each win from the better side of an uneven opening, which then tells
-        nothing. The judge must repeat its values: one that learns from game to game does not.
+      opening_judge: player whose values decide which openings are played; default all are. A value takes a search of
+        1000 simulations. Two strong players each win from the better side of an uneven opening, which then tells
+        nothing. The judge must repeat its values: a search that learns from game to game does not.
       opening_balance: largest size of such a value, in (0, 1] of the largest outcome; default 0.25.
       max_moves: a longer game is a draw; default the game's own bound.
       resign: in (0, 1]: a game ends when the values of both sides, each in its last three moves, name the same
