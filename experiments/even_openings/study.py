@@ -3,15 +3,14 @@
     python experiments/even_openings/study.py [--games 1000] [--only connect_four go9] [--database FILE]
     python experiments/even_openings/study.py --draw
 
-The same command goes on from its database. A match needs fewer games the further the mean of its pairs lies from 1/2,
-in deviations of a pair. The square of the ratio of two such distances is a ratio of games.
+The same command goes on from its database. A difference needs fewer games the larger its normalised Elo; the square
+of a ratio of these is a ratio of games.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 from pathlib import Path
 
 from engram import match
@@ -32,10 +31,9 @@ ROWS = {
 """Game, players A and B, simulations of each, judge."""
 
 
-def normalised(row: dict[str, float]) -> float:
-    """The mean of a pair's score less 1/2, over the deviation of a pair."""
-    deviation = (row["high"] - row["low"]) / 2 / 1.96 * math.sqrt(row["games"] / 2)
-    return (row["score"] - 0.5) / deviation
+def ratio_of_games(row: dict[str, dict[str, float]]) -> float:
+    """How many times as much a pair tells over even openings: the square of the ratio of normalised Elos."""
+    return (row["even"]["nelo"] / row["random"]["nelo"]) ** 2
 
 
 def draw(table: dict[str, dict[str, dict[str, float]]]) -> None:
@@ -49,8 +47,7 @@ def draw(table: dict[str, dict[str, dict[str, float]]]) -> None:
             axes.errorbar(
                 score, height - 0.2 * side, xerr=[[score - low], [high - score]], fmt="o", color=colour, label=label
             )
-        times = (normalised(row["even"]) / normalised(row["random"])) ** 2
-        axes.annotate(f"{times:.2f}", (1.02, height), xycoords=("axes fraction", "data"), va="center")
+        axes.annotate(f"{ratio_of_games(row):.2f}", (1.02, height), xycoords=("axes fraction", "data"), va="center")
     axes.annotate("a pair tells so\nmany times as much", (1.0, 1.02), xycoords="axes fraction", fontsize=8)
     axes.axvline(50, color="black", linewidth=0.8)
     axes.set(xlim=(45, 100), xlabel="score of the stronger side, %")
@@ -77,10 +74,9 @@ def main() -> None:
             )  # fmt: skip
             table[name][kind] = {
                 "games": result.games, "score": result.score, "low": result.score_low, "high": result.score_high,
-                "first_wins": result.first_wins, "first_losses": result.first_losses,
+                "nelo": result.nelo, "first_wins": result.first_wins, "first_losses": result.first_losses,
             }  # fmt: skip
-        times = (normalised(table[name]["even"]) / normalised(table[name]["random"])) ** 2
-        print(f"{name:14} {table[name]}  a pair tells {times:.2f} times as much", flush=True)
+        print(f"{name:14} {table[name]}  a pair tells {ratio_of_games(table[name]):.2f} times as much", flush=True)
         with whole(TABLE) as part:
             part.write_text(json.dumps(table, indent=1) + "\n", "utf-8")
     draw(table)

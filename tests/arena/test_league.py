@@ -213,6 +213,16 @@ def test_results_rate_all_players_that_met(tmp_path):
     assert alone.exit_code == 0 and "no three players of this database have met" in alone.output
 
 
+def test_ratings_keep_matches_with_a_judge_of_openings_apart(tmp_path):
+    database, players = tmp_path / "l.sqlite", ["random", "uct", "minimax(depth=2)"]
+    settings = {"games": 2, "simulations": 20, "workers": 1, "database": database}
+    plain = league("tic_tac_toe", players, **settings)
+    judged = league("tic_tac_toe", players, opening_judge="alpha_beta(depth=9)", opening_balance=0.5, **settings)
+    shown = json.loads(CliRunner().invoke(app, ["results", "--ratings", "--json", "-d", str(database)]).stdout)
+    scores = {league_of["budget"].partition(" by ")[0]: league_of["scores"] for league_of in shown}
+    assert scores == {"20 simulations": plain.scores(), "openings within 0.5": judged.scores()}
+
+
 def test_a_plot_that_cannot_be_written_is_refused_before_any_game(tmp_path):
     pytest.importorskip("matplotlib")
     words = ["league", "-g", "tic_tac_toe", "--player", "uct", "--player", "random", "--games", "2", "-n", "10"]

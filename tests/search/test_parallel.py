@@ -145,7 +145,7 @@ def test_threads_go_on_from_move_to_move_and_keep_a_clock():
     state = CONNECT_FOUR.initial_state()
     for _ in range(4):
         result = search.run(state, Limit(seconds=0.05))
-        assert result.stopped == "seconds"
+        assert result.stopped == "seconds" and result.simulations > 0
         assert not search.tree.nodes["in_flight"][: search.tree.num_nodes].any()
         state = CONNECT_FOUR.play(state, result.action)
         search.advance(result.action)

@@ -121,9 +121,9 @@ class MatchConfiguration:
             test = data["sprt"]
             configuration = cls(**{**data, "sprt": Sprt(**test) if test is not None else None})
             if all(isinstance(getattr(configuration, name), kind) for name, kind in get_type_hints(cls).items()):
-                judge, balance = configuration.opening_judge, configuration.opening_balance
-                is_judged = judge is not None and balance is not None and 0.0 < balance <= 1.0
-                is_sound = is_judged or (judge is None and balance is None)
+                balance = configuration.opening_balance
+                is_paired = (configuration.opening_judge is None) == (balance is None)
+                is_sound = is_paired and (balance is None or 0.0 < balance <= 1.0)
                 if is_sound and 2 <= configuration.games <= MAX_GAMES and configuration.games % 2 == 0:
                     return configuration
         except (KeyError, TypeError):
