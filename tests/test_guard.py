@@ -20,7 +20,7 @@ RULES = """
 import numpy as np
 import engram
 from engram.native.jit import compiled
-from engram.search.operators import after_backup, backup, selection
+from engram.search.operators import after_backup, backup, on_entered, selection
 from engram.search.selection import ucb1
 from engram.search.tree import EXPAND, nodes_of
 
@@ -106,6 +106,28 @@ def slow(tree, node, rng, parameters):
 
 def with_hook(game):
     return engram.Extension(name="the diary", after_backup=unwilling())
+
+@on_entered()
+def walker(tree, path, depth, state, parameters):
+    path[depth + 100] = 1  # line 94
+    return 0
+
+def beyond(game):
+    return engram.Extension(name="the walk", on_entered=walker())
+
+def features(state, numbers):
+    numbers[9] = np.float32(1)  # line 101
+    return 0
+
+@selection(turns=0)
+def hidden(tree, node, rng, parameters):
+    return np.int64(np.zeros(np.int64(parameters.turns)).max())
+
+def featured(game):
+    from engram.memory.features import Features
+    from engram.memory.similar_positions import remembering
+
+    return remembering(features=lambda game: Features(game, 8, own=features, num_own=8))(game)
 """
 
 
@@ -131,12 +153,15 @@ def check(place, monkeypatch):
         ("reader", "rules.py:11 read: index 9 is outside an array of 3 entries (0 to 2)"),
         ("far", "rules.py:34 far: index 2000000000 is outside an array of"),
         ("endless", "statements in one simulation or game; does the loop here ever end?"),
-        ("behind", "rules.py:45 behind: index -1 is outside its buffer"),
+        ("behind", "rules.py:45 behind: index -1 is outside an array of 1 entries (0 to 0)"),
         ("idle", "a leaf with the return -0.75 has the value 0.0 and 0 visits"),
         ("raiser", "rules.py:57 raiser raised ValueError: too deep"),
         ("stranger", "the selection rule rules.py:60 stranger answered a child that is not there"),
         ("unvisited", "rules.py:72 unvisited divides by zero"),
         ("wide(width=9)", "rules.py:11 read: index 9 is outside an array of 3 entries (0 to 2)"),
+        ("beyond", "rules.py:94 walker: index 101 is outside an array of 11 entries (0 to 10)"),
+        ("featured", "rules.py:101 features: index 9 is outside an array of 8 entries (0 to 7)"),
+        ("hidden", "rules.py:106 hidden raised ValueError"),
         ("with_hook", "the after_backup rules.py:64 unwilling of the diary reported a failure"),
     ],
 )
@@ -269,3 +294,53 @@ def test_the_first_compilation_is_announced_with_its_time(place):
     assert first.startswith("engram: compiling") and last.startswith("engram: compiled in ") and last.endswith(" s")
     assert done.stdout.endswith("50\n")
     assert not python(folder, cache, "{'backup': rules.mean()}", ENGRAM_QUIET="", ENGRAM_GUARD="0").stderr
+
+
+def test_a_second_ctrl_c_ends_a_loop_that_begins_late(place):
+    """The guarded run is short, so a rule may loop after it; Python's handler of Ctrl-C then never runs."""
+    folder, cache = place
+    loop = RULES.replace("while child >= 0:", 'print("at work")\n    while child >= 0:')
+    (folder / "late.py").write_text(loop + "\ndef mine():\n    return engram.presets.uct(selection=endless())\n")
+    program = subprocess.Popen(
+        [sys.executable, "-u", "-m", "engram", "move", "-g", "tic_tac_toe", "-s", "late.py:mine", "-n", "100"],
+        env=os.environ | {"ENGRAM_CACHE_DIR": str(cache), "PYTHONPATH": os.pathsep.join(sys.path), "ENGRAM_GUARD": "0"},
+        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
+    )  # fmt: skip
+    with program:
+        assert program.stdout.readline() == "at work\n"
+        program.send_signal(signal.SIGINT)
+        assert program.stderr.readline() == "engram: compiled code does not return; Ctrl-C again ends it\n"
+        program.send_signal(signal.SIGINT)
+        assert program.wait() == 130
+
+
+PATIENCE = """
+import os, signal, sys, threading, time
+from engram.interrupts import end_at_second_interrupt, interrupts_later
+end_at_second_interrupt(0.5)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+try:
+    if sys.argv[1] == "work":
+        with interrupts_later():
+            os.kill(os.getpid(), signal.SIGINT)
+    elif sys.argv[1] == "wait":
+        os.kill(os.getpid(), signal.SIGINT)
+finally:
+    try:
+        for _ in range(int(sys.argv[2])):
+            os.kill(os.getpid(), signal.SIGINT)
+    except KeyboardInterrupt:
+        pass
+    threading.Event().wait(2.0)
+    print("clean", flush=True)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals")
+@pytest.mark.parametrize("how", ["work", "wait"])
+@pytest.mark.parametrize("more", ["0", "1"])
+def test_ctrl_c_never_cuts_a_cleanup_short(how, more):
+    """A wait is no loop of compiled code, and neither is an interrupt that a block delays a second one."""
+    ended = subprocess.run([sys.executable, "-c", PATIENCE, how, more], capture_output=True, text=True, check=False)
+    assert ended.stdout == "clean\n" and "compiled code" not in ended.stderr, ended.stderr

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from engram.drivers.search import Search
 from engram.errors import (
     IllegalAction,
+    InvalidGame,
     InvalidLimit,
     InvalidParameter,
     InvalidSpecification,
@@ -733,3 +734,12 @@ def test_a_tree_with_leaves_in_flight_does_not_depend_on_when_it_grew(solver):
         found = [one.run(state, Limit(simulations=700), seed=5) for one in (used, Search(game, chosen))]
         visits = [{move.action: (move.visits, move.value) for move in one.moves} for one in found]
         assert visits[0] == visits[1]
+
+
+def test_a_root_with_an_action_twice_is_refused(monkeypatch):
+    """The guarded run looks for it in random games only, and not every system has that run."""
+    game = game_of("tic_tac_toe")
+    search, state = Search(game, uct()), game.initial_state()
+    monkeypatch.setattr(game, "legal_actions", lambda state: [0, 1, 1])
+    with pytest.raises(InvalidGame, match="tic_tac_toe: legal_actions names an action twice"):
+        search.run(state, Limit(simulations=10))

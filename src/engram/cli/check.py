@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Annotated, Any, Optional
 
 import typer
@@ -65,8 +66,10 @@ def _report(what: str | None, game: str, games: int) -> Any:
     elif inspect.isfunction(part) and list(inspect.signature(part).parameters) == ["state", "rng"]:
         part = replace(uct(), evaluation=part)
     else:
-        kinds = (Game, Preset, Operator, Definition, Extension)
-        part, name = make(what, kinds, OPERATORS, game=board, max_leaves=8)
+        make_it = partial(make, what, (Game, Preset, Operator, Definition, Extension), OPERATORS, max_leaves=8)
+        part, name = make_it(game=board)
+        if isinstance(part, Extension):
+            part = replace(uct(), extensions=(lambda game: make_it(game=game)[0],))  # anew in the child, too
     if isinstance(part, Game):
         return check_game(part, games)
     part = part() if isinstance(part, Definition) else part
@@ -75,11 +78,9 @@ def _report(what: str | None, game: str, games: int) -> Any:
         return check_backup(part if kind == "backup" else trace_step_mix(mix=part))
     if kind and kind != "selection":
         hook: dict[str, Any] = {kind: part}
-        part = Extension(**hook)
-    if kind == "selection":
+        part = replace(uct(), extensions=(Extension(**hook),))
+    elif kind == "selection":
         part = uct(selection=part)
-    elif isinstance(part, Extension):
-        part = replace(uct(), extensions=(part,))
     elif hasattr(part, "evaluate"):
         part = puct(evaluator=part, num_leaves=8)
     return check_preset(as_preset(part, name), [board])

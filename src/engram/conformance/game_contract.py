@@ -15,13 +15,14 @@ from engram.errors import InvalidGame
 from engram.games.catalogue import game as game_of
 from engram.games.game import NATURE, SLACK, Game, State
 from engram.games.symmetry import Symmetry
+from engram.native.buffers import buffers
 from engram.native.guard import begin_step, guarded
 from engram.rng import derive_seed, new_rng
 
 GUARD_S = 10.0
+"""Seconds of games in the child process: a slow game meets fewer there than outside."""
 LAST_MOVES = 10
 """Moves before a fault that an error names."""
-"""Seconds of games in the child process: a slow game meets fewer there than outside."""
 _UNWRITTEN = -7
 """Fills buffers, so that a write beyond their end is seen."""
 
@@ -127,7 +128,8 @@ class _Play:
         self._check, self._game = check, check.game
         self._state = self._game.initial_state()
         self._buffer, self._copied = self._game.new_buffer(), self._game.new_buffer()
-        self._actions = np.full(self._game.num_actions + SLACK, _UNWRITTEN, np.int32)
+        self._actions = buffers(self._game.num_actions, np.int32, spare=SLACK)
+        self._actions[:] = _UNWRITTEN
         self._history: list[int] = []
         self._steps: list[tuple[float, float]] = []
         """For each move the factor of the return that follows it, and its reward."""
@@ -159,6 +161,8 @@ class _Play:
                 self._prior(legal)
             if game.address("endings"):
                 self._endings()
+            if game.address("encode") and game.planes_shape is not None:
+                self._encoded()
             self._move(self._check.random.choice(legal))
         self._must(bool(self._history), "the initial state is already over")
         returns = self._returns(self._outcome())
@@ -281,7 +285,8 @@ class _Play:
         if not game.address(policy + "_moves"):
             return
         self._copy()
-        moves = np.full(game.max_moves + SLACK, _UNWRITTEN, np.int32)
+        moves = buffers(1 + game.max_moves, np.int32, spare=SLACK)
+        moves[:] = _UNWRITTEN
         moves[0] = game.max_moves
         addresses = (self._copied.ctypes.data, twin.ctypes.data, moves.ctypes.data)
         again = _call_float(game.address(policy + "_moves"), addresses)
@@ -293,16 +298,28 @@ class _Play:
 
     def _prior(self, legal: list[int]) -> None:
         self._copy()
-        weights, actions = np.zeros(self._game.num_actions, np.float32), np.array(legal, np.int32)
+        weights, actions = buffers(self._game.num_actions, np.float32), np.array(legal, np.int32)
         addresses = (self._copied.ctypes.data, actions.ctypes.data, len(legal), weights.ctypes.data)
         status = self._call("prior", *addresses)
         valid = status == 0 and bool((weights >= 0).all() and np.isfinite(weights).all())
         self._must(valid, "prior gave no weights ≥ 0")
 
+    def _encoded(self) -> None:
+        """`encode` writes finite numbers, and only to its planes."""
+        self._copy()
+        planes = buffers(math.prod(self._game.planes_shape or ()), np.float32, spare=SLACK)
+        planes[-SLACK:] = _UNWRITTEN
+        status = self._call("encode", self._copied.ctypes.data, planes.ctypes.data)
+        self._must(status >= 0, "encode failed")
+        self._must(bool((planes[-SLACK:] == _UNWRITTEN).all()), "encode wrote beyond its buffer")
+        self._must(bool(np.isfinite(planes).all()), "encode wrote a number that is not finite")
+        self._keeps_copy("encode")
+
     def _chance(self, legal: list[int]) -> None:
         """Nature's weights are numbers ≥ 0 of legal actions, one above 0, and leave the state as it is."""
         self._copy()
-        weights, actions = np.zeros(self._game.num_actions + SLACK, np.float32), np.array(legal, np.int32)
+        weights = buffers(self._game.num_actions, np.float32, spare=SLACK)
+        actions = np.array(legal, np.int32)
         weights[self._game.num_actions :] = _UNWRITTEN
         addresses = (self._copied.ctypes.data, actions.ctypes.data, len(legal), weights.ctypes.data)
         status = self._call("chance", *addresses)
@@ -378,7 +395,7 @@ def _is_symmetric(game: Game, symmetry: Symmetry, history: list[int]) -> bool:
 def _planes(game: Game, state: State) -> np.ndarray:
     assert game.planes_shape is not None
     channels, height, width = game.planes_shape
-    planes = np.zeros((channels, height * width), np.float32)
+    planes = buffers(channels * height * width, np.float32).reshape(channels, height * width)
     if game.address("encode"):
         buffer = game.new_buffer()
         game.write(buffer, state)

@@ -14,6 +14,7 @@ from engram.conformance.game_contract import check_game
 from engram.errors import InvalidParameter
 from engram.games.game import Game
 from engram.games.line.one_word import line
+from engram.native.buffers import buffers
 from engram.native.guard import begin_step, guarded, is_users
 from engram.native.jit import raise_failure
 from engram.rng import new_rng
@@ -162,8 +163,9 @@ def _preset_functions(workspace: Workspace) -> list[Any]:
     operators = [preset.selection, assembly.backup]
     operators += [operator for extension in assembly.extensions for operator in extension.operators.values()]
     more = [function for function in (preset.evaluation, preset.prior) if callable(function)]
-    indices = [getattr(extension.store, "index", None) for extension in assembly.extensions]  # of a memory's store
-    more += [callback.function for index in indices for callback in getattr(index, "functions", {}).values()]
+    parts = [getattr(extension.store, "index", None) for extension in assembly.extensions]  # of a memory's store
+    parts += [getattr(extension, "features", None) for extension in assembly.extensions]
+    more += [callback.function for part in parts for callback in getattr(part, "functions", {}).values()]
     return [
         *(part.definition.function for operator in operators for part in operator.parts),
         *(getattr(function, "py_func", function) for function in more),
@@ -188,7 +190,7 @@ def _search(workspace: Workspace, simulations: int, seed: int, seconds: float = 
 
 def _check_leaf(rule: Operator, budget: int) -> None:
     """A tree of one node gets one return."""
-    path = np.zeros(1, np.int32)
+    path = buffers(1, np.int32)
     for value in (-0.75, 0.5):
         tree = Tree(1, 4, rule.columns)
         numbers = rule.bind(budget, tree.columns)

@@ -60,6 +60,7 @@ from numba import carray, types
 from engram.errors import IllegalAction, InvalidGame, InvalidParameter, InvalidState, nearest
 from engram.games.scene import Scene
 from engram.games.symmetry import Symmetry, identity
+from engram.native.buffers import buffers
 from engram.native.intrinsics import call, call_float, pointer_at
 from engram.native.jit import Callback, compiled, raise_failure
 from engram.pictures.board import Heat, board
@@ -534,7 +535,7 @@ class Game:
 
     def legal_actions(self, state: State) -> list[int]:
         """The legal actions in ascending order; empty exactly when the game is over."""
-        buffer = np.zeros(self.num_actions + SLACK, np.int32)  # a new one each time: threads may share a game
+        buffer = buffers(self.num_actions, np.int32, spare=SLACK)  # a new one each time: threads may share a game
         count = self._call("legal_actions", self._checked(state).ctypes.data, buffer.ctypes.data)
         return sorted(buffer[: max(0, min(count, self.num_actions))].tolist())
 
@@ -733,7 +734,7 @@ class Game:
 
     def _weights(self, state: State, legal: list[int]) -> list[float]:
         """Nature's weights of these legal actions."""
-        actions, weights = np.array(legal, np.int32), np.zeros(self.num_actions, np.float32)
+        actions, weights = np.array(legal, np.int32), buffers(self.num_actions, np.float32)
         addresses = self._checked(state).ctypes.data, actions.ctypes.data, len(legal), weights.ctypes.data
         if self._call("chance", *addresses) < 0:
             raise InvalidGame(f"{self.name}: chance failed")

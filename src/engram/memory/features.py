@@ -23,6 +23,7 @@ from engram.games.game import Game, State
 from engram.games.python_game import PythonGame
 from engram.memory.arithmetic import floats_at, normalise
 from engram.memory.layout import MAX_DIMENSION
+from engram.native.buffers import buffers
 from engram.native.intrinsics import call, pointer_at
 from engram.native.jit import Callback, compiled
 from engram.rng import mix
@@ -206,6 +207,7 @@ class Features:
         self.dimension = dimension
         self.embedding_size = embedding_size
         self.header = np.zeros(1, features_dtype)
+        self.functions: dict[str, Callback] = {}
         shape = game.planes_shape if game.address("encode") else None
         if own is not None:
             check_whole("num_own", num_own, 1, MAX_DIMENSION)
@@ -214,8 +216,8 @@ class Features:
                 self.header["own"] = ctypes.cast(self._own, ctypes.c_void_p).value
             else:
                 record = numba.from_dtype(game.state_dtype)
-                self._own = Callback(own, int64, (record, types.CPointer(types.float32)))
-                self.header["own"] = self._own.address
+                self.functions["own"] = Callback(own, int64, (record, types.CPointer(types.float32)))
+                self.header["own"] = self.functions["own"].address
         elif shape is None and embedding_size == 0:
             raise InvalidParameter(
                 f"{game.name} has no encode with planes_shape: a memory of it needs features of your own"
@@ -228,7 +230,7 @@ class Features:
         self._text = f"{source}, seed={seed}"
         channels, height, width = shape or (0, 0, 0)
         num_raw = num_own if own is not None else channels * height * width
-        self._raw = np.zeros(max(num_raw, 1), np.float32)
+        self._raw = buffers(max(num_raw, 1), np.float32, lasts=True)
         self._codes = np.zeros(max(height * width, 1), np.uint64)
         numbers = {
             "raw": self._raw.ctypes.data, "num_raw": num_raw, "encode": game.address("encode"),

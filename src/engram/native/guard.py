@@ -11,6 +11,7 @@ that has passed has a mark in its cache folder and runs without checks. The chil
 
 from __future__ import annotations
 
+import faulthandler
 import hashlib
 import mmap
 import operator
@@ -26,6 +27,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -36,17 +38,17 @@ from numba.core.lowering import Lower
 
 from engram import errors
 from engram.interrupts import interrupts_later
-from engram.native import jit
+from engram.native import buffers, jit
 from engram.native.cache import cache_folder, lock
 from engram.native.messages import PACKAGE
 
 MAX_STATEMENTS = 300_000_000
 """Statements that user code may execute between two calls of `begin_step`: a simulation, or a random game."""
-POINTER_BOUND = 1 << 17  # above the entries of every buffer that a function gets as a pointer
 QUIET_S = 120  # seconds without a statement after which a child is killed, without a verdict
 _PLACE, _COUNT, _INDEX, _LENGTH, _TEXTS = range(5)
 _BYTES = 1 << 16
 _INT = ir.IntType(64)
+_NUMBA = os.path.dirname(os.path.abspath(numba.__file__)) + os.sep
 _words: np.ndarray | None = None  # in the child: the shared memory
 _passed: set[str] = set()
 
@@ -72,6 +74,7 @@ def guarded(
     if not always and (digest in _passed or (mark is not None and mark.exists())):
         return
     before()
+    buffers.lookup()
     if _run(work):
         _passed.add(digest)
         if mark is not None:
@@ -80,8 +83,8 @@ def guarded(
 
 @cache
 def is_users(path: str) -> bool:
-    """Whether a source file is outside engram's package."""
-    return not os.path.abspath(path).startswith(PACKAGE)
+    """Whether a source file is neither engram's nor Numba's, which compiles its own versions of NumPy's functions."""
+    return not os.path.abspath(path).startswith((PACKAGE, _NUMBA))
 
 
 def begin_step() -> None:
@@ -139,7 +142,9 @@ def _run(work: Callable[[], object]) -> bool:
         kind, _, sentence = verdict.partition("\n")
         if not sentence and os.WIFSIGNALED(status) and os.WTERMSIG(status) != signal.SIGKILL and _place(shared):
             cause = signal.Signals(os.WTERMSIG(status)).name
-            sentence = f"{_place(shared)}: the process crashed here ({cause}); is an address or an index wrong?"
+            sentence = (
+                f"{_place(shared)}: the process crashed here ({cause}); is an index wrong, or a recursion endless?"
+            )
         if not sentence:
             return False
         printed.seek(0)
@@ -165,12 +170,15 @@ def _in_child(work: Callable[[], object], shared: mmap.mmap, writer: int, printe
     verdict = "passed"
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal interrupts both, and the parent ends the child
+        signal.set_wakeup_fd(-1)
+        faulthandler.disable()  # its lines would stand among those that user code prints
         threading.Thread(target=lambda: os.read(alive, 1) or os._exit(0), daemon=True).start()
         for stream in (1, 2):
             os.dup2(printed, stream)
         sys.stdout = sys.stderr = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115
         global _words
         _words = np.frombuffer(shared, np.int64, _TEXTS)
+        buffers.note_buffers()
         _instrument(shared)
         work()
     except errors.EngramError as error:
@@ -197,6 +205,9 @@ def _instrument(shared: mmap.mmap) -> None:
     assert _words is not None
     base, texts, renewed = _words.ctypes.data, [], set()
     lower, compile_plainly, template = Lower.lower_inst, jit.Callback._compile, _DispatcherBase.get_call_template
+
+    entries_at, table = buffers.lookup()
+    lookup_type = ir.FunctionType(_INT, [_INT] * 3).as_pointer()
 
     def word(number: int) -> Any:
         return ir.Constant(_INT, base + 8 * number).inttoptr(_INT.as_pointer())
@@ -232,7 +243,10 @@ def _instrument(shared: mmap.mmap) -> None:
 
     def checked_pointer(implementation: Any) -> Any:
         def access(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            check(context, builder, args[1], ir.Constant(_INT, POINTER_BOUND))
+            size = context.get_abi_sizeof(context.get_data_type(sig.args[0].dtype))
+            numbers = builder.ptrtoint(args[0], _INT), ir.Constant(_INT, size), ir.Constant(_INT, table)
+            entries = builder.call(builder.inttoptr(ir.Constant(_INT, entries_at), lookup_type), numbers)
+            check(context, builder, args[1], entries)
             return implementation(context, builder, sig, args)
 
         return access
@@ -254,7 +268,7 @@ def _instrument(shared: mmap.mmap) -> None:
         assert _words is not None
         index, length, where = int(_words[_INDEX]), int(_words[_LENGTH]), _place(shared)
         if isinstance(error, IndexError) and error.args == ("index",):
-            bound = "its buffer" if length == POINTER_BOUND else f"an array of {length} entries (0 to {length - 1})"
+            bound = "its buffer" if length == buffers.UNKNOWN else f"an array of {length} entries (0 to {length - 1})"
             return f"{where}: index {index} is outside {bound}"
         if isinstance(error, RuntimeError) and error.args == ("endless",):
             return f"{where}: {MAX_STATEMENTS:,} statements in one simulation or game; does the loop here ever end?"

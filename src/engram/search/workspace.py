@@ -17,9 +17,10 @@ import numba
 import numpy as np
 from numba import float32, float64, int32, int64, types
 
-from engram.errors import InvalidParameter, InvalidState, OperatorError
+from engram.errors import InvalidGame, InvalidParameter, InvalidState, OperatorError
 from engram.games.game import NATURE, SLACK, Game, State
 from engram.games.python_game import PythonGame
+from engram.native.buffers import buffers
 from engram.native.jit import Callback
 from engram.native.messages import place_of
 from engram.rng import derive_seed, rng_dtype, seed_rng
@@ -68,12 +69,15 @@ def check_root(game: Game, state: State) -> None:
     """Refuses a state in which no player chooses a move.
 
     Raises:
-      InvalidState: the game is over, or nature moves.
+      InvalidState: the game is over, or nature moves. InvalidGame: an action appears twice.
     """
-    if game.is_over(state):
+    legal = game.legal_actions(state)
+    if not legal:
         raise InvalidState(f"{game.name}: the game is over, there is nothing to search")
+    if len(set(legal)) < len(legal):
+        raise InvalidGame(f"{game.name}: legal_actions names an action twice")
     if game.has("chance") and game.to_play(state) == NATURE:
-        drawn = ", ".join(game.action_name(action, state) for action in game.legal_actions(state)[:3])
+        drawn = ", ".join(game.action_name(action, state) for action in legal[:3])
         raise InvalidState(
             f"{game.name}: nature moves here, so there is no move to choose; "
             f"add what it drew to the moves ({drawn}, ...)"
@@ -171,12 +175,12 @@ class Workspace:
         # The gaps keep the data of two threads off one cache line.
         self.rngs = np.zeros((num_slots if shared else num_trees, LINE_BYTES // rng_dtype.itemsize), rng_dtype)[:, 0]
         self._states = np.zeros((num_slots, words + LINE_BYTES // 8), np.uint64)[:, :words]
-        self.paths = np.zeros((num_slots, depth + 1), np.int32)
-        self._actions = np.zeros((num_slots, game.num_actions + SLACK), np.int32)
+        self.paths = buffers((num_slots, depth + 1), np.int32)
+        self._actions = buffers((num_slots, game.num_actions), np.int32, spare=SLACK)
         has_weights = preset.prior is not None or game.has("chance")
-        self._weights = np.zeros((num_slots if has_weights else 0, game.num_actions), np.float32)
+        self._weights = buffers((num_slots if has_weights else 0, game.num_actions), np.float32)
         logs = self.assembly.rollout_moves is not None
-        self._moves = np.zeros((num_slots if logs else 0, depth + 1), np.int32)
+        self._moves = buffers((num_slots if logs else 0, depth + 1), np.int32)
         self.in_flight: dict[int, int] = {}
         self.num_asked = 0
         self.program = self._make_program()
