@@ -1,11 +1,17 @@
-"""Ctrl-C that waits for the end of a block."""
+"""Ctrl-C that waits for the end of a block, or that ends a command whose compiled code never returns."""
 
 from __future__ import annotations
 
+import os
 import signal
+import socket
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+_open: list[socket.socket] = []  # whose descriptor signals are written to
 
 
 @contextmanager
@@ -13,7 +19,7 @@ def interrupt_event() -> Iterator[threading.Event]:
     """An event that Ctrl-C sets in the block instead of raising; outside the main thread it is never set."""
     event = threading.Event()
     before = signal.getsignal(signal.SIGINT)
-    if before is None or threading.current_thread() is not threading.main_thread():
+    if before in (None, signal.SIG_IGN) or threading.current_thread() is not threading.main_thread():
         yield event  # Ctrl-C interrupts the main thread alone
         return
     signal.signal(signal.SIGINT, lambda *_: event.set())
@@ -24,12 +30,53 @@ def interrupt_event() -> Iterator[threading.Event]:
 
 
 @contextmanager
-def interrupts_later() -> Iterator[None]:
-    """Delays Ctrl-C until the end of the block, for short work that must not stop halfway."""
+def interrupts_later() -> Iterator[threading.Event]:
+    """Delays Ctrl-C until the end of the block, for short work that must not stop halfway; yields its event."""
     event = threading.Event()
     try:
         with interrupt_event() as event:
-            yield
+            yield event
     finally:
         if event.is_set():
             signal.raise_signal(signal.SIGINT)
+
+
+def end_at_second_interrupt(patience_s: float = 2.0) -> None:
+    """Lets a second Ctrl-C end this process if compiled code ignores the first, because it never returns to Python.
+
+    A thread hears of each signal at once, even while no Python code runs in the main thread. It acts only while that
+    thread computes outside Python, not while it waits or cleans up. Systems without clocks of threads lack this.
+    """
+    if not hasattr(time, "pthread_getcpuclockid"):
+        return
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
+    signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+    main = threading.main_thread().ident or 0
+    clock = time.pthread_getcpuclockid(main)
+
+    def place() -> tuple[int, int]:
+        frame = sys._current_frames()[main]
+        return id(frame), frame.f_lasti
+
+    def is_stuck(seconds: float) -> bool:
+        before, began = place(), time.clock_gettime(clock)
+        for _ in range(10):
+            time.sleep(seconds / 10)
+            if place() != before:
+                return False
+        return time.clock_gettime(clock) > began + seconds / 50
+
+    def watch() -> None:
+        is_warned = False
+        while signals := reader.recv(64):
+            if signal.SIGINT not in signals:
+                continue
+            if is_warned and is_stuck(0.2):
+                os._exit(130)
+            is_warned = is_stuck(patience_s)
+            if is_warned:
+                print("engram: compiled code does not return; Ctrl-C again ends it", file=sys.stderr, flush=True)
+
+    threading.Thread(target=watch, daemon=True).start()
+    _open.append(writer)

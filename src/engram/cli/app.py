@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import faulthandler
+from contextlib import suppress
 from typing import Annotated, Optional
 
 import typer
@@ -25,6 +27,7 @@ from engram.cli import (  # noqa: F401
 )
 from engram.cli.console import app
 from engram.cli.train import distil, features, records, self_play, td  # noqa: F401
+from engram.interrupts import end_at_second_interrupt
 
 
 @app.callback(invoke_without_command=True)
@@ -45,4 +48,7 @@ def _main(
 
 def main() -> None:
     """Entry point of the `engram` command."""
+    with suppress(AttributeError, OSError, RuntimeError, ValueError):  # standard error may be closed
+        faulthandler.enable()  # a crash of a user's compiled code prints the Python lines that led to it
+    end_at_second_interrupt()
     app()

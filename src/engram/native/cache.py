@@ -173,8 +173,8 @@ def _check_private(folder: Path) -> None:
     if hasattr(os, "geteuid") and (status.st_uid != os.geteuid() or status.st_mode & 0o022):
         reason = "others may write to it" if status.st_uid == os.geteuid() else "it belongs to another user"
         raise InvalidFile(
-            f"{folder} cannot be the cache of machine code, which engram runs: {reason}; "
-            f"try chmod -R go-w {cache_root()}, or name another folder in ENGRAM_CACHE_DIR"
+            f"{folder} cannot be the cache of machine code, which engram runs: {reason}, so code in it may be theirs; "
+            "name a new folder in ENGRAM_CACHE_DIR"
         )
 
 

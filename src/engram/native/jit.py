@@ -11,10 +11,12 @@ from __future__ import annotations
 import atexit
 import ctypes
 import os
+import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -25,6 +27,7 @@ from numba.core.ccallback import CFunc
 from numba.core.registry import CPUDispatcher
 
 from engram.errors import CompileError, OperatorError
+from engram.interrupts import interrupts_later
 from engram.native.cache import caching, lock
 from engram.native.messages import place_of, reason
 
@@ -66,6 +69,29 @@ class _Progress(event.Listener):
 
 
 event.register("numba:compile", _Progress())
+
+_compiling = threading.local()
+
+
+@contextmanager
+def _interrupts_between_functions() -> Iterator[None]:
+    """Delays Ctrl-C to the next function that is compiled: LLVM calls Python, and drops what that raises.
+
+    Where Ctrl-C has another handler than Python's own, that is called at the end.
+    """
+    outermost = not hasattr(_compiling, "event")
+    if not outermost:
+        if _compiling.event.is_set() and _compiling.ends:
+            raise KeyboardInterrupt
+        yield
+        return
+    _compiling.ends = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    with interrupts_later() as _compiling.event:
+        try:
+            yield
+        finally:
+            del _compiling.event
+
 
 _failures: list[str] = []
 
@@ -139,6 +165,7 @@ class _Compiled(CPUDispatcher):  # type: ignore[misc]
         with caching(self.py_func) as is_cached:
             return numba.njit(cache=is_cached, **self._options)(self.py_func)
 
+    @_interrupts_between_functions()
     def compile(self, sig: Any) -> Any:
         """As Numba's, but opens the cache first; a caller loaded from disk mostly contains this function's code."""
         if self._is_cached:
@@ -150,6 +177,7 @@ class _Compiled(CPUDispatcher):  # type: ignore[misc]
     def add_overload(self, result: Any) -> None:
         self.overloads[tuple(result.signature.args)] = result  # compiled callers look here, Python's calls do not
 
+    @_interrupts_between_functions()
     def _compile_for_args(self, *arguments: Any, **named: Any) -> Any:
         entry = self._for_python._compile_for_args(*arguments, **named)
         for result in self._for_python.overloads.values():
@@ -211,6 +239,7 @@ class Callback:
                 self.code[self._key] = compiled_function
         return int(compiled_function.address or 0)
 
+    @_interrupts_between_functions()
     def _compile(self, *, checked: bool = False) -> CFunc:
         _listen()
         options = _OPTIONS | {"boundscheck": True, "error_model": "python"} if checked else _OPTIONS
