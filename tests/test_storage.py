@@ -145,5 +145,8 @@ def test_a_pipe_is_written_and_not_replaced(tmp_path):
     with whole(pipe) as part:
         part.write_text("heard")
     assert os.read(reader, 100) == b"heard"
-    assert pipe.is_fifo()
+    durable.save(pipe, "thing", {}, {"numbers": np.arange(3)})  # its writer would replace the pipe by a file
+    (tmp_path / "copy").write_bytes(os.read(reader, 1 << 16))
+    assert durable.load(tmp_path / "copy", "thing")[1]["numbers"].tolist() == [0, 1, 2]
+    assert pipe.is_fifo() and len(list(tmp_path.iterdir())) == 2
     os.close(reader)

@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import stat
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,17 +67,22 @@ def contents(path: str | Path, max_bytes: int = LARGEST_BYTES) -> bytes:
 def whole(path: str | Path) -> Iterator[Path]:
     """A temporary file that replaces `path` when the block ends, and is deleted if the block fails.
 
-    A reader sees the complete old file or the complete new one, even after a crash. Pipes and devices are written
-    directly; for a symbolic link, its target is replaced.
+    A reader sees the complete old file or the complete new one, even after a crash. A pipe or a device stays, and gets
+    the bytes of the finished file; for a symbolic link, its target is replaced.
 
     Raises:
       OSError: the file cannot be written; the old one is unchanged.
     """
-    is_device = Path(path).absolute().is_relative_to("/dev")  # /dev/stdout may be a file that another process has open
-    path = Path(os.path.realpath(path))
-    if is_device or (path.exists() and not path.is_file()):
-        yield path
+    is_stream = Path(path).absolute().is_relative_to("/dev") and os.path.islink(path)  # to a file that others have open
+    if is_stream or (os.path.exists(path) and not os.path.isfile(path)):
+        with tempfile.TemporaryDirectory() as folder:  # some writers would replace the device by a file
+            part = Path(folder) / Path(path).name
+            part.touch()
+            yield part
+            with open(part, "rb") as source, open(path, "wb") as target:
+                shutil.copyfileobj(source, target)
         return
+    path = Path(os.path.realpath(path))
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         part.touch()

@@ -297,7 +297,7 @@ def test_progress_is_a_line_a_minute_elsewhere(monkeypatch):
         live.update(1, "1 games")  # a minute has not passed
     assert sys.stderr.getvalue() == ""
     monkeypatch.setattr(console, "MINUTE_S", 0.001)
-    with Live("games", 20) as live:
+    with Live("games", 20, quiet=True) as live:  # as with --json: standard output is for a program
         assert printed_none.wait(300)  # the first game of a long match takes minutes
         live.update(3, "3 games [+1]")
         assert printed.wait(300)
@@ -306,7 +306,19 @@ def test_progress_is_a_line_a_minute_elsewhere(monkeypatch):
     assert "3 games [+1] (after 0 min)\n" in sys.stderr.getvalue()
 
 
-def test_quiet_progress_says_warnings_only(capsys):
+def test_the_list_tells_matches_apart_by_their_openings_and_resignations(tmp_path):
+    common = ("-g", "connect_four", "--a", "random", "--b", "random", "--games", "2", "-d", str(tmp_path / "r.sqlite"))
+    rows = [("--opening-moves", "1"), ("--opening-moves", "2"), ("--opening-moves", "2", "--resign", "0.9")]
+    for row in rows:
+        assert engram("match", *common, *row).exit_code == 0
+    listed = engram("results", "-d", str(tmp_path / "r.sqlite")).stdout.splitlines()
+    cells = [[cell.strip() for cell in line.split("│")] for line in listed if line.startswith("│ ")]
+    heads = [head.strip() for head in listed[1].split("┃")]
+    places = heads.index("random moves"), heads.index("resign")
+    assert [[row[place] for place in places] for row in cells if row[1]] == [["1", ""], ["2", ""], ["2", "0.9"]]
+
+
+def test_quiet_progress_prints_no_line_that_stays(capsys):
     with Live("steps", 2, quiet=True) as live:
         live.update(2, "2 steps")
         live.line("a line")
@@ -346,9 +358,12 @@ def test_matches_of_another_version_are_left_out_of_the_list(tmp_path):
     with Results(database) as results:
         results.open_match({"game": "tic_tac_toe", "spirit": 3}, 2, "99.0")
         results.add_games(2, results.games(1)[:1])
+        without_budget = {**results.match(1).configuration, "a_simulations": 0}
+        results.open_match(without_budget, 2, results.match(1).version)
+        results.add_games(3, results.games(1)[:1])
     listed = engram("results", "--database", str(database), "--json")
     assert listed.exit_code == 0 and [row["match_id"] for row in json.loads(listed.stdout)] == [1]
-    assert "match 2 is left out" in listed.stderr
+    assert "match 2 is left out" in listed.stderr and "match 3 is left out" in listed.stderr
     shown = engram("results", "2", "--database", str(database))
     assert shown.exit_code == 2 and "recorded by engram" in shown.stderr
 

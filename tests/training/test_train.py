@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -21,13 +22,15 @@ pytest.importorskip("tensorboard")
 from typer.testing import CliRunner  # noqa: E402
 
 from engram import storage as durable  # noqa: E402
+from engram import training  # noqa: E402
 from engram.cli.app import app  # noqa: E402
-from engram.errors import InvalidFile, InvalidParameter, OperatorError  # noqa: E402
+from engram.errors import InvalidFile, InvalidParameter, MissingPackage, OperatorError  # noqa: E402
 from engram.games.catalogue import game as game_of  # noqa: E402
 from engram.networks.architectures import architecture  # noqa: E402
 from engram.networks.by_name import NamedNetwork  # noqa: E402
 from engram.networks.network import load_network  # noqa: E402
 from engram.networks.torch_backend import NetworkModule  # noqa: E402
+from engram.training import curves  # noqa: E402
 from engram.training.history import TrainingResults, recorded_points  # noqa: E402
 from engram.training.learner import KIND, Learner  # noqa: E402
 from engram.training.records import Records, read  # noqa: E402
@@ -262,3 +265,19 @@ def test_the_command_trains_and_fails_in_one_sentence(data, tmp_path):
         assert failed.exit_code == 2 and said in failed.stderr and failed.stderr.count("\n") <= 2, failed.output
     with pytest.raises(InvalidParameter, match="steps"):
         plan_for(data, steps=0)
+
+
+def test_a_damaged_log_costs_its_damaged_lines_alone(tmp_path):
+    lines = [json.dumps({"done": step, "losses": {"value_loss": 1 / step}}) for step in (10, 20, 30)]
+    log = [lines[0], lines[1][:-9], "[1]", lines[2], "\xff", lines[0].replace("0.1", "1" * 400)]
+    (tmp_path / curves.LOG).write_bytes("\n".join(log).encode("latin-1"))
+    curves.report(tmp_path, "a training", "ends", [])
+    page = (tmp_path / curves.REPORT).read_text()
+    assert "damaged lines of log.jsonl, left out: 4" in page and "0.03333" in page
+
+
+@pytest.mark.parametrize(("package", "name"), [("tensorboard", "TensorBoard"), ("filelock", "filelock")])
+def test_a_training_names_the_package_that_it_lacks_before_it_begins(package, name, monkeypatch):
+    monkeypatch.setattr(training, "find_spec", lambda wanted: None if wanted == package else find_spec(wanted))
+    with pytest.raises(MissingPackage, match=rf"training needs {name}: pip install 'engram\[learn\]'"):
+        training.require_torch()

@@ -27,6 +27,7 @@ from sqlalchemy.exc import OperationalError
 
 from engram.arena.results import Results
 from engram.cli.app import app
+from engram.errors import DatabaseError
 from engram.tuning.objective import MatchObjective
 from engram.tuning.sampler import GAMES, observe
 from engram.tuning.space import space
@@ -357,3 +358,25 @@ def test_bad_input_is_one_sentence(arguments, sentence, tmp_path, monkeypatch):
     lines = result.stderr.strip().splitlines()
     assert len(lines) == 1
     assert re.search(sentence, lines[0])
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "update trial_params set distribution_json = 'x'",
+        "update trial_user_attributes set value_json = '[[['",
+        "update trial_user_attributes set value_json = '\"x\"'",
+        "update trial_values set value_type = 'x'",
+        "update trials set state = 'x'",
+        "update study_user_attributes set value_json = '3'",
+    ],
+)
+def test_a_damaged_study_is_one_sentence(damage, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    whole = study(tmp_path / "s.sqlite")
+    whole.search()
+    whole.recommended()
+    with closing(sqlite3.connect("s.sqlite")) as database, database:
+        database.execute(damage)
+    with pytest.raises(DatabaseError, match=r"the study cannot be kept in .*s\.sqlite"):
+        study(tmp_path / "s.sqlite")

@@ -124,9 +124,10 @@ class MatchConfiguration:
                 balance = configuration.opening_balance
                 is_paired = (configuration.opening_judge is None) == (balance is None)
                 is_sound = is_paired and (balance is None or 0.0 < balance <= 1.0)
-                if is_sound and 2 <= configuration.games <= MAX_GAMES and configuration.games % 2 == 0:
+                is_sound &= configuration.resign is None or 0.0 < configuration.resign <= 1.0
+                if configuration.limits and is_sound and configuration.games in range(2, MAX_GAMES + 1, 2):
                     return configuration
-        except (KeyError, TypeError):
+        except (InvalidLimit, KeyError, TypeError):
             pass
         version = data.get("version", "another version")
         raise InvalidParameter(f"this match was recorded by engram {version}, whose matches differ")

@@ -122,7 +122,7 @@ class Live:
 
     Args:
       work: the noun of the units, such as "games". total: their number; None: unknown.
-      quiet: print warnings only.
+      quiet: print no lines beside warnings and progress: standard output is for a program.
     """
 
     def __init__(self, work: str, total: int | None = None, *, quiet: bool = False):
@@ -133,7 +133,7 @@ class Live:
         self._left = ""
         self._ended = threading.Event()
         self._view: Any = None
-        if quiet or not sys.stderr.isatty():
+        if not sys.stderr.isatty():
             return
         from rich.console import Console
         from rich.live import Live as View
@@ -149,7 +149,7 @@ class Live:
     def __enter__(self) -> Live:
         if self._view is not None:
             self._view.start()
-        elif not self._quiet:
+        else:
             threading.Thread(target=self._tick, daemon=True).start()
         return self
 
@@ -185,7 +185,7 @@ class Live:
 
     def _tick(self) -> None:
         while not self._ended.wait(MINUTE_S):
-            self.line(f"{self._line} (after {(time.monotonic() - self._begun) / 60:.0f} min{self._left})")
+            say(f"{self._line} (after {(time.monotonic() - self._begun) / 60:.0f} min{self._left})")
 
     def _time_left(self, done: int) -> str:
         """The time that the rest takes at the speed so far; empty as long as there is none."""

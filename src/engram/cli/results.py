@@ -160,7 +160,8 @@ def _cells(row: MatchResult, shift: float = 0.0, low: float = math.nan, high: fl
     return {
         "match": row.match_id, "game": setup.game, "A": setup.a, "B": setup.b,
         "budget a move": " / ".join(dict.fromkeys(limit.text for limit in setup.limits.values())),
-        "openings": setup.openings_text, "seed": setup.seed, "games": row.games,
+        "random moves": setup.opening_moves, "openings": setup.openings_text,
+        "resign": "" if setup.resign is None else f"{setup.resign:g}", "seed": setup.seed, "games": row.games,
         "score": "" if alone else f"{100 * row.score:.1f} %",
         "Elo of A [95 %]": "" if alone else row.lead, "outcome of A less B's [95 %]": row.lead if alone else "",
         "SPRT": sprt, "score less that of the first": "" if math.isnan(low) else compared,

@@ -8,10 +8,11 @@ from engram.errors import MissingPackage
 
 
 def require_torch() -> None:
-    """Checks that PyTorch is installed.
+    """Checks that PyTorch is installed, and the packages that log and guard a training.
 
     Raises:
-      MissingPackage: it is not; the error names the extra that installs it.
+      MissingPackage: a package is missing; the error names the extra that installs it.
     """
-    if find_spec("torch") is None:
-        raise MissingPackage("training needs PyTorch: pip install 'engram[learn]'")
+    for package, name in {"torch": "PyTorch", "tensorboard": "TensorBoard", "filelock": "filelock"}.items():
+        if find_spec(package) is None:
+            raise MissingPackage(f"training needs {name}: pip install 'engram[learn]'")

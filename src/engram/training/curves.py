@@ -30,14 +30,26 @@ def report(folder: Path, title: str, result: str, warnings: Sequence[str], **how
     Raises:
       InvalidFile: the report cannot be written.
     """
-    lines = [json.loads(line) for line in (folder / LOG).read_text(encoding="utf-8").splitlines()]
-    points = [(step_of(line), figures(line)) for line in lines]
+    points, lost = _points(folder / LOG)
+    doubts = [*warnings, *([f"damaged lines of {LOG}, left out: {lost}"] if lost else [])]
     question = "Does the network learn: do its losses fall, in training and on data held out?"
     write_report(
         folder / REPORT, title, question, section("Result", result),
-        *([section("Doubts", *warnings)] if warnings else []),
+        *([section("Doubts", *doubts)] if doubts else []),
         section("Curves", pictures(curves(points))), section("Checkpoints", _table(points)), **how,
     )  # fmt: skip
+
+
+def _points(log: Path) -> tuple[list[tuple[int, dict[str, float]]], int]:
+    """Steps and figures of a log's lines, and the number of lines that a fault of the disk has damaged."""
+    points, lost = [], 0
+    for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            fields = json.loads(line)
+            points.append((step_of(fields), figures(fields)))
+        except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError):
+            lost += 1
+    return points, lost
 
 
 def step_of(line: Mapping[str, Any]) -> int:
@@ -52,7 +64,7 @@ def figures(line: Mapping[str, Any]) -> dict[str, float]:
         for key, kind in _KINDS.items() for name, value in (line.get(key) or {}).items() if name != "positions"
     }  # fmt: skip
     alone = {name.replace("_", " "): line[name] for name in _ALONE if name in line}
-    return {name: value for name, value in {**nested, **alone}.items() if isinstance(value, (int, float))}
+    return {name: float(value) for name, value in {**nested, **alone}.items() if isinstance(value, (int, float))}
 
 
 def curves(points: Sequence[tuple[int, Mapping[str, float]]]) -> list[Chart]:

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from itertools import count
-from json import JSONDecodeError
 from typing import Any
 
 import optuna
@@ -100,9 +99,22 @@ class Study:
             )  # fmt: skip
         except ValueError as error:
             raise InvalidParameter(str(error)) from None
-        with self._database_errors(OSError, ImportError, KeyError, RuntimeError, UnicodeError, JSONDecodeError):
+        with self._database_errors(Exception):  # damaged rows make Optuna and SQLAlchemy raise almost anything
             self.optuna = self._open()
             self.optuna.set_user_attr(IDENTITY, objective.identity)
+            self._check_rows()
+
+    def _check_rows(self) -> None:
+        """Reads each row in the way of the search, so that a damaged one fails here."""
+        trials = self.trials()
+        sampler.observations(self.space.ranges, trials)
+        for trial in trials:
+            _abandoned(_claim_of(trial))
+        self._games_left()
+        for name, fields in self.optuna.user_attrs.items():
+            if name.startswith(RECOMMENDED):
+                best = Best(**fields)
+                float(best.mean), float(best.deviation), [float(share) for share in best.point]
 
     def trials(self) -> list[FrozenTrial]:
         """All trials so far, including those of other processes."""
