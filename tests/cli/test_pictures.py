@@ -69,3 +69,18 @@ def test_points_of_memory_have_intervals_and_numbers_of_nodes(figures):
     assert len(above.containers) == 3 and all(bars.has_yerr for bars in above.containers)
     hollow = [line for line in below.lines if line.get_markerfacecolor() == "white"]
     assert [line.get_xdata()[0] for line in hollow] == [2.0]
+
+
+def test_long_titles_and_notes_stay_within_their_panels(figures):
+    series = [chart.Series("a", [1, 2], [0.1, 0.2])]
+    note = "nodes by visits: " + ", ".join(f"{2**k}: {1000 + k}" for k in range(10))
+    title = "memory_uct(temperature=0.02): closer to the truth than the search's own by"
+    charts = [chart.Chart(title, series, x="visits", y="error", note=note)] * 4
+    chart.draw(Path("unused.png"), "a study of " + ", ".join(["memory_uct(temperature=0.02)"] * 6), charts, columns=2)
+    figure = figures[0]
+    figure.draw_without_rendering()
+    panels = [(axes.title.get_window_extent(), axes.xaxis.label.get_window_extent()) for axes in figure.axes]
+    texts = [extent for panel in panels for extent in panel] + [figure._suptitle.get_window_extent()]
+    whole = figure.bbox
+    assert all(whole.x0 <= text.x0 and text.x1 <= whole.x1 and whole.y0 <= text.y0 for text in texts)
+    assert not any(one.overlaps(other) for one, other in combinations(texts, 2))

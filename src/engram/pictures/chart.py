@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from engram.plotting import new_figure, save
 
 _COLOURS = 8
 _MARKERS = "osv^D*xP"
+_TITLE_WIDTH, _NOTE_WIDTH = 50, 60  # characters that fit above and below a panel
 
 Numbers = Sequence[float] | np.ndarray
 
@@ -133,7 +135,8 @@ class Chart:
             axes.scatter(x, y, (2 * radii) ** 2, color="C1", alpha=0.7)
         for level in self.lines:
             axes.axhline(level, color="grey", linewidth=1)
-        axes.set(title=self.title, xlabel=f"{self.x}\n{self.note}" if self.note else self.x, ylabel=self.y)
+        below = "\n".join(filter(None, [self.x, fill(self.note, _NOTE_WIDTH)]))
+        axes.set(title=fill(self.title, _TITLE_WIDTH), xlabel=below, ylabel=self.y)
         if self.low is not None and self.high is not None:
             room = 0.02 * (self.high - self.low)  # so that a point on an end is whole
             axes.set_ylim(self.low - room, self.high + room)
@@ -168,11 +171,12 @@ def draw(
         panel(axes)
         axes.grid(alpha=0.3)
     if len({tuple(series.label for series in chart.series) for chart in charts}) == 1:
-        figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", fontsize=8)
+        labels = figure.axes[0].get_legend_handles_labels()
+        figure.legend(*labels, loc="outside lower center", fontsize=8, ncols=2 * columns)
     else:
         for axes in filter(lambda axes: axes.get_legend_handles_labels()[0], figure.axes):
             axes.legend(fontsize=8)
-    figure.suptitle(title)
+    figure.suptitle(fill(title, _TITLE_WIDTH * columns))
     save(figure, file)
 
 
