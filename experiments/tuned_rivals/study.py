@@ -22,7 +22,12 @@ from engram.storage import whole
 
 HERE = Path(__file__).parent
 TABLE = HERE / "results.json"
-GAMES = {"connect_four": ("connect_four", 1000), "othello": ("othello:8", 300), "hex": ("hex:7", 300)}
+GAMES = {
+    "connect_four": ("connect_four", 1000),
+    "othello": ("othello:8", 300),
+    "othello_3000": ("othello:8", 3000),
+    "hex": ("hex:7", 300),
+}
 """Game and simulations a move."""
 EXPLORATION = ("exploration=0.1:3:log",)
 ENTROPY = ("temperature=0.003:1:log", "epsilon=0.003:1:log")
