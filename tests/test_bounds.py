@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PROGRAM = '''
 import sys
 import numpy as np
@@ -133,6 +135,7 @@ print("searched", searched)
 '''
 
 
+@pytest.mark.timeout(3000)
 def test_bounds_checks_find_nothing(tmp_path):
     environment = {
         **os.environ,

@@ -46,12 +46,23 @@ QUICK = {
 }  # fmt: skip
 
 
+def start(cluster, **node):
+    """A new node of a cluster; Ray itself waits 30 s for one, which a busy machine may need."""
+    for attempt in range(20):
+        try:
+            return cluster.add_node(**node)
+        except Exception as error:
+            if attempt == 19 or "timed out during startup" not in str(error):
+                raise
+
+
 @pytest.fixture(scope="module")
 def machines():
     """A cluster of a head without workers, and three nodes of a core each."""
-    cluster = Cluster(initialize_head=True, head_node_args={**NODE, "num_cpus": 0, "_system_config": QUICK})
+    cluster = Cluster()
+    start(cluster, **{**NODE, "num_cpus": 0, "_system_config": QUICK})
     for _ in range(3):
-        cluster.add_node(**NODE)
+        start(cluster, **NODE)
     yield cluster
     cluster.shutdown()
 
@@ -108,7 +119,7 @@ def test_a_match_goes_on_when_a_machine_dies_and_no_game_counts_twice(tmp_path, 
             afar = played(*game, database=tmp_path / "afar.sqlite", progress=kill, **settings)
     finally:
         machines.remove_node(victim, allow_graceful=False)
-        machines.add_node(**NODE)
+        start(machines, **NODE)
     assert counts[0] < 60, "the machine died in the middle"
     assert counts == sorted(counts) and counts[-1] == 60
     assert afar == played(*game, database=tmp_path / "here.sqlite", workers=2, **settings)
@@ -164,7 +175,7 @@ def test_a_match_from_outside_the_cluster_is_the_same(tmp_path, machines, cluste
 
 
 def test_workers_share_a_gpu(machines):
-    node = machines.add_node(**{**NODE, "num_cpus": 3, "num_gpus": 1})
+    node = start(machines, **{**NODE, "num_cpus": 3, "num_gpus": 1})
     try:
         with RayCluster(machines.address, gpu_share=0.5) as cluster, working_on(cluster):
             assert cluster.num_workers == 2
@@ -442,13 +453,17 @@ def test_a_cluster_that_asks_for_a_token_is_joined_with_it_and_else_refused_in_a
     (tmp_path / ".ray/auth_token").write_text("of this test")
     head = "import sys, time; from ray.cluster_utils import Cluster as C; c = C(True, head_node_args={}); {}"
     head = head.format(NODE, "print(c.address, flush=True); sys.stdin.read(); c.shutdown()")
-    server = subprocess.Popen(
-        [sys.executable, "-c", head], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        text=True, env={**home, "RAY_AUTH_MODE": "token"},
-    )  # fmt: skip
+    for _ in range(20):  # Ray itself waits 30 s for a node, which a busy machine may need
+        server = subprocess.Popen(
+            [sys.executable, "-c", head], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            text=True, env={**home, "RAY_AUTH_MODE": "token"},
+        )  # fmt: skip
+        if address := server.stdout.readline().strip():
+            break
+        server.communicate()
     try:
         words = ["match", "-g", "tic_tac_toe", "--games", "2", "-n", "5", "-d", ":memory:", "--cluster"]
-        words = [sys.executable, "-m", "engram", *words, server.stdout.readline().strip()]
+        words = [sys.executable, "-m", "engram", *words, address]
         joined = subprocess.run(words, capture_output=True, text=True, env=home)
         assert joined.returncode == 0, joined.stderr
         (tmp_path / ".ray/auth_token").unlink()

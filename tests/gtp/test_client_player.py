@@ -51,9 +51,9 @@ def fake(tmp_path):
     return lambda how: f"{sys.executable} {tmp_path / 'fake.py'} {how} {tmp_path / 'log'}"
 
 
-def against(command, tmp_path, games=2, **options):
+def against(command, tmp_path, games=2, timeout_s=2.0, **options):
     chosen = {"simulations": 20, "workers": 1, "opening_moves": 1, "database": tmp_path / "r.sqlite", **options}
-    result = match("go:5", "uct", f"gtp({command!r}, timeout_s=2.0)", games=games, **chosen)
+    result = match("go:5", "uct", f"gtp({command!r}, timeout_s={timeout_s})", games=games, **chosen)
     with Results(tmp_path / "r.sqlite") as results:
         return result, results.games(result.match_id)
 
@@ -137,7 +137,7 @@ def test_whole_games_against_gnu_go_repeat(tmp_path):
     seen = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        result, records = against(command, tmp_path / name, games=4, simulations=50)
+        result, records = against(command, tmp_path / name, games=4, timeout_s=600.0, simulations=50)
         assert result.games == 4 and result.forfeits == 0
         assert {record.first for record in records} == {"A", "B"}
         for record in records:

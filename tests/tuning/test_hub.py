@@ -28,6 +28,7 @@ def registry(tmp_path_factory):
     return folder / "package"
 
 
+@pytest.mark.timeout(3000)
 @pytest.mark.parametrize("name, best", [("samplers/noisy_score", 0.55), ("benchmarks/noisy_win_rate", 0.5)])
 def test_the_example_of_a_package_runs_without_engram(registry, name, best):
     command = [sys.executable, "-c", WITHOUT_ENGRAM, registry / name / "example.py", registry]
