@@ -341,6 +341,6 @@ finally:
 @pytest.mark.parametrize("how", ["work", "wait"])
 @pytest.mark.parametrize("more", ["0", "1"])
 def test_ctrl_c_never_cuts_a_cleanup_short(how, more):
-    """A wait is no loop of compiled code, and neither is an interrupt that a block delays a second one."""
+    """A wait is no loop of compiled code, and an interrupt that a block delays is no second one."""
     ended = subprocess.run([sys.executable, "-c", PATIENCE, how, more], capture_output=True, text=True, check=False)
     assert ended.stdout == "clean\n" and "compiled code" not in ended.stderr, ended.stderr
