@@ -155,6 +155,39 @@ def test_broken_games_are_found(changes, word):
         engram.check_game(one_heap(**changes))
 
 
+def encoder_of_pasts(count, number, places):
+    """Writes `number` to `places` places; returns `count`."""
+
+    def encode_history(state, planes, steps):
+        for place in range(places):
+            planes[place] = number
+        return np.int64(count)
+
+    return encode_history
+
+
+@pytest.mark.parametrize(
+    ("count", "number", "places", "word"),
+    [
+        (14, 1.0, 14, None),
+        (15, 1.0, 14, "encode_history gave 15 planes, not 1 to 14"),
+        (0, 1.0, 14, "encode_history gave 0 planes"),
+        (-1, 1.0, 14, "encode_history failed"),
+        (14, 1.0, 15, "encode_history wrote beyond its buffer"),
+        (14, np.nan, 1, "encode_history wrote a number that is not finite"),
+    ],
+)
+def test_planes_of_earlier_positions_are_checked(count, number, places, word):
+    # Two earlier positions: room for 2·3 + 8 planes.
+    encode_history = encoder_of_pasts(count, number, places)
+    game = one_heap(encode_history=encode_history, max_history=2, planes_shape=(1, 1, 1))
+    if word is None:
+        engram.check_game(game)
+    else:
+        with pytest.raises(InvalidGame, match=word):
+            engram.check_game(game)
+
+
 def raising(state, action):
     if state.left < 8:
         raise ValueError("nothing left")

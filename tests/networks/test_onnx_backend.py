@@ -12,7 +12,7 @@ import pytest
 
 import engram
 from engram.errors import InvalidParameter
-from engram.networks.backend import installed, open_backend
+from engram.networks.backend import choose, installed, open_backend
 from engram.networks.by_name import NamedNetwork, shipped
 from engram.networks.encoding import Encoder
 from engram.networks.native_backend import precisions_here
@@ -22,7 +22,7 @@ pytest.importorskip("onnx")
 
 needs_matrix_unit = pytest.mark.skipif("bfloat16" not in precisions_here(), reason="the processor has no matrix unit")
 GAMES = {"connect_four": "connect_four", "connect_four_features": "connect_four", "go9": "go:9"}
-GAMES |= {"go9-large": "go:9", "go9-selfplay": "go:9", "go19-predictor": "go:19"}
+GAMES |= {"go9-large": "go:9", "go9-selfplay": "go:9", "go19-predictor": "go:19", "go19": "go:19"}
 
 
 def positions(game, count):
@@ -251,14 +251,27 @@ def test_a_network_goes_to_the_fastest_backend_that_computes_it():
 
     network = NamedNetwork("go9").network
     gpu = torch.cuda.is_available()
-    assert {usual(network, batch) for batch in (1, 64)} == {"TorchBackend" if gpu else "NativeBackend"}
+    assert [usual(network, batch) for batch in (1, 64)] == ["NativeBackend", "TorchBackend" if gpu else "NativeBackend"]
     assert usual(network, 1, name="torch") == "TorchBackend"
-    native = "bfloat16" in precisions_here() and not gpu
+    native = "bfloat16" in precisions_here()
     assert usual(network, 1, precision="bfloat16") == ("NativeBackend" if native else "TorchBackend")
     assert usual(network, 64, name="onnx") == "OnnxBackend"
     other = NetworkModule(architecture("predictor", engram.game("go:5"))).network
-    quick = "TorchBackend" if gpu else "OnnxBackend"
-    assert [usual(other, batch) for batch in (1, 16, 17, 64)] == [quick, quick, "TorchBackend", "TorchBackend"]
+    larger = "TorchBackend" if gpu else "OnnxBackend"
+    assert [usual(other, batch) for batch in (1, 16, 17)] == ["OnnxBackend", larger, "TorchBackend"]
+
+
+@pytest.mark.parametrize(
+    ("network", "by_batch"),
+    [("go9", {1: "native", 8: "native", 16: "torch", 64: "torch"}), ("go19", {1: "torch", 4: "torch"})],
+)
+def test_a_gpu_computes_what_is_worth_a_call(monkeypatch, network, by_batch):
+    # 6.2 million multiplications a position in go9, 215 million in go19.
+    pytest.importorskip("torch")
+    monkeypatch.setattr("engram.networks.backend._has_gpu", lambda: True)
+    architecture = NamedNetwork(network).network.architecture
+    assert {batch: choose(None, architecture, batch) for batch in by_batch} == by_batch
+    assert choose("native", architecture, 64) == "native"
 
 
 @pytest.mark.parametrize("backend", ["torch", "onnx", "native"])

@@ -9,6 +9,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from importlib.util import find_spec
@@ -35,7 +36,7 @@ from engram.training.history import TrainingResults, recorded_points  # noqa: E4
 from engram.training.learner import KIND, Learner  # noqa: E402
 from engram.training.records import Records, read  # noqa: E402
 from engram.training.run import CHECKPOINT, NETWORK  # noqa: E402
-from engram.training.supervised import RecordsPlan, train_records  # noqa: E402
+from engram.training.supervised import RecordsPlan, ahead_of_time, train_records  # noqa: E402
 from engram.training.validation import Validation, why_nothing_is_learnt, why_records_cannot_teach  # noqa: E402
 
 SIZE = 4
@@ -147,6 +148,39 @@ def test_killed_at_any_moment_the_same_command_ends_as_if_undisturbed(data, tmp_
     assert len({point.episode for point in recorded["killed"]}) == len(recorded["killed"]) > 1
     assert recorded["killed"][-1].measured == recorded["whole"][-1].measured
     assert {"policy", "policy, held out"} <= set(recorded["whole"][-1].measured)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("numbers", [range(0), range(5, 7), range(3, 40)])
+def test_threads_give_batches_in_their_order_and_only_a_few_ahead(threads, numbers):
+    asked, received = [], []
+
+    def draw(number):
+        asked.append(number)
+        time.sleep(0.002 * (number % 3))
+        return number
+
+    for number in ahead_of_time(draw, numbers, threads):
+        received.append(number)
+        assert len(asked) <= len(received) + 2 * threads
+    assert received == list(numbers) == sorted(asked)
+
+
+def test_a_fault_in_drawing_reaches_the_training_and_an_unfinished_one_leaves_no_thread():
+    def draw(number):
+        if number == 3:
+            raise InvalidParameter("no such position")
+        return number
+
+    before = threading.active_count()
+    batches = ahead_of_time(draw, range(10), 2)
+    assert [next(batches) for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(InvalidParameter, match="no such position"):
+        next(batches)
+    unfinished = ahead_of_time(draw, range(3), 2)
+    assert next(unfinished) == 0
+    unfinished.close()
+    assert threading.active_count() == before
 
 
 def test_a_training_goes_on_from_a_known_network(data, tmp_path):

@@ -161,8 +161,14 @@ class _Play:
                 self._prior(legal)
             if game.address("endings"):
                 self._endings()
-            if game.address("encode") and game.planes_shape is not None:
-                self._encoded()
+            if game.planes_shape is not None:
+                channels, *board = game.planes_shape
+                if game.address("encode"):
+                    self._encoded("encode", channels * math.prod(board))
+                if game.address("encode_history"):
+                    most = game.most_planes(game.max_history)
+                    written = self._encoded("encode_history", most * math.prod(board), game.max_history)
+                    self._must(0 < written <= most, f"encode_history gave {written} planes, not 1 to {most}")
             self._move(self._check.random.choice(legal))
         self._must(bool(self._history), "the initial state is already over")
         returns = self._returns(self._outcome())
@@ -304,16 +310,17 @@ class _Play:
         valid = status == 0 and bool((weights >= 0).all() and np.isfinite(weights).all())
         self._must(valid, "prior gave no weights ≥ 0")
 
-    def _encoded(self) -> None:
-        """`encode` writes finite numbers, and only to its planes."""
+    def _encoded(self, function: str, size: int, *history: int) -> int:
+        """Checks that planes are finite and not beyond their `size` numbers; returns what the function gave."""
         self._copy()
-        planes = buffers(math.prod(self._game.planes_shape or ()), np.float32, spare=SLACK)
+        planes = buffers(size, np.float32, spare=SLACK)
         planes[-SLACK:] = _UNWRITTEN
-        status = self._call("encode", self._copied.ctypes.data, planes.ctypes.data)
-        self._must(status >= 0, "encode failed")
-        self._must(bool((planes[-SLACK:] == _UNWRITTEN).all()), "encode wrote beyond its buffer")
-        self._must(bool(np.isfinite(planes).all()), "encode wrote a number that is not finite")
-        self._keeps_copy("encode")
+        status = self._call(function, self._copied.ctypes.data, planes.ctypes.data, *history)
+        self._must(status >= 0, f"{function} failed")
+        self._must(bool((planes[-SLACK:] == _UNWRITTEN).all()), f"{function} wrote beyond its buffer")
+        self._must(bool(np.isfinite(planes).all()), f"{function} wrote a number that is not finite")
+        self._keeps_copy(function)
+        return status
 
     def _chance(self, legal: list[int]) -> None:
         """Nature's weights are numbers ≥ 0 of legal actions, one above 0, and leave the state as it is."""

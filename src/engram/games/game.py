@@ -501,6 +501,10 @@ class Game:
         record["max_moves"] = self.max_moves
         return record
 
+    def most_planes(self, history: int) -> int:
+        """Planes for which `encode_history` gets room, with so many earlier positions."""
+        return 2 * (history + 1) + 8
+
     def new_buffer(self) -> np.ndarray:
         """A buffer for one state, as a search holds it (uint64 words)."""
         return np.zeros(self.state_bytes // 8, np.uint64)

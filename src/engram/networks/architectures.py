@@ -153,6 +153,12 @@ class Architecture:
         return {f"{place}.{name}": shape for place, part in parts.items() for name, shape in part.shapes.items()}
 
     @property
+    def multiplications(self) -> int:
+        """Of the convolutions, for one position."""
+        cells = self.configuration.height * self.configuration.width
+        return cells * sum(math.prod(shape) for shape in self.shapes.values() if len(shape) == 4)
+
+    @property
     def layer_sizes(self) -> dict[str, int]:
         """Layers that can be an embedding, and the sizes of their outputs for one position.
 

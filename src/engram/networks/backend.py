@@ -21,6 +21,8 @@ from engram.search.evaluation import Evaluation
 PRECISIONS = ("float32", "bfloat16")
 SMALL_BATCH = 16
 """Up to so many positions the cost of a call itself decides, so a backend with quick calls is preferred."""
+GPU_WORK = 50_000_000
+"""With a GPU: the multiplications in a call's convolutions from which it is faster than quick calls."""
 
 
 class Backend(Protocol):
@@ -135,7 +137,7 @@ BACKENDS = {
     "torch": Installable(("torch",), "PyTorch", "learn", _torch),
     "onnx": Installable(("onnxruntime", "onnx"), "ONNX Runtime", "onnx", _onnx, quick_calls=True),
 }
-"""By name, the preferred first; with a GPU PyTorch comes before all others."""
+"""By name, the preferred first; with a GPU PyTorch comes before all others in large batches (`choose`)."""
 
 
 def installed(architecture: Architecture) -> list[str]:
@@ -148,11 +150,8 @@ def installed(architecture: Architecture) -> list[str]:
     return sorted(names, key=lambda name: name != "torch") if _has_gpu() else names
 
 
-def choose(name: str | None, architecture: Architecture, small: bool = False) -> str:
-    """The name of a backend: `name` if it is installed, or for None the preferred one.
-
-    Args:
-      small: for batches up to `SMALL_BATCH`.
+def choose(name: str | None, architecture: Architecture, batch: int = 64) -> str:
+    """The name of a backend: `name` if it is installed, or for None the preferred one for batches of a size.
 
     Raises:
       InvalidParameter, MissingPackage: as in `open_backend`.
@@ -162,7 +161,8 @@ def choose(name: str | None, architecture: Architecture, small: bool = False) ->
         titles, extras = zip(*((package.title, f"'engram[{package.extra}]'") for package in _PACKAGES), strict=True)
         raise MissingPackage(f"this network needs {' or '.join(titles)}: pip install {' or '.join(extras)}")
     if name is None:
-        quick = [name for name in names if small and BACKENDS[name].quick_calls and not _has_gpu()]
+        small = batch * architecture.multiplications < GPU_WORK if _has_gpu() else batch <= SMALL_BATCH
+        quick = [name for name in names if small and BACKENDS[name].quick_calls]
         return (quick or names)[0]
     if name in names:
         return name
@@ -192,15 +192,15 @@ def open_backend(
 
     Args:
       name: of `BACKENDS`: `native`, `torch` or `onnx`. None: the first that is installed and computes the network, in
-        small batches one of quick calls; with a GPU PyTorch.
+        small batches one of quick calls; with a GPU PyTorch, unless a batch is less than `GPU_WORK`.
       layer: the layer whose output is the embedding (`Architecture.layer_sizes`), or None.
       precision: `float32`, `bfloat16`, or `auto`, the faster one on this machine.
-      batch: positions in each call, ≥ 1; up to `SMALL_BATCH` it is small.
+      batch: positions in each call, ≥ 1.
 
     Raises:
       InvalidParameter: no such backend, layer or precision. MissingPackage: the backend is not installed.
     """
     if name is None and precision == "bfloat16" and precision not in precisions_here():
         name = "torch"  # the others then compute in float32
-    name = choose(name, network.architecture, small=batch <= SMALL_BATCH)
+    name = choose(name, network.architecture, batch)
     return BACKENDS[name].open(network, layer=layer, precision=precision)

@@ -41,7 +41,7 @@ def num_planes(game: Game, history: int | None) -> int:
     if not 0 <= history <= game.max_history or not game.max_history:
         raise InvalidParameter(f"{game.name} keeps {game.max_history} earlier positions, not {history}")
     _, height, width = game.planes_shape
-    planes = np.zeros((2 * (history + 1) + 8, height, width), np.float32)
+    planes = np.zeros((game.most_planes(history), height, width), np.float32)
     buffer = game.new_buffer()
     game.write(buffer, game.initial_state())
     return int(game.callbacks["encode_history"].from_python(buffer.ctypes.data, planes.ctypes.data, history))

@@ -17,6 +17,7 @@ from torch.optim.swa_utils import AveragedModel
 from engram import storage
 from engram.errors import InvalidFile, OperatorError
 from engram.networks.torch_backend import NetworkModule, fastest_precision
+from engram.training.records import PositionBatch
 
 KIND = "training"
 
@@ -78,7 +79,13 @@ class Learner:
             return self.learning_rate * (step + 1) / rising
         return self.learning_rate * 0.5 * (1.0 + math.cos(math.pi * min(1.0, step / self.steps)))
 
-    def step(self, planes: np.ndarray, policy: np.ndarray, value: np.ndarray) -> Losses:
+    def sent(self, batch: PositionBatch) -> tuple[Tensor, Tensor, Tensor]:
+        """The arguments of `step` for a batch, on the learner's device; any thread may call this."""
+        return self._tensor(batch.planes), self._tensor(batch.action), self._tensor(batch.value)
+
+    def step(
+        self, planes: np.ndarray | Tensor, policy: np.ndarray | Tensor, value: np.ndarray | Tensor
+    ) -> Losses:  # fmt: skip
         """Learns from a batch.
 
         Args:
@@ -162,5 +169,9 @@ class Learner:
         self.optimizer.load_state_dict({"state": state, "param_groups": groups})
         self.done = int(about["done"])
 
-    def _tensor(self, array: np.ndarray) -> Tensor:
-        return torch.from_numpy(array).to(self.device)
+    def _tensor(self, array: np.ndarray | Tensor) -> Tensor:
+        if isinstance(array, Tensor):
+            return array
+        tensor = torch.from_numpy(array)
+        # From pinned memory a GPU copies while it computes.
+        return tensor.pin_memory().to(self.device, non_blocking=True) if self.device.type == "cuda" else tensor

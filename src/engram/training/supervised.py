@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Unpack
+from typing import TypeVar, Unpack
 
 import numpy as np
 
@@ -14,6 +18,20 @@ from engram.training.learner import Learner, Losses
 from engram.training.records import PositionSource, RecordSampler, read
 from engram.training.run import EARLY, Course, HeldOutPlan, TrainingProgress, TrainingRun, starting_network
 from engram.training.validation import Validation
+
+_Drawn = TypeVar("_Drawn")
+MOST_THREADS = 6
+
+
+def ahead_of_time(draw: Callable[[int], _Drawn], numbers: range, threads: int) -> Iterator[_Drawn]:
+    """The results of `draw` for some numbers, in order; threads compute the next ones meanwhile."""
+    with ThreadPoolExecutor(threads, "engram positions") as pool:
+        waiting = deque(pool.submit(draw, number) for number in numbers[: 2 * threads])
+        for number in range(numbers.start + len(waiting), numbers.stop + len(waiting)):
+            drawn = waiting.popleft().result()
+            if number in numbers:
+                waiting.append(pool.submit(draw, number))
+            yield drawn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +54,10 @@ class SupervisedProgress(TrainingProgress):
 
 
 class SupervisedRun(TrainingRun):
-    """A training on fixed positions; raises as `TrainingRun` and `starting_network`."""
+    """A training on fixed positions; raises as `TrainingRun` and `starting_network`.
+
+    Threads draw the next batches while the network learns: one, or with a GPU, which would wait, one a core.
+    """
 
     def __init__(self, plan: SupervisedPlan, folder: str | Path):
         super().__init__(plan, folder, plan.game)
@@ -45,13 +66,18 @@ class SupervisedRun(TrainingRun):
 
     def teach(self, teacher: PositionSource, held_out: PositionSource, actions: np.ndarray, doubts: list[str]) -> None:
         """Sets the positions to learn from, with all their actions (N,) and reasons to doubt them."""
-        self._teacher, self._held_out, self._actions = teacher, held_out, actions
+        self._held_out, self._actions = held_out, actions
         self._doubts = self.warnings = tuple(doubts)
+        plan, learner = self.plan, self.learner
+        threads = min(MOST_THREADS, os.cpu_count() or 1) if learner.device.type == "cuda" else 1
+        self._batches = ahead_of_time(
+            lambda number: learner.sent(teacher.draw(plan.batch, plan.seed, number)),
+            range(learner.done, plan.steps), threads,
+        )  # fmt: skip
 
     def advance(self, last: int) -> None:
         """Learns from one batch."""
-        batch = self._teacher.draw(self.plan.batch, self.plan.seed, self.learner.done)
-        self.learnt(self.learner.step(batch.planes, batch.action, batch.value))
+        self.learnt(self.learner.step(*next(self._batches)))
 
     def validate(self) -> None:
         """Measures the network on the positions held out."""

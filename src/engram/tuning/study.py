@@ -26,7 +26,7 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from engram.arena.claims import has_ended, machine
 from engram.arena.database import shown
 from engram.arena.report import MatchResult
-from engram.errors import DatabaseError, InvalidParameter
+from engram.errors import DatabaseError, EngramError, InvalidParameter
 from engram.fleet import Link, release_workers
 from engram.tuning import sampler
 from engram.tuning.objective import CONFIRMATION, MatchObjective, score_and_variance
@@ -274,7 +274,10 @@ class Study:
     def _database_errors(self, *more: type[Exception]) -> Iterator[None]:
         try:
             yield
+        except EngramError:
+            raise
         except (SQLAlchemyError, optuna.exceptions.StorageInternalError, *more) as error:
+            _LOG.debug("the study in %s failed", self.objective.database, exc_info=True)
             reason = str(error.__cause__ or error).split("\n", maxsplit=1)[0]
             raise DatabaseError(shown(f"the study cannot be kept in {self.objective.database}: {reason}")) from None
 
