@@ -1,8 +1,8 @@
-"""What a GPU brings: networks alone by size of batch, games in lockstep, and training.
+"""The gain from a GPU: networks alone by size of batch, games in lockstep, and training.
 
     python benchmarks/gpu.py networks          # recorded batches, the same without a recording, and one core
     python benchmarks/gpu.py lockstep          # evaluations/s of 64, 256 and 1,024 games, in one and in two groups
-    python benchmarks/gpu.py training          # positions learnt a second, drawn before
+    python benchmarks/gpu.py training          # positions learnt a second, from batches drawn before
 
 Medians of three rounds.
 """
@@ -17,13 +17,11 @@ from collections.abc import Callable
 import numpy as np
 
 import engram
-from engram.cli.bench_network import _positions as some_positions
-from engram.games.game import Game
+from engram.cli.bench_network import side_by_side, some_positions
 from engram.networks.architectures import architecture
-from engram.networks.backend import FixedBatches, open_backend
+from engram.networks.backend import open_backend
 from engram.networks.by_name import NamedNetwork
 from engram.networks.encoding import Encoder
-from engram.networks.evaluator import NetworkEvaluator
 from engram.networks.torch_backend import NetworkModule, TorchBackend
 from engram.training.learner import Learner
 from engram.training.records import PositionBatch
@@ -75,30 +73,9 @@ def lockstep() -> None:
             states = some_positions(game, size)
             planes = Encoder(game, network.configuration.history)(np.array(states))
             alone = rate(lambda b=backend, p=planes: len(b.forward(p).policy))
-            rates = [rate(side_by_side(game, backend, states, groups)) for groups in (1, 2)]
+            rates = [rate(side_by_side(game, backend, states, groups, simulations=32)) for groups in (1, 2)]
             shares = [f"{number:>9,.0f}/s ({number / alone:.2f})" for number in rates]
             print(f"{name:10} {title:7} {size:>5} alone {alone:>9,.0f}/s, one and two groups", *shares, flush=True)
-
-
-def side_by_side(game: Game, backend: TorchBackend, states: list, groups: int) -> Callable[[], int]:
-    """Searches of 32 simulations in `groups` times all states; returns the number of evaluations."""
-    evaluators: list[NetworkEvaluator] = []
-
-    def evaluator(rules: Game, batch: int) -> NetworkEvaluator:
-        evaluators.append(NetworkEvaluator(FixedBatches(backend, batch), rules))
-        return evaluators[-1]
-
-    count, preset = groups * len(states), engram.presets.puct(evaluator=evaluator)
-    games = engram.Lockstep(game, preset, count, num_groups=groups, max_nodes=20_000)
-
-    def work() -> int:
-        before = evaluators[0].asked
-        for tree in range(count):
-            games.clear(tree)
-        games.run(groups * states, engram.Limit(simulations=32), range(count))
-        return evaluators[0].asked - before
-
-    return work
 
 
 def training() -> None:
@@ -114,10 +91,10 @@ def training() -> None:
             learner = Learner(module, 1000)
             planes = rng.random((size, module.configuration.planes, 19, 19), np.float32)
             values = rng.choice([-1.0, 1.0], size).astype(np.float32)
-            sent = learner.sent(PositionBatch(planes, rng.integers(0, game.num_actions, size), values))
+            arguments = learner.to_device(PositionBatch(planes, rng.integers(0, game.num_actions, size), values))
 
-            def work(learner=learner, sent=sent, size=size) -> int:
-                learner.step(*sent)
+            def work(learner=learner, arguments=arguments, size=size) -> int:
+                learner.step(*arguments)
                 return size
 
             print(f"{text:40} {size:>5} {rate(work):>9,.0f} learnt a second", flush=True)

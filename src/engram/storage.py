@@ -212,7 +212,7 @@ def load(path: str | Path, kind: str, *, max_bytes: int = 1 << 36) -> tuple[dict
 
 @contextmanager
 def reading(path: str | Path) -> Iterator[None]:
-    """A block that takes up what a file holds: contents of a wrong form are damage, in one sentence.
+    """A block that reads a file's contents: those of a wrong form are damage, in one sentence.
 
     Raises:
       InvalidFile: the block raises an error of Python. Those of engram pass.

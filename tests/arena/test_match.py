@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import engram
-from engram.arena.configuration import MatchConfiguration, MatchSetup, configure, digest_of
+from engram.arena.configuration import MatchConfiguration, MatchSetup, configure, text_digest
 from engram.arena.game_record import COUNTED, NEEDED, GameRecord, counted, moves_text
 from engram.arena.match import MatchInterrupted, match
 from engram.arena.ongoing_game import OngoingGame, PlayerError
@@ -210,7 +210,7 @@ def test_a_judge_is_part_of_the_match_and_wrong_ones_are_refused(players):
     for crafted in ({"opening_balance": None}, {"opening_balance": math.nan}, {"opening_judge": None}):
         with pytest.raises(InvalidParameter, match="recorded by engram"):
             MatchConfiguration.from_json(judged.to_json() | crafted)
-    assert of(opening_judge=f"{players}:Slow").sources == digest_of([f"{players}:Slow"]) != ""
+    assert of(opening_judge=f"{players}:Slow").sources == text_digest([f"{players}:Slow"]) != ""
     for wrong, words in [
         ({"opening_balance": 0.5}, "needs a player that values openings"),
         ({"opening_judge": "uct", "opening_balance": 0.0}, "opening_balance must be above 0"),
@@ -349,10 +349,10 @@ def test_only_options_that_are_files_make_another_match(tmp_path, monkeypatch, o
     monkeypatch.chdir(tmp_path)
     if "network" in option:
         pytest.importorskip("torch")
-    before = digest_of([option])
+    before = text_digest([option])
     for name in ("heavy", "go9"):
         (tmp_path / name).write_text("a file of the user's")
-    assert (digest_of([option]) != before) == counts
+    assert (text_digest([option]) != before) == counts
 
 
 def test_a_match_is_found_again_beside_a_file_that_is_called_like_an_option(tmp_path, monkeypatch):

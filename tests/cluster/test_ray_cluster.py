@@ -23,7 +23,7 @@ ray = pytest.importorskip("ray", reason="a cluster needs Ray: pip install 'engra
 from ray.cluster_utils import Cluster  # noqa: E402
 
 from engram import storage  # noqa: E402
-from engram.arena.configuration import digest_of, files_named  # noqa: E402
+from engram.arena.configuration import files_named, text_digest  # noqa: E402
 from engram.arena.league import league  # noqa: E402
 from engram.arena.match import MatchInterrupted, match  # noqa: E402
 from engram.arena.results import Results  # noqa: E402
@@ -208,12 +208,12 @@ def test_a_users_files_travel_and_make_the_same_match(tmp_path, cluster, monkeyp
         assert here[:8] == afar, "the local run found the match, and went on"
     code = (
         "import pickle, sys\n"
-        "from engram.arena.configuration import digest_of; from engram.presets.catalogue import preset\n"
+        "from engram.arena.configuration import text_digest; from engram.presets.catalogue import preset\n"
         "luggage, text = pickle.loads(sys.stdin.buffer.read()); luggage.unpack()\n"
-        "print(digest_of([text]), preset(text).text)"
+        "print(text_digest([text]), preset(text).text)"
     )
     text = f"{tmp_path / 'mine.py'}:mine"
-    luggage, digest = Luggage.of(files_named([text])), digest_of([text])
+    luggage, digest = Luggage.of(files_named([text])), text_digest([text])
     (tmp_path / "mine.py").unlink()
     (tmp_path / "rules.py").unlink()
     done = subprocess.run([sys.executable, "-c", code], input=pickle.dumps((luggage, text)), capture_output=True)

@@ -155,31 +155,33 @@ def test_broken_games_are_found(changes, word):
         engram.check_game(one_heap(**changes))
 
 
-def encoder_of_pasts(count, number, places):
-    """Writes `number` to `places` places; returns `count`."""
+def encoder_of_pasts(count, number, places, later=0):
+    """Writes `number` to `places` - 2·(2 - steps) places; returns `count` - 2·(2 - steps), and `later` more in time."""
 
     def encode_history(state, planes, steps):
-        for place in range(places):
+        fewer = 2 * (2 - steps)
+        for place in range(places - fewer):
             planes[place] = number
-        return np.int64(count)
+        return np.int64(count - fewer + (later if state.left < 6 else 0))
 
     return encode_history
 
 
 @pytest.mark.parametrize(
-    ("count", "number", "places", "word"),
+    ("encoder", "word"),
     [
-        (14, 1.0, 14, None),
-        (15, 1.0, 14, "encode_history gave 15 planes, not 1 to 14"),
-        (0, 1.0, 14, "encode_history gave 0 planes"),
-        (-1, 1.0, 14, "encode_history failed"),
-        (14, 1.0, 15, "encode_history wrote beyond its buffer"),
-        (14, np.nan, 1, "encode_history wrote a number that is not finite"),
+        ((14, 1.0, 14), None),
+        ((15, 1.0, 14), "encode_history gave 1[15] planes, not 1 to 1[04]"),
+        ((4, 1.0, 14), "encode_history gave 0 planes"),
+        ((3, 1.0, 14), "encode_history failed"),
+        ((14, 1.0, 15), "encode_history wrote beyond its buffer"),
+        ((14, np.nan, 6), "encode_history wrote a number that is not finite"),
+        ((12, 1.0, 14, 1), "encode_history gave (9|13) planes, and before (8|12)"),
     ],
 )
-def test_planes_of_earlier_positions_are_checked(count, number, places, word):
-    # Two earlier positions: room for 2·3 + 8 planes.
-    encode_history = encoder_of_pasts(count, number, places)
+def test_planes_of_earlier_positions_are_checked(encoder, word):
+    # With two earlier positions there is room for 2·3 + 8 planes, with none for 10.
+    encode_history = encoder_of_pasts(*encoder)
     game = one_heap(encode_history=encode_history, max_history=2, planes_shape=(1, 1, 1))
     if word is None:
         engram.check_game(game)

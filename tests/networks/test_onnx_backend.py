@@ -262,13 +262,18 @@ def test_a_network_goes_to_the_fastest_backend_that_computes_it():
 
 
 @pytest.mark.parametrize(
-    ("network", "by_batch"),
-    [("go9", {1: "native", 8: "native", 16: "torch", 64: "torch"}), ("go19", {1: "torch", 4: "torch"})],
+    ("network", "precision", "by_batch"),
+    [
+        ("go9", "bfloat16", {1: "native", 8: "native", 9: "torch", 64: "torch"}),
+        ("go9", "float32", {1: "native", 3: "native", 4: "torch", 64: "torch"}),
+        ("go19", "bfloat16", {1: "torch", 4: "torch"}),
+    ],
 )
-def test_a_gpu_computes_what_is_worth_a_call(monkeypatch, network, by_batch):
+def test_a_gpu_computes_what_is_worth_a_call(monkeypatch, network, precision, by_batch):
     # 6.2 million multiplications a position in go9, 215 million in go19.
     pytest.importorskip("torch")
     monkeypatch.setattr("engram.networks.backend._has_gpu", lambda: True)
+    monkeypatch.setattr("engram.networks.backend.precisions_here", lambda: (precision,))
     architecture = NamedNetwork(network).network.architecture
     assert {batch: choose(None, architecture, batch) for batch in by_batch} == by_batch
     assert choose("native", architecture, 64) == "native"

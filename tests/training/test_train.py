@@ -34,7 +34,7 @@ from engram.networks.torch_backend import NetworkModule  # noqa: E402
 from engram.training import curves  # noqa: E402
 from engram.training.history import TrainingResults, recorded_points  # noqa: E402
 from engram.training.learner import KIND, Learner  # noqa: E402
-from engram.training.records import Records, read  # noqa: E402
+from engram.training.records import Records, RecordSampler, read  # noqa: E402
 from engram.training.run import CHECKPOINT, NETWORK  # noqa: E402
 from engram.training.supervised import RecordsPlan, ahead_of_time, train_records  # noqa: E402
 from engram.training.validation import Validation, why_nothing_is_learnt, why_records_cannot_teach  # noqa: E402
@@ -152,35 +152,49 @@ def test_killed_at_any_moment_the_same_command_ends_as_if_undisturbed(data, tmp_
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("numbers", [range(0), range(5, 7), range(3, 40)])
-def test_threads_give_batches_in_their_order_and_only_a_few_ahead(threads, numbers):
-    asked, received = [], []
-
-    def draw(number):
-        asked.append(number)
+def test_threads_compute_results_in_order(threads, numbers):
+    def compute(number):
         time.sleep(0.002 * (number % 3))
+        return -number
+
+    assert list(ahead_of_time(compute, numbers, threads)) == [(number, -number) for number in numbers]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_threads_are_only_a_few_results_ahead(threads):
+    begun, numbers = threading.Semaphore(0), []
+
+    def compute(number):
+        numbers.append(number)
+        begun.release()
         return number
 
-    for number in ahead_of_time(draw, numbers, threads):
-        received.append(number)
-        assert len(asked) <= len(received) + 2 * threads
-    assert received == list(numbers) == sorted(asked)
+    results = ahead_of_time(compute, range(100), threads)
+    assert next(results) == (0, 0)
+    for _ in range(1 + 2 * threads):
+        assert begun.acquire(timeout=60)
+    results.close()
+    assert sorted(numbers) == list(range(1 + 2 * threads))
 
 
-def test_a_fault_in_drawing_reaches_the_training_and_an_unfinished_one_leaves_no_thread():
-    def draw(number):
+def drawing_threads():
+    return [thread for thread in threading.enumerate() if thread.name.startswith("engram positions")]
+
+
+def test_a_fault_in_drawing_reaches_the_training_and_no_thread_is_left(data, tmp_path, monkeypatch):
+    draw = RecordSampler.draw
+
+    def faulty(sampler, count, seed, number):
         if number == 3:
             raise InvalidParameter("no such position")
-        return number
+        return draw(sampler, count, seed, number)
 
-    before = threading.active_count()
-    batches = ahead_of_time(draw, range(10), 2)
-    assert [next(batches) for _ in range(3)] == [0, 1, 2]
+    train_records(plan_for(data), tmp_path / "stopped", stop_at=2)
+    assert not drawing_threads()
+    monkeypatch.setattr(RecordSampler, "draw", faulty)
     with pytest.raises(InvalidParameter, match="no such position"):
-        next(batches)
-    unfinished = ahead_of_time(draw, range(3), 2)
-    assert next(unfinished) == 0
-    unfinished.close()
-    assert threading.active_count() == before
+        train_records(plan_for(data), tmp_path / "faulty")
+    assert not drawing_threads()
 
 
 def test_a_training_goes_on_from_a_known_network(data, tmp_path):

@@ -141,7 +141,7 @@ class MatchConfiguration:
         """
         return user_files.stored(
             record, allow_files=allow_files, digest=self.sources,
-            present_digest=lambda: digest_of(self.texts),
+            present_digest=lambda: text_digest(self.texts),
         )  # fmt: skip
 
 
@@ -247,7 +247,7 @@ def configure(game: str | Game, a: Any, b: Any, **options: Unpack[MatchOptions])
     configuration = MatchConfiguration(
         *texts, int(games), a_limit.simulations, a_limit.seconds, b_limit.simulations, b_limit.seconds,
         opening_moves=int(opening_moves), max_moves=int(min(max_moves or played.max_moves, played.max_moves)),
-        seed=int(seed), sprt=test, sources=digest_of([*compress(texts, named), *judges]), version=engram.__version__,
+        seed=int(seed), sprt=test, sources=text_digest([*compress(texts, named), *judges]), version=engram.__version__,
         resign=float(resign) if resign is not None else None, players=played.players,
         opening_judge=judge.text if judge is not None else None,
         opening_balance=float(balance or DEFAULT_BALANCE) if judge is not None else None,
@@ -324,7 +324,7 @@ def _same(first: Any, second: Any) -> bool:
     return bool(first == second)
 
 
-def digest_of(texts: Sequence[str]) -> str:
+def text_digest(texts: Sequence[str]) -> str:
     """Digest of the files that specifications name, so that an edited file makes another match; empty without files."""
     return user_files.digest_of(files_named(texts))
 

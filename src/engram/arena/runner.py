@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from engram.arena.batched import MAX_BYTES, BatchedMatch
-from engram.arena.configuration import MatchConfiguration, MatchSetup, digest_of
+from engram.arena.configuration import MatchConfiguration, MatchSetup, text_digest
 from engram.arena.game_record import GameRecord
 from engram.arena.ongoing_game import OngoingGame, PlayerError, sentence
 from engram.arena.openings import Openings
@@ -133,7 +133,7 @@ class MatchRunner:
 
 def play_games(link: Link, configuration: MatchConfiguration, share: int, max_bytes: int) -> None:
     """The work of a process of a match: plays the games whose numbers it is given."""
-    if digest_of(configuration.texts) != configuration.sources:
+    if text_digest(configuration.texts) != configuration.sources:
         raise InvalidSpecification(
             "files that this match names are not those that it began with: on a cluster, name them by paths relative "
             "to the working directory"

@@ -29,7 +29,7 @@ from engram.intervals import NORMAL_95
 from engram.specification import parse
 
 SIGNS = 6
-"""Pairs of one sign that exclude chance: without a difference they come less than once in 20 matches."""
+"""The fewest pairs, all of one sign, that exclude chance: without a difference, fewer than one match in 20 has them."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from engram.drivers.search import Search
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
 from engram.networks.architectures import check_fit
-from engram.networks.backend import FixedBatches, installed, open_backend
+from engram.networks.backend import Backend, FixedBatches, choose, installed, open_backend
 from engram.networks.by_name import NamedNetwork
 from engram.networks.encoding import Encoder
 from engram.networks.evaluator import NetworkEvaluator
@@ -26,7 +26,7 @@ from engram.user_files import stored
 BATCH = 64
 
 
-def _positions(game: Game, count: int) -> list[State]:
+def some_positions(game: Game, count: int) -> list[State]:
     """Positions some random moves from the start, none of them over."""
     rng = np.random.default_rng(0)
     positions: list[State] = []
@@ -38,6 +38,27 @@ def _positions(game: Game, count: int) -> list[State]:
         if not game.is_over(state):
             positions.append(state)
     return positions
+
+
+def side_by_side(game: Game, backend: Backend, states: list[State], groups: int, simulations: int = 64) -> Work:
+    """Searches of `groups` times all states in lockstep; the units are evaluations."""
+    evaluators: list[NetworkEvaluator] = []
+
+    def evaluator(rules: Game, batch: int) -> NetworkEvaluator:
+        evaluators.append(NetworkEvaluator(FixedBatches(backend, batch), rules))
+        return evaluators[-1]
+
+    trees = range(groups * len(states))
+    lockstep = Lockstep(game, puct(evaluator=evaluator), len(trees), num_groups=groups)
+
+    def work() -> int:
+        before = evaluators[0].asked
+        for tree in trees:
+            lockstep.clear(tree)
+        lockstep.run(groups * states, Limit(simulations=simulations), trees)
+        return evaluators[0].asked - before
+
+    return work
 
 
 def measure_network(name: str, game: str | None, *, seconds: float, live: Live) -> list[dict[str, Any]]:
@@ -58,32 +79,19 @@ def measure_network(name: str, game: str | None, *, seconds: float, live: Live) 
         rules = game_of(game or f"{shape.game}{usual_size}")
     check_fit(shape, rules, name)
     live.line(f"measuring {name} on {rules.name}...")
-    states = _positions(rules, BATCH)
+    states = some_positions(rules, BATCH)
     planes = Encoder(rules, shape.history)(np.array(states))
     backends = {backend: open_backend(network, backend) for backend in installed(network.architecture)}
-    usual, *others = backends
+    usual = choose(None, network.architecture, BATCH)
+    others = [backend for backend in backends if backend != usual]
     if backends[usual].precision != "float32":
         others.append(f"{usual}, float32")
         backends[others[-1]] = open_backend(network, usual, precision="float32")
-    evaluators: list[NetworkEvaluator] = []
-
-    def evaluator(rules: Game, batch: int) -> NetworkEvaluator:
-        evaluators.append(NetworkEvaluator(FixedBatches(backends[usual], batch), rules))
-        return evaluators[-1]
-
-    together = [Lockstep(rules, puct(evaluator=evaluator), count * BATCH, num_groups=count) for count in (1, 2)]
     search = Search(rules, puct(network=name))
 
     def forward(backend: str) -> int:
         backends[backend].forward(planes)
         return BATCH
-
-    def side_by_side(groups: int) -> int:
-        lockstep, before = together[groups - 1], evaluators[groups - 1].asked
-        for tree in range(groups * BATCH):
-            lockstep.clear(tree)
-        lockstep.run(groups * states, Limit(simulations=64), range(groups * BATCH))
-        return evaluators[groups - 1].asked - before
 
     def one_search() -> int:
         search.clear()
@@ -92,8 +100,8 @@ def measure_network(name: str, game: str | None, *, seconds: float, live: Live) 
     works: dict[str, Work] = {
         "network": partial(forward, usual),
         **{f"network, {other}": partial(forward, other) for other in others},
-        "lockstep": partial(side_by_side, 1),
-        "lockstep, two groups": partial(side_by_side, 2),
+        "lockstep": side_by_side(rules, backends[usual], states, 1),
+        "lockstep, two groups": side_by_side(rules, backends[usual], states, 2),
         "search": one_search,
     }
     rates = in_turns(works, seconds)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import engram
-from engram.arena.configuration import digest_of
+from engram.arena.configuration import text_digest
 from engram.arena.truth.backup_truth import TruthRow
 from engram.arena.truth.memory_truth import MemoryTruthRow
 from engram.cli.console import say
@@ -34,7 +34,7 @@ class RowFile(Generic[Row]):
 
     def __init__(self, path: Path, game: str, searches: Sequence[str], setting: dict[str, Any], kind: type[Row]):
         self._path, self._setting = path, setting
-        self._sources = {search: f"{engram.__version__} {digest_of([game, search])}".strip() for search in searches}
+        self._sources = {search: f"{engram.__version__} {text_digest([game, search])}".strip() for search in searches}
         make_folder(path.parent)
         self.rows: list[Row] = self._read(kind) if path.exists() else []
 

@@ -34,7 +34,7 @@ def tune(
         Optional[int], whole("Fresh games of the best; default a fifth of --max-games.", low=2)
     ] = None,
     trial_games: Annotated[int, whole("Most games of one trial; a tenth is played at once.", low=20)] = 400,
-    acquisition: Annotated[str, option("gain: most rise of the best a game; ei or ucb.")] = "gain",
+    acquisition: Annotated[str, option("gain (the largest expected improvement a game), ei or ucb.")] = "gain",
     simulations: options.Simulations = None,
     seconds: options.Seconds = None,
     opening_moves: options.OpeningMoves = None,

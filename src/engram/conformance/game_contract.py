@@ -13,7 +13,7 @@ import numpy as np
 
 from engram.errors import InvalidGame
 from engram.games.catalogue import game as game_of
-from engram.games.game import NATURE, SLACK, Game, State
+from engram.games.game import NATURE, SLACK, Game, State, most_planes
 from engram.games.symmetry import Symmetry
 from engram.native.buffers import buffers
 from engram.native.guard import begin_step, guarded
@@ -119,6 +119,8 @@ class _Check:
         """Canonical hash by hash."""
         self.by_canonical: dict[int, tuple[int, float | None]] = {}
         """Player to move and outcome (None: not over) by canonical hash."""
+        self.num_planes: dict[int, int] = {}
+        """Planes of `encode_history` by the number of earlier positions."""
 
 
 class _Play:
@@ -165,10 +167,12 @@ class _Play:
                 channels, *board = game.planes_shape
                 if game.address("encode"):
                     self._encoded("encode", channels * math.prod(board))
-                if game.address("encode_history"):
-                    most = game.most_planes(game.max_history)
-                    written = self._encoded("encode_history", most * math.prod(board), game.max_history)
-                    self._must(0 < written <= most, f"encode_history gave {written} planes, not 1 to {most}")
+                for steps in {0, game.max_history} if game.address("encode_history") else ():
+                    most = most_planes(steps)
+                    planes = self._encoded("encode_history", most * math.prod(board), steps)
+                    self._must(0 < planes <= most, f"encode_history gave {planes} planes, not 1 to {most}")
+                    usual = self._check.num_planes.setdefault(steps, planes)
+                    self._must(planes == usual, f"encode_history gave {planes} planes, and before {usual}")
             self._move(self._check.random.choice(legal))
         self._must(bool(self._history), "the initial state is already over")
         returns = self._returns(self._outcome())
@@ -311,7 +315,7 @@ class _Play:
         self._must(valid, "prior gave no weights ≥ 0")
 
     def _encoded(self, function: str, size: int, *history: int) -> int:
-        """Checks that planes are finite and not beyond their `size` numbers; returns what the function gave."""
+        """Checks that planes are finite and not beyond their `size` numbers; returns the function's result."""
         self._copy()
         planes = buffers(size, np.float32, spare=SLACK)
         planes[-SLACK:] = _UNWRITTEN

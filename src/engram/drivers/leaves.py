@@ -1,4 +1,4 @@
-"""Leaves that wait for an evaluator outside the search: their description, and the way of its answers back."""
+"""Leaves that wait for an evaluator outside the search: their description, and how answers return."""
 
 from __future__ import annotations
 

@@ -68,6 +68,11 @@ def default_workers() -> int:
     if wanted := os.environ.get("ENGRAM_WORKERS"):
         check_whole("ENGRAM_WORKERS", int(wanted) if wanted.isdecimal() else wanted, 1, 512)
         return int(wanted)
+    return usable_cores()
+
+
+def usable_cores() -> int:
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -24,7 +24,8 @@ and these options:
     encode(state, planes)                 writes float32 feature planes of shape `planes_shape`, for the player to move
     canonical_hash(state) -> uint64       the same for all images of a position under the game's symmetries
     local_pattern(state, action) -> uint64  a number for the surroundings of the last action
-    encode_history(state, planes, steps)  planes of the position and `steps` earlier ones; returns their number
+    encode_history(state, planes, steps)  planes of the position and `steps` earlier ones; returns their number, the
+                                          same for all states; there is room for 2·(steps + 1) + 8 planes
 
 **Returns.** With rewards a game is played for their sum, and `outcome` is one more reward at the end, often 0. The
 return from a state s, with s' after the next move, is
@@ -327,6 +328,11 @@ def _callbacks(functions: Mapping[str, Any], state_dtype: np.dtype) -> dict[str,
     return {name: Callback(function, *signatures[name]) for name, function in functions.items() if function is not None}
 
 
+def most_planes(history: int) -> int:
+    """Planes for which `encode_history` gets room, with so many earlier positions."""
+    return 2 * (history + 1) + 8
+
+
 class Game:
     """A game of perfect information for one player, or for two with opposite aims, compiled.
 
@@ -500,10 +506,6 @@ class Game:
         record["num_actions"] = self.num_actions
         record["max_moves"] = self.max_moves
         return record
-
-    def most_planes(self, history: int) -> int:
-        """Planes for which `encode_history` gets room, with so many earlier positions."""
-        return 2 * (history + 1) + 8
 
     def new_buffer(self) -> np.ndarray:
         """A buffer for one state, as a search holds it (uint64 words)."""

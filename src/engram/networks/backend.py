@@ -21,8 +21,8 @@ from engram.search.evaluation import Evaluation
 PRECISIONS = ("float32", "bfloat16")
 SMALL_BATCH = 16
 """Up to so many positions the cost of a call itself decides, so a backend with quick calls is preferred."""
-GPU_WORK = 50_000_000
-"""With a GPU: the multiplications in a call's convolutions from which it is faster than quick calls."""
+GPU_WORK = {"float32": 20_000_000, "bfloat16": 50_000_000}
+"""Multiplications in a call's convolutions from which a GPU is faster than quick calls, by the precision of these."""
 
 
 class Backend(Protocol):
@@ -161,7 +161,8 @@ def choose(name: str | None, architecture: Architecture, batch: int = 64) -> str
         titles, extras = zip(*((package.title, f"'engram[{package.extra}]'") for package in _PACKAGES), strict=True)
         raise MissingPackage(f"this network needs {' or '.join(titles)}: pip install {' or '.join(extras)}")
     if name is None:
-        small = batch * architecture.multiplications < GPU_WORK if _has_gpu() else batch <= SMALL_BATCH
+        work = batch * architecture.multiplications
+        small = work < GPU_WORK[precisions_here()[0]] if _has_gpu() else batch <= SMALL_BATCH
         quick = [name for name in names if small and BACKENDS[name].quick_calls]
         return (quick or names)[0]
     if name in names:
@@ -192,7 +193,7 @@ def open_backend(
 
     Args:
       name: of `BACKENDS`: `native`, `torch` or `onnx`. None: the first that is installed and computes the network, in
-        small batches one of quick calls; with a GPU PyTorch, unless a batch is less than `GPU_WORK`.
+        small batches one of quick calls; with a GPU PyTorch, from `GPU_WORK` multiplications a call on.
       layer: the layer whose output is the embedding (`Architecture.layer_sizes`), or None.
       precision: `float32`, `bfloat16`, or `auto`, the faster one on this machine.
       batch: positions in each call, ≥ 1.

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from engram.errors import InvalidParameter, OperatorError
-from engram.games.game import Game
+from engram.games.game import Game, most_planes
 from engram.native.intrinsics import call
 from engram.native.jit import compiled
 
@@ -41,7 +41,7 @@ def num_planes(game: Game, history: int | None) -> int:
     if not 0 <= history <= game.max_history or not game.max_history:
         raise InvalidParameter(f"{game.name} keeps {game.max_history} earlier positions, not {history}")
     _, height, width = game.planes_shape
-    planes = np.zeros((game.most_planes(history), height, width), np.float32)
+    planes = np.zeros((most_planes(history), height, width), np.float32)
     buffer = game.new_buffer()
     game.write(buffer, game.initial_state())
     return int(game.callbacks["encode_history"].from_python(buffer.ctypes.data, planes.ctypes.data, history))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Callable
 
 import numpy as np
@@ -143,7 +144,9 @@ _Answers = tuple[Tensor | None, ...]
 """Values, policies and embeddings of a batch, float32."""
 
 MOST_RECORDED = 8
-"""Sizes of batch for which a GPU keeps a recording, each with buffers of its own."""
+"""The most batch sizes for which a GPU keeps a recording, each with buffers of its own."""
+_RECORDING = threading.Lock()
+"""CUDA allows one recording at a time in a process."""
 
 
 class _Recording:
@@ -152,29 +155,32 @@ class _Recording:
     A network of small layers spends most of its time in starting them; a graph starts all at once.
     """
 
-    def __init__(self, compute: Callable[[Tensor], _Answers], shape: tuple[int, ...], device: torch.device):
+    def __init__(self, compute: Callable[[Tensor], _Answers], shape: tuple[int, ...], stream: torch.cuda.Stream):
+        self._stream, self._lock = stream, threading.Lock()
+        # The graph holds addresses and no tensors: all that it reads and writes must live as long.
         self._planes = torch.zeros(shape).pin_memory()
-        self._stream = torch.cuda.Stream(device)
-        inputs = torch.zeros(shape, device=device)
-        self._stream.wait_stream(torch.cuda.current_stream(device))
-        with torch.cuda.stream(self._stream):
-            for _ in range(3):  # libraries choose their kernels in the first calls, which no graph may hold
-                outputs = compute(inputs)
-        self._stream.synchronize()
-        self._answers = [None if part is None else torch.empty(part.shape).pin_memory() for part in outputs]
+        self._inputs = torch.zeros(shape, device=stream.device)
         self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph, stream=self._stream, capture_error_mode="thread_local"):
-            inputs.copy_(self._planes, non_blocking=True)
-            for answer, part in zip(self._answers, compute(inputs), strict=True):
-                if answer is not None and part is not None:
-                    answer.copy_(part, non_blocking=True)
+        with _RECORDING:
+            stream.wait_stream(torch.cuda.current_stream(stream.device))
+            with torch.cuda.stream(stream):
+                for _ in range(3):  # libraries choose their kernels in the first calls; a graph must not record that
+                    outputs = compute(self._inputs)
+            stream.synchronize()
+            self._answers = [None if part is None else torch.empty(part.shape).pin_memory() for part in outputs]
+            with torch.cuda.graph(self._graph, stream=stream, capture_error_mode="thread_local"):
+                self._inputs.copy_(self._planes, non_blocking=True)
+                for answer, part in zip(self._answers, compute(self._inputs), strict=True):
+                    if answer is not None and part is not None:
+                        answer.copy_(part, non_blocking=True)
 
     def __call__(self, planes: np.ndarray) -> _Answers:
-        self._planes.numpy()[:] = planes
-        with torch.cuda.stream(self._stream):
-            self._graph.replay()
-        self._stream.synchronize()
-        return tuple(None if part is None else part.clone() for part in self._answers)
+        with self._lock:
+            self._planes.numpy()[:] = planes
+            with torch.cuda.stream(self._stream):
+                self._graph.replay()
+            self._stream.synchronize()
+            return tuple(None if part is None else part.clone() for part in self._answers)
 
 
 class TorchBackend:
@@ -209,6 +215,7 @@ class TorchBackend:
         self._type: torch.dtype = getattr(torch, self.precision)
         self._module = module.fused().to(self._device, self._type).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self._recordings: dict[int, _Recording] = {}
+        self._stream = torch.cuda.Stream(self._device) if self._device.type == "cuda" else None
 
     def forward(self, planes: np.ndarray) -> Evaluation:
         """See `Backend`."""
@@ -217,13 +224,14 @@ class TorchBackend:
             return Evaluation(*(None if part is None else part.numpy() for part in answers))
 
     def _recording(self, planes: np.ndarray) -> Callable[[np.ndarray], _Answers]:
-        """What computes a batch of this size: on a GPU a recording, of the first `MOST_RECORDED` sizes."""
+        """The function for a batch of this size: on a GPU a recording, for the first `MOST_RECORDED` sizes."""
         size = len(planes)
         if size in self._recordings:
             return self._recordings[size]
-        if self._device.type != "cuda" or not size or len(self._recordings) == MOST_RECORDED:
+        if self._stream is None or not size or len(self._recordings) >= MOST_RECORDED:
             return self._unrecorded
-        return self._recordings.setdefault(size, _Recording(self._compute, planes.shape, self._device))
+        self._recordings[size] = _Recording(self._compute, planes.shape, self._stream)
+        return self._recordings[size]
 
     def _unrecorded(self, planes: np.ndarray) -> _Answers:
         answers = self._compute(torch.from_numpy(planes).to(self._device))

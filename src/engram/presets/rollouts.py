@@ -114,7 +114,7 @@ def puct(
       selection: a selection operator instead of PUCT, such as `gumbel`; the three above are then its own.
       evaluator: answers batches with policy and value; None: uniform priors and rollouts.
       network: a network as the evaluator: the name of a shipped one, such as `go9`, or a file.
-      backend: of the network: `native`, `torch` or `onnx`; default: engram's own machine code, with a GPU PyTorch.
+      backend: of the network: `native`, `torch` or `onnx`; default: as `open_backend` chooses.
       symmetry: the network sees each position in a random orientation.
       network_rollouts: the value of a leaf is the outcome of a game that the network's policy plays out.
       rollout_share: weight of a rollout's outcome in the value of a leaf, in [0, 1], beside the evaluator's value

@@ -77,7 +77,7 @@ class KernelEvaluator:
 
 
 class Outside:
-    """The evaluator of a search whose leaves are asked for and told; see `Search.ask`."""
+    """The evaluator of a search whose leaves are evaluated outside; see `Search.ask`."""
 
     def evaluate(self, states: Sequence[Any] | np.ndarray) -> Evaluation:
         """Refuses: nothing here can evaluate.

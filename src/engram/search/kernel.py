@@ -478,9 +478,27 @@ def descend_all(programs, slots, waiting, count, again):
     return ~count if asks else count
 
 
+@compiled(inline=True)
+def expand_answered(program, slot, tree, leaf, weights, row):
+    """Step 2 for a leaf that waited: makes its children, with the answer's weights if it has any; < 0 is a failure."""
+    if tree.num_nodes + program.game.num_actions > tree.capacity:
+        tree.full = 1
+        return np.int64(INNER)
+    if make_children(program, slot, tree, leaf) < 0:
+        return np.int64(LEGAL_ACTIONS)
+    if nodes_of(tree)[leaf].flags & CHANCE:
+        if ask_chance(program, slot, tree, leaf) < 0:
+            return np.int64(WEIGHTS)
+    elif len(weights) and slot.priors_left > 0:
+        slot.priors_left -= 1
+        if set_priors(program, tree, leaf, weights[row]) < 0:
+            return np.int64(PRIOR)
+    return np.int64(children_made(program, slot, leaf))
+
+
 @compiled
 def finish_all(programs, slots, waiting, values, weights, embeddings):
-    """Makes the children of waiting leaves and backs up the leaves' values.
+    """Steps 2 to 4 for waiting leaves: their children, then their values, backed up.
 
     Args:
       waiting: (B,) numbers of slots.
@@ -503,20 +521,7 @@ def finish_all(programs, slots, waiting, values, weights, embeddings):
         status = leaf_reached(program, slot, np.int64(embedding))
         expandable = nodes[leaf].num_children == 0 and slot.depth < slot.max_depth
         if status >= 0 and expandable:
-            if tree.num_nodes + program.game.num_actions <= tree.capacity:
-                if make_children(program, slot, tree, leaf) < 0:
-                    status = np.int64(LEGAL_ACTIONS)
-                elif nodes[leaf].flags & CHANCE:
-                    if ask_chance(program, slot, tree, leaf) < 0:
-                        status = np.int64(WEIGHTS)
-                elif len(weights) and slot.priors_left > 0:
-                    slot.priors_left -= 1
-                    if set_priors(program, tree, leaf, weights[row]) < 0:
-                        status = np.int64(PRIOR)
-                if status >= 0:
-                    status = children_made(program, slot, leaf)
-            else:
-                tree.full = 1
+            status = expand_answered(program, slot, tree, leaf, weights, row)
         repeats = program.answer_visits
         if math.isnan(value):
             value = evaluate(program, slot)

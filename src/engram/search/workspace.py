@@ -377,7 +377,7 @@ class Workspace:
           OperatorError: as `step`.
         """
         places = np.array(numbers)
-        # A copy: the other slots wait, and the kernel passes through all that it gets.
+        # A copy: the other slots wait, and the kernel advances all slots that it gets.
         group = replace(self._groups[0], slots=self.slots[places])
         group.slots["depth"] = 0  # after a failure at its very begin a slot has no path
         self._descend_all(group)

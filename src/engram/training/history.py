@@ -30,14 +30,14 @@ class Point:
 
     seed: int
     episode: int
-    opponent: str
-    games: int
-    wins: int
-    draws: int
-    losses: int
-    distinct_games: int
-    played_states: int
-    searched_states: int
+    opponent: str = MEASURED
+    games: int = 0
+    wins: int = 0
+    draws: int = 0
+    losses: int = 0
+    distinct_games: int = 0
+    played_states: int = 0
+    searched_states: int = 0
     measured: dict[str, float] = field(default_factory=dict)
     findings: tuple[str, ...] = ()
 

@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from engram.networks.torch_backend import NetworkModule, fastest_precision
 from engram.training.records import PositionBatch
 
 KIND = "training"
+Array: TypeAlias = np.ndarray | Tensor
 
 
 @dataclass(frozen=True)
@@ -79,13 +80,11 @@ class Learner:
             return self.learning_rate * (step + 1) / rising
         return self.learning_rate * 0.5 * (1.0 + math.cos(math.pi * min(1.0, step / self.steps)))
 
-    def sent(self, batch: PositionBatch) -> tuple[Tensor, Tensor, Tensor]:
+    def to_device(self, batch: PositionBatch) -> tuple[Array, Array, Array]:
         """The arguments of `step` for a batch, on the learner's device; any thread may call this."""
         return self._tensor(batch.planes), self._tensor(batch.action), self._tensor(batch.value)
 
-    def step(
-        self, planes: np.ndarray | Tensor, policy: np.ndarray | Tensor, value: np.ndarray | Tensor
-    ) -> Losses:  # fmt: skip
+    def step(self, planes: Array, policy: Array, value: Array) -> Losses:
         """Learns from a batch.
 
         Args:
@@ -169,9 +168,9 @@ class Learner:
         self.optimizer.load_state_dict({"state": state, "param_groups": groups})
         self.done = int(about["done"])
 
-    def _tensor(self, array: np.ndarray | Tensor) -> Tensor:
+    def _tensor(self, array: Array) -> Tensor:
         if isinstance(array, Tensor):
             return array
         tensor = torch.from_numpy(array)
-        # From pinned memory a GPU copies while it computes.
+        # From pinned memory the copy waits its turn on the GPU, and the thread goes on.
         return tensor.pin_memory().to(self.device, non_blocking=True) if self.device.type == "cuda" else tensor

@@ -28,7 +28,7 @@ from engram.networks.by_name import find, shipped
 from engram.networks.network import load_network, save_network
 from engram.networks.torch_backend import NetworkModule
 from engram.training.curves import LOG, figures, step_of
-from engram.training.history import MEASURED, Point, TrainingResults
+from engram.training.history import Point, TrainingResults
 from engram.training.learner import KIND, Learner
 
 _LOG = logging.getLogger(__name__)
@@ -285,7 +285,7 @@ class TrainingRun(ABC):
                 del plan["averaged_share"]
             place = f"{self.folder.resolve()} {json.dumps(plan, sort_keys=True)}"
             name = f"{self.folder.name} {hashlib.sha256(place.encode()).hexdigest()[:6]}"
-            point = Point(self.plan.seed, step_of(line), MEASURED, 0, 0, 0, 0, 0, 0, 0, figures(without_nan(line)))
+            point = Point(self.plan.seed, step_of(line), measured=figures(without_nan(line)))
             self._results.add_point(name, plan, point)
 
 

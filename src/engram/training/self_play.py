@@ -306,7 +306,7 @@ class SelfPlay:
         arrays["states"] = arrays["states"].astype(self.game.state_dtype)
         storage.check_form(arrays, self.checkpoint()[1])
         if not all(self.game.is_sound(state) and not self.game.is_over(state) for state in arrays["states"]):
-            raise ValueError(f"it holds what is no position of {self.game.name}")
+            raise ValueError(f"it holds an invalid position of {self.game.name}")
         counts = [int(about[name]) for name in ("rounds", "finished", "lengths")]
         if min(*counts, *arrays["moves"], *arrays["outcomes"], *arrays["pending_game"]) < 0:
             raise ValueError("a number of its games is negative")

@@ -2,36 +2,42 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 
 import numpy as np
 
 from engram.errors import InvalidParameter
+from engram.fleet.place import usable_cores
 from engram.training import validation as measures
-from engram.training.learner import Learner, Losses
+from engram.training.learner import Array, Learner, Losses
 from engram.training.records import PositionSource, RecordSampler, read
 from engram.training.run import EARLY, Course, HeldOutPlan, TrainingProgress, TrainingRun, starting_network
 from engram.training.validation import Validation
 
-_Drawn = TypeVar("_Drawn")
+_Result = TypeVar("_Result")
 MOST_THREADS = 6
 
 
-def ahead_of_time(draw: Callable[[int], _Drawn], numbers: range, threads: int) -> Iterator[_Drawn]:
-    """The results of `draw` for some numbers, in order; threads compute the next ones meanwhile."""
-    with ThreadPoolExecutor(threads, "engram positions") as pool:
-        waiting = deque(pool.submit(draw, number) for number in numbers[: 2 * threads])
-        for number in range(numbers.start + len(waiting), numbers.stop + len(waiting)):
-            drawn = waiting.popleft().result()
-            if number in numbers:
-                waiting.append(pool.submit(draw, number))
-            yield drawn
+def ahead_of_time(
+    compute: Callable[[int], _Result], numbers: range, threads: int
+) -> Generator[tuple[int, _Result], None, None]:
+    """Each number with its result, in order. Threads compute up to 2·`threads` further results meanwhile."""
+    pool = ThreadPoolExecutor(threads, "engram positions")
+    try:
+        futures = deque(pool.submit(compute, number) for number in numbers[: 2 * threads])
+        for number in numbers:
+            result = futures.popleft().result()
+            if number + 2 * threads in numbers:
+                futures.append(pool.submit(compute, number + 2 * threads))
+            yield number, result
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +62,8 @@ class SupervisedProgress(TrainingProgress):
 class SupervisedRun(TrainingRun):
     """A training on fixed positions; raises as `TrainingRun` and `starting_network`.
 
-    Threads draw the next batches while the network learns: one, or with a GPU, which would wait, one a core.
+    A thread draws the next batches while the network learns. A GPU would wait for one thread, so there it has one for
+    each core, up to `MOST_THREADS`.
     """
 
     def __init__(self, plan: SupervisedPlan, folder: str | Path):
@@ -69,15 +76,24 @@ class SupervisedRun(TrainingRun):
         self._held_out, self._actions = held_out, actions
         self._doubts = self.warnings = tuple(doubts)
         plan, learner = self.plan, self.learner
-        threads = min(MOST_THREADS, os.cpu_count() or 1) if learner.device.type == "cuda" else 1
-        self._batches = ahead_of_time(
-            lambda number: learner.sent(teacher.draw(plan.batch, plan.seed, number)),
-            range(learner.done, plan.steps), threads,
-        )  # fmt: skip
+        teacher.draw(1, plan.seed, 0)  # compiles here, where Ctrl-C is heard
+
+        def batch(number: int) -> tuple[Array, Array, Array]:
+            return learner.to_device(teacher.draw(plan.batch, plan.seed, number))
+
+        threads = min(MOST_THREADS, usable_cores()) if learner.device.type == "cuda" else 1
+        self._batches = ahead_of_time(batch, range(learner.done, plan.steps), threads)
+
+    def run(self, *arguments: Any, **course: Any) -> Any:
+        """See `TrainingRun`; no thread is left when it ends."""
+        with closing(self._batches):
+            return super().run(*arguments, **course)
 
     def advance(self, last: int) -> None:
         """Learns from one batch."""
-        self.learnt(self.learner.step(*next(self._batches)))
+        number, batch = next(self._batches)
+        assert number == self.learner.done
+        self.learnt(self.learner.step(*batch))
 
     def validate(self) -> None:
         """Measures the network on the positions held out."""

@@ -277,7 +277,7 @@ class Study:
         except EngramError:
             raise
         except (SQLAlchemyError, optuna.exceptions.StorageInternalError, *more) as error:
-            _LOG.debug("the study in %s failed", self.objective.database, exc_info=True)
+            _LOG.debug("the study in %s failed", shown(self.objective.database), exc_info=True)
             reason = str(error.__cause__ or error).split("\n", maxsplit=1)[0]
             raise DatabaseError(shown(f"the study cannot be kept in {self.objective.database}: {reason}")) from None
 

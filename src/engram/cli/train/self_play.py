@@ -20,12 +20,12 @@ def selfplay(
     network: options.Network = "residual",
     steps: options.Steps = 10_000,
     batch: options.Batch = 256,
-    simulations: Annotated[int, whole("Simulations of a search that is learnt from.", "--simulations", "-n")] = 128,
+    simulations: Annotated[int, whole("Simulations of a search for a training target.", "--simulations", "-n")] = 128,
     fast_simulations: Annotated[int, whole("Simulations of the other searches.")] = 32,
-    full_share: Annotated[float, real("Share of searches that are learnt from.", above=True)] = 0.25,
+    full_share: Annotated[float, real("Share of searches for training targets.", above=True)] = 0.25,
     num_games: Annotated[int, whole("Games side by side.", "--games")] = 64,
     at_once: Annotated[
-        Optional[int], whole("Games searched together, the part of a process and the network's batch; default all.")
+        Optional[int], whole("Games searched in one batch, and each worker's share; default all.")
     ] = None,
     asynchronous: Annotated[
         bool, option("Processes play on without waiting for the learner; not repeatable.", "--asynchronous")
@@ -39,8 +39,8 @@ def selfplay(
         float, real("Temperature of the learnt visits; below 1 sharpens them.", above=True, high=10.0)
     ] = 1.0,
     root_value: Annotated[float, real("Share of the search's own value in the value learnt.")] = 0.0,
-    reuse: Annotated[float, real("Times that a position is learnt from.", above=True, high=1e6)] = 4.0,
-    window: Annotated[int, whole("Newest positions learnt from.")] = 200_000,
+    reuse: Annotated[float, real("Average number of times that each position is sampled.", above=True, high=1e6)] = 4.0,
+    window: Annotated[int, whole("Number of the newest positions to sample from.")] = 200_000,
     refresh: Annotated[int, whole("Steps between networks that play.")] = 250,
     gate: Annotated[int, whole("Most pairs of games a new network must pass; 0: none.", low=0)] = 0,
     learning_rate: options.LearningRate = 2e-3,

@@ -159,9 +159,7 @@ def _evaluate(learner: TdLearner, plan: EvaluationPlan, results: TrainingResults
         counts = {name: getattr(played, name) for name in ("games", "wins", "draws", "losses", "distinct_games")}
         points.append(Point(opponent=opponent.name, **counts, **states))
     if plan.measure is not None and MEASURED not in stored:
-        counts = dict.fromkeys(("games", "wins", "draws", "losses", "distinct_games"), 0)
-        numbers = plan.measure(configuration, learner.table)
-        points.append(Point(opponent=MEASURED, measured=numbers, **counts, **states))
+        points.append(Point(measured=plan.measure(configuration, learner.table), **states))
     for point in points:
         results.add_point(key, configuration.identity, point)
     return points
