@@ -17,7 +17,8 @@ from engram.native.jit import compiled
 
 rng_dtype = np.dtype([("word", np.uint64, (2,))])
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+"""2⁶⁴ divided by the golden ratio: odd, and its multiples spread evenly over 64 bits."""
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 
@@ -33,9 +34,9 @@ def mix(word):
 @compiled
 def seed_rng(rng, seed):
     """Initialises the generator record `rng` from any 64-bit seed."""
-    start = np.uint64(seed) + _GOLDEN
+    start = np.uint64(seed) + GOLDEN
     rng.word[0] = mix(start)
-    rng.word[1] = mix(start + _GOLDEN)
+    rng.word[1] = mix(start + GOLDEN)
 
 
 @compiled(inline=True)

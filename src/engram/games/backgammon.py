@@ -21,7 +21,7 @@ from engram.errors import InvalidSpecification, InvalidState
 from engram.games.game import NATURE, Game, functions_of
 from engram.games.scene import EMPTY, FIRST, SECOND, Scene
 from engram.native.jit import compiled
-from engram.rng import mix, random_below
+from engram.rng import GOLDEN, mix, random_below
 
 CHECKERS = 15
 MAX_ROLLS = 2000
@@ -241,7 +241,7 @@ def chance(state, actions, count, weights):
 
 
 def position_hash(state):
-    word = np.uint64(0x9E3779B97F4A7C15) + np.uint64(4 * state.player + state.rolls)
+    word = GOLDEN + np.uint64(4 * state.player + state.rolls)
     for player in range(2):
         for point in range(26):
             word = mix(word ^ np.uint64(state.checkers[player, point]))

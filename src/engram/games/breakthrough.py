@@ -15,7 +15,7 @@ from engram.games.scene import Scene, bit_marks
 from engram.games.symmetry import Symmetry, identity, mirror_symmetries
 from engram.native.intrinsics import pick_bit, popcount, trailing_zeros
 from engram.native.jit import compiled
-from engram.rng import mix, random_below
+from engram.rng import GOLDEN, mix, random_below
 
 _0 = np.uint64(0)
 _1 = np.uint64(1)
@@ -97,7 +97,7 @@ def outcome(state):
 
 @compiled(inline=True)
 def _hash_of(white, black, player):
-    return mix(mix(white + np.uint64(0x9E3779B97F4A7C15)) ^ black) ^ np.uint64(player)
+    return mix(mix(white + GOLDEN) ^ black) ^ np.uint64(player)
 
 
 def position_hash(state):

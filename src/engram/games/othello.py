@@ -14,7 +14,7 @@ from engram.games.scene import Scene, bit_marks, cell_places
 from engram.games.symmetry import HIGHEST, board_symmetries, cell_word, image
 from engram.native.intrinsics import pick_bit, popcount, trailing_zeros
 from engram.native.jit import compiled
-from engram.rng import mix, random_below
+from engram.rng import GOLDEN, mix, random_below
 
 _0 = np.uint64(0)
 _1 = np.uint64(1)
@@ -116,7 +116,7 @@ def outcome(state):
 
 
 def position_hash(state):
-    return mix(mix(state.mine + np.uint64(0x9E3779B97F4A7C15)) ^ state.theirs) ^ np.uint64(state.player)
+    return mix(mix(state.mine + GOLDEN) ^ state.theirs) ^ np.uint64(state.player)
 
 
 def canonical_hash(state):

@@ -22,7 +22,7 @@ import numpy as np
 from engram.errors import InvalidSpecification
 from engram.games.game import Game, functions_of
 from engram.native.jit import compiled
-from engram.rng import mix, random_float
+from engram.rng import GOLDEN, mix, random_float
 
 HARMONICS = 16
 """Half of the numbers that `encode` writes: cosines and sines of multiples of an angle."""
@@ -138,7 +138,7 @@ def p_game(
             raise InvalidSpecification(f"p_game: {name} must be in [{low}, {high}], not {value}")
         if name != "seed":
             state[name] = value
-    state["key"] = mix(np.uint64(seed) + np.uint64(0x9E3779B97F4A7C15))
+    state["key"] = mix(np.uint64(seed) + GOLDEN)
     return Game(
         "p_game:" + ",".join(f"{name}={value}" for name, value in options.items()),
         state=state,

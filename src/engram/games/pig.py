@@ -12,7 +12,7 @@ import numpy as np
 from engram.errors import InvalidSpecification
 from engram.games.game import NATURE, Game, functions_of
 from engram.native.jit import compiled
-from engram.rng import mix, random_below
+from engram.rng import GOLDEN, mix, random_below
 
 MAX_MOVES = 5000
 
@@ -96,9 +96,7 @@ def chance(state, actions, count, weights):
 
 def position_hash(state):
     word = state.scores[0] * 65536 + state.scores[1]
-    return mix(
-        np.uint64(word * 65536 + state.turn * 4 + state.player * 2 + state.rolls) + np.uint64(0x9E3779B97F4A7C15)
-    )
+    return mix(np.uint64(word * 65536 + state.turn * 4 + state.player * 2 + state.rolls) + GOLDEN)
 
 
 @compiled(inline=True)

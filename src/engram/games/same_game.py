@@ -12,7 +12,7 @@ from engram.errors import InvalidSpecification, InvalidState
 from engram.games.game import Game, functions_of
 from engram.games.scene import EMPTY, Scene
 from engram.native.jit import compiled
-from engram.rng import mix, new_rng, random_below
+from engram.rng import GOLDEN, mix, new_rng, random_below
 
 BONUS = 1000
 MOST_SIDE, MOST_COLOURS = 20, 9
@@ -169,7 +169,7 @@ def reward(state):
 
 
 def position_hash(state):
-    word = np.uint64(0x9E3779B97F4A7C15)
+    word = GOLDEN
     for cell in range(state.rows * state.columns):
         word = mix(word ^ np.uint64(state.cells[cell]))
     return word

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engram.native.jit import compiled
-from engram.rng import mix
+from engram.rng import GOLDEN, mix
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,6 @@ def mirror_symmetries(rows: int, columns: int) -> list[Symmetry]:
 # A board and all its images share a key: the lowest of their hashes. A hash is the exclusive or of a random word for
 # each stone, so an image needs no second board.
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 HIGHEST = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
@@ -76,4 +75,4 @@ def image(symmetry, row, column, rows, columns):
 @compiled(inline=True)
 def cell_word(cell, kind):
     """The random word of a cell's content, kind 0 to 3."""
-    return mix(_GOLDEN * np.uint64(4 * cell + kind + 1))
+    return mix(GOLDEN * np.uint64(4 * cell + kind + 1))

@@ -26,9 +26,8 @@ from engram.memory.layout import MAX_DIMENSION
 from engram.native.buffers import buffers
 from engram.native.intrinsics import call, pointer_at
 from engram.native.jit import Callback, compiled
-from engram.rng import mix
+from engram.rng import GOLDEN, mix
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _BORDER = np.uint64(0xB0A7D)  # code of a cell beyond the edge
 _MOVER = np.uint64(0x30FE2)
 _PATTERN = np.uint64(0x9A77E24)  # keeps pattern features apart from the planes'
@@ -70,14 +69,14 @@ def hash_dense(values, seed, out):
     """Adds the hashed numbers to `out` (D float32); feature i is named by i and the seed."""
     for i in range(len(values)):
         if values[i] != np.float32(0.0):
-            _put(out, seed + np.uint64(i) * _GOLDEN, values[i])
+            _put(out, seed + np.uint64(i) * GOLDEN, values[i])
 
 
 @compiled
 def hash_sparse(names, values, seed, out):
     """Adds features of uint64 names to `out`, hashed; `hash_dense` is the case names = 0, 1, 2, …"""
     for i in range(len(names)):
-        _put(out, seed + names[i] * _GOLDEN, values[i])
+        _put(out, seed + names[i] * GOLDEN, values[i])
 
 
 @compiled
@@ -104,7 +103,7 @@ def _patterns(features, planes, seed, out):
                     inside = 0 <= row + down < height and 0 <= column + right < width
                     here = codes[(row + down) * width + column + right] if inside else _BORDER
                     empty = empty and (not inside or here == np.uint64(0))
-                    code = (code ^ here) * _GOLDEN + np.uint64(1)
+                    code = (code ^ here) * GOLDEN + np.uint64(1)
                     code ^= code >> np.uint64(29)
             if not empty:
                 _put(out, (seed ^ _PATTERN) + mix(code ^ mix(np.uint64(row * width + column))), amount)
@@ -164,7 +163,7 @@ def write_features(features, state, embedding, out):
         scale = np.float32(features.plane_weight)
         for i in range(features.num_raw):
             if raw[i] != np.float32(0.0):
-                _put(out, seed + np.uint64(i) * _GOLDEN, scale * raw[i])
+                _put(out, seed + np.uint64(i) * GOLDEN, scale * raw[i])
     if features.pattern_weight != 0.0:
         _patterns(features, raw, seed, out)
     return 0 if normalise(out) < np.inf else -1

@@ -8,10 +8,8 @@ from engram.errors import InvalidParameter
 from engram.native.jit import compiled
 from engram.networks.backend import Backend, BackendWrapper, each_part
 from engram.networks.encoding import rows_of
-from engram.rng import mix
+from engram.rng import GOLDEN, mix
 from engram.search.evaluation import Evaluation
-
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 @compiled
@@ -19,7 +17,7 @@ def _key_all(planes, keys):
     for row in range(len(planes)):
         key = np.uint64(planes.shape[1])
         for word in planes[row]:
-            key = (key ^ np.uint64(word)) * _FACTOR
+            key = (key ^ np.uint64(word)) * GOLDEN
             key ^= key >> np.uint64(32)  # numbers such as 1.0 differ in high bits, which must reach the low ones
         key = mix(key)
         keys[row] = key if key != np.uint64(0) else np.uint64(1)

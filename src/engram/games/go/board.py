@@ -20,7 +20,7 @@ import numpy as np
 
 from engram.native.intrinsics import popcount, trailing_zeros
 from engram.native.jit import compiled
-from engram.rng import mix
+from engram.rng import GOLDEN, mix
 
 MAX_SIZE = 25
 MAX_POINTS = (MAX_SIZE + 1) * (MAX_SIZE + 2) + 2
@@ -73,7 +73,6 @@ _REST = np.uint64(0x7FFF7FFF7FFF7FFF)
 _FOURS = np.uint64(0x0004000400040004)
 _NEUTRAL = np.uint64(NEUTRAL)
 _SEED = np.uint64(0x60B0A7D5EED50001)
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 ONES = np.uint64(0x0001000100010001)
 
 
@@ -86,7 +85,7 @@ def zobrist(point, kind):
 
     To compute splitmix64's output at an index costs less than to read a table from the processor's cache.
     """
-    return mix(_SEED + _GOLDEN * (point * _4 + kind + _1))
+    return mix(_SEED + GOLDEN * (point * _4 + kind + _1))
 
 
 @compiled(inline=True)

@@ -12,6 +12,7 @@ from itertools import product
 import numpy as np
 
 from engram.native.jit import compiled
+from engram.rng import GOLDEN
 
 SIZES = (12, 20, 28)
 MARGIN = 3
@@ -32,7 +33,6 @@ _MARK = 60
 """The first bit of a pattern's size, 1 to 3."""
 _LAST = 2 * SIZES[0]
 """The first bit of the place of the last move, in the smallest size."""
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _TO_SLOT, _TO_CHECK = np.uint64(47), np.uint64(27)
 """The highest 17 bits of a code's hash are its slot, and the next 20 its check: two codes share both once in 10⁶."""
 _CHECK, _NUMBER = np.uint64(0xFFFFF), np.uint64(20)
@@ -78,7 +78,7 @@ def write_codes(kinds, point, last, stride, codes):
 @compiled
 def number_of(entries, code):
     """The number of a code in a table; 0 for a code that is not there."""
-    word = np.uint64(code) * _GOLDEN
+    word = np.uint64(code) * GOLDEN
     slot = word >> _TO_SLOT
     check = (word >> _TO_CHECK) & _CHECK
     while entries[slot] != 0:
@@ -125,7 +125,7 @@ def table(patterns: list[np.ndarray]) -> np.ndarray:
     codes = np.concatenate([images(group).T.ravel() for group in patterns])
     numbers = np.concatenate([np.repeat(np.arange(1, len(group) + 1), 8) for group in patterns])
     codes, first = np.unique(codes, return_index=True)
-    words = codes.astype(np.uint64) * _GOLDEN
+    words = codes.astype(np.uint64) * GOLDEN
     slots = (words >> _TO_SLOT).astype(np.int64)
     waiting = (((words >> _TO_CHECK) & _CHECK) | (numbers[first].astype(np.uint64) << _NUMBER)).astype(np.uint32)
     entries = np.zeros(1 << 17, np.uint32)

@@ -7,7 +7,7 @@ import numpy as np
 from engram.games.game import note, nowhere
 from engram.games.symmetry import HIGHEST, cell_word, image, num_images
 from engram.native.jit import compiled
-from engram.rng import mix, random_below
+from engram.rng import GOLDEN, mix, random_below
 
 _1 = np.uint64(1)
 WORDS = 10
@@ -112,7 +112,7 @@ def outcome(state):
 
 
 def position_hash(state):
-    code = np.uint64(0x9E3779B97F4A7C15)
+    code = GOLDEN
     for player in range(2):
         for word in range(WORDS):
             code = mix(code ^ state.stones[player, word]) + np.uint64(word)

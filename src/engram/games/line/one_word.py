@@ -20,7 +20,7 @@ from engram.games.line.threats import winning_cells
 from engram.games.symmetry import HIGHEST, board_symmetries, cell_word, image, mirror_symmetries, num_images
 from engram.native.intrinsics import pick_bit, popcount
 from engram.native.jit import compiled
-from engram.rng import mix, random_below
+from engram.rng import GOLDEN, mix, random_below
 
 _0 = np.uint64(0)
 _1 = np.uint64(1)
@@ -125,7 +125,7 @@ def outcome(state):
 
 @compiled(inline=True)
 def _hash_of(mine, stones):
-    return mix(mix(mine + np.uint64(0x9E3779B97F4A7C15)) ^ stones)
+    return mix(mix(mine + GOLDEN) ^ stones)
 
 
 def position_hash(state):

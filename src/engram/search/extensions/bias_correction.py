@@ -12,6 +12,7 @@ import numpy as np
 from engram.games.game import Game, game_dtype
 from engram.native.intrinsics import call, record_at
 from engram.native.jit import compiled
+from engram.rng import GOLDEN
 from engram.rng import mix as mix_bits
 from engram.search.backup import trace_step_mix
 from engram.search.columns import COUNT, Column, bounded
@@ -22,7 +23,6 @@ from engram.search.tree import PLAYER_1, Tree, nodes_of, own_of, visited_of
 
 FREED = 0.8
 """Share of a node's part that leaves the bucket with the node."""
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _SUMS = (("total", "error"), ("count", "weight"))
 
 error_dtype = np.dtype(
@@ -73,8 +73,8 @@ def _bucket_key(game, nodes, path, depth, state):
     last = np.int64(nodes[np.int64(path[depth])].action)
     # The move before the root is unknown.
     before = np.int64(parent.action) if depth > 1 else game.num_actions
-    word = mix_bits(_GOLDEN * np.uint64(2 * last + np.int64(parent.flags & PLAYER_1) + 1))
-    word = mix_bits(word + _GOLDEN * np.uint64(before + 1))
+    word = mix_bits(GOLDEN * np.uint64(2 * last + np.int64(parent.flags & PLAYER_1) + 1))
+    word = mix_bits(word + GOLDEN * np.uint64(before + 1))
     if game.local_pattern != 0:
         word = mix_bits(word ^ np.uint64(call(game.local_pattern, (state, last))))
     return word

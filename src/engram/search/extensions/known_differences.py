@@ -17,6 +17,7 @@ import numpy as np
 from engram.games.game import Game, game_dtype
 from engram.native.intrinsics import call, record_at
 from engram.native.jit import compiled
+from engram.rng import GOLDEN
 from engram.rng import mix as mix_bits
 from engram.search.columns import COUNT, Column, bounded
 from engram.search.extension import Extension
@@ -26,7 +27,7 @@ from engram.search.returns import line_of_move, position_value
 from engram.search.tree import EXPAND, PLAYER_1, PROVEN, TERMINAL, Tree, nodes_of, sign_of
 
 _GRAIN = 2.0**-30  # a smaller deviation of two differences counts as none
-_ENDS = np.uint64(0x9E3779B97F4A7C15)  # key of the ends of games
+_ENDS = GOLDEN  # key of the ends of games
 
 group_dtype = np.dtype(
     [
@@ -121,7 +122,7 @@ def moves_key(tree, nodes, rows, node):
         home, worth = worth_of_move(tree, rows, child, sign)
         if home == 0:
             return np.uint64(0), 0.0
-        seen = seen * _ENDS + np.uint64(home)
+        seen = seen * GOLDEN + np.uint64(home)
         if reference == 0 or home < reference or (home == reference and worth > level):
             reference = home
             level = worth
@@ -139,7 +140,7 @@ def moves_key(tree, nodes, rows, node):
         if is_best:
             # The sum is the same in any order of the moves.
             grains = np.uint64(np.int64(math.floor((worth - level) / _GRAIN + 0.5)))
-            key += mix_bits(np.uint64(home) * _ENDS + mix_bits(grains))
+            key += mix_bits(np.uint64(home) * GOLDEN + mix_bits(grains))
     return mix_bits(key), sign * level
 
 

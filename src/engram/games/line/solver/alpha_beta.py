@@ -15,6 +15,7 @@ import numpy as np
 from engram.games.line.solver.stones import has_run, playable, winning_cells
 from engram.native.intrinsics import popcount
 from engram.native.jit import compiled
+from engram.rng import GOLDEN
 
 MAX_DEPTH = 64
 """Most frames of a search: one for each cell of the largest board."""
@@ -62,7 +63,6 @@ MOVE = np.dtype([("bit", np.uint64), ("threats", np.uint64), ("score", np.uint64
 
 _0 = np.uint64(0)
 _1 = np.uint64(1)
-_SCRAMBLE = np.uint64(0x9E3779B97F4A7C15)  # odd, so multiplication by it is invertible
 _BYTE = np.uint64(255)
 _BOUNDS = np.uint64(16)  # bits of a table entry that hold the two bounds
 _OFFSET = 64  # bounds are kept as score + 64, so that no entry is 0
@@ -98,7 +98,7 @@ def _key(board, me, mask, remaining):
         word = me | (mask << np.uint64(32))
         other = _mirror(board, me) | (_mirror(board, mask) << np.uint64(32))
         word = min(word, other)
-    return word * _SCRAMBLE
+    return word * GOLDEN  # odd, so that this is invertible
 
 
 @compiled(inline=True)
