@@ -227,7 +227,7 @@ def test_every_preset_takes_every_option_of_a_search():
     options: SearchOptions = {
         "backup": OPERATORS["backup"]["td"](), "rollout": "uniform", "expand_after": 2, "decision": "max",
         "num_leaves": 1, "reuse_tree": False, "solver": True, "transpositions": True, "threads": 2,
-        "parallel": "root", "widening": 0.5, "endings": False, "bounds": "learnt",
+        "parallel": "root", "widening": 0.5, "endings": False, "tactics": True, "bounds": "learnt",
     }  # fmt: skip
     assert set(options) == set(SearchOptions.__annotations__)
     for name, function in PRESETS.items():

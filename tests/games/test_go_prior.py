@@ -19,8 +19,10 @@ from engram.games.go.patterns import CLASS, NUM_CLASSES
 from engram.games.go.rules import stones
 from engram.native.intrinsics import call_float
 from engram.native.jit import compiled
+from engram.presets import puct
 from engram.presets.catalogue import preset
 from engram.rng import new_rng
+from engram.search.evaluation import Evaluation
 from engram.search.limit import Limit
 from engram.storage import load
 
@@ -252,6 +254,65 @@ def test_a_ladder_is_read_to_its_end(ladder_breaker, is_lost):
     status = np.zeros(MAX_POINTS, np.uint8)
     go_prior.survey(board, status)
     assert status[point_of(game.parse_action("E5"), 9)] == (go_prior.LOST if is_lost else go_prior.RUNS)
+
+
+def after_tactics(game, state, policy):
+    buffer, given = game.new_buffer(), policy.astype(np.float32)
+    game.write(buffer, state)
+    game.callbacks["tactics"].from_python(buffer.ctypes.data, given.ctypes.data)
+    return given
+
+
+@pytest.mark.parametrize(("size", "seed"), [(13, 1), (13, 2), (10, 3), (9, 4)])
+def test_tactics_take_the_weight_from_flights_that_a_plain_reading_gives_up(size, seed):
+    game, rng, ruled_out = game_of(f"go:{size}"), random.Random(seed), Counter()
+    for _ in range(12):
+        state = game.initial_state()
+        for _ in range(60):
+            legal = game.legal_actions(state)
+            near = [a for a in legal[:-1] if max(abs(a // size - size // 2), abs(a % size - size // 2)) < 4]
+            if not near:
+                break
+            state = game.play(state, rng.choice(near))
+            cells = {divmod(at, size): int(kind) for at, kind in enumerate(stones(state).ravel())}
+            colour = 1 + game.to_play(state)
+            flights = set()
+            for at, kind in cells.items():
+                liberties = chain_at(at, cells)[1] if kind == colour else ()
+                if len(liberties) == 1 and kind_of(at, cells) == go_prior.LOST:
+                    flights |= {row * size + column for row, column in liberties}
+            policy = np.full(game.num_actions, 0.02)
+            policy[-1] = 0.0  # the pass: rollouts would judge a likely one
+            expected = policy.astype(np.float32)
+            expected[[*flights] if size > 9 else []] = 0.0
+            np.testing.assert_array_equal(after_tactics(game, state, policy), expected)
+            ruled_out[bool(flights)] += 1
+    assert min(ruled_out[True], ruled_out[False]) > 10
+
+
+@pytest.mark.parametrize(("ladder_breaker", "is_hopeless"), [("", True), ("K3", False)])
+def test_a_search_does_not_flee_in_a_ladder_that_captures(ladder_breaker, is_hopeless):
+    rows = {"E7": "X", "E8": "O", "D7": "O", "D6": "O", "F7": "O"} | ({ladder_breaker: "X"} if ladder_breaker else {})
+    diagram = [[rows.get(f"{letter}{row}", ".") for letter in "ABCDEFGHJKLMN"] for row in range(13, 0, -1)]
+    game = game_of("go:13")
+    state = game.parse_state("\n".join("".join(line) for line in diagram))
+    flight = game.parse_action("E6")
+
+    class Runner:
+        """Nine tenths of the policy for the flight; all values are 0."""
+
+        def evaluate(self, states):
+            policy = np.full((len(states), game.num_actions), 0.1 / 169, np.float32)
+            policy[:, flight] = 0.9
+            return Evaluation(np.zeros(len(states), np.float32), policy)
+
+    def visits(**options):
+        result = Search(game, puct(evaluator=Runner(), **options)).run(state, Limit(simulations=200))
+        return {move.action: move.visits for move in result.moves}.get(flight, 0)
+
+    assert visits() > 100  # an evaluator of one's own is believed
+    assert (visits(tactics=True) < 20) == is_hopeless
+    assert visits(tactics=True, endings=False) > 100
 
 
 @pytest.mark.parametrize(

@@ -161,8 +161,9 @@ class _Play:
                 continue
             if game.address("prior"):
                 self._prior(legal)
-            if game.address("endings"):
-                self._endings()
+            for corrector in ("endings", "tactics"):
+                if game.address(corrector):
+                    self._corrected(corrector)
             if game.planes_shape is not None:
                 channels, *board = game.planes_shape
                 if game.address("encode"):
@@ -341,14 +342,14 @@ class _Play:
         self._must((slack == _UNWRITTEN).all(), "chance wrote beyond its buffer")
         self._keeps_copy("chance")
 
-    def _endings(self) -> None:
-        """`endings` turns a policy into a policy, and leaves the state unchanged."""
+    def _corrected(self, corrector: str) -> None:
+        """`endings` and `tactics` turn a policy into a policy, and leave the state unchanged."""
         self._copy()
         weights = np.eye(self._game.num_actions, dtype=np.float32)[-1]
-        value = float(_call_float(self._game.address("endings"), (self._copied.ctypes.data, weights.ctypes.data)))
+        value = float(_call_float(self._game.address(corrector), (self._copied.ctypes.data, weights.ctypes.data)))
         valid = (np.isnan(value) or -1.0 <= value <= 1.0) and bool((weights >= 0).all() and np.isfinite(weights).all())
-        self._must(valid, "endings gave a value outside [-1, 1], or weights that are not ≥ 0")
-        self._keeps_copy("endings")
+        self._must(valid, f"{corrector} gave a value outside [-1, 1], or weights that are not ≥ 0")
+        self._keeps_copy(corrector)
 
     def _keeps_copy(self, function: str) -> None:
         same = self._game.hash(self._game.read(self._copied)) == self._game.hash(self._state)

@@ -119,7 +119,7 @@ def puct(
       network_rollouts: the value of a leaf is the outcome of a game that the network's policy plays out.
       rollout_share: weight of a rollout's outcome in the value of a leaf, in [0, 1], beside the evaluator's value
         (AlphaGo's λ).
-      search: as in `SearchOptions`; num_leaves is 16 by default with a network.
+      search: as in `SearchOptions`; with a network num_leaves is 16 by default, and tactics is true.
 
     Raises:
       InvalidParameter: an evaluator and a network, an option of networks without one, or rollout_share
@@ -133,6 +133,7 @@ def puct(
             raise InvalidParameter(f"{name} needs a network")
     if network is not None:
         search.setdefault("num_leaves", NETWORK_LEAVES)
+        search.setdefault("tactics", True)
     return Preset.assemble(
         _rule("PUCT", selections.puct, selection, exploration, first_play_urgency, reduction=reduction),
         search,

@@ -31,7 +31,7 @@ class SearchOptions(TypedDict, total=False):
     decision, rollout, solver, transpositions, num_leaves, threads, parallel, reuse_tree: as in `Preset`.
     expand_after: visits of a node before it gets children, ≥ 0; default 1. With an evaluator and rollouts: the visit n
       ≥ 1 on which the evaluator is asked, whose value then counts as n·(1 - s)/s simulations, s being rollout_share.
-    endings: as in `Preset`.
+    endings, tactics: as in `Preset`.
     bounds: as in `Preset`.
     widening: C ≥ 0 of `engram.search.selection.widening` around the selection rule; default: no widening.
     """
@@ -45,6 +45,7 @@ class SearchOptions(TypedDict, total=False):
     solver: bool
     transpositions: bool
     endings: bool
+    tactics: bool
     threads: int
     parallel: str
     bounds: str
@@ -73,6 +74,8 @@ class Preset:
       transpositions: nodes of the same position share their value in selection.
       endings: the game's `endings`, if any, correct an evaluator's policy and value at the end of a game (in Go: no
         pass that loses a won game, whatever the network's policy).
+      tactics: so does the game's `tactics`, instead (in Go above 9×9 also: no weight for flight in a ladder that
+        captures all the same).
       num_leaves: simulations of one tree in flight for an evaluator, 1 to 1024.
       threads: 1 to 256. parallel: `tree`, all threads on one, or `root`, a tree each, with their roots added up.
         Several threads on one tree do not repeat.
@@ -99,6 +102,7 @@ class Preset:
     solver: bool = False
     transpositions: bool = False
     endings: bool = True
+    tactics: bool = False
     num_leaves: int = 1
     threads: int = 1
     parallel: str = "tree"

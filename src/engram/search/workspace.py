@@ -166,7 +166,8 @@ class Workspace:
         trees_asked = -(-(at_once or num_trees) // num_groups)
         self.evaluator: Evaluator | None = source if asks_itself else source(game, trees_asked * self.sharers)
         corrects = source is not None and preset.endings
-        self._endings = game.address("endings") if corrects else 0
+        corrector = "tactics" if preset.tactics and game.has("tactics") else "endings"
+        self._endings = game.address(corrector) if corrects else 0
         compiled = self._compiled_evaluator(num_trees * self.sharers)
         self._compiled = compiled if num_groups == 1 else None
         words = game.state_bytes // 8

@@ -14,6 +14,7 @@ import numpy as np
 from engram.games.game import State
 from engram.games.go.board import MAX_POINTS, area_balance, board_dtype, point_of
 from engram.games.go.heavy import heavy_rollout
+from engram.games.go.ladders import LARGE, rule_out_flights
 from engram.games.go.rollout import value_of
 from engram.native.jit import compiled
 from engram.rng import rng_dtype, seed_rng
@@ -111,6 +112,16 @@ def endings(state, weights):
     if likely and is_premature(state, balance):
         weights[pass_action] = np.float32(0.0)
     return math.nan
+
+
+_endings = compiled(endings)
+
+
+def tactics(state, weights):
+    """`endings`, and no weight for flight in a ladder that captures all the same; below `LARGE`, `endings` alone."""
+    if state.width >= LARGE:
+        rule_out_flights(state, weights)
+    return _endings(state, weights)
 
 
 def dead_stones(state: State) -> list[int]:

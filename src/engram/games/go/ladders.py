@@ -11,6 +11,7 @@ import numpy as np
 from engram.games.go.board import (
     NEUTRAL,
     bits_of,
+    board_dtype,
     lanes_around,
     liberties_after,
     neighbour_of,
@@ -18,6 +19,7 @@ from engram.games.go.board import (
     put_stone,
     used_points,
 )
+from engram.games.go.rollout import action_of
 from engram.games.go.tactics import is_self_atari, only_liberty, walk_liberties
 from engram.native.jit import compiled
 
@@ -27,6 +29,10 @@ _2 = np.uint64(2)
 _3 = np.uint64(3)
 LONGEST = 80
 """Ataris after which a ladder counts as successful."""
+LARGE = 10
+"""Size of a board from which a network of few layers does not see the end of a ladder."""
+READ = 0.001
+"""The share of a policy from which a flight is read."""
 
 
 @compiled
@@ -123,3 +129,32 @@ def is_caught(board, stone, colour, stride, boards):
     if count == 1 and not put(work, first, colour, stride):
         return True
     return _ladder_works(boards, stone, colour, stride)
+
+
+@compiled
+def rule_out_flights(board, weights):
+    """Takes the weight from moves that extend a chain which a ladder captures all the same.
+
+    Args:
+      weights: a policy of the player to move, by action.
+    """
+    _rule_out(board, weights, np.empty(2, board_dtype))
+
+
+@compiled
+def _rule_out(board, weights, boards):
+    """`rule_out_flights` with room for two boards: as an argument it outlives its records."""
+    stride, width = board.width + _1, np.int64(board.width)
+    total = 0.0
+    for action in range(width * width + 1):
+        total += weights[action]
+    for point in range(stride + _1, stride * stride):
+        word = np.uint64(board.chain[point])
+        if word & _3 != _1 + board.colour or word >> _2 != point:
+            continue
+        flight = only_liberty(board, word >> _2, stride)
+        if flight == _0:
+            continue
+        action = action_of(np.int64(flight), width)
+        if weights[action] > READ * total and is_caught(board, np.uint64(point), board.colour, stride, boards):
+            weights[action] = np.float32(0.0)

@@ -42,7 +42,7 @@ from engram.games.go.board import (
     used_points,
     zobrist,
 )
-from engram.games.go.endings import endings
+from engram.games.go.endings import endings, tactics
 from engram.games.go.heavy import heavy_rollout, heavy_rollout_moves
 from engram.games.go.history import copy_boards, encode_history, flip_stone, keep_board
 from engram.games.go.local_pattern import local_pattern
@@ -281,6 +281,7 @@ def go(size: int, komi: float = 7.5, move_limit: int | None = None) -> Game:
         heavy_rollout_moves=heavy_rollout_moves,
         prior=prior,
         endings=endings,
+        tactics=tactics,
         encode=encode,
         planes_shape=(4, size, size),
         encode_history=encode_history,
