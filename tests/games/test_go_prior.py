@@ -69,11 +69,11 @@ def has_prey(stone, cells):
     return any(len(chain_at(next(iter(chain)), cells)[1]) == 1 for chain in prey)
 
 
-def is_pursued(stone, cells):
-    """Whether a ladder catches a chain, its enemy to move."""
+def pursuit(stone, cells):
+    """The ataris by which a ladder catches a chain, its enemy to move; -1 if the chain escapes."""
     colour, free = cells[stone], sorted(chain_at(stone, cells)[1])
     if len(free) != 2:
-        return len(free) < 2
+        return 0 if len(free) < 2 else -1
     for atari, way_out in (free, free[::-1]):
         if exposes(cells, atari, 3 - colour):
             continue
@@ -82,10 +82,16 @@ def is_pursued(stone, cells):
             continue
         move = after(board, way_out, colour)
         if move is None or len(chain_at(stone, move[0])[1]) < 2:
-            return True
+            return 1
         if len(chain_at(stone, move[0])[1]) == 2:
-            return is_pursued(stone, move[0])
-    return False
+            later = pursuit(stone, move[0])
+            return later + 1 if later >= 0 else -1
+    return -1
+
+
+def is_pursued(stone, cells):
+    """Whether a ladder catches a chain, its enemy to move."""
+    return pursuit(stone, cells) >= 0
 
 
 def kind_of(stone, cells):
@@ -257,62 +263,113 @@ def test_a_ladder_is_read_to_its_end(ladder_breaker, is_lost):
 
 
 def after_tactics(game, state, policy):
-    buffer, given = game.new_buffer(), policy.astype(np.float32)
+    buffer, weights = game.new_buffer(), policy.astype(np.float32)
     game.write(buffer, state)
-    game.callbacks["tactics"].from_python(buffer.ctypes.data, given.ctypes.data)
-    return given
+    game.callbacks["tactics"].from_python(buffer.ctypes.data, weights.ctypes.data)
+    return weights
 
 
-@pytest.mark.parametrize(("size", "seed"), [(13, 1), (13, 2), (10, 3), (9, 4)])
-def test_tactics_take_the_weight_from_flights_that_a_plain_reading_gives_up(size, seed):
-    game, rng, ruled_out = game_of(f"go:{size}"), random.Random(seed), Counter()
-    for _ in range(12):
-        state = game.initial_state()
-        for _ in range(60):
-            legal = game.legal_actions(state)
-            near = [a for a in legal[:-1] if max(abs(a // size - size // 2), abs(a % size - size // 2)) < 4]
-            if not near:
-                break
-            state = game.play(state, rng.choice(near))
-            cells = {divmod(at, size): int(kind) for at, kind in enumerate(stones(state).ravel())}
-            colour = 1 + game.to_play(state)
-            flights = set()
-            for at, kind in cells.items():
-                liberties = chain_at(at, cells)[1] if kind == colour else ()
-                if len(liberties) == 1 and kind_of(at, cells) == go_prior.LOST:
-                    flights |= {row * size + column for row, column in liberties}
-            policy = np.full(game.num_actions, 0.02)
-            policy[-1] = 0.0  # the pass: rollouts would judge a likely one
-            expected = policy.astype(np.float32)
-            expected[[*flights] if size > 9 else []] = 0.0
-            np.testing.assert_array_equal(after_tactics(game, state, policy), expected)
-            ruled_out[bool(flights)] += 1
-    assert min(ruled_out[True], ruled_out[False]) > 10
+def hopeless_extensions(cells, colour):
+    """Points that extend a chain in atari, capture nothing, and are followed by a ladder of six ataris or more."""
+    points = set()
+    for at, kind in cells.items():
+        liberties = chain_at(at, cells)[1] if kind == colour else ()
+        if len(liberties) == 1 and not has_prey(at, cells):
+            board, num_captured = after(cells, min(liberties), colour) or (cells, 1)
+            if not num_captured and pursuit(at, board) >= 6:
+                points |= liberties
+    return points
 
 
-@pytest.mark.parametrize(("ladder_breaker", "is_hopeless"), [("", True), ("K3", False)])
-def test_a_search_does_not_flee_in_a_ladder_that_captures(ladder_breaker, is_hopeless):
-    rows = {"E7": "X", "E8": "O", "D7": "O", "D6": "O", "F7": "O"} | ({ladder_breaker: "X"} if ladder_breaker else {})
-    diagram = [[rows.get(f"{letter}{row}", ".") for letter in "ABCDEFGHJKLMN"] for row in range(13, 0, -1)]
-    game = game_of("go:13")
-    state = game.parse_state("\n".join("".join(line) for line in diagram))
-    flight = game.parse_action("E6")
+@pytest.mark.parametrize(("size", "least"), [(19, 8), (13, 8), (10, 4), (9, 0)])
+def test_tactics_take_the_weight_from_extensions_into_long_ladders(size, least):
+    """A ladder begins somewhere, in some direction, among stones at random."""
+    game, rng, num_ruled_out = game_of(f"go:{size}"), random.Random(size), Counter()
+    for _ in range(60):
+        row, column, step, side = rng.randrange(2, size - 3), rng.randrange(2, size - 3), *rng.choices((-1, 1), k=2)
+        diagram = [["."] * size for _ in range(size)]
+        for _ in range(rng.randrange(12)):
+            at = rng.randrange(size), rng.randrange(size)
+            if max(abs(at[0] - row), abs(at[1] - column)) > 2:
+                diagram[at[0]][at[1]] = rng.choice("XO")
+        for down, right, colour in [(0, 0, "X"), (-1, 0, "O"), (0, -1, "O"), (1, -1, "O"), (0, 1, "O")]:
+            diagram[row + down * step][column + right * side] = colour
+        state = game.parse_state("\n".join("".join(line) for line in diagram))
+        cells = {divmod(at, size): int(kind) for at, kind in enumerate(stones(state).ravel())}
+        points = hopeless_extensions(cells, 1 + game.to_play(state))
+        policy = np.full(game.num_actions, 0.02)
+        policy[-1] = 0.0  # the pass: rollouts would judge a likely one
+        expected = policy.astype(np.float32)
+        expected[[row * size + column for row, column in points] if size > 9 else []] = 0.0
+        np.testing.assert_array_equal(after_tactics(game, state, policy), expected)
+        num_ruled_out[bool(points) and size > 9] += 1
+    assert num_ruled_out[True] >= least and num_ruled_out[False] >= least
+
+
+def position(stones_by_colour, size=13):
+    rows = {point: colour for colour, points in stones_by_colour.items() for point in points.split()}
+    letters = "ABCDEFGHJKLMNOPQRST"[:size]
+    game = game_of(f"go:{size}")
+    lines = ["".join(rows.get(f"{letter}{row}", ".") for letter in letters) for row in range(size, 0, -1)]
+    return game, game.parse_state("\n".join(lines))
+
+
+LADDER = {"X": "E7", "O": "E8 D7 D6 F7"}
+"""Black's stone is in atari; its ladder runs to the right edge."""
+
+
+@pytest.mark.parametrize(
+    ("stones_by_colour", "point", "share", "is_ruled_out"),
+    [
+        (LADDER, "E6", 0.5, True),
+        (LADDER, "E6", 0.0009, False),  # not worth reading
+        (LADDER | {"X": "E7 K3"}, "E6", 0.5, False),  # Black waits on the way
+        # The capture of eight stones, from a chain that is caught all the same.
+        ({"X": "B6 D7 E7 F7 G7 H7 J7 K7 L7 D5 E5 F5 G5 H5 J5 K5 L5 M6",
+          "O": "B7 A6 B5 C7 C5 D6 E6 F6 G6 H6 J6 K6 L6"}, "C6", 0.5, False),
+        ({"X": "C1", "O": "B1 F1 B2 C2 D2 E2 F2"}, "D1", 0.5, False),  # the vital point of an eye
+        ({"X": "L7", "O": "L8 K7 K6 M7"}, "L6", 0.5, False),  # a short ladder
+    ],
+)  # fmt: skip
+def test_only_long_ladders_are_ruled_out(stones_by_colour, point, share, is_ruled_out):
+    game, state = position(stones_by_colour)
+    policy = np.full(game.num_actions, (1 - share) / (game.num_actions - 2))
+    policy[-1] = 0.0
+    policy[game.parse_action(point)] = share
+    expected = policy.astype(np.float32)
+    if is_ruled_out:
+        expected[game.parse_action(point)] = 0.0
+    np.testing.assert_array_equal(after_tactics(game, state, policy), expected)
+
+
+@pytest.mark.parametrize(("ladder_breaker", "is_hopeless"), [("", True), (" K3", False)])
+def test_a_search_does_not_extend_into_a_long_ladder(ladder_breaker, is_hopeless):
+    game, state = position(LADDER | {"X": "E7" + ladder_breaker})
+    extension = game.parse_action("E6")
 
     class Runner:
-        """Nine tenths of the policy for the flight; all values are 0."""
+        """Nine tenths of the policy for the extension; all values are 0."""
 
         def evaluate(self, states):
             policy = np.full((len(states), game.num_actions), 0.1 / 169, np.float32)
-            policy[:, flight] = 0.9
+            policy[:, extension] = 0.9
             return Evaluation(np.zeros(len(states), np.float32), policy)
 
     def visits(**options):
         result = Search(game, puct(evaluator=Runner(), **options)).run(state, Limit(simulations=200))
-        return {move.action: move.visits for move in result.moves}.get(flight, 0)
+        return {move.action: move.visits for move in result.moves}.get(extension, 0)
 
     assert visits() > 100  # an evaluator of one's own is believed
     assert (visits(tactics=True) < 20) == is_hopeless
     assert visits(tactics=True, endings=False) > 100
+
+
+def test_networks_of_puct_and_memory_puct_have_tactics():
+    tactics = {text: preset(text).tactics for text in (
+        "puct", "puct(network='go9')", "puct(network='go9',tactics=false)", "memory_puct(network='go9')",
+        "puct_rave(network='go9')", "uct_prior(network='go19-predictor')",
+    )}  # fmt: skip
+    assert list(tactics.values()) == [False, True, False, True, False, False]
 
 
 @pytest.mark.parametrize(

@@ -69,15 +69,15 @@ def test_sizes_beyond_the_recorded_ones_are_computed_too():
 
 
 def test_threads_record_and_replay_side_by_side():
-    shared, seeds = backend(), range(4)
-    expected = [shared.forward(planes(16, seed)).policy for seed in seeds]
+    shared, alone, counts = backend(), backend(), (16, 8, 16, 8)
+    expected = [alone.forward(planes(count, seed)).policy for seed, count in enumerate(counts)]
 
     def answers(seed):
         own = backend()
-        return [gpu.forward(planes(16, seed)).policy for _ in range(20) for gpu in (own, shared)]
+        return [gpu.forward(planes(counts[seed], seed)).policy for _ in range(20) for gpu in (shared, own)]
 
     with ThreadPoolExecutor(4) as pool:
-        for policies, right in zip(pool.map(answers, seeds), expected, strict=True):
+        for policies, right in zip(pool.map(answers, range(4)), expected, strict=True):
             for policy in policies:
                 np.testing.assert_array_equal(policy, right)
 

@@ -189,8 +189,12 @@ def test_a_fault_in_drawing_reaches_the_training_and_no_thread_is_left(data, tmp
             raise InvalidParameter("no such position")
         return draw(sampler, count, seed, number)
 
-    train_records(plan_for(data), tmp_path / "stopped", stop_at=2)
-    assert not drawing_threads()
+    def fail(state):
+        raise RuntimeError("stopped by its watcher")
+
+    with pytest.raises(RuntimeError, match="watcher") as error:
+        train_records(plan_for(data), tmp_path / "stopped", progress=fail)
+    assert error.traceback and not drawing_threads()  # though the error keeps the run
     monkeypatch.setattr(RecordSampler, "draw", faulty)
     with pytest.raises(InvalidParameter, match="no such position"):
         train_records(plan_for(data), tmp_path / "faulty")

@@ -30,8 +30,8 @@ class BatchedMatch:
     """Many boards with a game each, and one search of each side for all of them.
 
     The side that is to move in most games moves in as many of them as fill a batch, or several batches where it shares
-    a cache; the lowest numbers go first. There are twice as many boards, or as many as fit into `max_bytes`. So one
-    side always has enough games until the last ones run out.
+    a cache; the lowest numbers go first. There are twice as many boards as that takes, so that one side always has
+    enough games until the last ones run out. `max_bytes` may leave fewer.
 
     Args:
       configuration: of the match, with budgets in simulations.

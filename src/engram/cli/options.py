@@ -62,7 +62,7 @@ OpeningJudge = Annotated[
 OpeningBalance = Annotated[
     Optional[float], real("With a judge: largest value of an opening for either side; default 0.25.", above=True)
 ]
-Resign = Annotated[Optional[float], real("End a game when both sides value one winner this much: 0.9.", above=True)]
+Resign = Annotated[Optional[float], real("End a game when both sides value it so for one winner: 0.9.", above=True)]
 Cluster = Annotated[
     Optional[str], option("Work on a cluster of Ray: auto (join it, or start one here), HOST:6379, ray://HOST:10001.")
 ]

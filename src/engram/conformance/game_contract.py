@@ -172,8 +172,8 @@ class _Play:
                     most = most_planes(steps)
                     planes = self._encoded("encode_history", most * math.prod(board), steps)
                     self._must(0 < planes <= most, f"encode_history gave {planes} planes, not 1 to {most}")
-                    usual = self._check.num_planes.setdefault(steps, planes)
-                    self._must(planes == usual, f"encode_history gave {planes} planes, and before {usual}")
+                    before = self._check.num_planes.setdefault(steps, planes)
+                    self._must(planes == before, f"encode_history gave {planes} planes, and before {before}")
             self._move(self._check.random.choice(legal))
         self._must(bool(self._history), "the initial state is already over")
         returns = self._returns(self._outcome())
@@ -343,9 +343,13 @@ class _Play:
         self._keeps_copy("chance")
 
     def _corrected(self, corrector: str) -> None:
-        """`endings` and `tactics` turn a policy into a policy, and leave the state unchanged."""
+        """`endings` and `tactics` turn a policy into a policy, and leave the state unchanged.
+
+        That of `endings` is all for the last action, in Go the pass; that of `tactics` is even for all others.
+        """
         self._copy()
-        weights = np.eye(self._game.num_actions, dtype=np.float32)[-1]
+        weights = np.zeros(self._game.num_actions, np.float32)
+        weights[slice(-1, None) if corrector == "endings" else slice(-1)] = 1.0
         value = float(_call_float(self._game.address(corrector), (self._copied.ctypes.data, weights.ctypes.data)))
         valid = (np.isnan(value) or -1.0 <= value <= 1.0) and bool((weights >= 0).all() and np.isfinite(weights).all())
         self._must(valid, f"{corrector} gave a value outside [-1, 1], or weights that are not ≥ 0")

@@ -21,7 +21,7 @@ and these options:
     prior(state, actions, count, weights) writes a weight ≥ 0 for each of `count` legal actions, by action; returns 0
     endings(state, weights) -> float      corrects a policy where the end of the game is in question, and returns the
                                           exact value for the player to move where the game can be won at once, or nan
-    tactics(state, weights) -> float      `endings`, and no weight for moves that the game can read to fail
+    tactics(state, weights) -> float      `endings`, and no weight for moves that the game reads to fail
     encode(state, planes)                 writes float32 feature planes of shape `planes_shape`, for the player to move
     canonical_hash(state) -> uint64       the same for all images of a position under the game's symmetries
     local_pattern(state, action) -> uint64  a number for the surroundings of the last action

@@ -150,8 +150,8 @@ def installed(architecture: Architecture) -> list[str]:
     return sorted(names, key=lambda name: name != "torch") if _has_gpu() else names
 
 
-def choose(name: str | None, architecture: Architecture, batch: int = 64) -> str:
-    """The name of a backend: `name` if it is installed, or for None the preferred one for batches of a size.
+def choose(name: str | None, architecture: Architecture, batch: int = 64, precision: str = "auto") -> str:
+    """The name of a backend: `name` if it is installed, or for None the preferred one for a batch and a precision.
 
     Raises:
       InvalidParameter, MissingPackage: as in `open_backend`.
@@ -162,7 +162,8 @@ def choose(name: str | None, architecture: Architecture, batch: int = 64) -> str
         raise MissingPackage(f"this network needs {' or '.join(titles)}: pip install {' or '.join(extras)}")
     if name is None:
         work = batch * architecture.multiplications
-        small = work < GPU_WORK[precisions_here()[0]] if _has_gpu() else batch <= SMALL_BATCH
+        of_quick_calls = "float32" if precision == "float32" else precisions_here()[0]
+        small = work < GPU_WORK[of_quick_calls] if _has_gpu() else batch <= SMALL_BATCH
         quick = [name for name in names if small and BACKENDS[name].quick_calls]
         return (quick or names)[0]
     if name in names:
@@ -203,5 +204,5 @@ def open_backend(
     """
     if name is None and precision == "bfloat16" and precision not in precisions_here():
         name = "torch"  # the others then compute in float32
-    name = choose(name, network.architecture, batch)
+    name = choose(name, network.architecture, batch, precision)
     return BACKENDS[name].open(network, layer=layer, precision=precision)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import numpy as np
 import torch
@@ -146,7 +148,7 @@ _Answers = tuple[Tensor | None, ...]
 MOST_RECORDED = 8
 """The most batch sizes for which a GPU keeps a recording, each with buffers of its own."""
 _RECORDING = threading.Lock()
-"""CUDA allows one recording at a time in a process."""
+"""PyTorch allows one recording at a time in a process."""
 
 
 class _Recording:
@@ -156,7 +158,7 @@ class _Recording:
     """
 
     def __init__(self, compute: Callable[[Tensor], _Answers], shape: tuple[int, ...], stream: torch.cuda.Stream):
-        self._stream, self._lock = stream, threading.Lock()
+        self._stream = stream
         # The graph holds addresses and no tensors: all that it reads and writes must live as long.
         self._planes = torch.zeros(shape).pin_memory()
         self._inputs = torch.zeros(shape, device=stream.device)
@@ -175,12 +177,11 @@ class _Recording:
                         answer.copy_(part, non_blocking=True)
 
     def __call__(self, planes: np.ndarray) -> _Answers:
-        with self._lock:
-            self._planes.numpy()[:] = planes
-            with torch.cuda.stream(self._stream):
-                self._graph.replay()
-            self._stream.synchronize()
-            return tuple(None if part is None else part.clone() for part in self._answers)
+        self._planes.numpy()[:] = planes
+        with torch.cuda.stream(self._stream):
+            self._graph.replay()
+        self._stream.synchronize()
+        return tuple(None if part is None else part.clone() for part in self._answers)
 
 
 class TorchBackend:
@@ -216,10 +217,11 @@ class TorchBackend:
         self._module = module.fused().to(self._device, self._type).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self._recordings: dict[int, _Recording] = {}
         self._stream = torch.cuda.Stream(self._device) if self._device.type == "cuda" else None
+        self._lock: AbstractContextManager[Any] = nullcontext() if self._stream is None else threading.Lock()
 
     def forward(self, planes: np.ndarray) -> Evaluation:
         """See `Backend`."""
-        with torch.inference_mode():
+        with self._lock, torch.inference_mode():
             answers = self._recording(planes)(planes)
             return Evaluation(*(None if part is None else part.numpy() for part in answers))
 

@@ -74,8 +74,8 @@ class Preset:
       transpositions: nodes of the same position share their value in selection.
       endings: the game's `endings`, if any, correct an evaluator's policy and value at the end of a game (in Go: no
         pass that loses a won game, whatever the network's policy).
-      tactics: so does the game's `tactics`, instead (in Go above 9×9 also: no weight for flight in a ladder that
-        captures all the same).
+      tactics: the game's `tactics` in the place of its `endings` (in Go above 9×9 also: no weight for an extension that
+        a long ladder captures); without `endings` neither corrects anything.
       num_leaves: simulations of one tree in flight for an evaluator, 1 to 1024.
       threads: 1 to 256. parallel: `tree`, all threads on one, or `root`, a tree each, with their roots added up.
         Several threads on one tree do not repeat.

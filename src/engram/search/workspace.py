@@ -166,8 +166,8 @@ class Workspace:
         trees_asked = -(-(at_once or num_trees) // num_groups)
         self.evaluator: Evaluator | None = source if asks_itself else source(game, trees_asked * self.sharers)
         corrects = source is not None and preset.endings
-        corrector = "tactics" if preset.tactics and game.has("tactics") else "endings"
-        self._endings = game.address(corrector) if corrects else 0
+        name = "tactics" if preset.tactics and game.has("tactics") else "endings"
+        self._corrector = game.address(name) if corrects else 0
         compiled = self._compiled_evaluator(num_trees * self.sharers)
         self._compiled = compiled if num_groups == 1 else None
         words = game.state_bytes // 8
@@ -364,8 +364,8 @@ class Workspace:
             kernel.descend_all(self.program, slots, none, 0, False)
             kernel.gather(self.program, slots, none, 0, batch)
             kernel.finish_all(self.program, slots, none, empty.ravel(), empty, empty)
-            if self._endings:
-                correct_endings(self._endings, batch, empty.ravel(), empty)
+            if self._corrector:
+                correct_endings(self._corrector, batch, empty.ravel(), empty)
 
     # --------------------------------------------------- leaves for an evaluator outside, one tree
 
@@ -405,7 +405,7 @@ class Workspace:
         """
         self.in_flight.pop(number, None)
         group = replace(self._groups[0], waiting=np.array([number], np.int64), count=1)
-        if self._endings:
+        if self._corrector:
             self._gather(group)
         self._take_up(group, answer)
         try:
@@ -572,9 +572,9 @@ class Workspace:
 
     def _take_up(self, group: Group, answer: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
         """Backs up the values of a group's waiting leaves; `batch` has their states for a game with `endings`."""
-        if self._endings:
+        if self._corrector:
             answer = answer[0].copy(), answer[1].copy(), answer[2]  # the evaluator may keep its own
-            correct_endings(self._endings, group.batch, *answer[:2])
+            correct_endings(self._corrector, group.batch, *answer[:2])
         kernel.finish_all(self.program, group.slots, group.waiting[: group.count], *answer)
 
     def _gather(self, group: Group) -> None:
@@ -648,7 +648,7 @@ class Workspace:
         priors_only = preset.leaf_value == "rollout" and not self.assembly.embedding_size
         if self._compiled is not None:
             program["evaluator"], program["evaluator_argument"] = self._compiled.address, self._compiled.argument
-            program["uses_values"], program["endings"] = preset.leaf_value != "rollout", self._endings
+            program["uses_values"], program["endings"] = preset.leaf_value != "rollout", self._corrector
         program["waits"] = 0 if preset.evaluator is None else WAITS_FOR_PRIORS if priors_only else WAITS
         share = preset.leaf_value if isinstance(preset.leaf_value, float) else 0.0
         visits = preset.expansion.after

@@ -62,7 +62,7 @@ class SupervisedProgress(TrainingProgress):
 class SupervisedRun(TrainingRun):
     """A training on fixed positions; raises as `TrainingRun` and `starting_network`.
 
-    A thread draws the next batches while the network learns. A GPU would wait for one thread, so there it has one for
+    A thread draws the next batches while the network learns. With a GPU, which would wait for it, there is a thread for
     each core, up to `MOST_THREADS`.
     """
 

@@ -14,7 +14,7 @@ import numpy as np
 from engram.games.game import State
 from engram.games.go.board import MAX_POINTS, area_balance, board_dtype, point_of
 from engram.games.go.heavy import heavy_rollout
-from engram.games.go.ladders import LARGE, rule_out_flights
+from engram.games.go.ladders import LARGE, rule_out_extensions
 from engram.games.go.rollout import value_of
 from engram.native.jit import compiled
 from engram.rng import rng_dtype, seed_rng
@@ -118,9 +118,9 @@ _endings = compiled(endings)
 
 
 def tactics(state, weights):
-    """`endings`, and no weight for flight in a ladder that captures all the same; below `LARGE`, `endings` alone."""
+    """`endings`, and no weight for an extension that a long ladder captures; below `LARGE`, `endings` alone."""
     if state.width >= LARGE:
-        rule_out_flights(state, weights)
+        rule_out_extensions(state, weights)
     return _endings(state, weights)
 
 

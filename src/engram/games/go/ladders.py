@@ -20,7 +20,7 @@ from engram.games.go.board import (
     used_points,
 )
 from engram.games.go.rollout import action_of
-from engram.games.go.tactics import is_self_atari, only_liberty, walk_liberties
+from engram.games.go.tactics import is_capture, is_self_atari, only_liberty, walk_liberties
 from engram.native.jit import compiled
 
 _0 = np.uint64(0)
@@ -30,9 +30,11 @@ _3 = np.uint64(3)
 LONGEST = 80
 """Ataris after which a ladder counts as successful."""
 LARGE = 10
-"""Size of a board from which a network of few layers does not see the end of a ladder."""
+"""Size of a board from which a network of few layers does not see where a ladder ends."""
+LONG = 6
+"""Ataris of a ladder whose end is ruled out; a search sees the end of shorter ones, and captures and sacrifices."""
 READ = 0.001
-"""The share of a policy from which a flight is read."""
+"""An extension is read if its share of the policy is above this."""
 
 
 @compiled
@@ -80,14 +82,17 @@ def _liberties(board, stone, stride):
 
 
 @compiled
-def _ladder_works(boards, stone, colour, stride):
-    """Whether a ladder captures the chain of `stone` in `boards[0]`, its enemy to move; changes both boards."""
+def _ataris(boards, stone, colour, stride):
+    """The ataris by which a ladder captures the chain of `stone` in `boards[0]`, its enemy to move; -1 if it escapes.
+
+    Changes both boards.
+    """
     current = 0
-    for _ in range(LONGEST):
+    for ataris in range(LONGEST):
         board, trial = boards[current], boards[1 - current]
         count, first, second = _liberties(board, stone, stride)
         if count != 2:
-            return count < 2
+            return ataris if count < 2 else -1
         goes_on = False
         for side in range(2):  # the lower point first, so that the order of the chain's ring does not matter
             atari, extension = min(first, second), max(first, second)
@@ -101,20 +106,22 @@ def _ladder_works(boards, stone, colour, stride):
             if can_capture_beside(trial, np.uint64(trial.chain[stone]) >> _2, colour, stride):
                 continue
             if not put(trial, extension, colour, stride):
-                return True
+                return ataris + 1
             count = _liberties(trial, stone, stride)[0]
             if count < 2:
-                return True
+                return ataris + 1
             goes_on = count == 2
         if not goes_on:
-            return False
+            return -1
         current = 1 - current
-    return True
+    return LONGEST
 
 
 @compiled
-def is_caught(board, stone, colour, stride, boards):
-    """Whether a ladder captures a chain of one liberty, its owner to move, or of two, the enemy to move.
+def ladder_length(board, stone, colour, stride, boards):
+    """The ataris by which a ladder captures a chain of one liberty, its owner to move, or of two, the enemy to move.
+
+    Returns -1 for a chain that escapes.
 
     Args:
       stone: any of the chain's. colour: its owner. boards: two records as scratch.
@@ -124,16 +131,22 @@ def is_caught(board, stone, colour, stride, boards):
     work = boards[0]
     count, first, _ = _liberties(board, stone, stride)
     if count == 1 and can_capture_beside(board, np.uint64(board.chain[stone]) >> _2, colour, stride):
-        return False
+        return -1
     copy_stones(work, board)
     if count == 1 and not put(work, first, colour, stride):
-        return True
-    return _ladder_works(boards, stone, colour, stride)
+        return 0
+    return _ataris(boards, stone, colour, stride)
 
 
 @compiled
-def rule_out_flights(board, weights):
-    """Takes the weight from moves that extend a chain which a ladder captures all the same.
+def is_caught(board, stone, colour, stride, boards):
+    """Whether a ladder captures a chain; see `ladder_length`."""
+    return ladder_length(board, stone, colour, stride, boards) >= 0
+
+
+@compiled
+def rule_out_extensions(board, weights):
+    """Takes the weight from extensions of chains in atari that a long ladder captures all the same.
 
     Args:
       weights: a policy of the player to move, by action.
@@ -143,7 +156,7 @@ def rule_out_flights(board, weights):
 
 @compiled
 def _rule_out(board, weights, boards):
-    """`rule_out_flights` with room for two boards: as an argument it outlives its records."""
+    """`rule_out_extensions` with room for two boards: as an argument it outlives its records."""
     stride, width = board.width + _1, np.int64(board.width)
     total = 0.0
     for action in range(width * width + 1):
@@ -152,9 +165,10 @@ def _rule_out(board, weights, boards):
         word = np.uint64(board.chain[point])
         if word & _3 != _1 + board.colour or word >> _2 != point:
             continue
-        flight = only_liberty(board, word >> _2, stride)
-        if flight == _0:
+        extension = only_liberty(board, word >> _2, stride)
+        if extension == _0 or is_capture(board, lanes_around(board, extension, stride), board.colour):
             continue
-        action = action_of(np.int64(flight), width)
-        if weights[action] > READ * total and is_caught(board, np.uint64(point), board.colour, stride, boards):
-            weights[action] = np.float32(0.0)
+        action = action_of(np.int64(extension), width)
+        if weights[action] > READ * total:
+            if ladder_length(board, np.uint64(point), board.colour, stride, boards) >= LONG:
+                weights[action] = np.float32(0.0)

@@ -18,10 +18,10 @@ import numpy as np
 from engram.errors import IllegalAction, InvalidGame
 from engram.games.game import NATURE
 from engram.games.python_game import PythonGame
-from engram.rng import derive_seed
+from engram.rng import GOLDEN, derive_seed
 
 GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
-_ODD = 0x9E3779B97F4A7C15
+_ODD = int(GOLDEN)
 _MASK = 0xFFFFFFFFFFFFFFFF
 
 

@@ -15,11 +15,12 @@ import numpy as np
 from engram.errors import IllegalAction
 from engram.games.game import NATURE
 from engram.games.python_game import PythonGame
+from engram.rng import GOLDEN
 
 Table = list[list[list[tuple[float, int, float, bool]]]]
 """By state and action: (probability > 0, next state, reward, terminated), each outcome once."""
 
-_ODD = 0x9E3779B97F4A7C15
+_ODD = int(GOLDEN)
 _MASK = 0xFFFFFFFFFFFFFFFF
 
 
