@@ -4,41 +4,41 @@
     python benchmarks/gpu.py lockstep          # evaluations/s of 64, 256 and 1,024 games, in one and in two groups
     python benchmarks/gpu.py training          # positions learnt a second, from batches drawn before
 
-Medians of three rounds.
+Medians of nine rounds, in turns.
 """
 
 from __future__ import annotations
 
 import statistics
 import sys
-import time
 from collections.abc import Callable
 
 import numpy as np
 
 import engram
+from engram.cli.bench import Work, in_turns
 from engram.cli.bench_network import side_by_side, some_positions
 from engram.networks.architectures import architecture
-from engram.networks.backend import open_backend
+from engram.networks.backend import Backend, open_backend
 from engram.networks.by_name import NamedNetwork
 from engram.networks.encoding import Encoder
 from engram.networks.torch_backend import NetworkModule, TorchBackend
 from engram.training.learner import Learner
 from engram.training.records import PositionBatch
 
-ROUNDS = 3
 NETWORKS = {"go9": "go:9", "go9-large": "go:9", "go19-predictor": "go:19", "go19": "go:19"}
 
 
-def rate(work: Callable[[], int], seconds: float = 0.4) -> float:
-    work()
-    rates = []
-    for _ in range(ROUNDS):
-        done, start = 0, time.perf_counter()
-        while time.perf_counter() - start < seconds:
-            done += work()
-        rates.append(done / (time.perf_counter() - start))
-    return statistics.median(rates)
+def medians(works: dict[str, Work], seconds: float = 1.2) -> dict[str, float]:
+    return {title: statistics.median(rates) for title, rates in in_turns(works, seconds).items()}
+
+
+def forward(backend: Backend, planes: np.ndarray) -> Work:
+    def work() -> int:
+        backend.forward(planes)
+        return len(planes)
+
+    return work
 
 
 class Unrecorded(TorchBackend):
@@ -59,10 +59,9 @@ def networks() -> None:
         first = Encoder(game, network.configuration.history)(np.array([game.initial_state()]))
         for size in (1, 4, 16, 64, 256, 1024):
             planes = np.repeat(first, size, 0)
-            rates = {title: rate(lambda b=b, p=planes: len(b.forward(p).policy)) for title, b in backends.items()}
-            print(
-                f"{name:15} {size:>5}", *(f"{title} {number:>9,.0f}/s" for title, number in rates.items()), flush=True
-            )
+            rates = medians({title: forward(backend, planes) for title, backend in backends.items()})
+            row = [f"{title} {number:>9,.0f}/s" for title, number in rates.items()]
+            print(f"{name:15} {size:>5}", *row, flush=True)
 
 
 def lockstep() -> None:
@@ -72,10 +71,12 @@ def lockstep() -> None:
             backend = open_backend(network, title)
             states = some_positions(game, size)
             planes = Encoder(game, network.configuration.history)(np.array(states))
-            alone = rate(lambda b=backend, p=planes: len(b.forward(p).policy))
-            rates = [rate(side_by_side(game, backend, states, groups, simulations=32)) for groups in (1, 2)]
-            shares = [f"{number:>9,.0f}/s ({number / alone:.2f})" for number in rates]
-            print(f"{name:10} {title:7} {size:>5} alone {alone:>9,.0f}/s, one and two groups", *shares, flush=True)
+            works = {"alone": forward(backend, planes)}
+            for heading, groups in (("one group", 1), ("two groups", 2)):
+                works[heading] = side_by_side(game, backend, states, groups, 32)
+            rates = medians(works)
+            row = [f"{what} {number:>9,.0f}/s ({number / rates['alone']:.2f})" for what, number in rates.items()]
+            print(f"{name:10} {title:7} {size:>5}", *row, flush=True)
 
 
 def training() -> None:
@@ -97,7 +98,7 @@ def training() -> None:
                 learner.step(*arguments)
                 return size
 
-            print(f"{text:40} {size:>5} {rate(work):>9,.0f} learnt a second", flush=True)
+            print(f"{text:40} {size:>5} {medians({'': work})['']:>9,.0f} learnt a second", flush=True)
 
 
 if __name__ == "__main__":

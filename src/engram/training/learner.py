@@ -80,7 +80,7 @@ class Learner:
             return self.learning_rate * (step + 1) / rising
         return self.learning_rate * 0.5 * (1.0 + math.cos(math.pi * min(1.0, step / self.steps)))
 
-    def to_device(self, batch: PositionBatch) -> tuple[Array, Array, Array]:
+    def to_device(self, batch: PositionBatch) -> tuple[Tensor, Tensor, Tensor]:
         """The arguments of `step` for a batch, on the learner's device; any thread may call this."""
         return self._tensor(batch.planes), self._tensor(batch.action), self._tensor(batch.value)
 

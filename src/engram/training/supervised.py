@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any, TypeVar, Unpack
 
 import numpy as np
+from torch import Tensor
 
 from engram.errors import InvalidParameter
 from engram.fleet.place import usable_cores
 from engram.training import validation as measures
-from engram.training.learner import Array, Learner, Losses
+from engram.training.learner import Learner, Losses
 from engram.training.records import PositionSource, RecordSampler, read
 from engram.training.run import EARLY, Course, HeldOutPlan, TrainingProgress, TrainingRun, starting_network
 from engram.training.validation import Validation
@@ -78,7 +79,7 @@ class SupervisedRun(TrainingRun):
         plan, learner = self.plan, self.learner
         teacher.draw(1, plan.seed, 0)  # compiles here, where Ctrl-C is heard
 
-        def batch(number: int) -> tuple[Array, Array, Array]:
+        def batch(number: int) -> tuple[Tensor, Tensor, Tensor]:
             return learner.to_device(teacher.draw(plan.batch, plan.seed, number))
 
         threads = min(MOST_THREADS, usable_cores()) if learner.device.type == "cuda" else 1
