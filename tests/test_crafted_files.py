@@ -23,7 +23,6 @@ from typer.testing import CliRunner
 
 import engram
 from engram import storage
-from engram.arena.game_record import NEEDED
 from engram.cli.app import app
 from engram.drivers.recollection import explain_memory
 from engram.errors import EngramError, InvalidFile
@@ -46,10 +45,9 @@ TREES = [
 CHECKPOINTS = ("games", "learner", "table", "positions")
 KINDS = [
     *(f"tree {number}" for number in range(len(TREES))),
-    *("leaves", "memory", "table", "network", "database"),
+    *("leaves", "memory", "table", "network", "database", "study", "log"),
     *(f"checkpoint {name}" for name in CHECKPOINTS),
 ]
-GAME_FIELDS = ["pair", "opening", *NEEDED]
 CELLS = [None, "", "x", "A", "1 2", "4 99999", -1, 0, 3, 2**62, 0.5, 1e308, float("inf"), b"\xff\x00", "{}", "9" * 5000]
 NUMBERS = [0, 1, -1, 2, 255, 65535, -(2**31), 2**31 - 1, 2**62, -(2**63), 2**64 - 1, 0.5, 1e300, np.nan, np.inf]
 
@@ -109,19 +107,30 @@ def craft_database(path, whole, kind, rng):
     """Writes another value into some cells of a database."""
     shutil.copyfile(whole, path)
     with closing(sqlite3.connect(path)) as connection:
-        tables = {"match": ["key", "configuration", "games", "created", "version"], "game": GAME_FIELDS}
+        names = connection.execute("select name from sqlite_master where type = 'table' order by name").fetchall()
+        own = [name for (name,) in names if "version" not in name]  # another version is always refused
+        tables = [name for name in own if connection.execute(f"select 1 from {name}").fetchone()]
         for _ in range(int(rng.integers(1, 3))):
-            table = list(tables)[int(rng.integers(2))]
-            field = tables[table][int(rng.integers(len(tables[table])))]
-            rows = connection.execute(f"select id, {field} from {table} order by id").fetchall()
+            table = tables[int(rng.integers(len(tables)))]
+            fields = connection.execute(f"pragma table_info({table})").fetchall()
+            field = fields[int(rng.integers(len(fields)))][1]
+            rows = connection.execute(f"select rowid, {field} from {table} order by rowid").fetchall()
             place, value = rows[int(rng.integers(len(rows)))]
-            if field == "configuration" and rng.random() < 0.7:
+            if isinstance(value, str) and value.startswith(("{", "[")) and rng.random() < 0.7:
                 value = json.dumps(spoilt(json.loads(value), rng))
             else:
                 value = CELLS[int(rng.integers(len(CELLS)))]
             with suppress(sqlite3.IntegrityError):
-                connection.execute(f"update {table} set {field} = ? where id = ?", (value, place))
+                connection.execute(f"update {table} set {field} = ? where rowid = ?", (value, place))
         connection.commit()
+
+
+def craft_log(path, whole, kind, rng):
+    """Writes another value into some lines of a log."""
+    lines = Path(whole).read_text().splitlines()
+    for place in rng.integers(len(lines), size=int(rng.integers(1, 4))):
+        lines[place] = json.dumps(spoilt(json.loads(lines[place]), rng))
+    Path(path).write_text("\n".join(lines))
 
 
 def damage(path, whole, kind, rng):
@@ -252,6 +261,55 @@ def database(folder):
     return "database", folder / "whole", use
 
 
+def study(folder):
+    """The database of a tuning, which goes on and confirms its best."""
+    from engram.tuning.objective import MatchObjective
+    from engram.tuning.space import space
+    from engram.tuning.study import Study, recorded_study
+
+    where = space("uct", tune=["exploration=0.2:3:log"])
+
+    def opened(path, games):
+        objective = MatchObjective("tic_tac_toe", where, "random", 20, None, None, None, 1, str(path))
+        return Study(objective, max_games=games, confirm_games=4, trial_games=20)
+
+    def use(path):
+        going_on = opened(path, 48)
+        going_on.search()
+        going_on.confirm()
+        recorded_study(str(path), going_on.optuna.study_name)
+
+    def stop(progress):
+        if progress.games >= 40:
+            raise InterruptedError  # one trial is still open
+
+    with suppress(InterruptedError):
+        opened(folder / "played", 48).search(stop)
+    with closing(sqlite3.connect(folder / "played")) as played, closing(sqlite3.connect(folder / "whole")) as whole:
+        played.backup(whole)
+        whole.execute("pragma journal_mode = delete")
+    return "study", folder / "whole", use
+
+
+def log(folder):
+    """The log of a training, of which a report leaves damaged lines out."""
+    from engram.training import curves
+
+    lines = [
+        {"done": step, "losses": {"value_loss": 1 / step}, "validation": {"value_loss": 2 / step}, "draws": 3}
+        for step in range(10, 60, 10)
+    ]
+    (folder / "whole").write_text("\n".join(map(json.dumps, lines)))
+
+    def use(path):
+        shutil.copyfile(path, folder / curves.LOG)
+        curves.report(folder, "a training", "ends", [])
+        if "left out" in (folder / curves.REPORT).read_text():
+            raise InvalidFile("damaged lines")
+
+    return "log", folder / "whole", use
+
+
 def self_play_checkpoint(name, folder):
     """A training by self-play, from which a file of its checkpoint is taken."""
     from engram.training.self_play import SelfPlayOptions
@@ -323,7 +381,11 @@ def checkpoint(name, folder):
     return {"table": table_checkpoint, "positions": positions_checkpoint}[name](folder)
 
 
-MAKERS = {"leaves": leaves, "memory": memory, "table": table, "network": network, "database": database}
+MAKERS = {
+    "leaves": leaves, "memory": memory, "table": table, "network": network, "database": database, "study": study,
+    "log": log,
+}  # fmt: skip
+CRAFTS = {"database": craft_database, "study": craft_database, "log": craft_log}
 
 
 def fuzz(kind, folder, count, seed, damaged=False):
@@ -333,7 +395,7 @@ def fuzz(kind, folder, count, seed, damaged=False):
     else:
         kind, whole, use = tree(int(part), folder) if name == "tree" else MAKERS[name](folder)
     use(whole)
-    spoil = damage if damaged else craft_database if name == "database" else craft
+    spoil = damage if damaged else CRAFTS.get(name, craft)
     rng = np.random.default_rng(seed)
     refused = 0
     for number in range(count):
@@ -343,13 +405,15 @@ def fuzz(kind, folder, count, seed, damaged=False):
             use(folder / "crafted")
         except EngramError:
             refused += 1
+        for left in folder.glob("crafted*"):  # a database may still be open, and has files beside it
+            left.unlink()
     print("refused", refused)
 
 
 @pytest.mark.parametrize("how", ["", "damaged"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_crafted_contents_crash_and_hang_nothing(kind, how, tmp_path):
-    count = 30 if how or kind == "database" else 60
+    count = 8 if kind == "study" else 30 if how or kind in CRAFTS else 60  # a study takes a second each
     done = subprocess.run(
         [sys.executable, "-m", "tests.test_crafted_files", kind, str(tmp_path), str(count), "7", how],
         cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=500, check=False,

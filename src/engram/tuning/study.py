@@ -110,6 +110,8 @@ class Study:
         sampler.observations(self.space.ranges, trials)
         for trial in trials:
             _abandoned(_claim_of(trial))
+            if trial.user_attrs.get(TARGET, 0) and not set(self.space.ranges) <= set(trial.params):
+                raise ValueError(f"trial {trial.number} has games and no point")
         self._games_left()
         for name, fields in self.optuna.user_attrs.items():
             if name.startswith(RECOMMENDED):
@@ -195,7 +197,7 @@ class Study:
 
         A trial that was left behind begins with its last slice: some of its games, or all, are recorded already.
         """
-        played, target = trial.user_attrs.get(GAMES, 0), trial.user_attrs.get(TARGET, 0)
+        played, target = trial.user_attrs.get(GAMES, 0), min(trial.user_attrs.get(TARGET, 0), self._most)
         _LOG.info("trial %d %s after %d games", trial.number, "is resumed" if target else "begins", played)
         while target or self._games_left() > 0:
             if not target:
@@ -279,7 +281,8 @@ class Study:
         except (SQLAlchemyError, optuna.exceptions.StorageInternalError, *more) as error:
             _LOG.debug("the study in %s failed", shown(self.objective.database), exc_info=True)
             reason = str(error.__cause__ or error).split("\n", maxsplit=1)[0]
-            raise DatabaseError(shown(f"the study cannot be kept in {self.objective.database}: {reason}")) from None
+            fault = "cannot be kept in" if isinstance(error, SQLAlchemyError) else "cannot be read from"
+            raise DatabaseError(shown(f"the study {fault} {self.objective.database}: {reason}")) from None
 
 
 def recorded_study(database: str, name: str) -> tuple[Space, list[Observation], int]:

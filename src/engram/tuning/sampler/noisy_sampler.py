@@ -70,13 +70,22 @@ def observe(trial: Trial, score: float, variance: float, games: int) -> None:
 
 @dataclass(frozen=True)
 class Observation:
-    """What `observe` recorded of a trial, by its number, and its point in the unit cube."""
+    """What `observe` recorded of a trial, by its number, and its point in the unit cube.
+
+    Raises:
+      ValueError: a number that `observe` does not record.
+    """
 
     number: int
     point: tuple[float, ...]
     score: float
     variance: float
     games: int
+
+    def __post_init__(self) -> None:
+        numbers = (*self.point, self.score, self.variance, self.games)
+        if not (all(map(math.isfinite, numbers)) and self.variance >= 0.0 and self.games >= 0):
+            raise ValueError(f"trial {self.number} has a score, a variance or a number of games that cannot be")
 
 
 def observations(space: SearchSpace, trials: Sequence[FrozenTrial]) -> list[Observation]:
