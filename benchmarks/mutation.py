@@ -45,8 +45,9 @@ TESTS = {
     "memory/files.py": "memory/test_files.py tests/test_user_files.py",
     "memory/similar_positions.py": "memory/test_memory_search.py memory/test_memory_saved.py",
     "memory/neighbours/": "memory/test_neighbours.py memory/test_store.py",
+    "memory/values/positions.py": "training/test_distil.py",
     "memory/values/": "memory/test_table.py memory/test_td_table.py",
-    "memory/map.py": "web/test_memory_view.py",
+    "memory/map.py": "memory/test_map.py",
     "search/selection.py": "search/test_ranges.py search/test_selection.py search/test_reference.py "
     "search/test_widening.py search/test_rivals.py",
     "search/backup.py": "search/test_ranges.py search/test_backup.py search/test_reference.py search/test_rules.py",

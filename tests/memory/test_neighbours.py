@@ -14,6 +14,7 @@ from engram.memory.features import Features
 from engram.memory.neighbours import INDICES, Exact
 from engram.memory.neighbours.exact import exact_dtype, insert, remove
 from engram.memory.neighbours.index import NeighbourIndex, functions_of
+from engram.memory.neighbours.sketch import WORDS
 from engram.memory.store import Store
 from engram.native.intrinsics import pointer_at
 
@@ -100,6 +101,15 @@ def test_hand_made_features_know_place_and_mover():
     assert (same == corner).all()
 
 
+def test_a_pattern_is_another_feature_in_another_row_and_column():
+    go = engram.game("go:9")
+    features = Features(go, 4096, plane_weight=0.0)
+    places = [features(go.play_moves(move)) for move in ("E5", "E6", "F5")]
+    for other in places[1:]:
+        # Of nine patterns about a stone none is shared; the mover is, and the edge has none.
+        assert float(places[0] @ other) < 0.3
+
+
 def test_an_index_of_ones_own_is_known_by_its_name():
     class Mine(Exact):
         name = "mine"
@@ -156,6 +166,42 @@ def test_simhash_finds_rows_one_bit_away_in_a_table_and_none_further():
     assert all((nearest == distance).sum() > 20 for distance in (1, 2))
     for query, distance in zip(queries, nearest, strict=True):
         assert (store.query(query, num_neighbours=1) is not None) == (distance <= 1)
+
+
+def test_sketch_compares_the_rows_of_the_closest_sketches():
+    rows = np.random.default_rng(6).normal(size=(1300, 40))  # the third block of sketches is not full
+    store = Store(40, 1300, neighbours="sketch", num_candidates=20)
+    store.add_all(np.arange(1300), rows)
+    store.update_all(np.arange(1300), np.zeros(1300))
+    sketches = store.index.arrays["sketches"].reshape(-1, WORDS, 512).transpose(0, 2, 1).reshape(-1, WORDS)[:1300]
+    for row in (0, 700, 1299):
+        neighbours = store.query(rows[row] + 0.5, num_neighbours=20).neighbours
+        different = sketches ^ store.index.arrays["bits"]
+        distances = np.unpackbits(different.view(np.uint8), axis=1).sum(axis=1)
+        assert {entry.row for entry in neighbours} == set(np.argsort(distances, kind="stable")[:20].tolist())
+
+
+def test_simhash_compares_all_rows_one_bit_away_after_replacements():
+    rng = np.random.default_rng(7)
+    rows = np.repeat(rng.normal(size=(10, 64)), 60, axis=0) + 0.2 * rng.normal(size=(600, 64))
+    store = Store(64, 200, neighbours="simhash")
+    store.add_all(np.arange(600), rows)
+    store.update_all(np.arange(200), np.zeros(200))
+    codes = store.index.arrays["codes"].reshape(8, 200)
+    for row in range(0, 200, 9):
+        near = np.bitwise_count(codes ^ codes[:, row : row + 1]).min(axis=0) <= 1
+        neighbours = store.query(store.features[row], num_neighbours=200).neighbours
+        assert {entry.row for entry in neighbours} == set(np.flatnonzero(near).tolist())
+
+
+@pytest.mark.parametrize(("kind", "name"), [("sketch", "sketches"), ("simhash", "codes")])
+def test_an_index_built_anew_is_the_same(kind, name):
+    store = Store(32, 80, neighbours=kind)
+    store.add_all(np.arange(80), np.random.default_rng(8).normal(size=(80, 32)))
+    before = store.index.arrays[name].copy()
+    store.index.arrays[name][:] = 0
+    store.rebuild_index()
+    assert (store.index.arrays[name] == before).all()
 
 
 def test_an_index_that_is_none_is_refused_in_a_sentence():

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engram import storage
 from engram.errors import EngramError, InvalidFile, InvalidParameter
 from engram.memory.values import table_files
 from engram.memory.values.table import DEFAULT_CAPACITY, WINDOW, Table
@@ -102,6 +103,29 @@ def test_values_that_no_table_holds_are_refused(tmp_path):
     table_files.save(path, table, {})
     with pytest.raises(InvalidFile, match="do not fit together"):
         table_files.load(path)
+
+
+def test_a_file_with_an_impossible_slot_or_size_is_refused(tmp_path, monkeypatch):
+    path, table = tmp_path / "bad.table", filled(100, 10)
+    table_files.save(path, table, {})
+    about, arrays = storage.load(path, table_files.KIND)
+    for slot in (len(table.entries), len(table.entries) + 5, 2**40):
+        slots = arrays["slots"].copy()
+        slots[-1] = slot
+        storage.save(path, table_files.KIND, about, {**arrays, "slots": slots})
+        with pytest.raises(InvalidFile, match="do not fit together"):
+            table_files.load(path)
+    storage.save(path, table_files.KIND, about, arrays)
+    monkeypatch.setattr(os, "sysconf", lambda name: 1)  # a machine with one byte of memory
+    with pytest.raises(InvalidFile, match="damaged: a table of 100 entries takes"):
+        table_files.load(path)
+
+
+def test_a_cleared_table_is_as_a_new_one():
+    table = filled(300, 600)
+    assert table.num_replaced > 100
+    table.clear()
+    assert same(table, Table(300)) and len(table) == table.num_replaced == 0
 
 
 def test_a_kill_during_a_save_never_harms_the_last_good_file(tmp_path):
