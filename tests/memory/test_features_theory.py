@@ -49,6 +49,18 @@ def test_numbers_that_are_not_named_one_by_one_are_not_hashed(wrong):
         hashed(np.ones(3), **{"dimension": 8, **wrong})
 
 
+@pytest.mark.parametrize("values", [np.ones((2, 3)), [1.0, np.nan], [np.inf]])
+def test_numbers_that_are_not_a_finite_row_are_not_hashed(values):
+    with pytest.raises(InvalidParameter, match="not one row of finite numbers"):
+        hashed(values, 8)
+
+
+@pytest.mark.parametrize("weights", [{"plane_weight": 2e6}, {"pattern_weight": -2e6}, {"plane_weight": np.nan}])
+def test_weights_of_features_have_a_bound(weights):
+    with pytest.raises(InvalidParameter, match=f"{next(iter(weights))} must be -1e.06 to 1e.06"):
+        Features(engram.game("connect_four"), 64, **weights)
+
+
 def test_a_game_without_planes_needs_own_features():
     game = engram.PythonGame("bare", _Bare, num_actions=1, max_moves=1)
     with pytest.raises(InvalidParameter, match="encode"):

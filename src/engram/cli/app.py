@@ -51,4 +51,4 @@ def main() -> None:
     with suppress(AttributeError, OSError, RuntimeError, ValueError):  # standard error may be closed
         faulthandler.enable()  # a crash of a user's compiled code prints the Python lines that led to it
     end_at_second_interrupt()
-    app()
+    app(prog_name="engram")  # `python -m engram` completes, and is named, as the command
