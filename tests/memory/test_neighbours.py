@@ -225,10 +225,18 @@ def test_an_index_that_is_none_is_refused_in_a_sentence():
                 self, np.dtype([("capacity", np.int64), ("dimension", np.int64)]), capacity, dimension
             )
 
+    class Empty(Exact):
+        name = "empty"
+
+        def __init__(self, capacity, dimension, *, seed=0):
+            super().__init__(capacity, dimension)
+            self.header = self.header[:0]
+
+    sentences = {"headless": "calls super", "idle": "functions_of", "short": "common_fields", "empty": "common_fields"}
     try:
-        for name, sentence in (("headless", "calls super"), ("idle", "functions_of"), ("short", "common_fields")):
+        for name, sentence in sentences.items():
             with pytest.raises(InvalidSpecification, match=f"the neighbour search {name} .*{sentence}"):
                 Store(4, 10, neighbours=name)
     finally:
-        for name in ("headless", "idle", "short"):
+        for name in sentences:
             del INDICES[name]

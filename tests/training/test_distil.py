@@ -92,6 +92,7 @@ def test_the_positions_of_a_table_are_those_a_walk_by_hand_finds(table_file):
     wins = (known.action_visits >= CERTAIN) & (known.action_value == 1.0)
     some = wins.any(1)
     assert some.any() and wins[some, known.lower_bound[some].argmax(1)].all()
+    assert (replace(known, action_visits=np.zeros_like(known.action_visits)).lower_bound == -1.0).all()
     assert len(known_positions(game, table, min_visits=30, most=50)) == 50
 
 
