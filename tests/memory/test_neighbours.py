@@ -110,6 +110,13 @@ def test_a_pattern_is_another_feature_in_another_row_and_column():
         assert float(places[0] @ other) < 0.3
 
 
+@pytest.mark.parametrize(("move", "patterns"), [("E5", 9), ("J5", 6), ("A5", 6), ("E9", 6), ("E1", 6), ("J9", 4)])
+def test_a_stone_is_in_the_patterns_of_its_neighbourhood_alone(move, patterns):
+    go = engram.game("go:9")
+    features = Features(go, 100_000, plane_weight=0.0)(go.play_moves(move))
+    assert np.count_nonzero(features) == patterns + 1  # and the mover
+
+
 def test_an_index_of_ones_own_is_known_by_its_name():
     class Mine(Exact):
         name = "mine"

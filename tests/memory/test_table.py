@@ -121,6 +121,13 @@ def test_a_file_with_an_impossible_slot_or_size_is_refused(tmp_path, monkeypatch
         table_files.load(path)
 
 
+def test_keys_that_are_missing_have_no_value_and_no_visits():
+    table = filled(4, 200)
+    assert table.entries["value"][0] != 0.0
+    values, visits = table.get(np.arange(1, 30, dtype=np.uint64))
+    assert not values.any() and not visits.any()
+
+
 def test_a_cleared_table_is_as_a_new_one():
     table = filled(300, 600)
     assert table.num_replaced > 100

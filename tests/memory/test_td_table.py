@@ -158,6 +158,15 @@ def test_an_empty_frozen_table_is_the_search_without_bit_for_bit(name):
     assert nodes(searched(game, thesis)) == nodes(searched(game, "td_uct(all_children=true)"))
 
 
+def test_entries_without_visits_change_nothing():
+    game, table = engram.game("tic_tac_toe"), Table(1000)
+    start = game.initial_state()
+    children = [game.play(start, action) for action in game.legal_actions(start)]
+    keys = np.array([game.canonical_hash(state) for state in (start, *children)], np.uint64)
+    table.put(keys, np.full(len(keys), 0.5), np.zeros(len(keys)))
+    assert nodes(searched(game, engram.presets.td_uct(table=table))) == nodes(searched(game, "td_uct"))
+
+
 def test_a_frozen_table_does_not_change_and_helps_from_the_first_simulation():
     game, table = engram.game("tic_tac_toe"), Table(10_000)
     searched(game, engram.presets.td_uct(table=table, learn=True), 5000)
