@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -104,19 +105,27 @@ def slow(tree, node, rng, parameters):
         total += np.sqrt(turn)
     return EXPAND if total >= 0 and parent.num_visited < parent.num_children else parent.first_child
 
+@selection()
+def late(tree, node, rng, parameters):
+    nodes = nodes_of(tree)
+    parent = nodes[node]
+    if parent.visit_count > 2000:
+        nodes[node + 1_000_000_000].visit_count = 7
+    return EXPAND if parent.num_visited < parent.num_children else parent.first_child
+
 def with_hook(game):
     return engram.Extension(name="the diary", after_backup=unwilling())
 
 @on_entered()
 def walker(tree, path, depth, state, parameters):
-    path[depth + 100] = 1  # line 94
+    path[depth + 100] = 1  # line 102
     return 0
 
 def beyond(game):
     return engram.Extension(name="the walk", on_entered=walker())
 
 def features(state, numbers):
-    numbers[9] = np.float32(1)  # line 101
+    numbers[9] = np.float32(1)  # line 109
     return 0
 
 @selection(turns=0)
@@ -144,7 +153,7 @@ def check(place, monkeypatch):
     """`engram check` of a rule in the file `rules.py`, which it runs in a child of this process."""
     monkeypatch.chdir(place[0])
     monkeypatch.setenv("ENGRAM_GUARD", "1")
-    return lambda rule: CliRunner().invoke(app, ["check", f"rules.py:{rule}", "-g", "tic_tac_toe"])
+    return lambda rule, *more: CliRunner().invoke(app, ["check", f"rules.py:{rule}", "-g", "tic_tac_toe", *more])
 
 
 @pytest.mark.parametrize(
@@ -159,9 +168,9 @@ def check(place, monkeypatch):
         ("stranger", "the selection rule rules.py:60 stranger answered a child that is not there"),
         ("unvisited", "rules.py:72 unvisited divides by zero"),
         ("wide(width=9)", "rules.py:11 read: index 9 is outside an array of 3 entries (0 to 2)"),
-        ("beyond", "rules.py:94 walker: index 101 is outside an array of 11 entries (0 to 10)"),
-        ("featured", "rules.py:101 features: index 9 is outside an array of 8 entries (0 to 7)"),
-        ("hidden", "rules.py:106 hidden raised ValueError"),
+        ("beyond", "rules.py:102 walker: index 101 is outside an array of 11 entries (0 to 10)"),
+        ("featured", "rules.py:109 features: index 9 is outside an array of 8 entries (0 to 7)"),
+        ("hidden", "rules.py:114 hidden raised ValueError"),
         ("with_hook", "the after_backup rules.py:64 unwilling of the diary reported a failure"),
     ],
 )
@@ -172,6 +181,7 @@ def test_check_names_the_line_of_a_mistake(check, rule, sentence):
 
 
 PROGRAM = """
+import os
 import sys
 import engram, rules
 from engram.search.selection import ucb1
@@ -179,7 +189,8 @@ from engram.search.selection import ucb1
 def search(**parts):
     preset = engram.presets.Preset(**{"selection": ucb1()} | parts)
     game = engram.game("tic_tac_toe")
-    return engram.Search(game, preset).run(game.initial_state(), engram.Limit(simulations=50), seed=1)
+    limit = engram.Limit(simulations=int(os.environ["SIMULATIONS"]))
+    return engram.Search(game, preset).run(game.initial_state(), limit, seed=1)
 
 try:
     print(search(**eval(sys.argv[1])).simulations)
@@ -188,9 +199,10 @@ except engram.EngramError as error:
 """
 
 
-def python(folder, cache, text, **environment):
+def python(folder, cache, text, simulations="50", **environment):
     (folder / "program.py").write_text(PROGRAM)
     variables = {"ENGRAM_CACHE_DIR": str(cache), "PYTHONPATH": os.pathsep.join(sys.path), "ENGRAM_GUARD": "1"}
+    variables["SIMULATIONS"] = simulations
     return subprocess.run(
         [sys.executable, "program.py", text],
         env={**os.environ, **variables, **environment}, cwd=folder, capture_output=True, text=True, check=False,
@@ -223,6 +235,15 @@ def test_a_rule_that_is_safe_at_one_width_is_tried_at_another(place):
     assert python(folder, cache, "{'selection': rules.wide()}").stdout == "50\n"
     done = python(folder, cache, "{'selection': rules.wide(width=9)}")
     assert "index 9 is outside an array of 3 entries" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_crash_after_the_guarded_run_names_the_users_code(place, check):
+    done = python(*place, "{'selection': rules.late()}", "5000", ENGRAM_QUIET="1")
+    assert done.returncode == -signal.SIGSEGV, done
+    (sentence,) = done.stderr.splitlines()
+    assert sentence.startswith("engram: compiled code crashed") and re.search(r"rules\.py:\d+ late had run", sentence)
+    assert check("late").exit_code == 0
+    assert re.search(r"rules\.py:\d+ late: index 1000000000 is outside", check("late", "-n", "5000").stderr)
 
 
 def test_check_answers_by_the_name_that_was_typed(check):

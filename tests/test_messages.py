@@ -11,6 +11,7 @@ from engram.errors import CompileError
 from engram.native.jit import Callback
 
 MOVES = [1, 2, 3]
+COUNTS = np.zeros(3, np.int64)
 WEIGHTS = {1: 0.5}
 record = numba.from_dtype(np.dtype([("left", np.int64), ("cell", np.int64, (9,))]))
 
@@ -88,6 +89,19 @@ def sorting(state, action):
     return np.lexsort((state.cell,))[0]
 
 
+def writing(state, action):
+    COUNTS[0] += 1
+    return 0
+
+
+def an_entry(state, action):
+    return state.left[0]
+
+
+def a_number(state, action):
+    return int("1")
+
+
 @pytest.mark.parametrize(
     ("function", "offset", "sentence"),
     [
@@ -100,6 +114,9 @@ def sorting(state, action):
         (recursive, 1, "compiled code does not call itself: use a loop"),
         (catching, 3, "compiled code cannot tell exceptions apart: test with `if` before"),
         (too_few, 0, "it takes 1 arguments, but is called with 2"),
+        (writing, 1, "compiled code cannot write to an array of the module: keep it in the state's record or in a"),
+        (an_entry, 1, "a whole number has no entries"),
+        (a_number, 1, "compiled code cannot make a number from a text"),
         (float_index, 1, "an index is a float: / gives one, and so does int64 mixed with uint64; use //"),
         (a_field, 1, "a record has no field 'lift'; did you mean 'left'?"),
         (a_name, 1, "actoin is not defined"),

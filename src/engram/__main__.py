@@ -1,3 +1,3 @@
-from engram.cli.app import main
+from engram.cli.start import main
 
 main()

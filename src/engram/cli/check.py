@@ -21,6 +21,7 @@ def check(
     ] = None,
     game: options.Game = "connect_four",
     games: Annotated[int, whole("Random games.")] = 50,
+    simulations: Annotated[int, whole("Simulations of a search, with checks.", "--simulations", "-n", low=2)] = 1000,
     as_json: options.Json = False,
 ) -> None:
     """Test your own code: a game by random play; a rule, an extension or another part by searches of --game.
@@ -28,11 +29,11 @@ def check(
     New compiled code runs in a child process at first: a wrong index, an endless loop or a crash has its file and line.
     """
     with Live(f"checking {what or game}"):
-        report = _report(what, game, games)
+        report = _report(what, game, games, simulations)
     show(asdict(report), report, as_json)
 
 
-def _report(what: str | None, game: str, games: int) -> Any:
+def _report(what: str | None, game: str, games: int, simulations: int) -> Any:
     """Checks the part that a text names; functions in a file get `game` and `max_leaves` if they take them."""
     import inspect
 
@@ -57,7 +58,7 @@ def _report(what: str | None, game: str, games: int) -> Any:
         return check_game(game_of(what or game), games)
     board = game_of(game)
     if not is_in_file(what):
-        return check_preset(preset(what), [board])
+        return check_preset(preset(what), [board], simulations)
     part, _, name = load(what)
     if inspect.isclass(part) and issubclass(part, NeighbourIndex):
         if "name" not in vars(part):
@@ -75,7 +76,7 @@ def _report(what: str | None, game: str, games: int) -> Any:
     part = part() if isinstance(part, Definition) else part
     kind = part.definition.kind if isinstance(part, Operator) else ""
     if kind in ("backup", "mix"):
-        return check_backup(part if kind == "backup" else trace_step_mix(mix=part))
+        return check_backup(part if kind == "backup" else trace_step_mix(mix=part), simulations)
     if kind and kind != "selection":
         hook: dict[str, Any] = {kind: part}
         part = replace(uct(), extensions=(Extension(**hook),))
@@ -83,4 +84,4 @@ def _report(what: str | None, game: str, games: int) -> Any:
         part = uct(selection=part)
     elif hasattr(part, "evaluate"):
         part = puct(evaluator=part, num_leaves=8)
-    return check_preset(as_preset(part, name), [board])
+    return check_preset(as_preset(part, name), [board], simulations)

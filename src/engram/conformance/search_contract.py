@@ -15,8 +15,10 @@ from engram.errors import InvalidParameter
 from engram.games.game import Game
 from engram.games.line.one_word import line
 from engram.native.buffers import buffers
+from engram.native.crash import name_at_crash
 from engram.native.guard import begin_step, guarded, is_users
 from engram.native.jit import raise_failure
+from engram.native.messages import place_of
 from engram.rng import new_rng
 from engram.search.evaluation import Evaluation
 from engram.search.operators import Operator
@@ -27,8 +29,9 @@ from engram.search.workspace import Workspace
 
 TRIAL_SIMULATIONS = 200
 TRIAL_S = 5.0
+SIMULATIONS = 1000
 CHECK_S = 10.0
-"""Seconds in the child process: a slow rule meets fewer simulations there than outside."""
+"""Seconds in the child process for so many simulations: a slow rule meets fewer there than outside."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class SearchReport:
         return f"{self.rule}: {self.simulations} simulations, {values}; sound"
 
 
-def check_backup(rule: Operator, simulations: int = 1000, seed: int = 0) -> SearchReport:
+def check_backup(rule: Operator, simulations: int = SIMULATIONS, seed: int = 0) -> SearchReport:
     """Runs a backup rule in searches of two games and checks their trees.
 
     Every value is in [-1, 1]. A simulation adds one visit to each node of its path, so a node has one visit more than
@@ -68,7 +71,12 @@ def check_backup(rule: Operator, simulations: int = 1000, seed: int = 0) -> Sear
 
 
 def check_preset(
-    preset: Preset, games: Sequence[Game] | None = None, simulations: int = 1000, seed: int = 0, *, exact: bool = False
+    preset: Preset,
+    games: Sequence[Game] | None = None,
+    simulations: int = SIMULATIONS,
+    seed: int = 0,
+    *,
+    exact: bool = False,
 ) -> SearchReport:
     """Runs a preset in searches and checks their trees: all values in [-1, 1], and every simulation is a visit.
 
@@ -82,11 +90,11 @@ def check_preset(
     """
     games = games or (line(3, 3, 3), line(4, 5, 3, gravity=True))
     preset = replace(preset, threads=1).named(preset.text)
-    lowest, highest, total = 1.0, -1.0, 0
+    lowest, highest, total, seconds = 1.0, -1.0, 0, CHECK_S * max(1.0, simulations / SIMULATIONS)
     for game in games:
 
         def trial(game: Game = game) -> None:
-            _check_nodes(preset.text, _search(Workspace(game, preset), simulations, seed, CHECK_S), exact)
+            _check_nodes(preset.text, _search(Workspace(game, preset), simulations, seed, seconds), exact)
 
         def run(game: Game = game) -> list[np.ndarray]:
             trees = [_search(Workspace(game, preset), simulations, seed) for _ in range(2 if exact else 1)]
@@ -131,7 +139,9 @@ def first_run(workspace: Workspace) -> None:
         what += f", from {np.asarray(game.initial_state()).tobytes().hex()}"
     if any(map(_is_users, _preset_functions(workspace))):  # a rule that is safe at one width may not be at another
         what += f", by {preset.text}"
-    guarded(_functions(workspace), what, trial, before=warm_up)
+    functions = _functions(workspace)
+    guarded(functions, what, trial, before=warm_up)
+    name_at_crash(place_of(function) for function in functions if _is_users(function))
 
 
 class _Uniform:

@@ -57,6 +57,10 @@ class _Progress(event.Listener):
             self._ended = time.perf_counter()
             self._seconds += self._ended - self._began
 
+    def silence(self) -> None:
+        """Reports nothing more."""
+        self._stage = 2
+
     def _wait(self) -> None:
         while self._running or time.perf_counter() < self._ended + 1.0:
             time.sleep(0.2)
@@ -68,7 +72,8 @@ class _Progress(event.Listener):
             print(f"engram: compiled in {self._seconds:.1f} s", file=sys.stderr, flush=True)
 
 
-event.register("numba:compile", _Progress())
+progress = _Progress()
+event.register("numba:compile", progress)
 
 _compiling = threading.local()
 

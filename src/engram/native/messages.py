@@ -30,6 +30,10 @@ _MESSAGES = (
     (r"Exception matching is limited", "compiled code cannot tell exceptions apart: test with `if` before, "
      "or catch them all by `except Exception`"),
     (r"name '(\w+)' is not defined", "{0} is not defined: is it spelt differently, or not imported?"),
+    (r">>> (?:static_)?setitem\(readonly", "compiled code cannot write to an array of the module: keep it in the "
+     "state's record or in a parameter"),
+    (r">>> (?:static_)?getitem\((\w+), ", "{0} has no entries"),
+    (r">>> (int|float)\((?:Literal\[str\]|unicode)", "compiled code cannot make a number from a text"),
     (r"Unsupported array index type (\w+)|\w+item\(.*?, (float\d+)", "an index is a float: / gives one, and so does "
      "int64 mixed with uint64; use //, or np.int64(...) around one of them"),
     (r"\((?:.*, )?none\b.*\)':\n", "it computes with None: give every variable a number first"),
@@ -43,6 +47,7 @@ _MESSAGES = (
      "parameter"),
     (r"runaway recursion|recursion", "compiled code does not call itself here: use a loop"),
     (r"context manager|yield|opcode", "compiled code has no `with`, generators or classes: use loops and numbers"),
+    (r"found for signature:\s+>>> (.+)", "Numba does not compile {0}"),
 )  # fmt: skip
 _KINDS = (("list|reflected list", "a list"), ("unicode_type|Literal\\[str\\]", "a text"), ("(Uni)?Tuple", "a tuple"),
           ("DictType|dict", "a dict"), ("nestedarray|[Aa]rray", "an array"), ("none", "None"),
