@@ -72,7 +72,7 @@ def test_entries_that_do_not_fit_together_are_refused(tmp_path):
         files.load(tmp_path / "n")
     with saved_with(features=arrays["features"][:, :-1]):
         files.load(tmp_path / "n")
-    with saved_with(features=arrays["features"] * np.float32(1.5)):
+    with saved_with(features=arrays["features"] * np.float32(1.2)):
         files.load(tmp_path / "n")
     durable.save(tmp_path / "n", files.KIND, {**about, "capacity": -4}, arrays)
     with pytest.raises((InvalidFile, InvalidParameter)):

@@ -192,7 +192,9 @@ def test_simhash_compares_all_rows_one_bit_away_after_replacements():
     rng = np.random.default_rng(7)
     rows = np.repeat(rng.normal(size=(10, 64)), 60, axis=0) + 0.2 * rng.normal(size=(600, 64))
     store = Store(64, 200, neighbours="simhash")
-    store.add_all(np.arange(600), rows)
+    for key, row in enumerate(rows):
+        store.add(key, row)
+        store.query(rows[rng.integers(key + 1)], num_neighbours=5)  # used rows stay, so the next to go is any row
     store.update_all(np.arange(200), np.zeros(200))
     codes = store.index.arrays["codes"].reshape(8, 200)
     for row in range(0, 200, 9):
