@@ -15,5 +15,4 @@ go connect_four "uct(transpositions=true)" "uct" 0.01 600
 go connect_four "rave" "uct" 0.01 400
 go go:9 "rave" "uct" 0.05 100
 go go:9 "uct(rollout=heavy)" "uct" 0.1 100 "--resign 0.8"
-go go:9 "uct(rollout=heavy,exploration=0.5)" "uct" 0.1 100 "--resign 0.8"
 go go:9 "uct(transpositions=true)" "uct" 0.05 200 "--resign 0.8"
