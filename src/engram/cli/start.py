@@ -2,8 +2,8 @@
 
 import signal
 
-_ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-if _ours:
+_is_pythons = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+if _is_pythons:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -11,6 +11,6 @@ def main() -> None:
     """Runs the `engram` command."""
     from engram.cli import app
 
-    if _ours:
+    if _is_pythons:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     app.main()

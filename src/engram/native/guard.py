@@ -172,6 +172,8 @@ def _in_child(work: Callable[[], object], shared: mmap.mmap, writer: int, printe
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal interrupts both, and the parent ends the child
         signal.set_wakeup_fd(-1)
         faulthandler.disable()  # its lines would stand among those that user code prints
+        for number in (signal.SIGSEGV, signal.SIGBUS):
+            signal.signal(number, signal.SIG_DFL)  # the parent says where it crashed
         jit.progress.silence()
         threading.Thread(target=lambda: os.read(alive, 1) or os._exit(0), daemon=True).start()
         for stream in (1, 2):

@@ -111,7 +111,7 @@ class Study:
         for trial in trials:
             _abandoned(_claim_of(trial))
             if trial.user_attrs.get(TARGET, 0) and not set(self.space.ranges) <= set(trial.params):
-                raise ValueError(f"trial {trial.number} has games and no point")
+                raise ValueError(f"trial {trial.number} has games but no point")
         self._games_left()
         for name, fields in self.optuna.user_attrs.items():
             if name.startswith(RECOMMENDED):

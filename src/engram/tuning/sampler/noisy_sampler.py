@@ -85,7 +85,7 @@ class Observation:
     def __post_init__(self) -> None:
         numbers = (*self.point, self.score, self.variance, self.games)
         if not (all(map(math.isfinite, numbers)) and self.variance >= 0.0 and self.games >= 0):
-            raise ValueError(f"trial {self.number} has a score, a variance or a number of games that cannot be")
+            raise ValueError(f"trial {self.number} has an impossible score, variance or number of games")
 
 
 def observations(space: SearchSpace, trials: Sequence[FrozenTrial]) -> list[Observation]:
