@@ -1,3 +1,3 @@
-from engram.cli.start import main
+from engram.cli.app import main
 
 main()

@@ -189,7 +189,8 @@ def test_setting_the_game_anew_keeps_nothing_of_the_old_one():
     before = [alive(kind) for kind in (Game, Workspace, ModuleRef)]
     for _ in range(5):
         reset()
-    assert [alive(kind) for kind in (Game, Workspace, ModuleRef)] == before
+    # Fewer, where those of an earlier test went meanwhile.
+    assert all(alive(kind) <= count for kind, count in zip((Game, Workspace, ModuleRef), before, strict=True))
 
 
 def test_genmove_repeats_and_keeps_its_tree():
