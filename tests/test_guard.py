@@ -189,7 +189,7 @@ from engram.search.selection import ucb1
 def search(**parts):
     preset = engram.presets.Preset(**{"selection": ucb1()} | parts)
     game = engram.game("tic_tac_toe")
-    limit = engram.Limit(simulations=int(os.environ["SIMULATIONS"]))
+    limit = engram.Limit(simulations=int(os.environ.get("SIMULATIONS", "50")))
     return engram.Search(game, preset).run(game.initial_state(), limit, seed=1)
 
 try:
@@ -199,10 +199,9 @@ except engram.EngramError as error:
 """
 
 
-def python(folder, cache, text, simulations="50", **environment):
+def python(folder, cache, text, **environment):
     (folder / "program.py").write_text(PROGRAM)
     variables = {"ENGRAM_CACHE_DIR": str(cache), "PYTHONPATH": os.pathsep.join(sys.path), "ENGRAM_GUARD": "1"}
-    variables["SIMULATIONS"] = simulations
     return subprocess.run(
         [sys.executable, "program.py", text],
         env={**os.environ, **variables, **environment}, cwd=folder, capture_output=True, text=True, check=False,
@@ -238,10 +237,10 @@ def test_a_rule_that_is_safe_at_one_width_is_tried_at_another(place):
 
 
 def test_a_crash_after_the_guarded_run_names_the_users_code(place, check):
-    done = python(*place, "{'selection': rules.late()}", "5000", ENGRAM_QUIET="1")
+    done = python(*place, "{'selection': rules.late()}", SIMULATIONS="5000", ENGRAM_QUIET="1")
     assert done.returncode == -signal.SIGSEGV, done
     (sentence,) = done.stderr.splitlines()
-    assert sentence.startswith("engram: compiled code crashed") and re.search(r"rules\.py:\d+ late had run", sentence)
+    assert sentence.startswith("engram: compiled code crashed") and re.search(r" are rules\.py:\d+ late\. ", sentence)
     assert check("late").exit_code == 0
     assert re.search(r"rules\.py:\d+ late: index 1000000000 is outside", check("late", "-n", "5000").stderr)
 

@@ -175,10 +175,12 @@ def test_free_handicap_places_what_is_asked_for(size, number):
 
 
 def test_setting_the_game_anew_keeps_nothing_of_the_old_one():
-    def alive(kind: type) -> int:
+    def instances(*kinds: type) -> list[object]:
         gc.collect()
-        return sum(issubclass(type(found), kind) for found in gc.get_objects())
+        return [instance for instance in gc.get_objects() if issubclass(type(instance), kinds)]
 
+    kinds = (Game, Workspace, ModuleRef)
+    held = instances(*kinds)  # those of earlier tests stay, so that the counts below are of this test
     ask = Session("go:4", simulations=4)
 
     def reset() -> None:
@@ -186,11 +188,10 @@ def test_setting_the_game_anew_keeps_nothing_of_the_old_one():
             assert ask(line).startswith("="), line
 
     reset()
-    before = [alive(kind) for kind in (Game, Workspace, ModuleRef)]
+    before = [len(instances(kind)) for kind in kinds]
     for _ in range(5):
         reset()
-    # Fewer, where those of an earlier test went meanwhile.
-    assert all(alive(kind) <= count for kind, count in zip((Game, Workspace, ModuleRef), before, strict=True))
+    assert [len(instances(kind)) for kind in kinds] == before and sum(before) > len(held)
 
 
 def test_genmove_repeats_and_keeps_its_tree():

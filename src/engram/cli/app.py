@@ -49,6 +49,6 @@ def _main(
 def main() -> None:
     """Entry point of the `engram` command."""
     with suppress(AttributeError, OSError, RuntimeError, ValueError):  # standard error may be closed
-        faulthandler.enable()  # a crash of a user's compiled code prints the Python lines that led to it
+        faulthandler.enable()  # a crash prints the Python lines that led to it; one of a user's code: native/crash.py
     end_at_second_interrupt()
-    app(prog_name="engram")  # `python -m engram` completes, and is named, as the command
+    app(prog_name="engram")  # so that `python -m engram` completes as `engram`

@@ -1,7 +1,7 @@
 """The last words of a process in which a user's compiled code crashes: they name that code.
 
-Compiled code trusts its indices, so a wrong one may end the process. No Python runs then. A native handler of the
-signal writes a text that was made before.
+Compiled code trusts its indices, so a wrong one may end the process. Python cannot run then, so a native handler of
+the signal writes a sentence that was prepared before.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from typing import Any
 import llvmlite.binding as llvm
 from llvmlite import ir
 
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGSEGV", "SIGBUS") if hasattr(signal, name))
+"""Signals of a crash that this system has."""
 _BYTES = 2000
 _INT = ir.IntType(64)
 _places: dict[str, None] = {}
@@ -27,8 +29,8 @@ def name_at_crash(places: Iterable[str]) -> None:
     if not _places or os.name != "posix":
         return
     sentence = (
-        f"engram: compiled code crashed; of yours, {', '.join(_places)} had run: is an index wrong, or a recursion "
-        "endless? `engram check -n 100000` tries it with checks"
+        f"engram: compiled code crashed. Your functions in it are {', '.join(_places)}. Is an index wrong, or a "
+        "recursion endless? `engram check -n 100000` runs them with checks"
     )
     text, _ = _last_words()
     text.value = f"{sentence[: _BYTES - 2]}\n".encode("ascii", "replace")
@@ -49,12 +51,12 @@ def _last_words() -> tuple[ctypes.Array[ctypes.c_char], Any]:
 
     place = ir.Constant(_INT, ctypes.addressof(text))
     call("write", ir.Constant(_INT, 2), place, call("strlen", place))
-    for number in (signal.SIGSEGV, signal.SIGBUS):
+    for number in SIGNALS:
         call("signal", ir.Constant(_INT, number), ir.Constant(_INT, 0))  # the same fault then ends the process
     builder.ret_void()
     machine = llvm.Target.from_default_triple().create_target_machine()
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(str(module)), machine)
     engine.finalize_object()
-    for number in (signal.SIGSEGV, signal.SIGBUS):
+    for number in SIGNALS:
         library.signal(number, ctypes.c_void_p(engine.get_function_address("last_words")))
     return text, engine

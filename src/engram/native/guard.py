@@ -38,7 +38,7 @@ from numba.core.lowering import Lower
 
 from engram import errors
 from engram.interrupts import interrupts_later
-from engram.native import buffers, jit
+from engram.native import buffers, crash, jit
 from engram.native.cache import cache_folder, lock
 from engram.native.messages import PACKAGE
 
@@ -172,8 +172,8 @@ def _in_child(work: Callable[[], object], shared: mmap.mmap, writer: int, printe
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal interrupts both, and the parent ends the child
         signal.set_wakeup_fd(-1)
         faulthandler.disable()  # its lines would stand among those that user code prints
-        for number in (signal.SIGSEGV, signal.SIGBUS):
-            signal.signal(number, signal.SIG_DFL)  # the parent says where it crashed
+        for number in crash.SIGNALS:
+            signal.signal(number, signal.SIG_DFL)  # the parent says where the child crashed
         jit.progress.silence()
         threading.Thread(target=lambda: os.read(alive, 1) or os._exit(0), daemon=True).start()
         for stream in (1, 2):

@@ -281,7 +281,8 @@ class Study:
         except (SQLAlchemyError, optuna.exceptions.StorageInternalError, *more) as error:
             _LOG.debug("the study in %s failed", shown(self.objective.database), exc_info=True)
             reason = str(error.__cause__ or error).split("\n", maxsplit=1)[0]
-            fault = "cannot be kept in" if isinstance(error, SQLAlchemyError) else "cannot be read from"
+            of_storage = isinstance(error, (SQLAlchemyError, optuna.exceptions.StorageInternalError))
+            fault = "cannot be kept in" if of_storage else "cannot be read from"
             raise DatabaseError(shown(f"the study {fault} {self.objective.database}: {reason}")) from None
 
 
