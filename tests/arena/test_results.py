@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import sqlite3
 import threading
 from contextlib import closing
@@ -140,10 +142,14 @@ def test_a_damaged_database(tmp_path):
 
 
 def test_places_that_cannot_be_opened(tmp_path):
-    for database in (tmp_path / "no" / "such" / "r.sqlite", tmp_path):
-        with pytest.raises(DatabaseError) as error:
-            Results(database)
-        assert "cannot be opened" in one_sentence(error)
+    with pytest.raises(DatabaseError) as error:
+        Results(tmp_path / "no" / "such" / "r.sqlite")
+    assert "cannot be opened" in one_sentence(error)
+    os.mkfifo(tmp_path / "pipe")
+    for place, must_exist in itertools.product((tmp_path, tmp_path / "pipe", "/dev/zero"), (False, True)):
+        with pytest.raises(DatabaseError) as error:  # SQLite would wait for the other end of a pipe
+            Results(place, must_exist=must_exist)
+        assert one_sentence(error) == f"{place} is a folder, a pipe or a device, not a results database"
     with pytest.raises(DatabaseError, match="there is no results database"):
         Results(tmp_path / "missing.sqlite", must_exist=True)
     assert not (tmp_path / "missing.sqlite").exists()

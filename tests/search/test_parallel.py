@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from engram.errors import InvalidParameter, InvalidSpecification
 from engram.games.go.rules import go
 from engram.games.line.one_word import line
 from engram.games.python_game import PythonGame
+from engram.native import clock
 from engram.native.intrinsics import address_of, atomic_add, compare_exchange
 from engram.native.jit import compiled
 from engram.presets import uct
@@ -230,9 +232,43 @@ def test_a_thread_takes_what_the_others_leave():
     work.start(0, 1000, 1)
     work.trees[0].grow()
     for number, done in ((0, 100), (1, 0)):
-        simulation.simulate_together(work.program, work.slots[number : number + 1], left, 7)
+        simulation.simulate_together(work.program, work.slots[number : number + 1], left, 7, 0, 0)
         assert work.slots["done"][number] == done and work.slots["status"][number] == simulation.LEAF
     assert_sound(search.tree, 150)
+
+
+@pytest.mark.skipif(not clock.ADDRESS, reason="C has no clock here")
+def test_a_thread_begins_no_portion_after_its_time():
+    search = Search(CONNECT_FOUR, threads=2)
+    search.run(CONNECT_FOUR.initial_state(), Limit(simulations=50))
+    work, left = search._workspace, np.array([10**9])
+    work.start(0, 10**9, 1)
+    work.trees[0].grow()
+    past, soon = (clock.deadline(time.perf_counter() + seconds) for seconds in (-1e-3, 0.01))
+    simulation.simulate_together(work.program, work.slots[:1], left, 7, clock.ADDRESS, past)
+    assert work.slots["done"][0] == 0 and left[0] == 10**9
+    simulation.simulate_together(work.program, work.slots[:1], left, 7, clock.ADDRESS, soon)
+    assert clock.deadline(time.perf_counter()) >= soon or work.slots["status"][0] != simulation.LEAF
+    assert 0 < work.slots["done"][0] < 10**9
+
+
+def test_the_compiled_clock_is_pythons():
+    room = np.zeros(2, np.int64)
+    before = clock.deadline(time.perf_counter())
+    now = clock.nanoseconds(clock.ADDRESS, room) if clock.ADDRESS else before
+    assert before - 10**6 <= now <= clock.deadline(time.perf_counter()) + 10**6
+
+
+def test_only_a_watched_search_of_threads_goes_by_pythons_slices():
+    search = Search(CONNECT_FOUR, threads=2)
+    state, ends = CONNECT_FOUR.initial_state(), []
+    step = search._workspace.step
+    search._workspace.step = lambda count, until: (ends.append(until), step(count, until))
+    ended = search.run(state, Limit(seconds=0.04))
+    assert ended.stopped == "seconds" and ended.seconds >= 0.04 and None not in ends
+    ends.clear()
+    search.run(state, Limit(simulations=1000), stop=lambda: False)
+    assert set(ends) == {None}
 
 
 @pytest.mark.parametrize("threads, simulations, every", [(2, 1000, 100), (2, 99, 100), (3, 40, 1), (8, 20, 3)])
@@ -240,7 +276,7 @@ def test_threads_on_one_tree_do_what_was_asked_between_two_looks(threads, simula
     looked, steps = [], []
     search = Search(CONNECT_FOUR, threads=threads)
     step = search._workspace.step
-    search._workspace.step = lambda count: (steps.append(count), step(count))
+    search._workspace.step = lambda count, until: (steps.append(count), step(count, until))
     search.run(
         CONNECT_FOUR.initial_state(), Limit(simulations=simulations), every=every,
         progress=lambda done, _: looked.append(done),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -35,6 +36,8 @@ SLICE_S = 0.01
 SHORTEST_SLICE_S = 2e-4
 SHORTEST_SLICE_OF_THREADS_S = 1e-3
 """Threads wait for each other at the end of a slice, so theirs are longer."""
+UNWATCHED_SLICE_S = 0.05
+"""A slice of threads on one tree, which end it by their own clock, where only Ctrl-C can end the search early."""
 MAX_ROBUST_EXTENSION = 1.0
 """The most simulations that the decision `max_robust` adds, as a share of the budget."""
 ROUNDS = 10_000
@@ -263,11 +266,7 @@ class Search:
         assert self._root is not None
         root, self._root = self._root, None  # after an exception the tree is not reused
         with self._under_way(root, start), interrupt_event() as interrupted:
-
-            def is_ended() -> bool:
-                return interrupted.is_set() or (stop is not None and stop())
-
-            stopped = self._run_until(limit.seconds, start, is_ended, progress, every)
+            stopped = self._run_until(limit.seconds, start, interrupted, stop, progress, every)
             if self.preset.decision == "max_robust" and limit.simulations:
                 extended = budget
                 while (
@@ -276,7 +275,7 @@ class Search:
                     extended += max(1, budget // 10)
                     for number, share in enumerate(self._shares(extended)):
                         work.extend(number, share)
-                    stopped = self._run_until(limit.seconds, start, is_ended, progress, every)
+                    stopped = self._run_until(limit.seconds, start, interrupted, stop, progress, every)
         self._root = root
         # Ctrl-C may have come during the last slice.
         if interrupted.is_set():
@@ -425,7 +424,7 @@ class Search:
         return result(self._workspace, root, time.perf_counter() - start, "running", lines)
 
     def _run_until(
-        self, seconds: float | None, start: float, is_ended: Callable[[], bool],
+        self, seconds: float | None, start: float, interrupted: threading.Event, stop: Callable[[], bool] | None,
         progress: Callable[[int, float], None] | None, every: int | None,
     ) -> str:  # fmt: skip
         work = self._workspace
@@ -434,9 +433,12 @@ class Search:
         count = max(fewest, int(shortest / self._pace))
         count = count if every is None else min(count, every)
         last_report = start
+        is_watched = progress is not None or stop is not None
+        end = math.inf if seconds is None else start + seconds
         while True:
             before, done_before = time.perf_counter(), work.total_done()
-            work.step(count)
+            longest = UNWATCHED_SLICE_S if self._pace < math.inf else shortest
+            work.step(count, None if is_watched else min(end, before + longest))
             now = time.perf_counter()
             done = work.total_done() - done_before
             due = now - last_report > 0.1 if every is None else work.total_done() // every > done_before // every
@@ -447,14 +449,14 @@ class Search:
                 if work.is_proven(0):
                     return "proven"
                 return "simulations" if work.left() <= 0 else "decided"
-            if is_ended():
+            if interrupted.is_set() or (stop is not None and stop()):
                 return "interrupted"
-            if seconds is not None and now - start >= seconds:
+            if now >= end:
                 return "seconds"
             # Short slices keep Ctrl-C and the clock responsive; their length changes no result. A slice may end early
             # to enlarge the tree, so only simulations that were done count for the pace.
             self._pace = max((now - before) / max(done, 1), 1e-9)
-            rest = math.inf if seconds is None else seconds - (now - start)
+            rest = end - now
             duration = min(SLICE_S, max(rest / 2, min(rest, shortest)))
             count = max(fewest, min(4 * max(done, fewest), int(duration / self._pace)))
             if every is not None:

@@ -20,6 +20,7 @@ import numpy as np
 from numba import carray
 
 from engram.games.game import NATURE, copy_state, random_return, random_rollout
+from engram.native.clock import nanoseconds
 from engram.native.intrinsics import atomic_add, call, call_float, pointer_at, record_at
 from engram.native.jit import compiled
 from engram.rng import rng_dtype
@@ -410,22 +411,26 @@ def simulate(programs, slots, count):
 
 
 @compiled
-def simulate_together(programs, slots, remaining, portion):
+def simulate_together(programs, slots, remaining, portion, clock, deadline):
     """Runs one thread's (one slot's) simulations out of all threads' `remaining` ((1,) int64), `portion` at a time.
 
     A thread on a busy core takes fewer portions, so that the others wait for one at most. The caller checks the
     budget, which all threads share.
+
+    Args:
+      clock, deadline: the address of the clock and the time at which no portion begins; 0: no such time.
     """
     program = programs[0]
     slot = slots[0]
     slot.status = LEAF
-    while True:
+    room = np.zeros(2, np.int64)
+    while clock == 0 or nanoseconds(clock, room) < deadline:
         count = min(portion, np.int64(atomic_add(remaining.ctypes.data, np.int64(-portion))))
-        if count <= 0:
-            return
         for _ in range(count):
             if not advance(program, slot):
                 return
+        if count <= 0:
+            return
 
 
 @compiled(inline=True)

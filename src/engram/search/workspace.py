@@ -20,6 +20,7 @@ from numba import float32, float64, int32, int64, types
 from engram.errors import InvalidGame, InvalidParameter, InvalidState, OperatorError
 from engram.games.game import NATURE, SLACK, Game, State
 from engram.games.python_game import PythonGame
+from engram.native import clock
 from engram.native.buffers import buffers
 from engram.native.jit import Callback
 from engram.native.messages import place_of
@@ -324,17 +325,20 @@ class Workspace:
 
     # ---------------------------------------------------------------------------- all trees
 
-    def step(self, count: int) -> None:
+    def step(self, count: int, until: float | None = None) -> None:
         """Advances every unfinished tree: by up to `count` simulations, or by one batch for an evaluator.
 
         The kernel asks a compiled evaluator for batch after batch, until all trees together have `count` simulations.
+
+        Args:
+          until: threads on one tree end at this time of `time.perf_counter` and not at `count`, where C has a clock.
 
         Raises:
           OperatorError: an operator or the evaluator failed; a Python game's own exception passes unchanged.
         """
         if self.preset.evaluator is None or self._has_all_priors():
             if self.threads > 1:
-                self._simulate_in_threads(count)
+                self._simulate_in_threads(count, until)
             else:
                 kernel.simulate(self.program, self.slots, count)
             self._raise_failures()
@@ -354,7 +358,7 @@ class Workspace:
         kernel.simulate(self.program, slots, 0)
         subtree_order(np.zeros(1, node_dtype), 0, np.zeros(1, np.int32))
         if self._shared:
-            kernel.simulate_together(self.program, self.slots[:1], np.zeros(1, np.int64), 1)
+            kernel.simulate_together(self.program, self.slots[:1], np.zeros(1, np.int64), 1, 0, 0)
             kernel.is_decided(self.trees[0].header[0], 0)
         if self._compiled is not None:
             group = self._groups[0]
@@ -460,14 +464,19 @@ class Workspace:
     def _slots_of(self, number: int) -> Any:
         return self.slots[number * self.sharers : (number + 1) * self.sharers]
 
-    def _simulate_in_threads(self, count: int) -> None:
+    def _simulate_in_threads(self, count: int, until: float | None) -> None:
         # Every thread has left the kernel when this returns: the arrays may move then.
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.threads - 1, "engram")
         if self._shared:
-            total = min(count, self.left())
+            left = self.left()
+            portion = max(1, min(count, left) // (PORTIONS * self.threads))
+            if until is not None and clock.ADDRESS:
+                total, ending = left, (clock.ADDRESS, clock.deadline(until))
+            else:
+                total, ending = min(count, left), (0, 0)
             work: Any = kernel.simulate_together
-            arguments: tuple[Any, ...] = (np.array([total], np.int64), max(1, total // (PORTIONS * self.threads)))
+            arguments: tuple[Any, ...] = (np.array([total], np.int64), portion, *ending)
         else:
             work, arguments = kernel.simulate, (-(-count // self.threads),)
         futures = [
