@@ -228,7 +228,7 @@ def test_what_cannot_have_threads_says_so():
 def test_a_thread_takes_what_the_others_leave():
     search = Search(CONNECT_FOUR, threads=2)
     search.run(CONNECT_FOUR.initial_state(), Limit(simulations=50))
-    work, left = search._workspace, np.array([100])
+    work, left = search._workspace, np.array([100, 0])
     work.start(0, 1000, 1)
     work.trees[0].grow()
     for number, done in ((0, 100), (1, 0)):
@@ -237,38 +237,64 @@ def test_a_thread_takes_what_the_others_leave():
     assert_sound(search.tree, 150)
 
 
-@pytest.mark.skipif(not clock.ADDRESS, reason="C has no clock here")
-def test_a_thread_begins_no_portion_after_its_time():
+HAS_CLOCK = pytest.mark.skipif(not clock.ADDRESS, reason="C has no clock here")
+
+
+@HAS_CLOCK
+def test_a_thread_begins_no_second_portion_after_its_time():
+    search = Search(CONNECT_FOUR, threads=2, max_nodes=2000)
+    search.run(CONNECT_FOUR.initial_state(), Limit(simulations=50))
+    work, left = search._workspace, np.array([10**9, 0])
+    work.start(0, 10**9, 1)
+    while len(search.tree.nodes) < 2000:
+        work.trees[0].grow()
+    simulate, slot = simulation.simulate_together, work.slots[:1]
+    simulate(work.program, slot, left, 7, clock.ADDRESS, clock.nanoseconds_at(time.perf_counter()))
+    assert slot["done"] == 7 and left.tolist() == [10**9 - 7, 0]
+    end = clock.nanoseconds_at(time.perf_counter() + 0.01)
+    simulate(work.program, slot, left, 7, clock.ADDRESS, end)
+    # The full tree asks for no room, so that nothing but the clock has ended this.
+    assert slot["status"] == simulation.LEAF and slot["done"] >= 14
+    assert clock.nanoseconds(clock.ADDRESS, np.zeros(2, np.int64)) >= end
+
+
+@HAS_CLOCK
+def test_the_compiled_clock_is_pythons():
+    before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    now = clock.nanoseconds(clock.ADDRESS, np.zeros(2, np.int64))
+    assert before <= now <= time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+
+
+@pytest.mark.parametrize("has_clock", [pytest.param(True, marks=HAS_CLOCK), False])
+def test_a_deadline_counts_where_c_has_a_clock(has_clock, monkeypatch):
     search = Search(CONNECT_FOUR, threads=2)
     search.run(CONNECT_FOUR.initial_state(), Limit(simulations=50))
-    work, left = search._workspace, np.array([10**9])
+    if not has_clock:
+        monkeypatch.setattr(clock, "ADDRESS", 0)
+    work = search._workspace
     work.start(0, 10**9, 1)
-    work.trees[0].grow()
-    past, soon = (clock.deadline(time.perf_counter() + seconds) for seconds in (-1e-3, 0.01))
-    simulation.simulate_together(work.program, work.slots[:1], left, 7, clock.ADDRESS, past)
-    assert work.slots["done"][0] == 0 and left[0] == 10**9
-    simulation.simulate_together(work.program, work.slots[:1], left, 7, clock.ADDRESS, soon)
-    assert clock.deadline(time.perf_counter()) >= soon or work.slots["status"][0] != simulation.LEAF
-    assert 0 < work.slots["done"][0] < 10**9
+    while work.total_done() < 2:  # growth of the tree ends a step
+        work.step(2, time.perf_counter() + 0.05)
+    assert (work.total_done() > 2) == has_clock
 
 
-def test_the_compiled_clock_is_pythons():
-    room = np.zeros(2, np.int64)
-    before = clock.deadline(time.perf_counter())
-    now = clock.nanoseconds(clock.ADDRESS, room) if clock.ADDRESS else before
-    assert before - 10**6 <= now <= clock.deadline(time.perf_counter()) + 10**6
+@pytest.mark.parametrize("seconds", [1e-9, 1e-5])
+def test_threads_search_in_any_time(seconds):
+    search = Search(CONNECT_FOUR, threads=2)
+    for _ in range(3):
+        assert search.choose(CONNECT_FOUR.initial_state(), Limit(seconds=seconds)).simulations > 0
 
 
 def test_only_a_watched_search_of_threads_goes_by_pythons_slices():
     search = Search(CONNECT_FOUR, threads=2)
-    state, ends = CONNECT_FOUR.initial_state(), []
+    state, deadlines = CONNECT_FOUR.initial_state(), []
     step = search._workspace.step
-    search._workspace.step = lambda count, until: (ends.append(until), step(count, until))
-    ended = search.run(state, Limit(seconds=0.04))
-    assert ended.stopped == "seconds" and ended.seconds >= 0.04 and None not in ends
-    ends.clear()
+    search._workspace.step = lambda count, deadline: (deadlines.append(deadline), step(count, deadline))
+    result = search.run(state, Limit(seconds=0.04))
+    assert result.stopped == "seconds" and result.seconds >= 0.04 and None not in deadlines
+    deadlines.clear()
     search.run(state, Limit(simulations=1000), stop=lambda: False)
-    assert set(ends) == {None}
+    assert set(deadlines) == {None}
 
 
 @pytest.mark.parametrize("threads, simulations, every", [(2, 1000, 100), (2, 99, 100), (3, 40, 1), (8, 20, 3)])
@@ -276,7 +302,7 @@ def test_threads_on_one_tree_do_what_was_asked_between_two_looks(threads, simula
     looked, steps = [], []
     search = Search(CONNECT_FOUR, threads=threads)
     step = search._workspace.step
-    search._workspace.step = lambda count, until: (steps.append(count), step(count, until))
+    search._workspace.step = lambda count, deadline: (steps.append(count), step(count, deadline))
     search.run(
         CONNECT_FOUR.initial_state(), Limit(simulations=simulations), every=every,
         progress=lambda done, _: looked.append(done),
@@ -307,11 +333,12 @@ def test_slow_simulations_are_shared_out():
     assert min(search._workspace.slots["done"]) >= 3
 
 
-def test_threads_stop_early_together():
-    search = Search(CONNECT_FOUR, threads=2)
-    # Slices are of some milliseconds, so that it takes many simulations to see threads end early.
-    result = search.run(CONNECT_FOUR.play_moves("1 2 1 2 1 2"), Limit(simulations=400_000, stop_early=True))
-    assert result.name == "1" and result.stopped == "decided" and result.simulations < 380_000
+@pytest.mark.parametrize("stop", [None, lambda: False])
+def test_threads_stop_early_together(stop):
+    search, state = Search(CONNECT_FOUR, threads=2), CONNECT_FOUR.play_moves("1 2 1 2 1 2")
+    result = search.run(state, Limit(simulations=20_000, stop_early=True), stop=stop)
+    # One thread stops at 10,048; a thread looks after each portion.
+    assert result.name == "1" and result.stopped == "decided" and result.simulations < 15_000
 
 
 counts = Column(np.dtype([("entered", np.int64), ("expanded", np.int64)]), "counts", threads=True)

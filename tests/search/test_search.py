@@ -97,7 +97,7 @@ def test_a_new_tree_is_not_searched_at_the_pace_of_another():
     search, steps = Search(CONNECT_FOUR), []
     search.run(CONNECT_FOUR.play_moves((0, 0, 1, 1, 2, 2)), Limit(simulations=5000))  # a win ends most simulations
     step = search._workspace.step
-    search._workspace.step = lambda count, until: (steps.append(count), step(count, until))
+    search._workspace.step = lambda count, deadline: (steps.append(count), step(count, deadline))
     search.run(CONNECT_FOUR.initial_state(), Limit(seconds=0.01))
     assert steps[0] == 1
 
@@ -383,9 +383,9 @@ def test_control_c_ends_a_choice_without_one(monkeypatch):
     search = Search(CONNECT_FOUR)
     step, before = search._workspace.step, signal.getsignal(signal.SIGINT)
 
-    def interrupted(count: int, until: float | None) -> None:
+    def interrupted(count: int, deadline: float | None) -> None:
         signal.raise_signal(signal.SIGINT)
-        step(count, until)
+        step(count, deadline)
 
     with monkeypatch.context() as patch:
         patch.setattr(search._workspace, "step", interrupted)

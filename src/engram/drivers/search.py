@@ -37,7 +37,7 @@ SHORTEST_SLICE_S = 2e-4
 SHORTEST_SLICE_OF_THREADS_S = 1e-3
 """Threads wait for each other at the end of a slice, so theirs are longer."""
 UNWATCHED_SLICE_S = 0.05
-"""A slice of threads on one tree, which end it by their own clock, where only Ctrl-C can end the search early."""
+"""The length of a slice of threads on one tree if nothing watches the search: they stop by their own clock."""
 MAX_ROBUST_EXTENSION = 1.0
 """The most simulations that the decision `max_robust` adds, as a share of the budget."""
 ROUNDS = 10_000
@@ -437,8 +437,8 @@ class Search:
         end = math.inf if seconds is None else start + seconds
         while True:
             before, done_before = time.perf_counter(), work.total_done()
-            longest = UNWATCHED_SLICE_S if self._pace < math.inf else shortest
-            work.step(count, None if is_watched else min(end, before + longest))
+            slice_s = UNWATCHED_SLICE_S if self._pace < math.inf else shortest
+            work.step(count, None if is_watched else min(end, before + slice_s))
             now = time.perf_counter()
             done = work.total_done() - done_before
             due = now - last_report > 0.1 if every is None else work.total_done() // every > done_before // every

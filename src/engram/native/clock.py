@@ -1,4 +1,4 @@
-"""The monotonic clock for compiled code, so that threads end at a time without Python.
+"""The monotonic clock for compiled code, so that threads can stop at a set time without calling Python.
 
 Read through C's `clock_gettime`, about 25 ns a reading. Windows has no such function: `ADDRESS` is 0 there.
 """
@@ -14,14 +14,14 @@ from engram.native.intrinsics import call
 from engram.native.jit import compiled
 
 _MONOTONIC = getattr(time, "CLOCK_MONOTONIC", 0)
-_FUNCTION = getattr(ctypes.pythonapi, "clock_gettime", None)
+_FUNCTION = getattr(ctypes.pythonapi, "clock_gettime", None) if hasattr(time, "clock_gettime_ns") else None
 ADDRESS = ctypes.cast(_FUNCTION, ctypes.c_void_p).value or 0 if _FUNCTION else 0
-"""Of the C function, for `nanoseconds`: machine code on disk must not hold it."""
+"""Of the C function, for `nanoseconds`; an argument, because machine code on disk must not hold it."""
 
 
-def deadline(until: float) -> int:
-    """A time of `time.perf_counter`, in seconds, as `nanoseconds` counts."""
-    return time.clock_gettime_ns(_MONOTONIC) + int(1e9 * (until - time.perf_counter()))
+def nanoseconds_at(moment: float) -> int:
+    """Converts a time of `time.perf_counter` (s) to the scale of `nanoseconds`."""
+    return time.clock_gettime_ns(_MONOTONIC) + int(1e9 * (moment - time.perf_counter()))
 
 
 @compiled(inline=True)

@@ -412,25 +412,30 @@ def simulate(programs, slots, count):
 
 @compiled
 def simulate_together(programs, slots, remaining, portion, clock, deadline):
-    """Runs one thread's (one slot's) simulations out of all threads' `remaining` ((1,) int64), `portion` at a time.
+    """Runs one thread's (one slot's) simulations out of those that `remaining` counts for all threads.
 
     A thread on a busy core takes fewer portions, so that the others wait for one at most. The caller checks the
     budget, which all threads share.
 
     Args:
-      clock, deadline: the address of the clock and the time at which no portion begins; 0: no such time.
+      remaining: (2,) int64, the simulations of all threads in this call, and those of the budget after it.
+      portion: simulations that a thread takes at a time.
+      clock, deadline: the clock's address, and the time after which no further portion begins; 0: no such time.
     """
     program = programs[0]
     slot = slots[0]
     slot.status = LEAF
     room = np.zeros(2, np.int64)
-    while clock == 0 or nanoseconds(clock, room) < deadline:
+    while True:
         count = min(portion, np.int64(atomic_add(remaining.ctypes.data, np.int64(-portion))))
         for _ in range(count):
             if not advance(program, slot):
                 return
-        if count <= 0:
+        if count <= 0 or (clock != 0 and nanoseconds(clock, room) >= deadline):
             return
+        # Other threads may be within a portion.
+        if slot.stop_early and is_decided(tree_of(slot), remaining[0] + remaining[1] + slot.sharers * portion):
+            remaining[0] = 0
 
 
 @compiled(inline=True)

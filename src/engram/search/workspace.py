@@ -325,20 +325,21 @@ class Workspace:
 
     # ---------------------------------------------------------------------------- all trees
 
-    def step(self, count: int, until: float | None = None) -> None:
+    def step(self, count: int, deadline: float | None = None) -> None:
         """Advances every unfinished tree: by up to `count` simulations, or by one batch for an evaluator.
 
         The kernel asks a compiled evaluator for batch after batch, until all trees together have `count` simulations.
 
         Args:
-          until: threads on one tree end at this time of `time.perf_counter` and not at `count`, where C has a clock.
+          deadline: threads on one tree stop at this time of `time.perf_counter`, or at their budget, where C has a
+            clock; `count` is then only a measure for their portions.
 
         Raises:
           OperatorError: an operator or the evaluator failed; a Python game's own exception passes unchanged.
         """
         if self.preset.evaluator is None or self._has_all_priors():
             if self.threads > 1:
-                self._simulate_in_threads(count, until)
+                self._simulate_in_threads(count, deadline)
             else:
                 kernel.simulate(self.program, self.slots, count)
             self._raise_failures()
@@ -358,7 +359,7 @@ class Workspace:
         kernel.simulate(self.program, slots, 0)
         subtree_order(np.zeros(1, node_dtype), 0, np.zeros(1, np.int32))
         if self._shared:
-            kernel.simulate_together(self.program, self.slots[:1], np.zeros(1, np.int64), 1, 0, 0)
+            kernel.simulate_together(self.program, self.slots[:1], np.zeros(2, np.int64), 1, 0, 0)
             kernel.is_decided(self.trees[0].header[0], 0)
         if self._compiled is not None:
             group = self._groups[0]
@@ -464,19 +465,18 @@ class Workspace:
     def _slots_of(self, number: int) -> Any:
         return self.slots[number * self.sharers : (number + 1) * self.sharers]
 
-    def _simulate_in_threads(self, count: int, until: float | None) -> None:
+    def _simulate_in_threads(self, count: int, deadline: float | None) -> None:
         # Every thread has left the kernel when this returns: the arrays may move then.
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.threads - 1, "engram")
         if self._shared:
             left = self.left()
             portion = max(1, min(count, left) // (PORTIONS * self.threads))
-            if until is not None and clock.ADDRESS:
-                total, ending = left, (clock.ADDRESS, clock.deadline(until))
-            else:
-                total, ending = min(count, left), (0, 0)
+            clock_arguments, total = (0, 0), min(count, left)
+            if deadline is not None and clock.ADDRESS:
+                clock_arguments, total = (clock.ADDRESS, clock.nanoseconds_at(deadline)), left
             work: Any = kernel.simulate_together
-            arguments: tuple[Any, ...] = (np.array([total], np.int64), portion, *ending)
+            arguments: tuple[Any, ...] = (np.array([total, left - total]), portion, *clock_arguments)
         else:
             work, arguments = kernel.simulate, (-(-count // self.threads),)
         futures = [
