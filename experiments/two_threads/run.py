@@ -10,7 +10,7 @@ from pathlib import Path
 
 from engram import match
 
-SETTINGS = [("go:9", 0.05), ("go:9", 0.1), ("connect_four", 0.05)]
+SETTINGS = [("go:9", 0.05), ("go:9", 0.5), ("connect_four", 0.05)]
 PLAYERS = {"tree": "uct(threads=2)", "root": "uct(parallel=root, threads=2)"}
 
 if __name__ == "__main__":
