@@ -4,8 +4,8 @@ python benchmarks/threads.py [threads] [seconds a measurement] [game ...]
 
 `one tree`, `trees`: simulations a second with all threads on one tree, with a tree each. `watched`: on one tree, with
 Python's slices, as for a search with `stop` or `progress`. `apart`: as many searches that share nothing, at once: what
-the machine has to give. `a CPU second`: one tree's simulations for each
-second of processor time; times the threads, the speed-up to expect where as many cores are free.
+the machine has to give. `a CPU second`: one tree's simulations for each second of processor time; times the threads,
+the speed-up to expect where as many cores are free.
 """
 
 from __future__ import annotations

@@ -337,7 +337,7 @@ def test_slow_simulations_are_shared_out():
 def test_threads_stop_early_together(stop):
     search, state = Search(CONNECT_FOUR, threads=2), CONNECT_FOUR.play_moves("1 2 1 2 1 2")
     result = search.run(state, Limit(simulations=20_000, stop_early=True), stop=stop)
-    # One thread stops at 10,048; a thread looks after each portion.
+    # One thread alone stops at 10,048. Of two, each checks after every portion.
     assert result.name == "1" and result.stopped == "decided" and result.simulations < 15_000
 
 

@@ -61,9 +61,9 @@ class Database:
         url = _url(str(database))
         self._is_sqlite, options = url.get_backend_name() == "sqlite", dict[str, Any]()
         file = Path(url.database).resolve() if self._is_sqlite and url.database not in (None, "", MEMORY) else None
-        if file is not None and not file.is_file() and (must_exist or file.exists()):
-            if file.exists():
-                raise DatabaseError(f"{self.where} is a folder, a pipe or a device, not a results database")
+        if file is not None and file.exists() and not file.is_file():
+            raise DatabaseError(f"{self.where} is a folder, a pipe or a device, not a results database")
+        if file is not None and must_exist and not file.exists():
             raise DatabaseError(f"there is no results database {self.where}")
         if file is not None and file.is_file() and not os.access(file.parent, os.W_OK):
             # A folder that cannot be written has no other writer either; so SQLite needs no lock file in it.

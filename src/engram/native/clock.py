@@ -16,7 +16,7 @@ from engram.native.jit import compiled
 _MONOTONIC = getattr(time, "CLOCK_MONOTONIC", 0)
 _FUNCTION = getattr(ctypes.pythonapi, "clock_gettime", None) if hasattr(time, "clock_gettime_ns") else None
 ADDRESS = ctypes.cast(_FUNCTION, ctypes.c_void_p).value or 0 if _FUNCTION else 0
-"""Of the C function, for `nanoseconds`; an argument, because machine code on disk must not hold it."""
+"""The address of the C function, which `nanoseconds` takes as an argument: machine code on disk must not hold it."""
 
 
 def nanoseconds_at(moment: float) -> int:

@@ -433,7 +433,7 @@ def simulate_together(programs, slots, remaining, portion, clock, deadline):
                 return
         if count <= 0 or (clock != 0 and nanoseconds(clock, room) >= deadline):
             return
-        # Other threads may be within a portion.
+        # Each other thread may still be in the middle of a portion.
         if slot.stop_early and is_decided(tree_of(slot), remaining[0] + remaining[1] + slot.sharers * portion):
             remaining[0] = 0
 

@@ -331,8 +331,8 @@ class Workspace:
         The kernel asks a compiled evaluator for batch after batch, until all trees together have `count` simulations.
 
         Args:
-          deadline: threads on one tree stop at this time of `time.perf_counter`, or at their budget, where C has a
-            clock; `count` is then only a measure for their portions.
+          deadline: a time of `time.perf_counter` at which threads on one tree stop, unless their budget ends first.
+            `count` then sets only the size of their portions. It needs C's clock; without that, `count` holds.
 
         Raises:
           OperatorError: an operator or the evaluator failed; a Python game's own exception passes unchanged.
