@@ -27,7 +27,7 @@ def real_features(name: str, network: str, dimension: int, count: int) -> np.nda
     game = engram.game(name)
     search = engram.Search(game, f"memory_uct({network}capacity={count}, dimension={dimension}, num_neighbours=1)")
     search.run(game.initial_state(), engram.Limit(simulations=2 * count), seed=0)
-    store = search._workspace.memory.store
+    store = search.extensions[0].store
     assert len(store) == count
     return store.features.copy()
 

@@ -56,8 +56,9 @@ TESTS = {
     "search/decision.py": "search/test_search.py",
     "search/limit.py": "search/test_result.py search/test_search.py",
     "search/result.py": "search/test_result.py search/test_search.py",
-    "search/comparison.py": "cli/test_tree.py search/test_tree_file.py",
-    "search/persistence.py": "search/test_tree_file.py search/test_ask_tell.py test_crafted_files.py",
+    "trees/comparison.py": "cli/test_tree.py trees/test_tree_file.py",
+    "trees/visible.py": "trees/test_visible.py",
+    "trees/": "trees/test_tree_file.py search/test_ask_tell.py test_crafted_files.py",
     "search/threads.py": "search/test_parallel.py",
     "search/evaluation.py": "search/test_endings.py search/test_search.py memory/test_memory_search.py",
     "search/extensions/rave.py": "search/test_rave.py search/test_rivals.py",
@@ -79,9 +80,8 @@ TESTS = {
     "search/extensions/": "search/test_ranges.py search/test_rivals.py",
     "search/returns.py": "search/test_returns.py games/test_nature.py",
     "search/nature.py": "search/test_returns.py games/test_nature.py search/test_known_differences.py",
-    "search/visible.py": "search/test_visible.py",
     "search/expansion.py": "search/test_search.py search/test_priors.py search/test_parallel.py games/test_nature.py",
-    "search/tree.py": "search/test_search.py search/test_tree_file.py search/test_returns.py search/test_reference.py",
+    "search/tree.py": "search/test_search.py trees/test_tree_file.py search/test_returns.py search/test_reference.py",
     "search/": "search/test_search.py search/test_reference.py search/test_priors.py",
 }
 """The fast tests that hold a file, or all files of a folder; the first entry that fits counts."""

@@ -30,8 +30,8 @@ from engram.memory import files
 from engram.memory.store import Store
 from engram.memory.values import table_files
 from engram.memory.values.table import Table
-from engram.search.comparison import compare
-from engram.search.persistence import SavedTree
+from engram.trees.comparison import compare
+from engram.trees.saved import SavedTree
 
 LIMIT = engram.Limit(simulations=150)
 TREES = [

@@ -22,8 +22,8 @@ from engram.pictures.bundle import bundle
 from engram.pictures.chart import Chart, Series
 from engram.pictures.markup import Markup, notebook, safe, table, whisker
 from engram.pictures.report import section, write_report
-from engram.search.persistence import SavedTree
-from engram.search.visible import visible
+from engram.trees.saved import SavedTree
+from engram.trees.visible import visible
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror='alert(2)' title=\"\u202e"
 

@@ -14,7 +14,7 @@ from engram.memory import files
 from engram.memory.similar_positions import remembering
 from engram.memory.store import Store
 from engram.presets import memory_uct, uct
-from engram.search.persistence import SavedTree
+from engram.trees.saved import SavedTree
 from tests.memory.test_memory_lockstep import bytes_of, store_bytes, with_embedding
 
 GAME = engram.game("connect_four")

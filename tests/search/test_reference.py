@@ -552,16 +552,16 @@ def test_another_group_advances_while_the_evaluator_computes():
             return source.evaluate(states)
 
     together = Lockstep(game, puct(evaluator=Patient()), 2, num_groups=2)
-    work = together._workspace
-    asks = work._asked
+    batches = together._workspace.batches
+    asks = batches._asked
 
     def noticed(group):
         answer = asks(group)
-        if group is work._groups[1]:
+        if group is batches.groups[1]:
             asked.set()
         return answer
 
-    work._asked = noticed
+    batches._asked = noticed
     found = together.run([game.initial_state()] * 2, Limit(simulations=20), [0, 1])
     assert [one.simulations for one in found] == [20, 20]
 

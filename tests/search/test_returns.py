@@ -19,8 +19,8 @@ from engram.search.expansion import Expansion
 from engram.search.extension import Extension
 from engram.search.limit import Limit
 from engram.search.operators import after_backup, backup, mix
-from engram.search.persistence import SavedTree
 from engram.search.preset import Preset
+from engram.trees.saved import SavedTree
 from tests.games_for_tests import WalkPosition, walk
 from tests.reference import ReferenceSearch, Units, expectimax
 from tests.search.test_reference import BACKUPS, SELECTIONS, assert_same_tree

@@ -14,8 +14,8 @@ from engram.cli.options import whole
 from engram.printable import on_one_line, printable
 
 if TYPE_CHECKING:
-    from engram.search.comparison import Change
-    from engram.search.persistence import SavedTree
+    from engram.trees.comparison import Change
+    from engram.trees.saved import SavedTree
 
 
 @app.command()
@@ -26,8 +26,8 @@ def tree(
     as_json: options.Json = False,
 ) -> None:
     """Look at a saved search, or see which moves gained or lost between two of them."""
-    from engram.search.comparison import compare
-    from engram.search.persistence import SavedTree
+    from engram.trees.comparison import compare
+    from engram.trees.saved import SavedTree
 
     files = {"tree": file} if other is None else {"tree": file, "other": other}
     saved = {name: SavedTree.read(path) for name, path in files.items()}

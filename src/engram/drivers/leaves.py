@@ -106,7 +106,7 @@ def checked_answer(
         if embedding is not None and not work.assembly.embedding_size:
             raise ValueError("no memory of this search compares embeddings")
         numbers = None if embedding is None else np.array(embedding, np.float32)[None]
-        return work.checked(Evaluation(values, weights, numbers), 1)
+        return work.batches.checked(Evaluation(values, weights, numbers), 1)
     except (TypeError, ValueError, IllegalAction, OperatorError) as error:
         raise InvalidParameter(f"the answer about leaf {leaf.id} cannot be taken: {error}") from None
 

@@ -21,16 +21,16 @@ from engram.interrupts import interrupt_event
 from engram.pictures.markup import Markup, notebook, safe
 from engram.presets.catalogue import preset as preset_of
 from engram.rng import derive_seed
-from engram.search import persistence as tree_file
 from engram.search.decision import highest_value, most_visited
 from engram.search.evaluation import Evaluator, Outside
 from engram.search.extension import Extension
 from engram.search.limit import Limit
-from engram.search.persistence import SavedTree
 from engram.search.preset import Preset
 from engram.search.result import Choice, RootMoves, SearchResult
 from engram.search.tree import Tree
 from engram.search.workspace import DEFAULT_BYTES, UNBOUNDED, Workspace, check_root
+from engram.trees import saving
+from engram.trees.saved import SavedTree
 
 SLICE_S = 0.01
 SHORTEST_SLICE_S = 2e-4
@@ -182,11 +182,11 @@ class Search:
         """
         if self._root is None:
             raise InvalidState("there is nothing to save: this search has no tree yet")
-        tree_file.save(path, self._workspace, asks=self._asks)
+        saving.save(path, self._workspace, asks=self._asks)
 
     def check_save(self, path: str | Path) -> None:
         """Raises the exceptions of `save`, for a call before a long search."""
-        tree_file.check_save(path, self._workspace)
+        saving.check_save(path, self._workspace)
 
     def load(self, path: str | Path, *, max_bytes: int = 1 << 36) -> None:
         """Replaces the search's contents by a file that `save` wrote with the same game and preset.
@@ -201,7 +201,7 @@ class Search:
           InvalidFile: there is no such file, it is too large or damaged, or it is no saved search of this version, game
             and preset. Or it has more leaves in flight than this search's `leaves`.
         """
-        self._asks = tree_file.load(path, self._workspace, max_bytes)
+        self._asks = saving.load(path, self._workspace, max_bytes)
         self._root = self.game.read(self._workspace.root_states[0])
 
     def run(

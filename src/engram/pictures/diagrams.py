@@ -19,7 +19,7 @@ def icicle(part: Mapping[str, Sequence[Any]], names: Callable[[int], str], *, ab
     """A tree as an icicle: the width of a box is its share of the visits, its colour the value for player 0.
 
     Args:
-      part: of `engram.search.visible.visible`. names: from an action to its text.
+      part: of `engram.trees.visible.visible`. names: from an action to its text.
       about: a description for readers who do not see it.
     """
     parents, visits, values = part["parent"], part["visits"], part["value"]

@@ -6,40 +6,27 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
-from functools import partial
-from itertools import pairwise
+from dataclasses import replace
 from typing import Any
 
-import numba
 import numpy as np
-from numba import float32, float64, int32, int64, types
 
 from engram.errors import InvalidGame, InvalidParameter, InvalidState, OperatorError
 from engram.games.game import NATURE, SLACK, Game, State
 from engram.games.python_game import PythonGame
 from engram.native import clock
 from engram.native.buffers import buffers
-from engram.native.jit import Callback
-from engram.native.messages import place_of
 from engram.rng import derive_seed, rng_dtype, seed_rng
 from engram.search import kernel
-from engram.search import program as statuses
-from engram.search.evaluation import (
-    ANSWER_FAULTS,
-    CompiledEvaluator,
-    Evaluation,
-    Evaluator,
-    KernelEvaluator,
-    checked,
-    correct_endings,
-)
-from engram.search.extension import Extension, assemble, backup_of
-from engram.search.operators import HOOKS, Operator
+from engram.search.batches import Answers, Batches, grow
+from engram.search.evaluation import CompiledEvaluator, Evaluator, KernelEvaluator
+from engram.search.extension import assemble, backup_of
+from engram.search.functions import Functions, hooks_of
+from engram.search.operators import HOOKS
 from engram.search.preset import Preset
-from engram.search.program import FINISHED, GROW, MAX_HOOKS, WAITS, WAITS_FOR_PRIORS, program_dtype, slot_dtype
+from engram.search.program import FINISHED, TO_PLAY, WAITS_FOR_PRIORS, slot_dtype
 from engram.search.result import RootMoves
 from engram.search.tree import CHANCE, PLAYER_1, PROVEN, Tree, bytes_a_node, node_dtype, subtree_order
 
@@ -50,20 +37,6 @@ LINE_BYTES = 256
 UNBOUNDED = 2**62
 PORTIONS = 32
 """Portions per thread and slice: many, so that threads finish together; few, so that they rarely contend."""
-_ACTIONS = types.CPointer(int32)
-_WEIGHTS = types.CPointer(float32)
-_FAULTS = {
-    statuses.COPY: ("copy", "reported a failure"),
-    statuses.PLAY: ("play", "reported a failure"),
-    statuses.LEGAL_ACTIONS: ("legal_actions", "gave no action before the end, too many, or one out of range"),
-    statuses.TO_PLAY: ("to_play", "gave a number that is not 0 or 1"),
-    statuses.OUTCOME: ("outcome", "gave a number outside {}"),
-    statuses.EVALUATION: ("rollout", "gave a number outside {}"),
-    statuses.WEIGHTS: ("chance", "failed, or gave a weight that is negative or not finite, or none above 0"),
-    statuses.REWARDS: ("reward", "gave a number that is not finite"),
-    statuses.PRIOR: ("prior", "failed, or gave a weight that is negative or not finite"),
-}
-"""The function of the game that a status names, and its fault."""
 
 
 def check_root(game: Game, state: State) -> None:
@@ -83,28 +56,6 @@ def check_root(game: Game, state: State) -> None:
             f"{game.name}: nature moves here, so there is no move to choose; "
             f"add what it drew to the moves ({drawn}, ...)"
         )
-
-
-@dataclass
-class Group:
-    """Slots whose leaves the evaluator is asked for together: those of some trees, or of all.
-
-    Attributes:
-      trees: theirs. slots, states: views of the workspace's. waiting: numbers of the `count` slots that wait, and room
-        for all. batch: the states of these leaves, (B, words). positions: the same as the game's records.
-      answer: waits for their evaluation and gives it; None: it was not asked for.
-      answers: room for the values, weights and embeddings that a compiled evaluator writes.
-    """
-
-    trees: Sequence[Tree]
-    slots: np.ndarray
-    states: np.ndarray
-    waiting: np.ndarray
-    batch: np.ndarray
-    positions: np.ndarray
-    answers: tuple[np.ndarray, np.ndarray, np.ndarray]
-    count: int = 0
-    answer: Callable[[], Evaluation] | None = None
 
 
 class Workspace:
@@ -157,20 +108,14 @@ class Workspace:
         # Slots of one tree: leaves that wait for an evaluator, or threads.
         self.sharers = self.threads if shared else preset.num_leaves if preset.evaluator else 1
         self._pool: ThreadPoolExecutor | None = None
-        if isinstance(preset.prior, str) and not game.address("prior"):
-            raise InvalidParameter(f"{game.name} has no prior of its own; leave prior='game' out")
-        prior = preset.prior if callable(preset.prior) else None
-        self._prior = self._compiled_function(prior, int64, (_ACTIONS, int64, _WEIGHTS))
         num_slots = num_trees * self.sharers
         source: Any = preset.evaluator
         asks_itself = source is None or hasattr(source, "evaluate")
         trees_asked = -(-(at_once or num_trees) // num_groups)
         self.evaluator: Evaluator | None = source if asks_itself else source(game, trees_asked * self.sharers)
-        corrects = source is not None and preset.endings
-        name = "tactics" if preset.tactics and game.has("tactics") else "endings"
-        self._corrector = game.address(name) if corrects else 0
-        compiled = self._compiled_evaluator(num_trees * self.sharers)
-        self._compiled = compiled if num_groups == 1 else None
+        compiled = self._compiled_evaluator(num_slots) if num_groups == 1 else None
+        self.functions = Functions(game, preset, self.assembly, compiled)
+        self.program = self.functions.program
         words = game.state_bytes // 8
         depth = game.max_moves + 1
         self.root_states = np.zeros((num_trees, words), np.uint64)
@@ -185,16 +130,13 @@ class Workspace:
         self._moves = buffers((num_slots if logs else 0, depth + 1), np.int32)
         self.in_flight: dict[int, int] = {}
         self.num_asked = 0
-        self.program = self._make_program()
         self._bound_for: int | None = -1
         self.slots = self._make_slots(num_slots)
-        bounds = [part * num_trees // num_groups for part in range(num_groups + 1)]
-        self._groups = [self._group(slice(first, end)) for first, end in pairwise(bounds)]
-        self._asking = ThreadPoolExecutor(1, "engram evaluator") if num_groups > 1 else None
+        self.batches = Batches(self.functions, self.evaluator, self.trees, self.slots, self._states, num_groups)
         for tree in self.trees:
             tree.header["shared"] = shared
         if isinstance(game, PythonGame):
-            rows = [*self.root_states, *self._states, *(row for group in self._groups for row in group.batch)]
+            rows = [*self.root_states, *self._states, *(row for group in self.batches.groups for row in group.batch)]
             for row in rows:
                 weakref.finalize(self, game.forget, row.ctypes.data)
 
@@ -209,7 +151,7 @@ class Workspace:
         tree.clear()
         mover = self.game.to_play(state)
         if mover not in self.game.movers:
-            raise OperatorError(f"while searching {self.game.name}: {self._culprit(statuses.TO_PLAY)}")
+            raise self._failure(TO_PLAY)
         tree.nodes[0]["flags"] = FLAG_OF_PLAYER[mover]
 
     def descend(self, number: int, action: int) -> bool:
@@ -233,7 +175,7 @@ class Workspace:
             return
         selection, columns = self.assembly.selection, self.trees[0].columns
         backups = [backup_of(self.preset, extensions) for extensions in self.extensions]
-        hooks = [{kind: _operators(extensions, kind) for kind in HOOKS} for extensions in self.extensions]
+        hooks = [{kind: hooks_of(extensions, kind) for kind in HOOKS} for extensions in self.extensions]
         sequences = (sequence for kinds in hooks for sequence in kinds.values())
         operators = {selection, *backups, *(operator for sequence in sequences for operator in sequence)}
         # All records are made before an address is written: an operator that fails leaves the last ones in place.
@@ -343,11 +285,17 @@ class Workspace:
             else:
                 kernel.simulate(self.program, self.slots, count)
             self._raise_failures()
-            self._grow(self.slots, self.trees)
-        elif count > 0 and self._compiled is not None:
-            self._run_batches(self._compiled, self.total_done() + count)
+            grow(self.trees, self.slots, self.game.num_actions)
+        elif count > 0 and self.functions.evaluator is not None:
+            self.batches.run(self.functions.evaluator, self.total_done() + count)
+            self._raise_failures()
         elif count > 0:
-            self._step_batch()
+            try:
+                self.batches.step()
+                self._raise_failures()
+            except BaseException:
+                self.batches.withdraw()
+                raise
 
     def finished(self) -> bool:
         """Whether every search has ended."""
@@ -361,16 +309,8 @@ class Workspace:
         if self._shared:
             kernel.simulate_together(self.program, self.slots[:1], np.zeros(2, np.int64), 1, 0, 0)
             kernel.is_decided(self.trees[0].header[0], 0)
-        if self._compiled is not None:
-            group = self._groups[0]
-            kernel.run_batches(self.program, slots, group.waiting, 0, False, group.batch, group.answers, 0)
-        elif self.preset.evaluator is not None:
-            none, batch, empty = np.zeros(0, np.int64), self._groups[0].batch, np.empty((0, 0), np.float32)
-            kernel.descend_all(self.program, slots, none, 0, False)
-            kernel.gather(self.program, slots, none, 0, batch)
-            kernel.finish_all(self.program, slots, none, empty.ravel(), empty, empty)
-            if self._corrector:
-                correct_endings(self._corrector, batch, empty.ravel(), empty)
+        if self.preset.evaluator is not None:
+            self.batches.warm_up()
 
     # --------------------------------------------------- leaves for an evaluator outside, one tree
 
@@ -384,9 +324,9 @@ class Workspace:
         """
         places = np.array(numbers)
         # A copy: the other slots wait, and the kernel advances all slots that it gets.
-        group = replace(self._groups[0], slots=self.slots[places])
+        group = replace(self.batches.groups[0], slots=self.slots[places])
         group.slots["depth"] = 0  # after a failure at its very begin a slot has no path
-        self._descend_all(group)
+        self.batches.descend(group)
         waiting = places[group.waiting[: group.count]]
         self.slots[places] = group.slots
         try:
@@ -402,17 +342,17 @@ class Workspace:
             self.slots["status"] = np.maximum(self.slots["status"], 0)
         return [int(number) for number in waiting]
 
-    def take_in(self, number: int, answer: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
-        """Backs up the value of a waiting slot; `answer` is from `checked`. A leaf that fails is withdrawn.
+    def take_in(self, number: int, answer: Answers) -> None:
+        """Backs up the value of a waiting slot; `answer` is from `batches.checked`. A leaf that fails is withdrawn.
 
         Raises:
           OperatorError: as `step`.
         """
         self.in_flight.pop(number, None)
-        group = replace(self._groups[0], waiting=np.array([number], np.int64), count=1)
-        if self._corrector:
-            self._gather(group)
-        self._take_up(group, answer)
+        group = replace(self.batches.groups[0], waiting=np.array([number], np.int64), count=1)
+        if self.functions.corrector:
+            self.batches.gather(group)
+        self.batches.take_up(group, answer)
         try:
             self._raise_failures()
         except BaseException:
@@ -501,18 +441,15 @@ class Workspace:
     def _has_all_priors(self) -> bool:
         return bool(self.program["waits"][0] == WAITS_FOR_PRIORS and (self.slots["priors_left"] <= 0).all())
 
-    def _group(self, trees: slice) -> Group:
-        """Some trees' slots, none of which waits."""
-        places = slice(trees.start * self.sharers, trees.stop * self.sharers)
-        slots, states = self.slots[places], self._states[places]
-        batch = np.zeros((len(slots) if self.preset.evaluator else 0, states.shape[1]), np.uint64)
-        positions = np.ndarray(len(batch), self.game.state_dtype, batch.data, 0, batch.strides[:1])
-        room = len(batch) if self._compiled else 0
-        size = self._compiled.embedding_size if self._compiled else 0
-        shapes = room, (room, self.game.num_actions), (room if size else 0, size)
-        values, weights, embeddings = (np.zeros(shape, np.float32) for shape in shapes)
-        waiting = np.zeros(len(slots), np.int64)
-        return Group(self.trees[trees], slots, states, waiting, batch, positions, (values, weights, embeddings))
+    def _raise_failures(self) -> None:
+        self.game.raise_pending()
+        status = int(kernel.lowest_status(self.slots))
+        if status < 0:
+            raise self._failure(status)
+
+    def _failure(self, status: int) -> OperatorError:
+        culprit = self.functions.culprit(status, self.trees, self.extensions)
+        return OperatorError(f"while searching {self.game.name}: {culprit}")
 
     def _compiled_evaluator(self, batch: int) -> CompiledEvaluator | None:
         """The evaluator for the kernel to ask; None: there is none, or Python has to refuse its answers."""
@@ -520,95 +457,6 @@ class Workspace:
         if part is None or not (part.gives_values or self.preset.leaf_value == "rollout"):
             return None
         return part if self.assembly.embedding_size in (0, part.embedding_size) else None
-
-    def _run_batches(self, evaluator: CompiledEvaluator, enough: int) -> None:
-        group = self._groups[0]
-        room = (group.batch, group.answers, enough)
-        with evaluator.lock:
-            count = kernel.run_batches(self.program, group.slots, group.waiting, 0, False, *room)
-            while count < 0:
-                self._grow(group.slots, group.trees)
-                count = kernel.run_batches(self.program, group.slots, group.waiting, ~count, True, *room)
-        self._raise_failures()
-
-    def _step_batch(self) -> None:
-        # While one group waits for its answer, the next one's is taken up; a single group waits for its own.
-        try:
-            for group, following in zip(self._groups, self._groups[1:] + self._groups[:1], strict=True):
-                self._descend_all(group)
-                if group.count:
-                    group.answer = self._asked(group)
-                if following.answer is not None:
-                    self._take_up(following, self.checked(following.answer(), following.count))
-                    following.answer = None
-            self._raise_failures()
-        except BaseException:
-            self._withdraw_groups()
-            raise
-
-    def _asked(self, group: Group) -> Callable[[], Evaluation]:
-        """Asks the evaluator for a group's waiting leaves, in the thread that there is for it, if any."""
-        assert self.evaluator is not None
-        ask = partial(self.evaluator.evaluate, self._waiting_states(group))
-        return ask if self._asking is None else self._asking.submit(ask).result
-
-    def _withdraw_groups(self) -> None:
-        for group in self._groups:
-            if group.answer is not None:
-                kernel.withdraw_all(group.slots, group.waiting[: group.count])
-                group.answer = None
-        if self._asking is not None:
-            self._asking.submit(int).result()  # what was asked for is then no longer computed
-
-    def _descend_all(self, group: Group) -> None:
-        """Takes a group's slots to their leaves."""
-        count = kernel.descend_all(self.program, group.slots, group.waiting, 0, False)
-        while count < 0:
-            self._grow(group.slots, group.trees)
-            count = kernel.descend_all(self.program, group.slots, group.waiting, ~count, True)
-        group.count = int(count)
-
-    def checked(self, evaluation: Evaluation, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """An evaluation of `count` leaves as the kernel takes it.
-
-        Raises:
-          OperatorError: it does not fit the game or the search.
-        """
-        return checked(
-            evaluation, count, self.game.num_actions, valued=self.preset.leaf_value != "rollout",
-            embedding_size=self.assembly.embedding_size, bounded=not self.game.beyond,
-        )  # fmt: skip
-
-    def _take_up(self, group: Group, answer: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
-        """Backs up the values of a group's waiting leaves; `batch` has their states for a game with `endings`."""
-        if self._corrector:
-            answer = answer[0].copy(), answer[1].copy(), answer[2]  # the evaluator may keep its own
-            correct_endings(self._corrector, group.batch, *answer[:2])
-        kernel.finish_all(self.program, group.slots, group.waiting[: group.count], *answer)
-
-    def _gather(self, group: Group) -> None:
-        kernel.gather(self.program, group.slots, group.waiting, group.count, group.batch)
-
-    def _waiting_states(self, group: Group) -> Any:
-        if isinstance(self.game, PythonGame):
-            return [self.game.read(group.states[number]) for number in group.waiting[: group.count]]
-        self._gather(group)
-        return np.ascontiguousarray(group.positions[: group.count])
-
-    def _raise_failures(self) -> None:
-        self.game.raise_pending()
-        status = int(kernel.lowest_status(self.slots))
-        if status < 0:
-            raise OperatorError(f"while searching {self.game.name}: {self._culprit(status)}")
-
-    def _grow(self, slots: np.ndarray, trees: Sequence[Tree]) -> None:
-        """Grows the trees of the slots that need room."""
-        numbers = [number for number, status in enumerate(slots["status"].tolist()) if status == GROW]
-        for number in numbers:
-            tree = trees[number // self.sharers]
-            room = self.game.num_actions * (self.sharers + 1)
-            while tree.num_nodes + room > len(tree.nodes) < tree.max_nodes:
-                tree.grow()
 
     def _make_slots(self, num_slots: int) -> np.ndarray:
         slots = np.zeros(num_slots, slot_dtype)
@@ -626,101 +474,3 @@ class Workspace:
         slots["max_depth"] = self.game.max_moves + 1
         slots["sharers"] = self.sharers
         return slots
-
-    def _make_program(self) -> np.ndarray:
-        game, preset = self.game, self.preset
-        program = np.zeros(1, program_dtype)
-        program["game"] = game.record()
-        program["selection"] = self.assembly.selection.address
-        program["backup"] = self.assembly.backup.address
-        for kind in HOOKS:
-            operators = _operators(self.assembly.extensions, kind)
-            program[kind]["count"] = len(operators)
-            program[kind]["functions"][0, : len(operators)] = [operator.address for operator in operators]
-        self._evaluation = self._compiled_function(preset.evaluation, float64, (numba.from_dtype(rng_dtype),))
-        heavy = preset.rollout == "heavy"
-        if heavy and not game.address("heavy_rollout"):
-            raise InvalidParameter(f"{game.name} has no heavy rollout; leave rollout='heavy' out")
-        policy = "heavy_rollout" if heavy else "rollout"
-        reader = self.assembly.rollout_moves
-        logs_moves = reader is not None and self._evaluation is None
-        if reader is not None and logs_moves and heavy and not game.address("heavy_rollout_moves"):
-            raise InvalidParameter(
-                f"{reader.name} learns from the moves of rollouts, and {game.name} does not log those of heavy ones; "
-                "leave rollout='heavy' out"
-            )
-        # Without a compiled rollout that logs its moves, the kernel plays rollouts move by move.
-        address = game.address(policy + "_moves" if logs_moves else policy)
-        program["evaluation"] = self._evaluation.address if self._evaluation else address
-        program["evaluation_writes"] = logs_moves and address != 0
-        # With rollouts the evaluator serves only for priors, unless a memory reads its embedding.
-        priors_only = preset.leaf_value == "rollout" and not self.assembly.embedding_size
-        if self._compiled is not None:
-            program["evaluator"], program["evaluator_argument"] = self._compiled.address, self._compiled.argument
-            program["uses_values"], program["endings"] = preset.leaf_value != "rollout", self._corrector
-        program["waits"] = 0 if preset.evaluator is None else WAITS_FOR_PRIORS if priors_only else WAITS
-        share = preset.leaf_value if isinstance(preset.leaf_value, float) else 0.0
-        visits = preset.expansion.after
-        is_late = preset.evaluator is not None and visits > 1
-        if is_late and self.assembly.embedding_size:
-            raise InvalidParameter("a memory reads the network's layer at every leaf: leave expand_after out")
-        program["rollout_share"] = 0.0 if is_late else share
-        program["answer_visits"] = max(1, round(visits / share - visits)) if is_late and share else 1
-        program["rollout_decay"] = self.assembly.rollout_decay
-        program["prior"] = self._prior.address if self._prior else game.address("prior") if preset.prior else 0
-        program["expand_after"] = preset.expansion.after
-        program["expand_all"] = preset.expansion.all_children
-        program["sorted_children"] = preset.evaluator is not None and preset.leaf_value != "rollout"
-        return program
-
-    def _culprit(self, status: int) -> str:
-        """Which function a failure's status names, and how it failed."""
-        if status <= statuses.HOOK:
-            kind, place = divmod(statuses.HOOK - status, MAX_HOOKS)
-            for extensions in self.extensions:  # of each tree: its hook, and its store that knows why
-                extension = [part for part in extensions if HOOKS[kind] in part.operators][place]
-                if fault := getattr(extension.store, "fault", ""):
-                    return str(fault)
-            hook = extension.operators[HOOKS[kind]]
-            return f"{self._named(HOOKS[kind], hook)} of {extension.name} reported a failure"
-        if status <= statuses.ANSWER:
-            assert self._compiled is not None
-            return ANSWER_FAULTS[statuses.ANSWER - status] or self._compiled.fault
-        if status == statuses.SELECTION:
-            return f"{self._named('selection rule', self.preset.selection)} answered a child that is not there"
-        if status == statuses.BACKUP:
-            backup = self._named("backup rule", self.assembly.backup)
-            if not all(tree.nodes[0]["visit_count"] for tree in self.trees):
-                return f"{backup} counts no visits: it must add 1 to the visit_count of every node of the path"
-            return f"{backup} reported a failure, or took the root's value out of [-1, 1]"
-        name, fault = _FAULTS[status]
-        low, high = self.game.bounds or (-np.inf, np.inf)
-        fault = fault.format(f"[{low:g}, {high:g}]")
-        if status == statuses.EVALUATION and self.preset.rollout == "heavy":
-            name = "heavy_rollout"
-        functions = {statuses.EVALUATION: self._evaluation, statuses.PRIOR: self._prior}.get(status)
-        function = functions or getattr(self.game, "callbacks", {}).get(name)
-        if status == statuses.EVALUATION and not function:
-            parts = ("legal_actions", *filter(self.game.has, ("chance", "reward")), "play")
-            return f"a random game by {', '.join(parts)} and outcome failed, or {fault}; check_game says where"
-        return f"{place_of(function.function) if function else name} {fault}"
-
-    @staticmethod
-    def _named(kind: str, operator: Operator) -> str:
-        return f"the {kind} {' with '.join(place_of(part.definition.function) for part in operator.parts)}"
-
-    def _compiled_function(
-        self, function: Callable[..., Any] | None, returns: Any, more: tuple[Any, ...]
-    ) -> Callback | None:
-        if function is None:
-            return None
-        if isinstance(self.game, PythonGame):
-            raise InvalidParameter(
-                f"{self.game.name} is a plain Python game: give an evaluator, not a compiled function"
-            )
-        return Callback(function, returns, (numba.from_dtype(self.game.state_dtype), *more))
-
-
-def _operators(extensions: Sequence[Extension], kind: str) -> list[Operator]:
-    """The hooks of one kind, in the order of the extensions."""
-    return [extension.operators[kind] for extension in extensions if kind in extension.operators]

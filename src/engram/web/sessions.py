@@ -21,8 +21,8 @@ from engram.drivers.search import Search
 from engram.errors import EngramError
 from engram.games.game import State
 from engram.search.limit import Limit
-from engram.search.persistence import SavedTree
 from engram.search.result import SearchResult
+from engram.trees.saved import SavedTree
 from engram.user_files import failure
 from engram.web.events import Audience, Channel
 from engram.web.snapshots import snapshot

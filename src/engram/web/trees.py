@@ -11,10 +11,10 @@ import numpy as np
 from engram.drivers.search import Search
 from engram.errors import InvalidParameter
 from engram.games.game import Game, State
-from engram.search.comparison import compare
-from engram.search.persistence import SavedTree
 from engram.search.tree import PROVEN, Tree
-from engram.search.visible import visible as visible_part
+from engram.trees.comparison import compare
+from engram.trees.saved import SavedTree
+from engram.trees.visible import visible as visible_part
 from engram.web.positions import position
 
 MOST_DEPTH = 40
@@ -40,7 +40,7 @@ def node_at(tree: Tree, path: Sequence[int]) -> int:
 def visible(search: Search, path: Sequence[int], width: int, depth: int) -> dict[str, Any]:
     """The part of a tree that a picture of `width` pixels shows below the node at `path`.
 
-    As `engram.search.visible.visible`: values within ±1 of `bounds`, those of returns. `nodes`: the number of all.
+    As `engram.trees.visible.visible`: values within ±1 of `bounds`, those of returns. `nodes`: the number of all.
 
     Cost: O(nodes shown and their siblings). Only on the search's own thread, or after its end.
     """

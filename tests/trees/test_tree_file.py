@@ -11,10 +11,10 @@ from engram.errors import InvalidFile, InvalidParameter, InvalidState
 from engram.games.go.rules import go
 from engram.games.line.one_word import line
 from engram.games.python_game import PythonGame
-from engram.search.comparison import compare
 from engram.search.limit import Limit
-from engram.search.persistence import SavedTree
 from engram.search.tree import node_dtype
+from engram.trees.comparison import compare
+from engram.trees.saved import SavedTree
 from tests.games_for_tests import PickPosition, walk
 
 TIC_TAC_TOE = line(3, 3, 3, name="tic_tac_toe")

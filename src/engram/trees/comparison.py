@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from engram.errors import InvalidFile
-from engram.search.persistence import SavedTree
 from engram.search.tree import PLAYER_1
+from engram.trees.saved import SavedTree
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 
 import engram
 from engram.search.tree import PLAYER_1, PROVEN, TERMINAL, Tree
-from engram.search.visible import HIDES, visible
+from engram.trees.visible import HIDES, visible
 
 
 def shown_plainly(nodes, top, width, depth):
