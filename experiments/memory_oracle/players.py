@@ -108,22 +108,22 @@ def say_truth(tree, path, depth, state, embedding, parameters):
         the parent, one for all its children). count: N_M. decay: η a ply.
       notes: see `_note`.
     """
-    known = carray(path, (depth + 1,))
+    nodes = carray(path, (depth + 1,))
     column = column_of(tree, parameters.advice, advice_dtype)
     truths = column_of(tree, parameters.truth, truth_dtype)
     given = floats_at(embedding, 2)
-    leaf = truths[np.int64(known[depth])]
+    leaf = truths[np.int64(nodes[depth])]
     leaf.value = np.float64(given[0])
     leaf.error = np.float64(given[1])
     value, source = leaf.value, leaf
     if depth > 0 and parameters.kind != 0.0:
-        source = truths[np.int64(known[depth - 1])]
+        source = truths[np.int64(nodes[depth - 1])]
         if parameters.kind == 2.0:
             value = source.value
     value += parameters.sigma * source.error
     value = min(1.0, max(-1.0, value))
-    _note(parameters, np.int64(known[depth]), value, np.float64(given[0]))
-    back_up_memory(column, known, depth, value, parameters.count, parameters.decay)
+    _note(parameters, np.int64(nodes[depth]), value, np.float64(given[0]))
+    back_up_memory(tree, column, nodes, depth, value, parameters.count, parameters.decay)
     return 0
 
 
@@ -143,20 +143,20 @@ def say_neighbours(tree, path, depth, state, embedding, parameters):
     store = record_at(parameters.store, store_dtype)
     features = record_at(parameters.features, features_dtype)
     game = record_at(parameters.game, game_dtype)
-    known = carray(path, (depth + 1,))
+    nodes = carray(path, (depth + 1,))
     column = column_of(tree, parameters.advice, advice_dtype)
     truth = np.float64(floats_at(embedding, 2)[0])
     asked = floats_at(store.query_features, store.dimension)
     if write_features(features, state, embedding + 8, asked) < 0:  # a network's numbers stand behind the two
         return -1
     if query(store, asked, np.int64(parameters.num_neighbours), parameters.temperature) != 0:
-        back_up_memory(column, known, depth, store.value, store.count, 2.0)
-        _note(parameters, np.int64(known[depth]), store.value, truth)
+        back_up_memory(tree, column, nodes, depth, store.value, store.count, 2.0)
+        _note(parameters, np.int64(nodes[depth]), store.value, truth)
     row = add(store, np.uint64(call(game.hash, (state,))), asked)
     entry = entries_of(store)[row]
     if parameters.exact != 0.0:
         entry.value = truth
-    link = column_of(tree, parameters.link, link_dtype)[np.int64(known[depth])]
+    link = column_of(tree, parameters.link, link_dtype)[np.int64(nodes[depth])]
     link.entry = np.int32(row + 1)
     link.generation = entry.generation
     return 0
@@ -166,10 +166,10 @@ def say_neighbours(tree, path, depth, state, embedding, parameters):
 def count_path(tree, path, depth, value, moves, parameters):
     """Every entry of the path has one more return, and is worth what it was."""
     store = record_at(parameters.store, store_dtype)
-    known = carray(path, (depth + 1,))
+    nodes = carray(path, (depth + 1,))
     entries = entries_of(store)
     for at in range(depth + 1):
-        row = linked_row(store, column_of(tree, parameters.link, link_dtype)[np.int64(known[at])])
+        row = linked_row(store, column_of(tree, parameters.link, link_dtype)[np.int64(nodes[at])])
         if row >= 0:
             entries[row].visit_count += 1.0
     return 0

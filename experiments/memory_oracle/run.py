@@ -86,7 +86,7 @@ def judged(cell: Cell) -> dict[str, float]:
         search = Search(game, getattr(players, cell.name)(**{**cell.options, "equivalence": 0}, notes=notes))
         search.run(state, Limit(simulations=SIMULATIONS), seed=number)
         errors.append(np.abs(notes[:, 0] - notes[:, 1])[notes[:, 0] != UNASKED])
-        column = search.tree.memory["value"]
+        column = search.tree.arrays()["memory"]["value"]
         for at, node in enumerate(search.tree.nodes[: search.tree.num_nodes]):
             first = int(node["first_child"])
             rows = np.arange(first, first + int(node["num_children"])) if first else np.arange(0)
