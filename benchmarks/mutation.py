@@ -1,4 +1,4 @@
-"""Mutants of search/, memory/ and arena/statistics.py, each with the tests of its file: which ones survive?
+"""Mutants of search/, trees/, memory/ and arena/statistics.py, each with the tests of its file: which ones survive?
 
     python -m benchmarks.mutation [FILE ...] [--minutes 10] [--most 15] [--seed 0] [--rows mutation.json]
 
@@ -183,14 +183,15 @@ def changed(before: str, after: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="*", help="below src/engram; default all of search/, memory/ and statistics.py")
+    parser.add_argument("files", nargs="*", help="below src/engram; default all of the above")
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--most", type=int, default=15, help="mutants of a file")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rows", type=Path, default=Path("mutation.json"))
     parser.add_argument("--again", action="store_true", help="try the survivors of the rows once more")
     options = parser.parse_args()
-    every = [*(SOURCES / "search").rglob("*.py"), *(SOURCES / "memory").rglob("*.py"), SOURCES / "arena/statistics.py"]
+    every = [path for room in ("search", "trees", "memory") for path in (SOURCES / room).rglob("*.py")]
+    every.append(SOURCES / "arena/statistics.py")
     names = options.files or sorted(str(path.relative_to(SOURCES)) for path in every if path.stat().st_size > 500)
     rows: dict[str, dict[str, str]] = json.loads(options.rows.read_text()) if options.rows.exists() else {}
     mutations: dict[str, list[tuple[str, str]]] = {}

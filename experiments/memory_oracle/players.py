@@ -204,7 +204,9 @@ def remembering_truth(
             temperature=temperature, exact=int(exact), notes=notes.reshape(-1),
         )  # fmt: skip
         keep = count_path(link=columns["link"], store=base.store.header) if exact else base.after_backup
-        return replace(base, on_leaf=ask, after_backup=keep, fork=lambda: make(game), persistence=None)
+        return replace(
+            base, on_leaf=ask, after_backup=keep, fork=lambda: make(game), persistence=None, embedding_size=2 + size
+        )  # fmt: skip
 
     return _searching(make, network=None if named is None else replace(named, embedding=layer))
 

@@ -16,6 +16,7 @@ from engram.networks.by_name import NamedNetwork
 from engram.networks.evaluator import NetworkEvaluator
 from engram.networks.native_backend import NativeBackend
 from engram.networks.network import Network
+from engram.search.batches import Batches
 from engram.search.workspace import Workspace
 from tests.games_for_tests import PickPosition
 
@@ -49,8 +50,8 @@ def tree_of(game, text, simulations):
 def test_the_tree_is_that_of_a_search_that_asks_from_python(player, monkeypatch):
     game, text = PLAYERS[player]
     calls = []
-    step = Workspace._run_batches
-    monkeypatch.setattr(Workspace, "_run_batches", lambda *arguments: calls.append(1) or step(*arguments))
+    run = Batches.run
+    monkeypatch.setattr(Batches, "run", lambda *arguments: calls.append(1) or run(*arguments))
     compiled = tree_of(game, text, 700)
     assert calls, "the kernel was not asked"
     monkeypatch.setattr(Workspace, "_compiled_evaluator", lambda work, batch: None)

@@ -463,6 +463,21 @@ def test_a_game_that_fails_while_asking_leaves_the_tree_as_it_was():
     sound(search)
 
 
+def test_a_tree_grows_for_one_leaf_while_many_wait():
+    """A tree keeps room for the children of all leaves in flight, also when a single one is asked for."""
+    search = Search(CONNECT_FOUR, puct(), leaves=64)
+    room, waiting = len(search.tree.nodes), []
+    for _ in range(1000):
+        leaves = search.ask(1)
+        waiting += leaves
+        if not leaves or len(waiting) == 64:  # all slots wait, or all leaves that the search would enter
+            told(search, waiting.pop(0))
+        if len(search.tree.nodes) > room:
+            break
+    assert len(search.tree.nodes) > room and len(waiting) > 20
+    sound(search)
+
+
 def test_a_search_with_an_evaluator_of_its_own_may_be_asked_too():
     search = Search(CONNECT_FOUR, puct(evaluator=Judge(CONNECT_FOUR), num_leaves=4))
     search.run(CONNECT_FOUR.initial_state(), Limit(simulations=50))

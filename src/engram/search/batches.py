@@ -23,10 +23,14 @@ Answers = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def grow(trees: Sequence[Tree], slots: np.ndarray, num_actions: int) -> None:
-    """Grows the trees of the slots that need room; each tree has the same number of slots, one after the other."""
-    sharers = len(slots) // len(trees)
+    """Grows the trees of the slots that need room.
+
+    Args:
+      slots: all slots of the trees, one tree's after the other's; or some slots of one tree.
+    """
+    sharers = int(slots[0]["sharers"])
     for number in np.flatnonzero(slots["status"] == GROW).tolist():
-        tree = trees[number // sharers]
+        tree = trees[number // sharers if len(trees) > 1 else 0]
         room = num_actions * (sharers + 1)
         while tree.num_nodes + room > len(tree.nodes) < tree.max_nodes:
             tree.grow()
@@ -59,7 +63,7 @@ class Batches:
 
     Args:
       functions: of the search.
-      evaluator: that Python asks; None: there is none.
+      evaluator: of the leaves, whether Python or the kernel asks it; None: there is none.
       trees, slots, states: the workspace's; each tree has the same number of slots.
       num_groups: parts of the trees, ≥ 1. With two or more the evaluator computes for one part, in a thread of its
         own, while the others go on.
@@ -73,7 +77,7 @@ class Batches:
         states: np.ndarray, num_groups: int,
     ):  # fmt: skip
         self._functions, self._evaluator = functions, evaluator
-        sharers = len(slots) // len(trees)
+        sharers = int(slots[0]["sharers"])
         bounds = [part * len(trees) // num_groups for part in range(num_groups + 1)]
         self.groups: list[Group] = []
         for first, end in pairwise(bounds):

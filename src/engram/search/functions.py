@@ -57,7 +57,7 @@ class Functions:
       corrector: address of the game's function that corrects an evaluator's answers; 0: none.
 
     Raises:
-      InvalidParameter: the game lacks a function that the preset calls, or a part of the preset cannot call it.
+      InvalidParameter: the game lacks a function that the preset calls, or two parts of the preset exclude each other.
     """
 
     def __init__(self, game: Game, preset: Preset, assembly: Assembly, evaluator: CompiledEvaluator | None):

@@ -113,8 +113,8 @@ class Workspace:
         asks_itself = source is None or hasattr(source, "evaluate")
         trees_asked = -(-(at_once or num_trees) // num_groups)
         self.evaluator: Evaluator | None = source if asks_itself else source(game, trees_asked * self.sharers)
-        compiled = self._compiled_evaluator(num_slots) if num_groups == 1 else None
-        self.functions = Functions(game, preset, self.assembly, compiled)
+        compiled = self._compiled_evaluator(num_slots)  # refuses another game's network, with groups too
+        self.functions = Functions(game, preset, self.assembly, compiled if num_groups == 1 else None)
         self.program = self.functions.program
         words = game.state_bytes // 8
         depth = game.max_moves + 1
