@@ -1,0 +1,28 @@
+"""Players of our studies still play: their files use engram's inner parts, which change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import engram
+
+STUDIES = Path(__file__).parents[1] / "experiments"
+ORACLE, RAVE, MCTS = (STUDIES / name / "players.py" for name in ("memory_oracle", "memory_over_rave", "memory_mcts"))
+PLAYERS = {
+    "a truth with an error": (f"{ORACLE}:board", f"{ORACLE}:knowing(kind=siblings, sigma=1.0)"),
+    "neighbours worth the truth": (f"{ORACLE}:board", f"{ORACLE}:remembering_truth"),
+    "neighbours worth their returns": (f"{ORACLE}:board", f"{ORACLE}:remembering_truth(exact=false)"),
+    "a memory over RAVE": ("go:19", f"{RAVE}:memory"),
+    "its baseline": ("go:19", f"{RAVE}:baseline"),
+    "a memory with priors": ("go:9", f"{MCTS}:memory_prior"),
+}
+
+
+@pytest.mark.parametrize("player", PLAYERS)
+def test_a_player_of_a_study_searches(player):
+    game, text = PLAYERS[player]
+    search = engram.Search(game, text)
+    result = search.run(search.game.initial_state(), engram.Limit(simulations=30))
+    assert result.simulations == 30 and sum(move.visits for move in result.moves) >= 29
