@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import engram
+from engram.drivers.lockstep import Lockstep
 
 STUDIES = Path(__file__).parents[1] / "experiments"
 ORACLE, RAVE, MCTS = (STUDIES / name / "players.py" for name in ("memory_oracle", "memory_over_rave", "memory_mcts"))
@@ -21,8 +22,8 @@ PLAYERS = {
 
 
 @pytest.mark.parametrize("player", PLAYERS)
-def test_a_player_of_a_study_searches(player):
+def test_a_player_of_a_study_searches_two_games_side_by_side(player):
     game, text = PLAYERS[player]
-    search = engram.Search(game, text)
-    result = search.run(search.game.initial_state(), engram.Limit(simulations=30))
-    assert result.simulations == 30 and sum(move.visits for move in result.moves) >= 29
+    together = Lockstep(game, text, 2)
+    choices = together.run([together.game.initial_state()] * 2, engram.Limit(simulations=30), [0, 1])
+    assert [one.simulations for one in choices] == [30, 30]
