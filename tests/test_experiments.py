@@ -26,4 +26,4 @@ def test_a_player_of_a_study_searches_two_games_side_by_side(player):
     game, text = PLAYERS[player]
     together = Lockstep(game, text, 2)
     choices = together.run([together.game.initial_state()] * 2, engram.Limit(simulations=30), [0, 1])
-    assert [one.simulations for one in choices] == [30, 30]
+    assert [choice.simulations for choice in choices] == [30, 30]

@@ -13,7 +13,7 @@ import numpy as np
 
 from engram.games.python_game import PythonGame
 from engram.search import kernel
-from engram.search.evaluation import CompiledEvaluator, Evaluation, Evaluator, checked, correct_endings
+from engram.search.evaluation import Evaluation, Evaluator, checked, correct_endings
 from engram.search.functions import Functions
 from engram.search.program import GROW
 from engram.search.tree import Tree
@@ -30,7 +30,7 @@ def grow(trees: Sequence[Tree], slots: np.ndarray, num_actions: int) -> None:
     """
     sharers = int(slots[0]["sharers"])
     for number in np.flatnonzero(slots["status"] == GROW).tolist():
-        tree = trees[number // sharers if len(trees) > 1 else 0]
+        tree = trees[number // sharers]
         room = num_actions * (sharers + 1)
         while tree.num_nodes + room > len(tree.nodes) < tree.max_nodes:
             tree.grow()
@@ -85,9 +85,10 @@ class Batches:
             self.groups.append(self._group(trees[first:end], slots[places], states[places]))
         self._asking = ThreadPoolExecutor(1, "engram evaluator") if num_groups > 1 else None
 
-    def run(self, evaluator: CompiledEvaluator, enough: int) -> None:
+    def run(self, enough: int) -> None:
         """Lets the kernel ask for batch after batch, until all trees together have `enough` simulations."""
-        group, program = self.groups[0], self._functions.program
+        group, program, evaluator = self.groups[0], self._functions.program, self._functions.evaluator
+        assert evaluator is not None
         room = (group.batch, group.answers, enough)
         with evaluator.lock:
             count = kernel.run_batches(program, group.slots, group.waiting, 0, False, *room)
@@ -107,7 +108,7 @@ class Batches:
                 following.answer = None
 
     def withdraw(self) -> None:
-        """Gives up all leaves that an answer is awaited for."""
+        """Gives up all leaves whose answers are awaited."""
         for group in self.groups:
             if group.answer is not None:
                 kernel.withdraw_all(group.slots, group.waiting[: group.count])

@@ -113,7 +113,7 @@ class Workspace:
         asks_itself = source is None or hasattr(source, "evaluate")
         trees_asked = -(-(at_once or num_trees) // num_groups)
         self.evaluator: Evaluator | None = source if asks_itself else source(game, trees_asked * self.sharers)
-        compiled = self._compiled_evaluator(num_slots)  # refuses another game's network, with groups too
+        compiled = self._compiled_evaluator(num_slots)  # with groups too: it refuses another game's network
         self.functions = Functions(game, preset, self.assembly, compiled if num_groups == 1 else None)
         self.program = self.functions.program
         words = game.state_bytes // 8
@@ -287,7 +287,7 @@ class Workspace:
             self._raise_failures()
             grow(self.trees, self.slots, self.game.num_actions)
         elif count > 0 and self.functions.evaluator is not None:
-            self.batches.run(self.functions.evaluator, self.total_done() + count)
+            self.batches.run(self.total_done() + count)
             self._raise_failures()
         elif count > 0:
             try:
