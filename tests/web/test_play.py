@@ -143,6 +143,24 @@ def test_tiles_slide_by_the_arrow_keys_and_undo_passes_nature_by(visit, served):
     assert serious(page) == []
 
 
+def test_a_move_is_played_that_is_held_while_the_table_changes(visit):
+    """A press takes a tenth of a second; a search under way draws its table as often."""
+    page = visit().page
+    page.get_by_role("button", name="Analyse").click()
+    best, progress = page.locator("engram-moves [data-play]").first, page.locator(".analysis .progress")
+    expect(best).to_have_text("5")  # the middle
+    expect(progress).to_contain_text(re.compile(r"\d,\d{3}"))
+    best.focus()
+    best.hover()
+    page.mouse.down()
+    for _ in range(3):
+        before = progress.inner_text()
+        expect(progress).not_to_have_text(before)
+    expect(best).to_be_focused()
+    page.mouse.up()
+    expect(page.locator(".history button.main")).to_have_text(["5"])
+
+
 def test_analysis_streams_stops_and_shows_its_line(visit):
     page = visit().page
     page.get_by_label("Search", exact=True).fill("rave")

@@ -14,6 +14,34 @@ export function element(html) {
   return document.importNode(template.content, true).firstElementChild;
 }
 
+/**
+ * Shows other HTML in a place and keeps the elements that it still has: a press on one ends in a click, and the focus
+ * stays. Elements that may change places have a `data-key`.
+ */
+export function renew(place, html) {
+  const template = document.createElement("template"), focused = place.getRootNode().activeElement;
+  template.innerHTML = html;
+  adopt(place, template.content);
+  if (place.contains(focused)) focused.focus({ preventScroll: true });
+}
+
+function adopt(place, fresh) {
+  const old = [...place.childNodes], key = (node) => node?.dataset?.key;
+  const nodes = [...fresh.childNodes].map((node, index) => {
+    const kept = key(node) ? old.find((one) => key(one) === key(node)) : old[index];
+    if (kept?.nodeName !== node.nodeName || key(kept) !== key(node)) return node;
+    if (kept.nodeType === Node.TEXT_NODE) kept.data = node.data;
+    else if (!kept.isEqualNode(node)) {
+      for (const name of kept.getAttributeNames()) if (!node.hasAttribute(name)) kept.removeAttribute(name);
+      for (const { name, value } of node.attributes) kept.setAttribute(name, value);
+      adopt(kept, node);
+    }
+    return kept;
+  });
+  for (const node of old) if (!nodes.includes(node)) node.remove();
+  nodes.forEach((node, index) => { if (place.childNodes[index] !== node) place.insertBefore(node, place.childNodes[index] ?? null); });
+}
+
 const whole = new Intl.NumberFormat("en");
 export const count = (number) => whole.format(number);
 export const short = (number) =>
