@@ -144,21 +144,46 @@ def test_tiles_slide_by_the_arrow_keys_and_undo_passes_nature_by(visit, served):
 
 
 def test_a_move_is_played_that_is_held_while_the_table_changes(visit):
-    """A press takes a tenth of a second; a search under way draws its table as often."""
+    """A press takes a tenth of a second; a search under way draws its table some times a second."""
     page = visit().page
     page.get_by_role("button", name="Analyse").click()
-    best, progress = page.locator("engram-moves [data-play]").first, page.locator(".analysis .progress")
-    expect(best).to_have_text("5")  # the middle
-    expect(progress).to_contain_text(re.compile(r"\d,\d{3}"))
-    best.focus()
-    best.hover()
+    move, progress = page.locator("engram-moves [data-play]").nth(2), page.locator(".analysis .progress")
+    move.hover()
     page.mouse.down()
-    for _ in range(3):
-        before = progress.inner_text()
+    name = page.locator("engram-moves tr:active").get_attribute("data-name")
+    for _ in range(8):
+        before = progress.text_content()
         expect(progress).not_to_have_text(before)
-    expect(best).to_be_focused()
     page.mouse.up()
-    expect(page.locator(".history button.main")).to_have_text(["5"])
+    expect(page.locator(".history button.main")).to_have_text([name])
+
+
+def test_a_table_that_is_drawn_anew_keeps_its_elements(visit):
+    """Each row as key and text; a row may go, come, change or move."""
+    page = visit().page
+    page.evaluate(
+        """async () => {
+          const { renew } = await import("/static/html.js"), place = document.createElement("div");
+          document.body.append(place);
+          window.draw = (...rows) => renew(place, rows.map(([key, text, mark]) =>
+            `<p data-key="${key}" ${mark ?? ""}>text <button type="button">${text}</button></p>`).join(""));
+          window.buttons = () => [...place.querySelectorAll("button")];
+          draw(["1", "a", "title=x"], ["2", "b"], ["3", "c"]);
+          window.first = buttons();
+          first[1].focus();
+        }"""
+    )
+    drawn = page.evaluate(
+        """() => {
+          draw(["3", "c"], ["4", "d"], ["2", "B"], ["1", "a"]);
+          const now = buttons();
+          return [now.map((one) => one.textContent), now.map((one) => first.indexOf(one)),
+            document.activeElement === first[1], first[0].parentElement.hasAttribute("title")];
+        }"""
+    )
+    assert drawn == [["c", "d", "B", "a"], [2, -1, 1, 0], True, False]
+    assert page.evaluate("() => { draw(['1', 'a']); return buttons().map((one) => first.indexOf(one)); }") == [0]
+    assert page.evaluate("() => { draw(); return buttons().length; }") == 0
 
 
 def test_analysis_streams_stops_and_shows_its_line(visit):

@@ -16,19 +16,19 @@ export function element(html) {
 
 /**
  * Shows other HTML in a place and keeps the elements that it still has: a press on one ends in a click, and the focus
- * stays. Elements that may change places have a `data-key`.
+ * stays. Elements that may change places have a `data-key`; they do so only while none is pressed.
  */
 export function renew(place, html) {
-  const template = document.createElement("template"), focused = place.getRootNode().activeElement;
+  const template = document.createElement("template"), root = place.getRootNode(), focused = root.activeElement;
   template.innerHTML = html;
   adopt(place, template.content);
-  if (place.contains(focused)) focused.focus({ preventScroll: true });
+  if (place.contains(focused) && root.activeElement !== focused) focused.focus({ preventScroll: true });
 }
 
 function adopt(place, fresh) {
-  const old = [...place.childNodes], key = (node) => node?.dataset?.key;
+  const key = (node) => node?.dataset?.key, old = [...place.childNodes], keyed = new Map(old.map((node) => [key(node), node]));
   const nodes = [...fresh.childNodes].map((node, index) => {
-    const kept = key(node) ? old.find((one) => key(one) === key(node)) : old[index];
+    const kept = key(node) ? keyed.get(key(node)) : old[index];
     if (kept?.nodeName !== node.nodeName || key(kept) !== key(node)) return node;
     if (kept.nodeType === Node.TEXT_NODE) kept.data = node.data;
     else if (!kept.isEqualNode(node)) {
@@ -38,8 +38,12 @@ function adopt(place, fresh) {
     }
     return kept;
   });
-  for (const node of old) if (!nodes.includes(node)) node.remove();
-  nodes.forEach((node, index) => { if (place.childNodes[index] !== node) place.insertBefore(node, place.childNodes[index] ?? null); });
+  const stays = new Set(nodes), pressed = place.matches(":active");
+  for (const node of old) if (!stays.has(node)) node.remove();
+  nodes.forEach((node, index) => {
+    const other = place.childNodes[index] ?? null;
+    if (node !== other && !(pressed && node.parentNode === place)) place.insertBefore(node, other);
+  });
 }
 
 const whole = new Intl.NumberFormat("en");
