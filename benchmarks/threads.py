@@ -2,10 +2,9 @@
 
 python benchmarks/threads.py [threads] [seconds a measurement] [game ...]
 
-`one tree`, `trees`: simulations a second with all threads on one tree, with a tree each. `watched`: on one tree, with
-Python's slices, as for a search with `stop` or `progress`. `apart`: as many searches that share nothing, at once: what
-the machine has to give. `a CPU second`: one tree's simulations for each second of processor time; times the threads,
-the speed-up to expect where as many cores are free.
+`one tree`, `trees`: simulations a second with all threads on one tree, with a tree each. `apart`: as many searches that
+share nothing, at once: what the machine has to give. `a CPU second`: one tree's simulations for each second of
+processor time; times the threads, the speed-up to expect where as many cores are free.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from engram.games.catalogue import game as game_of
 from engram.search.limit import Limit
 
 FEWEST_ROUNDS, SECONDS_A_COLUMN = 7, 4.0
-WIDTHS = {"one tree": 9, "watched": 8, "trees": 7, "apart": 7, "a CPU second": 13}
+WIDTHS = {"one tree": 9, "trees": 7, "apart": 7, "a CPU second": 13}
 
 
-def per_second(search: Search, state, seconds: float, clock=time.perf_counter, stop=None) -> float:
+def per_second(search: Search, state, seconds: float, clock=time.perf_counter) -> float:
     search.clear()
     start = clock()
-    return search.run(state, Limit(seconds=seconds), stop=stop).simulations / (clock() - start)
+    return search.run(state, Limit(seconds=seconds)).simulations / (clock() - start)
 
 
 def side_by_side(searches: list[Search], state, seconds: float) -> float:
@@ -62,12 +61,11 @@ def main() -> None:
             alone = per_second(search, state, seconds)
             others = (
                 per_second(shared, state, seconds),
-                per_second(shared, state, seconds, stop=lambda: False),
                 per_second(several, state, seconds),
                 side_by_side(apart, state, seconds),
                 per_second(shared, state, seconds, time.process_time),
             )
-            ratios_to = (alone, alone, alone, alone, per_second(search, state, seconds, time.process_time))
+            ratios_to = (alone, alone, alone, per_second(search, state, seconds, time.process_time))
             if round_number:  # the first warms up
                 rates.append(alone)
                 for column, other, base in zip(ratios, others, ratios_to, strict=True):

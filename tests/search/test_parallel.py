@@ -285,7 +285,7 @@ def test_threads_search_in_any_time(seconds):
         assert search.choose(CONNECT_FOUR.initial_state(), Limit(seconds=seconds)).simulations > 0
 
 
-def test_only_a_watched_search_of_threads_goes_by_pythons_slices():
+def test_only_a_search_that_counts_simulations_gives_its_threads_pythons_slices():
     search = Search(CONNECT_FOUR, threads=2)
     state, deadlines = CONNECT_FOUR.initial_state(), []
     step = search._workspace.step
@@ -293,7 +293,11 @@ def test_only_a_watched_search_of_threads_goes_by_pythons_slices():
     result = search.run(state, Limit(seconds=0.04))
     assert result.stopped == "seconds" and result.seconds >= 0.04 and None not in deadlines
     deadlines.clear()
-    search.run(state, Limit(simulations=1000), stop=lambda: False)
+    asked = []
+    search.run(state, Limit(seconds=0.2), stop=lambda: asked.append(None))
+    assert asked and None not in deadlines
+    deadlines.clear()
+    search.run(state, Limit(simulations=1000), progress=lambda *_: None, every=100)
     assert set(deadlines) == {None}
 
 
@@ -333,10 +337,10 @@ def test_slow_simulations_are_shared_out():
     assert min(search._workspace.slots["done"]) >= 3
 
 
-@pytest.mark.parametrize("stop", [None, lambda: False])
-def test_threads_stop_early_together(stop):
+@pytest.mark.parametrize("watch", [{}, {"every": 100, "progress": lambda *_: None}])
+def test_threads_stop_early_together(watch):
     search, state = Search(CONNECT_FOUR, threads=2), CONNECT_FOUR.play_moves("1 2 1 2 1 2")
-    result = search.run(state, Limit(simulations=20_000, stop_early=True), stop=stop)
+    result = search.run(state, Limit(simulations=20_000, stop_early=True), **watch)
     # One thread alone stops at 10,048. Of two, each checks after every portion.
     assert result.name == "1" and result.stopped == "decided" and result.simulations < 15_000
 

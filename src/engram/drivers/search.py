@@ -36,8 +36,8 @@ SLICE_S = 0.01
 SHORTEST_SLICE_S = 2e-4
 SHORTEST_SLICE_OF_THREADS_S = 1e-3
 """Threads wait for each other at the end of a slice, so theirs are longer."""
-UNWATCHED_SLICE_S = 0.05
-"""The length of a slice of threads on one tree if nothing watches the search: they stop by their own clock."""
+SLICE_OF_THREADS_S = 0.05
+"""The length of a slice of threads on one tree, which stop by their own clock."""
 MAX_ROBUST_EXTENSION = 1.0
 """The most simulations that the decision `max_robust` adds, as a share of the budget."""
 ROUNDS = 10_000
@@ -220,7 +220,8 @@ class Search:
             Two runs of n and m simulations then equal one of n + m, unless a rule is a function of the budget.
           progress: called with (simulations, seconds) at most ten times a second; it may read `moves` and `tree`.
           every: simulations from call to call of `progress`, ≥ 1; None: by the clock.
-          stop: called about every 10 ms; true ends the search as Ctrl-C does (`stopped` is `interrupted`).
+          stop: called about every 10 ms, or every 50 with threads on one tree; true ends the search as Ctrl-C
+            does (`stopped` is `interrupted`).
 
         Raises:
           InvalidState: the state belongs to another game, the game is over, nature moves, or leaves are in flight.
@@ -433,12 +434,11 @@ class Search:
         count = max(fewest, int(shortest / self._pace))
         count = count if every is None else min(count, every)
         last_report = start
-        is_watched = progress is not None or stop is not None
         end = math.inf if seconds is None else start + seconds
         while True:
             before, done_before = time.perf_counter(), work.total_done()
-            slice_s = UNWATCHED_SLICE_S if self._pace < math.inf else shortest
-            work.step(count, None if is_watched else min(end, before + slice_s))
+            slice_s = SLICE_OF_THREADS_S if self._pace < math.inf else shortest
+            work.step(count, min(end, before + slice_s) if every is None else None)
             now = time.perf_counter()
             done = work.total_done() - done_before
             due = now - last_report > 0.1 if every is None else work.total_done() // every > done_before // every

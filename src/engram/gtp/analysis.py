@@ -86,7 +86,7 @@ def stream(
     Args:
       limit: None: search until `stop`.
       interval_s: seconds between two reports.
-      stop: whether to end; called about every 10 ms.
+      stop: whether to end; called as in `Search.run`.
     """
     last_report = time.perf_counter()
 

@@ -26,7 +26,7 @@ _STYLE = """
   @container (min-width: 720px) { .widget { grid-template-columns: minmax(0, 4fr) minmax(0, 5fr); } }
 """
 ENDS_S = 5.0
-"""Longest wait for a stopped search, which ends within some 10 ms."""
+"""Longest wait for a stopped search, which ends within some 50 ms."""
 
 
 def _module() -> str:
