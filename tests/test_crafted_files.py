@@ -3,12 +3,13 @@
 A crafted file is refused in a sentence, or a search goes on from it. The fuzz runs in a child process, so that a crash
 of compiled code is a failure here; a child that hangs is one too.
 
-    python -m tests.test_crafted_files KIND FOLDER COUNT SEED [damaged]
+    python -m tests.test_crafted_files KIND FOLDER CRAFTED DAMAGED SEED
 """
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -388,39 +389,41 @@ MAKERS = {
 CRAFTS = {"database": craft_database, "study": craft_database, "log": craft_log}
 
 
-def fuzz(kind, folder, count, seed, damaged=False):
+def fuzz(kind, folder, crafted, damaged, seed):
+    """Uses so many crafted files and so many damaged ones; prints how many of each were refused."""
     name, _, part = kind.partition(" ")
     if name == "checkpoint":
         kind, whole, use = checkpoint(part, folder)
     else:
         kind, whole, use = tree(int(part), folder) if name == "tree" else MAKERS[name](folder)
     use(whole)
-    spoil = damage if damaged else CRAFTS.get(name, craft)
-    rng = np.random.default_rng(seed)
-    refused = 0
-    for number in range(count):
-        print(number, flush=True)
-        spoil(folder / "crafted", whole, kind, rng)
-        try:
-            use(folder / "crafted")
-        except EngramError:
-            refused += 1
-        for left in folder.glob("crafted*"):  # a database may still be open, and has files beside it
-            left.unlink()
-    print("refused", refused)
+    for spoil, count in ((CRAFTS.get(name, craft), crafted), (damage, damaged)):
+        rng = np.random.default_rng(seed)
+        refused = 0
+        for number in range(count):
+            print(spoil.__name__, number, flush=True)
+            spoil(folder / "crafted", whole, kind, rng)
+            try:
+                use(folder / "crafted")
+            except EngramError:
+                refused += 1
+            for left in folder.glob("crafted*"):  # a database may still be open, and has files beside it
+                left.unlink()
+        print("refused", refused)
 
 
-@pytest.mark.parametrize("how", ["", "damaged"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_crafted_contents_crash_and_hang_nothing(kind, how, tmp_path):
-    count = 8 if kind == "study" else 30 if how or kind in CRAFTS else 60  # a study takes a second each
+def test_crafted_and_damaged_files_crash_and_hang_nothing(kind, tmp_path):
+    damaged = 8 if kind == "study" else 30  # a study takes a second each
+    counts = damaged if kind in CRAFTS else 60, damaged
     done = subprocess.run(
-        [sys.executable, "-m", "tests.test_crafted_files", kind, str(tmp_path), str(count), "7", how],
-        cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=500, check=False,
+        [sys.executable, "-m", "tests.test_crafted_files", kind, str(tmp_path), *map(str, counts), "7"],
+        cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=1000, check=False,
     )  # fmt: skip
-    words = done.stdout.split()
-    assert done.returncode == 0, f"file {words[-1:]} of {kind}: {done.stderr[-2000:]}"
-    assert count // 6 <= int(words[-1]) <= count  # the rest is sound, such as a network of other weights
+    assert done.returncode == 0, f"{done.stdout.splitlines()[-1:]} of {kind}: {done.stderr[-2000:]}"
+    refused = [int(number) for number in re.findall(r"^refused (\d+)$", done.stdout, re.MULTILINE)]
+    for number, count in zip(refused, counts, strict=True):
+        assert count // 6 <= number <= count  # the rest is sound, such as a network of other weights
 
 
 # ----------------------------------------------------------------------------- positions by the rules
@@ -560,4 +563,4 @@ def test_every_flipped_bit_of_a_header_gives_a_sentence_or_changes_nothing(kind,
 
 
 if __name__ == "__main__":
-    fuzz(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), sys.argv[5:] == ["damaged"])
+    fuzz(sys.argv[1], Path(sys.argv[2]), *map(int, sys.argv[3:]))

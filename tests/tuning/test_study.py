@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -360,6 +361,20 @@ def test_bad_input_is_one_sentence(arguments, sentence, tmp_path, monkeypatch):
     assert re.search(sentence, lines[0])
 
 
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory):
+    """The database of a study that has spent its games, as one file."""
+    folder = tmp_path_factory.mktemp("searched")
+    whole = study(folder / "s.sqlite")
+    whole.search()
+    whole.recommended()
+    with closing(sqlite3.connect(folder / "s.sqlite")) as played, closing(sqlite3.connect(folder / "whole")) as copy:
+        played.backup(copy)
+    shutil.copyfile(folder / "whole", folder / "again")
+    assert study(folder / "again").recommended() == whole.recommended()
+    return folder / "whole"
+
+
 @pytest.mark.parametrize(
     "damage",
     [
@@ -373,11 +388,9 @@ def test_bad_input_is_one_sentence(arguments, sentence, tmp_path, monkeypatch):
         "update trial_params set param_name = 'x'",
     ],
 )
-def test_a_damaged_study_is_one_sentence(damage, tmp_path, monkeypatch):
+def test_a_damaged_study_is_one_sentence(damage, searched, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    whole = study(tmp_path / "s.sqlite")
-    whole.search()
-    whole.recommended()
+    shutil.copyfile(searched, "s.sqlite")
     with closing(sqlite3.connect("s.sqlite")) as database, database:
         database.execute(damage)
     with pytest.raises(DatabaseError, match=r"the study cannot be (kept in|read from) .*s\.sqlite"):
