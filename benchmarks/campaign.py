@@ -279,7 +279,10 @@ def full_disk(attack: Attack, number: int) -> tuple[int, Outcome]:
 
 
 def crafted(attack: Attack, number: int) -> tuple[int, Outcome]:
-    """Files of a kind, 125 with contents that no program has written and 125 with damage; counted by kind."""
+    """250 files of a kind, half with contents that no program has written and half with damage; counted by kind.
+
+    Games as SGF are read whole and damaged, each.
+    """
     every = [*KINDS, "sgf"]
     kind, place, count = every[number % len(every)], attack.fresh(), 250
     seed = str(derive_seed(attack.seed, number) % 2**32)

@@ -76,13 +76,15 @@ def test_a_match_survives_its_page_and_goes_on_after_a_stop(visit, results):
     def games():
         return int(page.locator(".all tbody tr").first.locator("td").nth(1).inner_text().split()[0].replace(",", ""))
 
+    def start():
+        page.get_by_text("Start a match").click()
+        for label, value in (("Games, an", "200000"), ("Simulations a move", "30"), ("Player B", "random")):
+            page.get_by_label(re.compile(f"^{label}")).fill(value)
+        page.get_by_role("button", name="Start the match").click()
+
     page.get_by_role("button", name="Matches").click()
     expect(page.locator(".all tbody tr")).to_have_count(2)
-    page.get_by_text("Start a match").click()
-    for label, value in (("Games, an", "200000"), ("Simulations a move", "30"), ("Player B", "random")):
-        page.get_by_label(re.compile(f"^{label}")).fill(value)
-    start = page.get_by_role("button", name="Start the match")
-    start.click()
+    start()
     expect(page.locator(".all tbody tr")).to_have_count(3)
     page.close()
     page = visit(results.address).page
@@ -94,17 +96,14 @@ def test_a_match_survives_its_page_and_goes_on_after_a_stop(visit, results):
     page.get_by_role("button", name="Stop").click()
     expect(page.locator(".run b").first).to_have_text("ended")
     stopped = games()
-    page.get_by_text("Start a match").click()
-    for label, value in (("Games, an", "200000"), ("Simulations a move", "30"), ("Player B", "random")):
-        page.get_by_label(re.compile(f"^{label}")).fill(value)
-    page.get_by_role("button", name="Start the match").click()
+    start()
     expect(page.locator(".run b").first).to_have_text("playing")
     expect(seen).not_to_have_text(re.compile(f"^{stopped:,}of"))
     expect(page.locator(".all tbody tr")).to_have_count(3)
     page.get_by_role("button", name="Stop").hover()
     page.mouse.down()
-    shown = seen.text_content()
-    expect(seen).not_to_have_text(shown)  # the page is drawn anew while the button is held
+    before = seen.text_content()
+    expect(seen).not_to_have_text(before)  # the page is drawn anew while the button is held
     page.mouse.up()
     expect(page.locator(".run b").first).to_have_text("ended")
     assert games() > stopped

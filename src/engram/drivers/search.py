@@ -220,7 +220,7 @@ class Search:
             Two runs of n and m simulations then equal one of n + m, unless a rule is a function of the budget.
           progress: called with (simulations, seconds) at most ten times a second; it may read `moves` and `tree`.
           every: simulations from call to call of `progress`, ≥ 1; None: by the clock.
-          stop: called about every 10 ms, or every 50 with threads on one tree; true ends the search as Ctrl-C
+          stop: called about every 10 ms, or up to 50 with threads on one tree; true ends the search as Ctrl-C
             does (`stopped` is `interrupted`).
 
         Raises:
@@ -438,6 +438,7 @@ class Search:
         while True:
             before, done_before = time.perf_counter(), work.total_done()
             slice_s = SLICE_OF_THREADS_S if self._pace < math.inf else shortest
+            # Threads with a deadline would run past the count that `every` needs.
             work.step(count, min(end, before + slice_s) if every is None else None)
             now = time.perf_counter()
             done = work.total_done() - done_before

@@ -15,35 +15,18 @@ export function element(html) {
 }
 
 /**
- * Shows other HTML in a place and keeps the elements that it still has: a press on one ends in a click, and the focus
- * stays. Elements that may change places have a `data-key`; they do so only while none is pressed.
+ * Shows other HTML in a place. It waits while something there is pressed, whose click would else be lost; a place that is
+ * emptied meanwhile stays empty. The focus stays on the button of the same `data-key`.
  */
 export function renew(place, html) {
-  const template = document.createElement("template"), root = place.getRootNode(), focused = root.activeElement;
-  template.innerHTML = html;
-  adopt(place, template.content);
-  if (place.contains(focused) && root.activeElement !== focused) focused.focus({ preventScroll: true });
-}
-
-function adopt(place, fresh) {
-  const key = (node) => node?.dataset?.key, old = [...place.childNodes], keyed = new Map(old.map((node) => [key(node), node]));
-  const nodes = [...fresh.childNodes].map((node, index) => {
-    const kept = key(node) ? keyed.get(key(node)) : old[index];
-    if (kept?.nodeName !== node.nodeName || key(kept) !== key(node)) return node;
-    if (kept.nodeType === Node.TEXT_NODE) kept.data = node.data;
-    else if (!kept.isEqualNode(node)) {
-      for (const name of kept.getAttributeNames()) if (!node.hasAttribute(name)) kept.removeAttribute(name);
-      for (const { name, value } of node.attributes) kept.setAttribute(name, value);
-      adopt(kept, node);
-    }
-    return kept;
-  });
-  const stays = new Set(nodes), pressed = place.matches(":active");
-  for (const node of old) if (!stays.has(node)) node.remove();
-  nodes.forEach((node, index) => {
-    const other = place.childNodes[index] ?? null;
-    if (node !== other && !(pressed && node.parentNode === place)) place.insertBefore(node, other);
-  });
+  clearTimeout(place.later);
+  if (place.querySelector(":active")) {
+    place.later = setTimeout(() => place.firstChild && renew(place, html), 50);
+    return;
+  }
+  const focus = place.getRootNode().activeElement, row = place.contains(focus) && focus.closest("[data-key]");
+  place.innerHTML = html;
+  if (row) place.querySelector(`[data-key="${CSS.escape(row.dataset.key)}"] button`)?.focus({ preventScroll: true });
 }
 
 const whole = new Intl.NumberFormat("en");
