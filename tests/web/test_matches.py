@@ -4,6 +4,7 @@ import json
 import re
 import sqlite3
 from contextlib import closing
+from functools import partial
 
 import pytest
 
@@ -121,6 +122,8 @@ def test_a_study_shows_what_it_has_learned(visit, tmp_path_factory, browser):
         simulations=10, seconds=None, opening_moves=None, resign=None, seed=1, database=str(folder / "engram.sqlite"),
     )  # fmt: skip
     Study(objective, max_games=46, confirm_games=6, trial_games=20).search()
+    play = partial(engram.match, "tic_tac_toe", "random", "uct", simulations=10, workers=1, database=objective.database)
+    play(games=2)
     served = Served(folder, "-g", "tic_tac_toe")
     try:
         page = visit(served.address).page
@@ -129,7 +132,12 @@ def test_a_study_shows_what_it_has_learned(visit, tmp_path_factory, browser):
         expect(panel.locator("h2")).to_have_text(
             "Tuning uct in tic_tac_toe against random: backup.knots[0], backup.knots[1], exploration"
         )
-        panel.get_by_role("button", name="Show what was learned").click()
+        panel.get_by_role("button", name="Show what was learned").hover()
+        page.mouse.down()
+        for games in (4, 6):  # the figures would be drawn anew
+            play(games=games)
+            expect(page.get_by_text(f"of {games}", exact=True)).to_have_count(1)
+        page.mouse.up()
         expect(panel.get_by_role("heading", name="Learned function of softmax")).to_be_visible(timeout=120_000)
         expect(panel.get_by_role("img", name="Score along exploration")).to_be_visible()
         expect(panel.locator(".learned canvas").first).to_be_visible()

@@ -84,8 +84,9 @@ export class Matches {
       this.now = now;
       this.#draw();
       // The other figures follow from the games and the points of trainings that are recorded.
+      // They wait for a button that is pressed, and for one that is disabled until its answer comes.
       const key = now.matches.map((match) => `${match.id}:${match.games}`).join() + now.points;
-      if (key !== this.#ratings) { this.#ratings = key; await trying(() => this.#drawRatings()); }
+      if (key !== this.#ratings && !this.find(".ratings :is(:active, :disabled)")) { this.#ratings = key; await trying(() => this.#drawRatings()); }
     }
     if (this.element.isConnected) this.#timer = setTimeout(() => this.#look(), EVERY_MS);
   }
