@@ -281,12 +281,13 @@ def full_disk(attack: Attack, number: int) -> tuple[int, Outcome]:
 def crafted(attack: Attack, number: int) -> tuple[int, Outcome]:
     """250 files of a kind, half with contents that no program has written and half with damage; counted by kind.
 
-    Games as SGF are read whole and damaged, each.
+    Each game as SGF is read whole and damaged.
     """
     every = [*KINDS, "sgf"]
     kind, place, count = every[number % len(every)], attack.fresh(), 250
+    half = str(count // 2)
     seed = str(derive_seed(attack.seed, number) % 2**32)
-    words = ["tests.test_crafted_files", kind, str(place), str(count // 2), str(count // 2), seed]
+    words = ["tests.test_crafted_files", kind, str(place), half, half, seed]
     if kind == "sgf":
         words = ["benchmarks.sgf_fuzz", str(count), "--seed", seed]
     command = subprocess.Popen(

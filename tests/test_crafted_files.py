@@ -389,7 +389,7 @@ MAKERS = {
 CRAFTS = {"database": craft_database, "study": craft_database, "log": craft_log}
 
 
-def fuzz(kind, folder, crafted, damaged, seed):
+def fuzz(kind, folder, num_crafted, num_damaged, seed):
     """Uses so many crafted files and so many damaged ones; prints how many of each were refused."""
     name, _, part = kind.partition(" ")
     if name == "checkpoint":
@@ -397,7 +397,7 @@ def fuzz(kind, folder, crafted, damaged, seed):
     else:
         kind, whole, use = tree(int(part), folder) if name == "tree" else MAKERS[name](folder)
     use(whole)
-    for spoil, count in ((CRAFTS.get(name, craft), crafted), (damage, damaged)):
+    for spoil, count in ((CRAFTS.get(name, craft), num_crafted), (damage, num_damaged)):
         rng = np.random.default_rng(seed)
         refused = 0
         for number in range(count):
@@ -414,8 +414,8 @@ def fuzz(kind, folder, crafted, damaged, seed):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_crafted_and_damaged_files_crash_and_hang_nothing(kind, tmp_path):
-    damaged = 8 if kind == "study" else 30  # a study takes a second each
-    counts = damaged if kind in CRAFTS else 60, damaged
+    num_damaged = 8 if kind == "study" else 30  # a study takes a second each
+    counts = num_damaged if kind in CRAFTS else 60, num_damaged
     done = subprocess.run(
         [sys.executable, "-m", "tests.test_crafted_files", kind, str(tmp_path), *map(str, counts), "7"],
         cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=1000, check=False,

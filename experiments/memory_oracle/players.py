@@ -196,10 +196,10 @@ def remembering_truth(
     def features(game: Game) -> Features:
         return Features(game) if named is None else Features(game, embedding_size=size, embedding_name=named.identity)
 
-    remembered = remembering(equivalence=equivalence, temperature=temperature, features=features)
+    make_memory = remembering(equivalence=equivalence, temperature=temperature, features=features)
 
     def make(game: Game) -> Extension:
-        base = remembered(game)
+        base = make_memory(game)
         columns = {"advice": base.advice.column, "link": base.after_backup.values["link"]}
         ask = say_neighbours(
             **columns, store=base.store.header, features=base.features.header, game=game.record(),

@@ -362,9 +362,9 @@ def test_bad_input_is_one_sentence(arguments, sentence, tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def searched(tmp_path_factory):
+def whole_study(tmp_path_factory):
     """The database of a study that has spent its games, as one file."""
-    folder = tmp_path_factory.mktemp("searched")
+    folder = tmp_path_factory.mktemp("whole_study")
     whole = study(folder / "s.sqlite")
     whole.search()
     whole.recommended()
@@ -388,9 +388,9 @@ def searched(tmp_path_factory):
         "update trial_params set param_name = 'x'",
     ],
 )
-def test_a_damaged_study_is_one_sentence(damage, searched, tmp_path, monkeypatch):
+def test_a_damaged_study_is_one_sentence(damage, whole_study, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    shutil.copyfile(searched, "s.sqlite")
+    shutil.copyfile(whole_study, "s.sqlite")
     with closing(sqlite3.connect("s.sqlite")) as database, database:
         database.execute(damage)
     with pytest.raises(DatabaseError, match=r"the study cannot be (kept in|read from) .*s\.sqlite"):

@@ -15,8 +15,8 @@ export function element(html) {
 }
 
 /**
- * Shows other HTML in a place. It waits while something there is pressed, whose click would else be lost; a place that is
- * emptied meanwhile stays empty. The focus stays on the button of the same `data-key`.
+ * Shows other HTML in a place. It waits while something there is pressed, because its click would be lost; a place
+ * that is emptied meanwhile stays empty. The focus stays on the button of the same `data-key`.
  */
 export function renew(place, html) {
   clearTimeout(place.later);

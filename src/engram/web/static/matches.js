@@ -52,11 +52,11 @@ export class Matches {
     this.find = (selector) => this.element.querySelector(selector);
     this.find("form").addEventListener("submit", (event) => { event.preventDefault(); trying(() => this.#start(event.target)); });
     this.find(".runs").addEventListener("click", (event) => {
-      const id = event.target.closest("[data-run]")?.dataset.run;
+      const id = event.target.closest("button")?.closest("[data-key]").dataset.key;
       if (id) trying(async () => { await post(`runs/${id}/stop`); await this.#look(); });
     });
     this.find(".all").addEventListener("click", (event) => {
-      const number = event.target.closest("[data-match]")?.dataset.match;
+      const number = event.target.closest("button")?.closest("[data-key]").dataset.key;
       if (number) this.#show(+number);
     });
     this.find(".games").addEventListener("click", (event) => {
@@ -94,11 +94,11 @@ export class Matches {
   #draw() {
     const { matches, runs, database } = this.now;
     this.find(".where").textContent = matches.length ? `From ${database}, by any process; new games show by themselves.` : `${database} holds no matches yet: start one here, or with engram match.`;
-    renew(this.find(".runs"), runs.slice(0, 6).map((run) => `<div data-key="${safe(run.id)}" class="run ${run.failed ? "bad" : ""}"><div class="row"><b>${run.running ? "playing" : run.failed ? "failed" : "ended"}</b><code>${safe(run.command)}</code><span class="grow"></span>${run.running ? `<button type="button" data-run="${safe(run.id)}">Stop</button>` : ""}</div>${run.failed ? `<p>${safe(run.lines.at(-1) ?? "")}</p>` : ""}</div>`).join(""));
+    renew(this.find(".runs"), runs.slice(0, 6).map((run) => `<div data-key="${safe(run.id)}" class="run ${run.failed ? "bad" : ""}"><div class="row"><b>${run.running ? "playing" : run.failed ? "failed" : "ended"}</b><code>${safe(run.command)}</code><span class="grow"></span>${run.running ? `<button type="button">Stop</button>` : ""}</div>${run.failed ? `<p>${safe(run.lines.at(-1) ?? "")}</p>` : ""}</div>`).join(""));
     const head = `<thead><tr><th scope="col">Match</th><th scope="col">A against B</th><th scope="col" class="number">Games</th><th scope="col">Score of A, 95 %</th><th scope="col">Elo</th><th scope="col">Test</th></tr></thead>`;
     const rows = matches.map((match) => {
-      const button = `<button type="button" data-match="${match.id}" aria-label="Show match ${match.id}" ${match.id === this.#open ? `aria-current="true"` : ""}>${match.id}</button>`;
-      if (match.error) return `<tr data-key="${match.id}"><th scope="row">${match.id}</th><td colspan="5">${safe(match.error)}</td></tr>`;
+      const button = `<button type="button" aria-label="Show match ${match.id}" ${match.id === this.#open ? `aria-current="true"` : ""}>${match.id}</button>`;
+      if (match.error) return `<tr><th scope="row">${match.id}</th><td colspan="5">${safe(match.error)}</td></tr>`;
       const test = match.sprt ? `${whisker(match.sprt.llr, Math.min(0, match.sprt.llr), Math.max(0, match.sprt.llr), match.sprt.lower, match.sprt.upper, 0)}<small>${match.sprt.decision ? `accepts ${match.sprt.decision === "elo1" ? match.elo1 : match.elo0}` : `LLR ${signed(match.sprt.llr, 2)}`}</small>` : `<span class="hint">none</span>`;
       return `<tr data-key="${match.id}" class="${match.id === this.#open ? "open" : ""}"><th scope="row">${button}</th><td class="names">${safe(match.a.player)}<br>${safe(match.b.player)}<br><small>${safe(match.game)}, ${safe(match.budget)} a move</small></td><td class="number">${count(match.games)}<br><small>of ${count(match.asked)}</small></td><td class="value">${whisker(match.score, match.score_low, match.score_high, 0, 1, 0.5)} ${percent(match.score)}</td><td class="value">${match.score < 0.5 ? elo(match.elo).replace("∞", "−∞") : elo(match.elo)} <small>[${elo(match.elo_low).replace("∞", "−∞")}, ${elo(match.elo_high)}]</small></td><td class="value">${test}</td></tr>`;
     });

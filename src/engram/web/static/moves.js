@@ -41,7 +41,7 @@ class Moves extends HTMLElement {
     const has = (place) => snapshot.moves.some((move) => move[place] !== null);
     const priors = snapshot.moves.map((move) => move[5]), hasPrior = Math.max(...priors) - Math.min(...priors) > 1e-4;
     const memory = has(6), amaf = has(7);
-    renew(head, `<tr><th scope="col">Move</th><th scope="col" class="number">Visits</th><th scope="col">Value, 95 % interval</th>${hasPrior ? `<th scope="col" class="number">Prior</th>` : ""}${memory ? `<th scope="col" class="number">Memory</th>` : ""}${amaf ? `<th scope="col" class="number">AMAF</th>` : ""}<th scope="col">Line</th></tr>`);
+    head.innerHTML = `<tr><th scope="col">Move</th><th scope="col" class="number">Visits</th><th scope="col">Value, 95 % interval</th>${hasPrior ? `<th scope="col" class="number">Prior</th>` : ""}${memory ? `<th scope="col" class="number">Memory</th>` : ""}${amaf ? `<th scope="col" class="number">AMAF</th>` : ""}<th scope="col">Line</th></tr>`;
     const total = snapshot.moves.reduce((sum, move) => sum + move[1], 0) || 1;
     // The intervals of the moves that matter fill the picture; the others are cut at its edges, or an arrow points to them.
     const seen = snapshot.moves.filter((move) => move[1] > total / 200);
