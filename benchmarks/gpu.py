@@ -1,17 +1,23 @@
 """The gain from a GPU: networks alone by size of batch, games in lockstep, and training.
 
     python benchmarks/gpu.py networks          # recorded batches, the same without a recording, and one core
-    python benchmarks/gpu.py lockstep          # evaluations/s of 64, 256 and 1,024 games, in one and in two groups
+    python benchmarks/gpu.py lockstep          # evaluations/s of groups of 64 and 256 games, 1 to 16 groups
+    python benchmarks/gpu.py processes         # the same of 1 to 16 processes with a group each
     python benchmarks/gpu.py training          # positions learnt a second, from batches drawn before
 
-Medians of nine rounds, in turns.
+Medians of nine rounds, in turns; processes: all evaluations of six seconds.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import statistics
 import sys
+import time
 from collections.abc import Callable
+from functools import partial
+from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Barrier
 
 import numpy as np
 
@@ -27,6 +33,7 @@ from engram.training.learner import Learner
 from engram.training.records import PositionBatch
 
 NETWORKS = {"go9": "go:9", "go9-large": "go:9", "go19-predictor": "go:19", "go19": "go:19"}
+LOCKSTEP = ("go9-large", "go9")
 
 
 def medians(works: dict[str, Work], seconds: float = 1.2) -> dict[str, float]:
@@ -65,18 +72,42 @@ def networks() -> None:
 
 
 def lockstep() -> None:
-    for name in ("go9-large", "go9"):
+    for name in LOCKSTEP:
         game, network = engram.game(NETWORKS[name]), NamedNetwork(name).network
-        for title, size in (("native", 64), ("torch", 64), ("torch", 256), ("torch", 1024)):
-            backend = open_backend(network, title)
+        for title, size in (("native", 64), ("torch", 64), ("torch", 256)):
+            opened = partial(open_backend, network, title)
             states = some_positions(game, size)
             planes = Encoder(game, network.configuration.history)(np.array(states))
-            works = {"alone": forward(backend, planes)}
-            for heading, groups in (("one group", 1), ("two groups", 2)):
-                works[heading] = side_by_side(game, backend, states, groups, 32)
+            works = {"alone": forward(opened(), planes)}
+            for groups in (1, 2, 4, 8, 16):
+                works[f"{groups:2} groups"] = side_by_side(game, opened, states, groups, 32)
             rates = medians(works)
             row = [f"{what} {number:>9,.0f}/s ({number / rates['alone']:.2f})" for what, number in rates.items()]
             print(f"{name:10} {title:7} {size:>5}", *row, flush=True)
+
+
+def processes() -> None:
+    context = multiprocessing.get_context("spawn")
+    for name in LOCKSTEP:
+        for size in (64, 256):
+            for count in (1, 4, 8, 16):
+                ready, results = context.Barrier(count), context.Queue()
+                workers = [context.Process(target=one_process, args=(name, size, ready, results)) for _ in range(count)]
+                for worker in workers:
+                    worker.start()
+                total = sum(results.get(timeout=120) for _ in workers)
+                print(f"{name:10} {size:>5} {count:>2} processes {total:>9,.0f}/s", flush=True)
+
+
+def one_process(name: str, size: int, ready: Barrier, results: Queue[float]) -> None:
+    game, network = engram.game(NETWORKS[name]), NamedNetwork(name).network
+    work = side_by_side(game, partial(open_backend, network, "torch"), some_positions(game, size), 1, 32)
+    work()
+    ready.wait()
+    units, start = 0, time.perf_counter()
+    while time.perf_counter() - start < 6.0:
+        units += work()
+    results.put(units / (time.perf_counter() - start))
 
 
 def training() -> None:
@@ -102,4 +133,5 @@ def training() -> None:
 
 
 if __name__ == "__main__":
-    {"networks": networks, "lockstep": lockstep, "training": training}[sys.argv[1]]()
+    parts = {"networks": networks, "lockstep": lockstep, "processes": processes, "training": training}
+    parts[sys.argv[1]]()

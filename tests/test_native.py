@@ -8,7 +8,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -375,6 +377,27 @@ def test_python_calls_a_compiled_function_without_asking_the_compiler_twice(monk
 
     assert [caller(3), doubled(4), doubled(5), caller(6), doubled(0.5), doubled(1.5)] == [7, 8, 10, 13, 1.0, 3.0]
     assert len(asked) == 3  # `caller` once, `doubled` once for whole numbers and once for others
+
+
+def test_first_calls_in_two_threads_need_the_compiler_no_more(monkeypatch):
+    """Both threads wait until both have come to the compiler; later calls then do without it."""
+    both = threading.Barrier(2)
+
+    @compiled
+    def tripled(x):
+        return 3 * x
+
+    ask = type(tripled)._compile_for_args
+
+    def together(self, *arguments, **named):
+        both.wait(60)
+        return ask(self, *arguments, **named)
+
+    monkeypatch.setattr(type(tripled), "_compile_for_args", together)
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(tripled, [7, 8])) == [21, 24]
+    monkeypatch.setattr(type(tripled), "_compile_for_args", None)
+    assert [tripled(x) for x in (5, 6)] == [15, 18]
 
 
 def test_ctrl_c_in_the_middle_of_a_compilation_is_not_lost():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-from threading import Event
 
 import numpy as np
 import pytest
@@ -518,73 +517,6 @@ def test_lockstep_with_an_evaluator_fills_its_batches(num_leaves):
         search.run(state, Limit(simulations=100))
         count = search.tree.num_nodes
         assert tree.nodes[:count].tobytes() == search.tree.nodes[:count].tobytes()
-
-
-@pytest.mark.parametrize("num_groups", [2, 3])
-@pytest.mark.parametrize("num_leaves", [1, 4])
-def test_groups_in_turns_grow_the_same_trees(num_groups, num_leaves):
-    game = GAMES["connect_four"][0]
-    states = [position_after("connect_four", moves, seed=moves)[1] for moves in range(7)]
-    trees = []
-    for groups in (1, num_groups):
-        preset = puct(evaluator=StubEvaluator(7), num_leaves=num_leaves)
-        together = Lockstep(game, preset, len(states), max_nodes=20_000, num_groups=groups)
-        found = together.run(states, Limit(simulations=500), range(len(states)))
-        assert [one.simulations for one in found] == [500] * len(states)
-        trees.append([tree.nodes[: tree.num_nodes].tobytes() for tree in together._workspace.trees])
-    assert trees[0] == trees[1]
-    with pytest.raises(InvalidParameter, match="7 games have 1 to 7 groups, not 8"):
-        Lockstep(game, preset, len(states), num_groups=8)
-
-
-def test_another_group_advances_while_the_evaluator_computes():
-    """The evaluator waits in its first call until a second one is asked for, which only another group can do."""
-    game, asked = GAMES["connect_four"][0], Event()
-    source = StubEvaluator(7)
-
-    class Patient:
-        calls = 0
-
-        def evaluate(self, states):
-            self.calls += 1
-            if self.calls == 1:
-                assert asked.wait(60)
-            return source.evaluate(states)
-
-    together = Lockstep(game, puct(evaluator=Patient()), 2, num_groups=2)
-    batches = together._workspace.batches
-    asks = batches._asked
-
-    def noticed(group):
-        answer = asks(group)
-        if group is batches.groups[1]:
-            asked.set()
-        return answer
-
-    batches._asked = noticed
-    found = together.run([game.initial_state()] * 2, Limit(simulations=20), [0, 1])
-    assert [one.simulations for one in found] == [20, 20]
-
-
-def test_after_a_failure_of_the_evaluator_no_group_waits():
-    game = GAMES["connect_four"][0]
-
-    class Failing(StubEvaluator):
-        def evaluate(self, states):
-            if len(self.batches) == 5:
-                self.batches.append(0)
-                raise ArithmeticError("no power")
-            return super().evaluate(states)
-
-    together = Lockstep(game, puct(evaluator=Failing(7), num_leaves=3), 4, num_groups=2)
-    states = [game.initial_state()] * 4
-    with pytest.raises(ArithmeticError, match="no power"):
-        together.run(states, Limit(simulations=90), range(4))
-    for tree in together._workspace.trees:
-        assert not tree.nodes[: tree.num_nodes]["in_flight"].any()
-    fresh = Lockstep(game, puct(evaluator=StubEvaluator(7), num_leaves=3), 4)
-    found, expected = (one.run(states, Limit(simulations=90), range(4)) for one in (together, fresh))
-    assert [one.root_value for one in found] == [one.root_value for one in expected]
 
 
 def test_lockstep_keeps_trees_from_move_to_move_as_search_does():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
@@ -40,34 +41,36 @@ def some_positions(game: Game, count: int) -> list[State]:
     return positions
 
 
-def side_by_side(game: Game, backend: Backend, states: list[State], groups: int, simulations: int = 64) -> Work:
-    """Searches of `groups` times all states in lockstep; the units are evaluations."""
+def side_by_side(
+    game: Game, backend: Callable[[], Backend], states: list[State], groups: int, simulations: int = 64
+) -> Work:
+    """Searches of `groups` times all states in lockstep, each group with a backend; the units are evaluations."""
     evaluators: list[NetworkEvaluator] = []
 
     def evaluator(rules: Game, batch: int) -> NetworkEvaluator:
-        evaluators.append(NetworkEvaluator(FixedBatches(backend, batch), rules))
+        evaluators.append(NetworkEvaluator(FixedBatches(backend(), batch), rules))
         return evaluators[-1]
 
     trees = range(groups * len(states))
     lockstep = Lockstep(game, puct(evaluator=evaluator), len(trees), num_groups=groups)
 
     def work() -> int:
-        before = evaluators[0].asked
+        before = sum(part.asked for part in evaluators)
         for tree in trees:
             lockstep.clear(tree)
         lockstep.run(groups * states, Limit(simulations=simulations), trees)
-        return evaluators[0].asked - before
+        return sum(part.asked for part in evaluators) - before
 
     return work
 
 
 def measure_network(name: str, game: str | None, *, seconds: float, live: Live) -> list[dict[str, Any]]:
-    """The rows (`engram.cli.bench.figures`) of a network; one thread, batches of 64, measured in turns.
+    """The rows (`engram.cli.bench.figures`) of a network; batches of 64, measured in turns, mostly in one thread.
 
     `what` is `network` (evaluations of the network alone, with the usual backend), `network, onnx` and the like (with
     each other installed backend), `network, native, float32` (where the usual precision is another), `lockstep`
-    (evaluations for 64 searches in parallel), `lockstep, two groups` (of twice 64 searches, in turns) or `search`
-    (simulations of one search at the preset's own number of leaves). The peer of all others is the first row.
+    (evaluations for 64 searches in parallel), `lockstep, two groups` (for twice 64 searches, in two threads) or
+    `search` (simulations of one search at the preset's own number of leaves). The peer of all others is the first row.
 
     Raises:
       InvalidFile: no such network. InvalidParameter: it does not fit the game. MissingPackage: there is no backend.
@@ -100,8 +103,8 @@ def measure_network(name: str, game: str | None, *, seconds: float, live: Live) 
     works: dict[str, Work] = {
         "network": partial(forward, usual),
         **{f"network, {other}": partial(forward, other) for other in others},
-        "lockstep": side_by_side(rules, backends[usual], states, 1),
-        "lockstep, two groups": side_by_side(rules, backends[usual], states, 2),
+        "lockstep": side_by_side(rules, partial(open_backend, network, usual), states, 1),
+        "lockstep, two groups": side_by_side(rules, partial(open_backend, network, usual), states, 2),
         "search": one_search,
     }
     rates = in_turns(works, seconds)

@@ -71,15 +71,16 @@ class Lockstep:
       game, preset: as for `Search`. num_games: trees side by side, ≥ 1.
       max_nodes: bound on the nodes of each tree.
       at_once: the most trees in one run, ≥ 1, default all; their leaves are the evaluator's batch.
-      num_groups: groups of trees, 1 to `num_games`, each with a batch of its own. With two, a thread evaluates the
-        batch of one group while the trees of the other advance. This is faster with a GPU or a free core, if the
-        evaluator releases Python's lock.
+      num_groups: groups of trees, 1 to `num_games`. With two or more a thread advances each group, with batches of its
+        own. A preset that makes evaluators, such as `puct(network='go9')`, makes one for each group; groups ask one
+        evaluator in turns. This is faster with free cores or a GPU, if evaluators release Python's lock.
 
     Each tree equals, bit for bit, the tree that `Search` would grow, on two conditions. The evaluator's answer for a
     position does not depend on the rest of the batch. Each tree has its own memory (`Extension.fork` is not None).
 
     Raises:
-      InvalidSpecification: no such game or preset. InvalidParameter: a number out of range, or a preset with threads.
+      InvalidSpecification: no such game or preset. InvalidParameter: a number out of range, a preset with threads, or
+        several groups with a memory that all trees share.
     """
 
     def __init__(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed, wait
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -15,7 +16,7 @@ from engram.games.python_game import PythonGame
 from engram.search import kernel
 from engram.search.evaluation import Evaluation, Evaluator, checked, correct_endings
 from engram.search.functions import Functions
-from engram.search.program import GROW
+from engram.search.program import FINISHED, GROW
 from engram.search.tree import Tree
 
 Answers = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -41,12 +42,15 @@ class Group:
     """Slots whose leaves the evaluator is asked for together: those of some trees, or of all.
 
     Attributes:
+      evaluator: of the leaves, whether Python or the kernel asks it; None: there is none.
+      turn: to hold while asking it.
       trees: theirs. slots, states: views of the workspace's. waiting: numbers of the `count` slots that wait, and room
         for all. batch: the states of these leaves, (B, words). positions: the same as the game's records.
-      answer: waits for their evaluation and gives it; None: it was not asked for.
       answers: room for the values, weights and embeddings that a compiled evaluator writes.
     """
 
+    evaluator: Evaluator | None
+    turn: AbstractContextManager[Any]
     trees: Sequence[Tree]
     slots: np.ndarray
     states: np.ndarray
@@ -55,7 +59,6 @@ class Group:
     positions: np.ndarray
     answers: Answers
     count: int = 0
-    answer: Callable[[], Evaluation] | None = None
 
 
 class Batches:
@@ -63,27 +66,31 @@ class Batches:
 
     Args:
       functions: of the search.
-      evaluator: of the leaves, whether Python or the kernel asks it; None: there is none.
+      evaluators: of each group; groups of one evaluator ask it in turns.
       trees, slots, states: the workspace's; each tree has the same number of slots.
-      num_groups: parts of the trees, ≥ 1. With two or more the evaluator computes for one part, in a thread of its
-        own, while the others go on.
 
     Attributes:
       groups: in the order of the trees.
     """
 
     def __init__(
-        self, functions: Functions, evaluator: Evaluator | None, trees: Sequence[Tree], slots: np.ndarray,
-        states: np.ndarray, num_groups: int,
+        self, functions: Functions, evaluators: Sequence[Evaluator | None], trees: Sequence[Tree], slots: np.ndarray,
+        states: np.ndarray,
     ):  # fmt: skip
-        self._functions, self._evaluator = functions, evaluator
-        sharers = int(slots[0]["sharers"])
+        self._functions = functions
+        sharers, num_groups = int(slots[0]["sharers"]), len(evaluators)
         bounds = [part * len(trees) // num_groups for part in range(num_groups + 1)]
+        turns = {id(evaluator): threading.Lock() for evaluator in evaluators}
         self.groups: list[Group] = []
-        for first, end in pairwise(bounds):
+        for evaluator, (first, end) in zip(evaluators, pairwise(bounds), strict=True):
             places = slice(first * sharers, end * sharers)
-            self.groups.append(self._group(trees[first:end], slots[places], states[places]))
-        self._asking = ThreadPoolExecutor(1, "engram evaluator") if num_groups > 1 else None
+            self.groups.append(
+                self._group(evaluator, turns[id(evaluator)], trees[first:end], slots[places], states[places])
+            )
+        self._pool = ThreadPoolExecutor(num_groups, "engram group") if num_groups > 1 else None
+        # Threads would mix up the random numbers of a plain Python game.
+        self._advancing = threading.Lock() if isinstance(functions.game, PythonGame) else nullcontext()
+        self._is_ending = False
 
     def run(self, enough: int) -> None:
         """Lets the kernel ask for batch after batch, until all trees together have `enough` simulations."""
@@ -96,25 +103,48 @@ class Batches:
                 grow(group.trees, group.slots, self._functions.game.num_actions)
                 count = kernel.run_batches(program, group.slots, group.waiting, ~count, True, *room)
 
-    def step(self) -> None:
-        """Asks for one batch of each group; after a failure `withdraw` gives up what waits."""
-        # While one group waits for its answer, the next one's is taken up; a single group waits for its own.
-        for group, following in zip(self.groups, self.groups[1:] + self.groups[:1], strict=True):
-            self.descend(group)
-            if group.count:
-                group.answer = self._asked(group)
-            if following.answer is not None:
-                self.take_up(following, self.checked(following.answer(), following.count))
-                following.answer = None
+    def step(self, most: int) -> None:
+        """Asks for a batch; with several groups for up to `most` of each, which a thread for each group advances.
 
-    def withdraw(self) -> None:
-        """Gives up all leaves whose answers are awaited."""
-        for group in self.groups:
-            if group.answer is not None:
-                kernel.withdraw_all(group.slots, group.waiting[: group.count])
-                group.answer = None
-        if self._asking is not None:
-            self._asking.submit(int).result()  # what was asked for is then no longer computed
+        A failure ends all groups, and no leaf waits then.
+        """
+        if self._pool is None:
+            self._ask(self.groups[0])
+            return
+        self._is_ending = False
+        futures = [self._pool.submit(self._advance, group, most) for group in self.groups]
+        try:
+            for future in as_completed(futures):
+                future.result()
+        finally:
+            self._is_ending = True
+            wait(futures)
+
+    def _advance(self, group: Group, most: int) -> None:
+        for _ in range(most):
+            self._ask(group)
+            lowest = int(kernel.lowest_status(group.slots))
+            if lowest < 0:
+                self._is_ending = True
+            if self._is_ending or lowest == FINISHED:
+                return
+
+    def _ask(self, group: Group) -> None:
+        """Takes a group's slots to their leaves, and backs up the evaluator's answer."""
+        with self._advancing:
+            self.descend(group)
+        if not group.count:
+            return
+        assert group.evaluator is not None
+        try:
+            states = self._waiting_states(group)
+            with group.turn:
+                evaluation = group.evaluator.evaluate(states)
+            with self._advancing:
+                self.take_up(group, self.checked(evaluation, group.count))
+        except BaseException:
+            kernel.withdraw_all(group.slots, group.waiting[: group.count])
+            raise
 
     def descend(self, group: Group) -> None:
         """Takes a group's slots to their leaves."""
@@ -161,26 +191,24 @@ class Batches:
         if functions.corrector:
             correct_endings(functions.corrector, group.batch, empty.ravel(), empty)
 
-    def _asked(self, group: Group) -> Callable[[], Evaluation]:
-        """Asks the evaluator for a group's waiting leaves, in the thread that there is for it, if any."""
-        assert self._evaluator is not None
-        ask = partial(self._evaluator.evaluate, self._waiting_states(group))
-        return ask if self._asking is None else self._asking.submit(ask).result
-
     def _waiting_states(self, group: Group) -> Any:
         if isinstance(self._functions.game, PythonGame):
             return [self._functions.game.read(group.states[number]) for number in group.waiting[: group.count]]
         self.gather(group)
         return np.ascontiguousarray(group.positions[: group.count])
 
-    def _group(self, trees: Sequence[Tree], slots: np.ndarray, states: np.ndarray) -> Group:
+    def _group(
+        self, evaluator: Evaluator | None, turn: AbstractContextManager[Any], trees: Sequence[Tree], slots: np.ndarray,
+        states: np.ndarray,
+    ) -> Group:  # fmt: skip
         """Some trees' slots, none of which waits."""
         game, compiled = self._functions.game, self._functions.evaluator
-        batch = np.zeros((len(slots) if self._evaluator is not None else 0, states.shape[1]), np.uint64)
+        batch = np.zeros((len(slots) if evaluator is not None else 0, states.shape[1]), np.uint64)
         positions = np.ndarray(len(batch), game.state_dtype, batch.data, 0, batch.strides[:1])
         room = len(batch) if compiled else 0
         size = compiled.embedding_size if compiled else 0
         shapes = room, (room, game.num_actions), (room if size else 0, size)
         values, weights, embeddings = (np.zeros(shape, np.float32) for shape in shapes)
         waiting = np.zeros(len(slots), np.int64)
-        return Group(trees, slots, states, waiting, batch, positions, (values, weights, embeddings))
+        answers = values, weights, embeddings
+        return Group(evaluator, turn, trees, slots, states, waiting, batch, positions, answers)

@@ -67,8 +67,8 @@ class Workspace:
       max_nodes: bound on the nodes of each tree; None: as many as `max_bytes` holds.
       max_bytes: bound on the bytes of each tree's nodes.
       at_once: trees searched together at most, None: all; the evaluator's batch is their leaves.
-      num_groups: parts of the trees, ≥ 1. With two or more the evaluator computes for one part, in a thread of its
-        own, while the others go on.
+      num_groups: parts of the trees, ≥ 1. With two or more a thread advances each part, with an evaluator of its own
+        if the preset makes evaluators.
 
     Attributes:
       in_flight: slots whose leaves wait for an evaluator outside, with their numbers in the order of asking.
@@ -109,10 +109,14 @@ class Workspace:
         self.sharers = self.threads if shared else preset.num_leaves if preset.evaluator else 1
         self._pool: ThreadPoolExecutor | None = None
         num_slots = num_trees * self.sharers
+        for part in first if num_groups > 1 else ():
+            if part.store is not None and part.fork is None:
+                raise InvalidParameter(f"all trees share {part.name}: search them in one group")
         source: Any = preset.evaluator
         asks_itself = source is None or hasattr(source, "evaluate")
-        trees_asked = -(-(at_once or num_trees) // num_groups)
-        self.evaluator: Evaluator | None = source if asks_itself else source(game, trees_asked * self.sharers)
+        leaves_asked = -(-(at_once or num_trees) // num_groups) * self.sharers
+        evaluators = [source if asks_itself else source(game, leaves_asked) for _ in range(num_groups)]
+        self.evaluator: Evaluator | None = evaluators[0]
         compiled = self._compiled_evaluator(num_slots)  # with groups too: it refuses another game's network
         self.functions = Functions(game, preset, self.assembly, compiled if num_groups == 1 else None)
         self.program = self.functions.program
@@ -132,7 +136,7 @@ class Workspace:
         self.num_asked = 0
         self._bound_for: int | None = -1
         self.slots = self._make_slots(num_slots)
-        self.batches = Batches(self.functions, self.evaluator, self.trees, self.slots, self._states, num_groups)
+        self.batches = Batches(self.functions, evaluators, self.trees, self.slots, self._states)
         for tree in self.trees:
             tree.header["shared"] = shared
         if isinstance(game, PythonGame):
@@ -271,6 +275,7 @@ class Workspace:
         """Advances every unfinished tree: by up to `count` simulations, or by one batch for an evaluator.
 
         The kernel asks a compiled evaluator for batch after batch, until all trees together have `count` simulations.
+        Each of several groups advances by up to `count` batches.
 
         Args:
           deadline: a time of `time.perf_counter` at which threads on one tree stop, unless their budget ends first.
@@ -290,12 +295,8 @@ class Workspace:
             self.batches.run(self.total_done() + count)
             self._raise_failures()
         elif count > 0:
-            try:
-                self.batches.step()
-                self._raise_failures()
-            except BaseException:
-                self.batches.withdraw()
-                raise
+            self.batches.step(count)
+            self._raise_failures()
 
     def finished(self) -> bool:
         """Whether every search has ended."""
