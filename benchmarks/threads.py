@@ -14,9 +14,9 @@ import sys
 import threading
 import time
 
+from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.games.catalogue import game as game_of
-from engram.search.limit import Limit
 
 FEWEST_ROUNDS, SECONDS_A_COLUMN = 7, 4.0
 WIDTHS = {"one tree": 9, "trees": 7, "apart": 7, "a CPU second": 13}

@@ -21,7 +21,7 @@ from engram.search import backup as backups
 from engram.search import selection as selections
 from engram.search.evaluation import Evaluation
 from engram.search.expansion import Expansion
-from engram.search.limit import Limit
+from engram.drivers.limit import Limit
 from engram.drivers.lockstep import Lockstep
 from engram.search.extension import Extension
 from engram.search.preset import Preset

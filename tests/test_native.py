@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 from numba.core import event
 
+from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.games.line.one_word import line
 from engram.native.cache import cache_root, private_folder, sources
 from engram.native.intrinsics import HAS_PDEP, pick_bit, pick_bit_portable, popcount
 from engram.native.jit import compiled
-from engram.search.limit import Limit
 
 PACKAGE = {
     "__init__.py": "",
@@ -171,7 +171,7 @@ game = Game("taking", state=initial, num_actions=3, max_moves=10, legal_actions=
 """
 USER_PROGRAM = """
 from engram.drivers.search import Search
-from engram.search.limit import Limit
+from engram.drivers.limit import Limit
 from taking import game
 print(Search(game, "uct").run(game.initial_state(), Limit(simulations=2000)).action)
 """

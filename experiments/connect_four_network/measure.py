@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
+from engram.drivers.limit import Limit
 from engram.drivers.lockstep import Lockstep
 from engram.games.catalogue import game as game_of
 from engram.games.line.solver.solver import Solver
 from engram.intervals import wilson
 from engram.rng import derive_seed
-from engram.search.limit import Limit
 from engram.storage import whole
 
 SIDE_BY_SIDE = 64

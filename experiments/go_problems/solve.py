@@ -13,9 +13,9 @@ from pathlib import Path
 from problems import FILE, KOMI, SIZE, Problem, beside, load, name, regions
 
 import engram
+from engram.drivers.limit import Limit
 from engram.gtp.client import GtpProgram
 from engram.intervals import wilson
-from engram.search.limit import Limit
 
 
 def by_search(preset: str, simulations: int, seed: int) -> Callable[[Problem], str]:

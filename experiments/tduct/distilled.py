@@ -19,6 +19,7 @@ from studies import HERE, solved
 
 import engram
 from engram import storage as durable
+from engram.drivers.limit import Limit
 from engram.drivers.lockstep import Lockstep
 from engram.games.line.solver.solver import LimitReached, Solver
 from engram.intervals import wilson
@@ -30,7 +31,6 @@ from engram.networks.evaluator import NetworkEvaluator
 from engram.networks.network import Network
 from engram.networks.torch_backend import NetworkModule
 from engram.rng import derive_seed
-from engram.search.limit import Limit
 from engram.storage import whole
 from engram.training.distil import DistilPlan, held_out, positions_of
 from engram.training.learner import KIND

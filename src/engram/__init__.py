@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from engram.arena.match import match as match
     from engram.arena.statistics import Sprt as Sprt
     from engram.conformance.game_contract import check_game as check_game
+    from engram.drivers.limit import Limit as Limit
     from engram.drivers.lockstep import Lockstep as Lockstep
     from engram.drivers.search import Search as Search
     from engram.errors import EngramError as EngramError
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from engram.games.python_game import PythonGame as PythonGame
     from engram.search.evaluation import Evaluation as Evaluation
     from engram.search.extension import Extension as Extension
-    from engram.search.limit import Limit as Limit
     from engram.web.widget import widget as widget
 
 __version__ = "0.2.0"
@@ -39,7 +39,7 @@ _HOMES = {
     "Evaluation": "engram.search.evaluation",
     "Extension": "engram.search.extension",
     "Game": "engram.games.game",
-    "Limit": "engram.search.limit",
+    "Limit": "engram.drivers.limit",
     "Lockstep": "engram.drivers.lockstep",
     "PythonGame": "engram.games.python_game",
     "Search": "engram.drivers.search",

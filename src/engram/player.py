@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from engram.drivers.limit import Limit
+from engram.drivers.result import Choice as Choice  # noqa: PLC0414 - public here
 from engram.drivers.search import Search
 from engram.errors import EngramError
 from engram.games.game import Game, State
 from engram.presets.catalogue import PRESETS
 from engram.registry import Registry
 from engram.search.extension import Extension
-from engram.search.limit import Limit
 from engram.search.preset import Preset
-from engram.search.result import Choice as Choice  # noqa: PLC0414 - public here
 
 
 class Forfeit(EngramError):

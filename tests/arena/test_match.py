@@ -30,13 +30,13 @@ from engram.arena.roster import player
 from engram.arena.runner import MatchRunner
 from engram.arena.statistics import Sprt
 from engram.arena.tally import Tally
+from engram.drivers.limit import Limit
+from engram.drivers.result import Choice
 from engram.errors import DatabaseError, InvalidLimit, InvalidParameter, InvalidSpecification
 from engram.fleet import WorkerError
 from engram.games.catalogue import game as named_game
 from engram.games.line.one_word import line
 from engram.presets.catalogue import preset
-from engram.search.limit import Limit
-from engram.search.result import Choice
 from tests.progress import num_recorded
 
 PLAYERS = '''

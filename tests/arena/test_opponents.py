@@ -12,13 +12,13 @@ import pytest
 from engram.arena.depth_search import DepthSearch
 from engram.arena.opponents import DepthPlayer, line_parameters
 from engram.arena.roster import player
+from engram.drivers.limit import Limit
+from engram.drivers.result import Choice
 from engram.errors import InvalidParameter, InvalidSpecification, InvalidState
 from engram.games.catalogue import game as named_game
 from engram.games.line.heuristics import heuristic_callback, line_heuristic
 from engram.games.line.one_word import line
 from engram.games.python_game import PythonGame
-from engram.search.limit import Limit
-from engram.search.result import Choice
 from tests.games_for_tests import pick
 
 LIMIT = Limit(simulations=1)

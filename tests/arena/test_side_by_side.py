@@ -12,6 +12,7 @@ from engram.arena.match import match
 from engram.arena.ongoing_game import PlayerError
 from engram.arena.openings import Openings
 from engram.arena.statistics import Sprt
+from engram.drivers.limit import Limit
 from engram.games.catalogue import game as game_of
 from engram.memory.similar_positions import remembering
 from engram.memory.store import Store
@@ -19,7 +20,6 @@ from engram.memory.values.table import Table
 from engram.player import SearchPlayer
 from engram.presets import puct, td_uct, uct
 from engram.search.evaluation import Evaluation
-from engram.search.limit import Limit
 
 TIC_TAC_TOE = game_of("tic_tac_toe")
 COUNT = Limit(simulations=10)

@@ -9,6 +9,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.errors import InvalidParameter, InvalidSpecification
 from engram.games.catalogue import game as game_of
@@ -23,7 +24,6 @@ from engram.presets import puct
 from engram.presets.catalogue import preset
 from engram.rng import new_rng
 from engram.search.evaluation import Evaluation
-from engram.search.limit import Limit
 from engram.storage import load
 
 

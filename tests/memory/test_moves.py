@@ -10,6 +10,7 @@ import pytest
 
 import engram
 from engram.arena.truth.memory_truth import memory_truth
+from engram.drivers.limit import Limit
 from engram.drivers.recollection import explain_memory
 from engram.drivers.search import Search
 from engram.errors import EngramError, InvalidFile, InvalidParameter, InvalidSpecification
@@ -18,7 +19,6 @@ from engram.presets.catalogue import preset
 from engram.rng import new_rng
 from engram.search.expansion import Expansion
 from engram.search.extensions.move_history import ADVICE, learn_moves, move_dtype, move_history, ucb1_memory
-from engram.search.limit import Limit
 from engram.search.preset import Preset
 from engram.search.tree import EXPAND, entering
 from tests.reference import ReferenceSearch

@@ -11,6 +11,7 @@ import pytest
 
 import engram
 from engram import storage
+from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.errors import InvalidFile, InvalidParameter, InvalidState, OperatorError
 from engram.games.python_game import PythonGame
@@ -19,7 +20,6 @@ from engram.memory.similar_positions import remembering
 from engram.presets import puct, uct
 from engram.presets.catalogue import preset as preset_of
 from engram.search.evaluation import Evaluation, Outside
-from engram.search.limit import Limit
 from tests.games_for_tests import PickPosition, walk
 
 CONNECT_FOUR = engram.game("connect_four")

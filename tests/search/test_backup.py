@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.errors import InvalidParameter, InvalidSpecification
 from engram.games.line.one_word import line
 from engram.presets import uct
 from engram.search import backup as backups
-from engram.search.limit import Limit
 from engram.search.operators import Operator
 from engram.search.tree import PLAYER_1, Tree
 from tests.reference import Backup, Node

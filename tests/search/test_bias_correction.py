@@ -10,6 +10,7 @@ import pytest
 import engram
 from engram.conformance.game_contract import check_game
 from engram.conformance.search_contract import check_backup
+from engram.drivers.limit import Limit
 from engram.drivers.lockstep import Lockstep
 from engram.drivers.search import Search
 from engram.errors import InvalidGame, InvalidParameter
@@ -19,7 +20,6 @@ from engram.presets.catalogue import preset
 from engram.search.columns import OWN
 from engram.search.expansion import Expansion
 from engram.search.extensions.bias_correction import bias_correction
-from engram.search.limit import Limit
 from engram.search.preset import Preset
 from tests import reference
 from tests.reference import Backup, BiasCorrection, Node, ReferenceSearch

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 import engram
+from engram.drivers.limit import Limit
 from engram.errors import InvalidParameter
 from engram.games.line.heuristics import line_heuristic
 from engram.presets import uct
 from engram.search.evaluation import cut_rollout
-from engram.search.limit import Limit
 
 GAME = engram.game("connect_four")
 

@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pytest
 
+from engram.drivers.limit import Limit
 from engram.drivers.lockstep import Lockstep, RootNoise
 from engram.drivers.search import Search
 from engram.games.catalogue import game as game_of
@@ -18,7 +19,6 @@ from engram.games.go.rules import area
 from engram.networks.policy_rollouts import PolicyRollouts
 from engram.presets import puct, rave, uct_prior
 from engram.search.evaluation import Evaluation
-from engram.search.limit import Limit
 
 LIMIT = Limit(simulations=100)
 DEAD_STONE = """

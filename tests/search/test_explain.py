@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from engram.drivers.explanation import LOOKS, explain
+from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.errors import InvalidParameter, InvalidState
 from engram.games.line.one_word import line
 from engram.games.python_game import PythonGame
 from engram.presets import puct
 from engram.search.evaluation import Evaluation
-from engram.search.limit import Limit
 from tests.games_for_tests import PickPosition
 
 CONNECT_FOUR = line(6, 7, 4, gravity=True, name="connect_four")

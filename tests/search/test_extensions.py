@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import engram
+from engram.drivers.limit import Limit
 from engram.drivers.lockstep import RootNoise
 from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification
 from engram.memory.similar_positions import PositionMemory, remembering
@@ -24,7 +25,6 @@ from engram.search.extension import Extension
 from engram.search.extensions.bias_correction import bias_correction
 from engram.search.extensions.proofs import proofs
 from engram.search.extensions.rave import AMAF, amaf, update_amaf
-from engram.search.limit import Limit
 from engram.search.operators import (
     Column,
     Parameter,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import replace
 from threading import Barrier, Event, Lock
@@ -9,14 +10,15 @@ from threading import Barrier, Event, Lock
 import numpy as np
 import pytest
 
+from engram.drivers.limit import Limit
 from engram.drivers.lockstep import Lockstep
 from engram.errors import InvalidParameter, OperatorError
 from engram.games.line.one_word import line
 from engram.games.python_game import PythonGame
+from engram.native.intrinsics import popcount
 from engram.presets import puct
 from engram.search.evaluation import Evaluation
 from engram.search.extension import Extension
-from engram.search.limit import Limit
 from tests.games_for_tests import PickPosition
 from tests.search.test_reference import StubEvaluator, position_after
 
@@ -52,8 +54,12 @@ def test_groups_of_a_plain_python_game_grow_the_same_trees():
             values = [game.hash(state) % 7 / 7 for state in states]
             return Evaluation(np.array(values, np.float32), np.ones((len(states), 9), np.float32))
 
-    states = [game.initial_state()] * 3
-    (_, trees), (_, others) = (grown(game, states, 200, Judge(), groups, rollout_share=0.5) for groups in (1, 3))
+    states, interval = [game.initial_state()] * 3, sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # threads take turns in the middle of rollouts
+    try:
+        (_, trees), (_, others) = (grown(game, states, 3000, Judge(), groups, rollout_share=0.5) for groups in (1, 3))
+    finally:
+        sys.setswitchinterval(interval)
     assert trees == others
 
 
@@ -114,14 +120,20 @@ def test_evaluators_that_the_preset_makes_compute_side_by_side():
     assert trees == grown(GAME, states, 40, StubEvaluator(7), 1, num_leaves=2)[1]
 
 
-def test_a_failure_in_one_group_ends_the_others():
+def early(state, rng):
+    """A value out of range where few stones stand."""
+    return 2.0 if popcount(state.stones) < 5 else 0.0
+
+
+@pytest.mark.parametrize("at", ["evaluator", "evaluation"])
+def test_a_failure_in_one_group_ends_the_others(at):
     made = []
 
     class Slow(StubEvaluator):
         def evaluate(self, states):
             time.sleep(0.01)  # 10,000 simulations would take 100 s
             answer = super().evaluate(states)
-            if self is made[0] and len(self.batches) == 3:
+            if at == "evaluator" and self is made[0] and len(self.batches) == 3:
                 answer.value[:] = np.nan
             return answer
 
@@ -129,9 +141,15 @@ def test_a_failure_in_one_group_ends_the_others():
         made.append(Slow(7))
         return made[-1]
 
-    with pytest.raises(OperatorError, match="a value that is not a number"):
-        grown(GAME, [GAME.initial_state()] * 2, 10_000, make, 2)
-    assert len(made[1].batches) < 1000
+    preset = puct(evaluator=make, rollout_share=0.5)
+    if at == "evaluation":
+        preset = replace(preset, evaluation=early)
+    states = [GAME.initial_state(), position_after("connect_four", 12, seed=1)[1]]
+    together = Lockstep(GAME, preset, 2, max_nodes=20_000, num_groups=2)
+    message = {"evaluator": "a value that is not a number", "evaluation": r"early gave a number outside \[-1, 1\]"}[at]
+    with pytest.raises(OperatorError, match=message):
+        together.run(states, Limit(simulations=10_000), range(2))
+    assert len(made[1].batches) < 200
 
 
 def test_after_a_failure_of_the_evaluator_no_group_waits():

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numba import carray
 
+from engram.drivers.limit import Limit
 from engram.drivers.lockstep import Lockstep
 from engram.drivers.search import Search
 from engram.errors import InvalidParameter, InvalidSpecification
@@ -26,7 +27,6 @@ from engram.search import kernel as simulation
 from engram.search.backup import average
 from engram.search.evaluation import Evaluation
 from engram.search.extension import Extension
-from engram.search.limit import Limit
 from engram.search.operators import Column, backup, column_of, on_entered, on_expanded, selection
 from engram.search.preset import Preset
 from engram.search.selection import ucb1

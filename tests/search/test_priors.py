@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from engram.drivers.limit import Limit
 from engram.drivers.lockstep import Lockstep
 from engram.drivers.search import Search
 from engram.errors import InvalidParameter, OperatorError
 from engram.presets import puct, uct, uct_prior
 from engram.search import selection as selections
 from engram.search.evaluation import Evaluation
-from engram.search.limit import Limit
 from engram.search.preset import Preset
 from engram.search.tree import EXPAND, PRIORS, entering
 from tests import reference

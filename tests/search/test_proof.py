@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from engram.drivers.limit import Limit
 from engram.drivers.lockstep import Lockstep
 from engram.drivers.search import Search
 from engram.games.line.one_word import line
@@ -15,7 +16,6 @@ from engram.search import selection as selections
 from engram.search.decision import final_move
 from engram.search.evaluation import Evaluation
 from engram.search.expansion import Expansion
-from engram.search.limit import Limit
 from engram.search.preset import Preset
 from engram.search.tree import PROVEN
 from tests import reference

@@ -9,6 +9,7 @@ import pytest
 
 import engram
 from engram.conformance.game_contract import check_game
+from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.errors import InvalidGame, InvalidParameter
 from engram.games.line.one_word import line
@@ -22,7 +23,6 @@ from engram.search.expansion import Expansion
 from engram.search.extensions.rave import AMAF
 from engram.search.extensions.rave import puct_rave as puct_rave_rule
 from engram.search.extensions.rave import rave as rave_rule
-from engram.search.limit import Limit
 from engram.search.operators import selection
 from engram.search.preset import Preset
 from engram.search.tree import EXPAND, column_of, entering, nodes_of

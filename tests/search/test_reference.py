@@ -8,6 +8,7 @@ import random
 import numpy as np
 import pytest
 
+from engram.drivers.limit import Limit
 from engram.drivers.lockstep import Lockstep, RootNoise
 from engram.drivers.search import Search
 from engram.errors import InvalidParameter
@@ -19,7 +20,6 @@ from engram.search.columns import Advice, Column, advice_dtype
 from engram.search.evaluation import Evaluation
 from engram.search.expansion import Expansion
 from engram.search.extension import Extension
-from engram.search.limit import Limit
 from engram.search.operators import Parameter, after_backup, mix, on_leaf
 from engram.search.preset import Preset
 from engram.search.schedules import ExpIntegral, StepsOf

@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from engram.search.limit import Limit
-from engram.search.result import MoveStatistics, RootMoves, SearchResult, merged, shown
+from engram.drivers.limit import Limit
+from engram.drivers.result import MoveStatistics, SearchResult, shown
+from engram.search.decision import RootMoves, merged
 
 
 def move(name, visits, value, low, high, prior=0.5, **more):

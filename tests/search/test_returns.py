@@ -9,6 +9,7 @@ import pytest
 
 import engram
 from engram.drivers.explanation import explain
+from engram.drivers.limit import Limit
 from engram.drivers.lockstep import Lockstep
 from engram.drivers.search import Search
 from engram.errors import InvalidFile, InvalidParameter, InvalidState, OperatorError
@@ -17,7 +18,6 @@ from engram.search import backup as backups
 from engram.search.evaluation import Evaluation
 from engram.search.expansion import Expansion
 from engram.search.extension import Extension
-from engram.search.limit import Limit
 from engram.search.operators import after_backup, backup, mix
 from engram.search.preset import Preset
 from engram.trees.saved import SavedTree

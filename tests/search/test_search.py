@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.errors import (
     IllegalAction,
@@ -36,7 +37,6 @@ from engram.search.columns import Advice, Column, advice_dtype
 from engram.search.decision import DECISIONS, interval
 from engram.search.evaluation import Evaluation
 from engram.search.extension import Extension
-from engram.search.limit import Limit
 from engram.search.operators import after_backup, on_leaf, table_at
 from engram.search.preset import Preset
 from engram.search.tree import TERMINAL, column_of, nodes_of

@@ -7,13 +7,13 @@ import math
 import numpy as np
 import pytest
 
+from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.errors import InvalidParameter
 from engram.presets import uct
 from engram.rng import new_rng
 from engram.search import selection as selections
 from engram.search.columns import Advice, Column, advice_dtype
-from engram.search.limit import Limit
 from engram.search.operators import Operator
 from engram.search.tree import EXPAND, PLAYER_1, Tree
 from tests.games_for_tests import arms

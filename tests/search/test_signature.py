@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.games.line.one_word import line
 from engram.presets.catalogue import PRESETS
-from engram.search.limit import Limit
 
 GAMES = {"connect_four": line(6, 7, 4, gravity=True), "tic_tac_toe": line(3, 3, 3)}
 

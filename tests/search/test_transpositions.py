@@ -7,6 +7,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
+from engram.drivers.limit import Limit
 from engram.drivers.lockstep import Lockstep
 from engram.drivers.search import Search
 from engram.presets import puct, uct
@@ -16,7 +17,6 @@ from engram.search.columns import OWN
 from engram.search.evaluation import Evaluation
 from engram.search.expansion import Expansion
 from engram.search.extensions.transpositions import POOLED, exact_parents
-from engram.search.limit import Limit
 from engram.search.preset import Preset
 from engram.search.tree import PROVEN, Tree
 from tests import reference

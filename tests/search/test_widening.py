@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.errors import InvalidParameter
 from engram.presets import puct, uct
 from engram.presets.catalogue import preset
 from engram.search import selection as selections
 from engram.search.expansion import Expansion
-from engram.search.limit import Limit
 from engram.search.preset import Preset
 from engram.search.tree import EXPAND, PRIORS
 from tests import reference

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from engram import storage as durable
+from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.errors import InvalidFile, InvalidParameter, InvalidState
 from engram.games.go.rules import go
 from engram.games.line.one_word import line
 from engram.games.python_game import PythonGame
-from engram.search.limit import Limit
 from engram.search.tree import node_dtype
 from engram.trees.comparison import compare
 from engram.trees.saved import SavedTree

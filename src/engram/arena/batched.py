@@ -11,12 +11,12 @@ from engram.arena.configuration import MatchConfiguration
 from engram.arena.game_record import GameRecord
 from engram.arena.ongoing_game import OngoingGame, PlayerError, sentence
 from engram.arena.openings import Openings
+from engram.drivers.limit import Limit
 from engram.drivers.lockstep import Lockstep
+from engram.drivers.result import Choice
 from engram.games.game import Game
 from engram.player import SearchPlayer
-from engram.search.limit import Limit
 from engram.search.preset import Preset
-from engram.search.result import Choice
 
 BATCH = 64
 """Leaves in a batch: enough for a network of the size of `go9` to reach its full speed."""

@@ -17,6 +17,7 @@ from engram import user_files
 from engram.arena.game_record import configuration_key
 from engram.arena.roster import player
 from engram.arena.statistics import Sprt
+from engram.drivers.limit import Limit
 from engram.errors import EngramError, InvalidLimit, InvalidParameter, InvalidSpecification, check_options, check_whole
 from engram.games.catalogue import game as named_game
 from engram.games.game import Game
@@ -24,7 +25,6 @@ from engram.player import PLAYERS, Player, SearchPlayer
 from engram.presets.catalogue import PRESETS, preset
 from engram.printable import on_one_line
 from engram.registry import FilesOf, files_of, marks_of, types_of
-from engram.search.limit import Limit
 from engram.search.operators import OPERATORS, Operator
 from engram.search.preset import Preset
 from engram.specification import Specification, parse

@@ -7,11 +7,11 @@ from typing import Any
 
 from engram.arena.configuration import MatchConfiguration
 from engram.arena.game_record import SPENT, GameRecord
+from engram.drivers.result import Choice
 from engram.errors import EngramError
 from engram.games.game import NATURE, Game, State
 from engram.gtp.judge import Verdict
 from engram.rng import derive_seed
-from engram.search.result import Choice
 
 Opening = tuple[tuple[int, ...], State]
 """The moves that begin both games of a pair, and the position after them."""

@@ -6,10 +6,10 @@ import random
 
 from engram.arena.configuration import MatchConfiguration
 from engram.arena.ongoing_game import Opening, PlayerError, sentence
+from engram.drivers.limit import Limit
 from engram.games.game import NATURE, Game, State
 from engram.player import Player
 from engram.rng import derive_seed
-from engram.search.limit import Limit
 
 JUDGE_SIMULATIONS = 1000
 _ATTEMPTS = 100

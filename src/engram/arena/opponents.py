@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from engram.arena.depth_search import DepthSearch
+from engram.drivers.limit import Limit
+from engram.drivers.result import Choice
 from engram.errors import InvalidSpecification, choices
 from engram.games.game import Game, State
 from engram.games.line import one_word as line
@@ -19,8 +21,6 @@ from engram.games.line.heuristics import LINE_HEURISTICS, heuristic_callback, is
 from engram.games.line.solver.solver import Solver
 from engram.games.python_game import PythonGame
 from engram.player import PLAYERS, Player
-from engram.search.limit import Limit
-from engram.search.result import Choice
 from engram.specification import Specification
 
 TIES = ("random", "first")

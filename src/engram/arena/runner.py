@@ -12,12 +12,12 @@ from engram.arena.configuration import MatchConfiguration, MatchSetup, text_dige
 from engram.arena.game_record import GameRecord
 from engram.arena.ongoing_game import OngoingGame, PlayerError, sentence
 from engram.arena.openings import Openings
+from engram.drivers.limit import Limit
 from engram.errors import EngramError, InvalidSpecification
 from engram.fleet import Link
 from engram.gtp.client_player import GtpPlayer
 from engram.gtp.judge import Verdict, settle
 from engram.player import Forfeit, SearchPlayer
-from engram.search.limit import Limit
 
 _LOG = logging.getLogger(__name__)
 LEAST_S = 1e-6

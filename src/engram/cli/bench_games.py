@@ -9,6 +9,7 @@ from typing import Any
 
 from engram.cli.bench import Work, figures, in_turns
 from engram.cli.console import Live, say
+from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.games.catalogue import game as game_of
 from engram.games.game import NATURE, Game, copy_state
@@ -16,7 +17,6 @@ from engram.games.open_spiel.adapter import OpenSpielGame
 from engram.native.intrinsics import call_float
 from engram.native.jit import compiled
 from engram.rng import new_rng
-from engram.search.limit import Limit
 
 DEFAULT_GAMES = ["tic_tac_toe", "connect_four", "gomoku:9", "go:9", "go:19"]
 POLICIES = {"rollouts": "rollout", "heavy rollouts": "heavy_rollout"}

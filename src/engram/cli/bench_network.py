@@ -11,6 +11,7 @@ import numpy as np
 
 from engram.cli.bench import Work, figures, in_turns
 from engram.cli.console import Live
+from engram.drivers.limit import Limit
 from engram.drivers.lockstep import Lockstep
 from engram.drivers.search import Search
 from engram.games.catalogue import game as game_of
@@ -21,7 +22,6 @@ from engram.networks.by_name import NamedNetwork
 from engram.networks.encoding import Encoder
 from engram.networks.evaluator import NetworkEvaluator
 from engram.presets.rollouts import puct
-from engram.search.limit import Limit
 from engram.user_files import stored
 
 BATCH = 64

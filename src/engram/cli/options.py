@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 if TYPE_CHECKING:
-    from engram.search.limit import Limit
+    from engram.drivers.limit import Limit
 
 MOST = 2**32 - 1
 """Bound of the simulations of a search, and of all that has no other bound."""
@@ -117,6 +117,6 @@ def move_limit(simulations: int | None, seconds: float | None) -> Limit:
     Raises:
       InvalidLimit: a number is out of range.
     """
-    from engram.search.limit import Limit
+    from engram.drivers.limit import Limit
 
     return Limit(simulations=10_000 if simulations is None and seconds is None else simulations, seconds=seconds)

@@ -11,9 +11,9 @@ from engram.cli.console import app, print_json
 from engram.cli.options import option
 
 if TYPE_CHECKING:
+    from engram.drivers.limit import Limit
     from engram.games.game import Game, State
     from engram.player import Player
-    from engram.search.limit import Limit
 
 HELP = "a move, 'hint', 'undo', 'moves' or 'quit'"
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from engram.drivers.limit import Limit
+from engram.drivers.result import MoveStatistics, SearchResult, player_name, shown
 from engram.drivers.search import Search
 from engram.errors import IllegalAction
 from engram.games.game import Game, State
-from engram.search.limit import Limit
-from engram.search.result import MoveStatistics, SearchResult, player_name, shown
 
 LOOKS = 20
 """The most moments that an explanation shows."""

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from engram.conformance.search_contract import first_run
+from engram.drivers.limit import Limit
 from engram.errors import InvalidLimit, InvalidParameter, InvalidState
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
 from engram.presets.catalogue import preset as preset_of
 from engram.search.decision import final_move
-from engram.search.limit import Limit
 from engram.search.preset import Preset
 from engram.search.workspace import Workspace, check_root
 

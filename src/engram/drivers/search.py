@@ -13,7 +13,9 @@ from typing import Any
 
 from engram.conformance.search_contract import first_run
 from engram.drivers.leaves import Leaf, Policy, checked_answer, leaf_of, refuse_in_flight, slot_of
+from engram.drivers.limit import Limit
 from engram.drivers.readout import choice, result, root_moves
+from engram.drivers.result import Choice, SearchResult
 from engram.errors import InvalidLimit, InvalidParameter, InvalidState, check_whole
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
@@ -21,12 +23,10 @@ from engram.interrupts import interrupt_event
 from engram.pictures.markup import Markup, notebook, safe
 from engram.presets.catalogue import preset as preset_of
 from engram.rng import derive_seed
-from engram.search.decision import highest_value, most_visited
+from engram.search.decision import RootMoves, highest_value, most_visited
 from engram.search.evaluation import Evaluator, Outside
 from engram.search.extension import Extension
-from engram.search.limit import Limit
 from engram.search.preset import Preset
-from engram.search.result import Choice, RootMoves, SearchResult
 from engram.search.tree import Tree
 from engram.search.workspace import DEFAULT_BYTES, UNBOUNDED, Workspace, check_root
 from engram.trees import saving

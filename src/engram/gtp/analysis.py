@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from engram.drivers.limit import Limit
+from engram.drivers.result import MoveStatistics, SearchResult
 from engram.drivers.search import Search
 from engram.games.game import State
 from engram.gtp.protocol import GtpError, parse_colour
-from engram.search.limit import Limit
-from engram.search.result import MoveStatistics, SearchResult
 
 SHORTEST_S = 0.05
 """Shortest time between two reports."""

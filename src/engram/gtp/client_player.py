@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
+from engram.drivers.limit import Limit
+from engram.drivers.result import Choice
 from engram.errors import IllegalAction, InvalidSpecification
 from engram.games.game import Game, State
 from engram.gtp.client import GtpFailure, GtpProgram, GtpRefusal
 from engram.gtp.protocol import COLOURS
 from engram.player import PLAYERS, Forfeit, Player
-from engram.search.limit import Limit
-from engram.search.result import Choice
 from engram.specification import Specification
 from engram.user_files import check_code
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from engram import __version__
+from engram.drivers.result import SearchResult
 from engram.errors import EngramError
 from engram.games.go.rules import chains, render
 from engram.games.go.sgf import result_text, write_sgf
@@ -14,7 +15,6 @@ from engram.gtp.analysis import kata_line, lz_line, parse_analysis, stream
 from engram.gtp.protocol import COLOURS, Command, GtpError, Words, failure, parse_colour, parse_line, single, success
 from engram.gtp.session import Session
 from engram.gtp.territory import territory
-from engram.search.result import SearchResult
 from engram.storage import write_text
 
 

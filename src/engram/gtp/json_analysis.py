@@ -13,6 +13,8 @@ from functools import partial
 from typing import Any
 
 from engram import __version__
+from engram.drivers.limit import Limit
+from engram.drivers.result import SearchResult
 from engram.drivers.search import Search
 from engram.errors import EngramError
 from engram.games.go.rules import go
@@ -23,9 +25,7 @@ from engram.gtp.setup import differing_rules
 from engram.gtp.territory import territory
 from engram.presets.catalogue import preset as preset_of
 from engram.rng import derive_seed
-from engram.search.limit import Limit
 from engram.search.preset import Preset
-from engram.search.result import SearchResult
 
 Query = dict[str, Any]
 

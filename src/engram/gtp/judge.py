@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.games.game import Game, State
 from engram.games.go.board import area_balance
 from engram.gtp.protocol import COLOURS
 from engram.presets.rollouts import uct
 from engram.rng import derive_seed
-from engram.search.limit import Limit
 
 SIMULATIONS = 3000
 

@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from engram.drivers.limit import Limit
+from engram.drivers.result import SearchResult
 from engram.drivers.search import Search
 from engram.errors import InvalidSpecification
 from engram.games.game import Game
@@ -19,9 +21,7 @@ from engram.gtp.clock import Clock
 from engram.gtp.position import GoPosition
 from engram.presets.catalogue import preset as preset_of
 from engram.rng import derive_seed
-from engram.search.limit import Limit
 from engram.search.preset import Preset
-from engram.search.result import SearchResult
 
 MOVES_A_POINT = 0.7
 """Expected length of a game, in moves for each point of the board; the clock is divided by it."""

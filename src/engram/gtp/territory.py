@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from engram.drivers.result import SearchResult
 from engram.games.game import Game, State
 from engram.games.go.rules import area, stones
 from engram.gtp.analysis import visited
 from engram.rng import new_rng
-from engram.search.result import SearchResult
 
 ROLLOUTS = 400
 """In all, shared among the moves by visits; each visited move has at least one."""

@@ -1,8 +1,9 @@
-"""Decision: chooses the move to play from the statistics of the root's children."""
+"""Decision: chooses the move to play from the statistics of the root's moves, of one tree or several."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,6 +11,52 @@ from engram.intervals import wilson
 from engram.registry import Registry
 
 LEAST_SHARE = 0.15
+
+
+@dataclass(frozen=True)
+class RootMoves:
+    """The moves of a root, (A,) each: action, visits, value for the player to move, prior, proven or not.
+
+    `advice` is the first extension's value for the player to move, nan for none, and `advice_count` its N_M; both are
+    None without such an extension.
+    """
+
+    action: np.ndarray
+    visits: np.ndarray
+    value: np.ndarray
+    prior: np.ndarray
+    proven: np.ndarray
+    advice: np.ndarray | None = None
+    advice_count: np.ndarray | None = None
+
+
+def merged(roots: Sequence[RootMoves]) -> RootMoves:
+    """Merges one root's moves from several trees: adds visits, averages values by visits and advice by N_M.
+
+    Source: Cazenave and Jouandeau, "On the parallelization of UCT", 2007 (single-run parallelization).
+    """
+    order = [np.argsort(root.action) for root in roots]
+    first = roots[0]
+
+    def stack(name: str) -> np.ndarray:
+        return np.array([getattr(root, name)[places] for root, places in zip(roots, order, strict=True)], np.float64)
+
+    visits = stack("visits")
+    value, total = _weighted(stack("value"), visits)
+    advice, count = None, None
+    if all(root.advice is not None for root in roots):
+        advice, count = _weighted(stack("advice"), stack("advice_count"))
+        advice[count == 0.0] = np.nan
+    return RootMoves(
+        first.action[order[0]], total.astype(np.uint32), value, first.prior[order[0]], first.proven[order[0]],
+        advice, count,
+    )  # fmt: skip
+
+
+def _weighted(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Means over (T, A) values by weights, 0 where these are 0, and the sums of the weights: (A,) each."""
+    total = weights.sum(axis=0)
+    return np.where(weights > 0.0, weights * values, 0.0).sum(axis=0) / np.where(total > 0.0, total, 1.0), total
 
 
 def interval(value: np.ndarray, visits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -21,13 +21,13 @@ from engram.native.buffers import buffers
 from engram.rng import derive_seed, rng_dtype, seed_rng
 from engram.search import kernel
 from engram.search.batches import Answers, Batches, grow
+from engram.search.decision import RootMoves
 from engram.search.evaluation import CompiledEvaluator, Evaluator, KernelEvaluator
 from engram.search.extension import assemble, backup_of
 from engram.search.functions import Functions, hooks_of
 from engram.search.operators import HOOKS
 from engram.search.preset import Preset
 from engram.search.program import FINISHED, TO_PLAY, WAITS_FOR_PRIORS, slot_dtype
-from engram.search.result import RootMoves
 from engram.search.tree import CHANCE, PLAYER_1, PROVEN, Tree, bytes_a_node, node_dtype, subtree_order
 
 DEFAULT_BYTES = 1 << 30

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.errors import InvalidParameter
 from engram.games.game import Game
 from engram.memory import files
 from engram.memory.similar_positions import position_memory
 from engram.rng import derive_seed
-from engram.search.limit import Limit
 from engram.search.preset import Preset
 from engram.storage import check_place
 

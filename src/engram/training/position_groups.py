@@ -16,6 +16,8 @@ import numpy as np
 from engram import storage
 from engram.arena.opponents import line_parameters
 from engram.arena.truth.memory_truth import moves_below
+from engram.drivers.limit import Limit
+from engram.drivers.result import SearchResult
 from engram.drivers.search import Search
 from engram.errors import InvalidFile, InvalidParameter, TooLarge
 from engram.games.catalogue import game as game_of
@@ -25,8 +27,6 @@ from engram.games.line.solver.solver import Solver
 from engram.networks.encoding import Encoder
 from engram.networks.symmetry import symmetry_tables, turned
 from engram.rng import derive_seed
-from engram.search.limit import Limit
-from engram.search.result import SearchResult
 from engram.search.tree import TERMINAL
 from engram.training.records import legal_length, replayed, words_of
 

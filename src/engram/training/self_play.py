@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from engram import storage
+from engram.drivers.limit import Limit
 from engram.drivers.lockstep import Lockstep, RootNoise, RootStatistics
 from engram.errors import InvalidParameter, InvalidSpecification
 from engram.games.game import Game
@@ -21,7 +22,6 @@ from engram.networks.encoding import Encoder
 from engram.presets.catalogue import preset as preset_of
 from engram.rng import derive_seed
 from engram.search.evaluation import Evaluator
-from engram.search.limit import Limit
 from engram.search.preset import Preset
 from engram.training.replay import Examples
 

@@ -8,12 +8,12 @@ from typing import Any
 import anywidget
 import traitlets
 
+from engram.drivers.limit import Limit
+from engram.drivers.result import SearchResult
 from engram.drivers.search import Search
 from engram.errors import EngramError, InvalidState
 from engram.games.game import State
 from engram.pictures.bundle import bundle, file
-from engram.search.limit import Limit
-from engram.search.result import SearchResult
 from engram.web.positions import PlayedGame, opened
 from engram.web.sessions import SearchSession
 

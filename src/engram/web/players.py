@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.errors import InvalidState
 from engram.games.game import Game, State
 from engram.presets.catalogue import preset
-from engram.search.limit import Limit
 from engram.web.fields import Fields
 from engram.web.sessions import LONGEST_S, TREE_BYTES, SearchSession
 from engram.web.trust import typed

@@ -17,11 +17,11 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from engram.drivers.explanation import explain
+from engram.drivers.limit import Limit
+from engram.drivers.result import SearchResult
 from engram.drivers.search import Search
 from engram.errors import EngramError
 from engram.games.game import State
-from engram.search.limit import Limit
-from engram.search.result import SearchResult
 from engram.trees.saved import SavedTree
 from engram.user_files import failure
 from engram.web.events import Audience, Channel

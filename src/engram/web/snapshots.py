@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from engram.drivers.result import SearchResult
 from engram.drivers.search import Search
 from engram.search.extensions.rave import AMAF
-from engram.search.result import SearchResult
 from engram.search.tree import PLAYER_1
 
 COLUMNS = ("action", "visits", "value", "low", "high", "prior", "memory", "amaf", "proven", "line")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.errors import MissingPackage
 from engram.games.game import State
-from engram.search.limit import Limit
 
 if TYPE_CHECKING:
     from engram.web.live import LiveSearch

@@ -16,6 +16,8 @@ import numpy as np
 
 from engram.arena.configuration import files_named
 from engram.arena.truth.exact_values import exact_values
+from engram.drivers.limit import Limit
+from engram.drivers.result import SearchResult
 from engram.drivers.search import Search
 from engram.errors import InvalidParameter
 from engram.fleet import spread
@@ -24,9 +26,7 @@ from engram.games.game import Game, State
 from engram.intervals import NORMAL_95, wilson
 from engram.presets.catalogue import preset
 from engram.rng import derive_seed
-from engram.search.limit import Limit
 from engram.search.preset import Preset
-from engram.search.result import SearchResult
 
 CHUNK = 50
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from engram.arena.truth.backup_truth import SolvedPosition, in_chunks, searched, solved_positions
 from engram.arena.truth.exact_values import exact_values
+from engram.drivers.limit import Limit
 from engram.drivers.recollection import recollect
 from engram.drivers.search import Search
 from engram.errors import InvalidParameter, InvalidSpecification
@@ -24,7 +25,6 @@ from engram.memory.similar_positions import position_memory
 from engram.presets.catalogue import preset
 from engram.rng import derive_seed
 from engram.search.extension import assemble
-from engram.search.limit import Limit
 from engram.search.tree import TERMINAL
 
 CHUNK = 10

@@ -16,6 +16,7 @@ import numpy as np
 
 from engram import storage
 from engram.arena.roster import player
+from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.errors import InvalidFile
 from engram.games.game import State
@@ -23,7 +24,6 @@ from engram.memory.values import table_files
 from engram.memory.values.table import Table
 from engram.player import Player
 from engram.rng import derive_seed
-from engram.search.limit import Limit
 from engram.training.td.settings import TdConfiguration
 
 REPLAYED_GAMES = 1000

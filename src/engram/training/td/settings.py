@@ -9,13 +9,13 @@ from typing import Any
 
 from engram.arena.game_record import configuration_key
 from engram.arena.roster import player
+from engram.drivers.limit import Limit
 from engram.errors import InvalidParameter
 from engram.games.catalogue import game as named_game
 from engram.games.game import Game
 from engram.memory.values.table import DEFAULT_CAPACITY, MAX_CAPACITY, Table
 from engram.player import Player
 from engram.presets.values import DISCOUNT, MIN_STEP, TRACE_DECAY, sarsa_uct, td_uct
-from engram.search.limit import Limit
 from engram.search.preset import Preset
 from engram.specification import Specification, parse, split_specifications
 
