@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
+from engram.arena.disputes import board_score, settle
 from engram.arena.match import match
 from engram.arena.results import Results
 from engram.arena.roster import player
 from engram.errors import InvalidSpecification
 from engram.games.catalogue import game as game_of
 from engram.gtp.client import GtpFailure, GtpProgram, GtpRefusal
-from engram.gtp.judge import board_score, settle
 
 GNUGO = shutil.which("gnugo") or ("/usr/games/gnugo" if os.path.exists("/usr/games/gnugo") else None)
 GO = game_of("go:5")

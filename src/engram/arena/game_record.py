@@ -23,6 +23,19 @@ SPENT = {"moves": int, "simulations": int, "seconds": float}
 
 
 @dataclass(frozen=True)
+class Verdict:
+    """A result and its reason.
+
+    Attributes:
+      outcome: for player 0 (Black).
+      reason: for the record; it says `disputed` if board and program named different winners.
+    """
+
+    outcome: float
+    reason: str
+
+
+@dataclass(frozen=True)
 class GameRecord:
     """One finished game; the database has a column for each field.
 

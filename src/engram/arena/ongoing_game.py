@@ -6,11 +6,10 @@ import random
 from typing import Any
 
 from engram.arena.configuration import MatchConfiguration
-from engram.arena.game_record import SPENT, GameRecord
+from engram.arena.game_record import SPENT, GameRecord, Verdict
 from engram.drivers.result import Choice
 from engram.errors import EngramError
 from engram.games.game import NATURE, Game, State
-from engram.gtp.judge import Verdict
 from engram.rng import derive_seed
 
 Opening = tuple[tuple[int, ...], State]

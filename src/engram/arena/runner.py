@@ -9,14 +9,14 @@ from dataclasses import replace
 
 from engram.arena.batched import MAX_BYTES, BatchedMatch
 from engram.arena.configuration import MatchConfiguration, MatchSetup, text_digest
-from engram.arena.game_record import GameRecord
+from engram.arena.disputes import settle
+from engram.arena.game_record import GameRecord, Verdict
 from engram.arena.ongoing_game import OngoingGame, PlayerError, sentence
 from engram.arena.openings import Openings
 from engram.drivers.limit import Limit
 from engram.errors import EngramError, InvalidSpecification
 from engram.fleet import Link
 from engram.gtp.client_player import GtpPlayer
-from engram.gtp.judge import Verdict, settle
 from engram.player import Forfeit, SearchPlayer
 
 _LOG = logging.getLogger(__name__)

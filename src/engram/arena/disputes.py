@@ -7,10 +7,9 @@ dead stones can be taken, living ones cannot.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from engram.arena.game_record import Verdict
 from engram.drivers.limit import Limit
 from engram.drivers.search import Search
 from engram.games.game import Game, State
@@ -20,19 +19,6 @@ from engram.presets.rollouts import uct
 from engram.rng import derive_seed
 
 SIMULATIONS = 3000
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """A result and its reason.
-
-    Attributes:
-      outcome: for player 0 (Black).
-      reason: for the record; it says `disputed` if board and program named different winners.
-    """
-
-    outcome: float
-    reason: str
 
 
 def board_score(state: State) -> str:
