@@ -12,11 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from engram.errors import InvalidParameter, InvalidSpecification, choices
+from engram.errors import InvalidParameter, choices
 from engram.games.game import Game
 from engram.networks.encoding import num_planes
+from engram.registry import Registry, defaults_of
 from engram.specification import Specification, parse
 
 FEATURES = "features"
@@ -195,6 +196,13 @@ def _head(configuration: Configuration, filters: int, planes: int | None, *sizes
     return tuple(parts)
 
 
+ARCHITECTURES: Registry[Callable[..., Architecture]] = Registry("network")
+"""By name the function that builds it: from a configuration and options, whole numbers."""
+HISTORY = {"predictor": 8}
+"""By name the earlier positions that it sees by default, if the game keeps them; otherwise 4."""
+
+
+@ARCHITECTURES.named("residual")
 def residual(configuration: Configuration, *, blocks: int = 4, filters: int = 32, hidden: int = 64) -> Architecture:
     """The network of AlphaGo Zero, of any size.
 
@@ -215,6 +223,7 @@ def residual(configuration: Configuration, *, blocks: int = 4, filters: int = 32
     )
 
 
+@ARCHITECTURES.named("features")
 def features(
     configuration: Configuration,
     *,
@@ -237,6 +246,7 @@ def features(
     )
 
 
+@ARCHITECTURES.named("predictor")
 def predictor(configuration: Configuration) -> Architecture:
     """The move predictor of the memory paper: seven convolutions and one fully connected layer; no value.
 
@@ -248,13 +258,6 @@ def predictor(configuration: Configuration) -> Architecture:
         trunk[f"layer{number}"] = Convolution(planes, filters, kernel)
         planes = filters
     return Architecture(configuration, trunk, _head(configuration, planes, None, configuration.num_actions), None)
-
-
-ARCHITECTURES: dict[str, tuple[Callable[..., Architecture], dict[str, Any], int]] = {
-    build.__name__: (build, dict(build.__kwdefaults__ or {}), history)
-    for build, history in ((residual, 4), (predictor, 8), (features, 4))
-}
-"""By name: the function that builds it, its options, and the earlier positions that it sees if the game keeps them."""
 
 
 def family(game: Game) -> str:
@@ -275,14 +278,13 @@ def architecture(text: str, game: Game) -> Architecture:
     """
     specification = parse(text)
     name = specification.name
-    if name not in ARCHITECTURES:
-        raise InvalidSpecification(f"no network is called {name!r}{choices(name, ARCHITECTURES)}")
+    defaults = {**defaults_of(ARCHITECTURES[name]), "history": min(HISTORY.get(name, 4), game.max_history)}
     if not game.compiled:
         raise InvalidParameter(f"{game.name} is a plain Python game: networks need a compiled one")
     game.require_plain("a network")
     if not game.address("encode") or game.planes_shape is None:
         raise InvalidParameter(f"{game.name} has no encode with planes_shape: networks need them")
-    options = specification.bind({**ARCHITECTURES[name][1], "history": min(ARCHITECTURES[name][2], game.max_history)})
+    options = specification.bind(defaults)
     history = options.pop("history")
     past = history if game.max_history or history else None
     planes = num_planes(game, past)
@@ -292,9 +294,9 @@ def architecture(text: str, game: Game) -> Architecture:
 
 
 def rebuild(configuration: Configuration) -> Architecture:
-    """The architecture of a file's configuration; raises KeyError or ValueError if this engram cannot build it."""
+    """The architecture of a file's configuration; raises ValueError if this engram cannot build it."""
     specification = parse(configuration.network)
-    options = specification.bind({**ARCHITECTURES[specification.name][1], "history": 0})
+    options = specification.bind({**defaults_of(ARCHITECTURES[specification.name]), "history": 0})
     options.pop("history")
     return _build(configuration, specification.name, options)
 
@@ -303,7 +305,7 @@ def _build(configuration: Configuration, name: str, options: dict[str, int]) -> 
     """An architecture; raises InvalidParameter if it would be too large, before any weight is allocated."""
     if any(not 1 <= number <= MAX_OPTION for number in options.values()):
         raise InvalidParameter(f"{configuration.network}: every number but history is 1 to {MAX_OPTION:,}")
-    network = ARCHITECTURES[name][0](configuration, **options)
+    network = ARCHITECTURES[name](configuration, **options)
     num_weights = sum(math.prod(shape) for shape in network.shapes.values())
     if num_weights > MAX_WEIGHTS:
         raise InvalidParameter(f"{configuration.network} asks for {num_weights:,} weights, more than {MAX_WEIGHTS:,}")
