@@ -92,10 +92,13 @@ def processes() -> None:
         for size in (64, 256):
             for count in (1, 4, 8, 16):
                 ready, results = context.Barrier(count), context.Queue()
-                workers = [context.Process(target=one_process, args=(name, size, ready, results)) for _ in range(count)]
+                arguments = (name, size, ready, results)
+                workers = [context.Process(target=one_process, args=arguments, daemon=True) for _ in range(count)]
                 for worker in workers:
                     worker.start()
                 total = sum(results.get(timeout=120) for _ in workers)
+                for worker in workers:
+                    worker.join()
                 print(f"{name:10} {size:>5} {count:>2} processes {total:>9,.0f}/s", flush=True)
 
 
@@ -103,7 +106,7 @@ def one_process(name: str, size: int, ready: Barrier, results: Queue[float]) -> 
     game, network = engram.game(NETWORKS[name]), NamedNetwork(name).network
     work = side_by_side(game, partial(open_backend, network, "torch"), some_positions(game, size), 1, 32)
     work()
-    ready.wait()
+    ready.wait(100)
     units, start = 0, time.perf_counter()
     while time.perf_counter() - start < 6.0:
         units += work()

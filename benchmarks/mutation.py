@@ -55,6 +55,7 @@ TESTS = {
     "search/entropy/": "search/test_ranges.py search/test_rivals.py search/test_reference.py search/test_returns.py",
     "search/decision.py": "search/test_result.py search/test_search.py",
     "drivers/limit.py": "search/test_result.py search/test_search.py",
+    "drivers/lockstep.py": "search/test_groups.py search/test_reference.py",
     "drivers/result.py": "search/test_result.py search/test_search.py",
     "trees/comparison.py": "cli/test_tree.py trees/test_tree_file.py",
     "trees/visible.py": "trees/test_visible.py",

@@ -76,7 +76,7 @@ def store_bytes(store):
 def compare(chosen, moves=3, simulations=120):
     """Plays games side by side and alone, and holds each tree and store against its own."""
     together, alone = engram.Lockstep(GAME, chosen, 3), [engram.Search(GAME, chosen) for _ in range(2)]
-    work = together._workspace
+    work = together._groups[0]
     for number, trees in enumerate(((0, 2), (2, 1))):
         for tree, search in zip(trees, alone, strict=True):  # a new game, at other trees
             together.clear(tree)
@@ -98,7 +98,7 @@ def compare(chosen, moves=3, simulations=120):
 @pytest.mark.parametrize("name", PRESETS)
 def test_each_tree_is_that_of_its_search_alone(name):
     together, alone = compare(PRESETS[name])
-    stores = [extensions[0].store for extensions in together._workspace.extensions]
+    stores = [extensions[0].store for extensions in together._groups[0].extensions]
     assert len({id(store) for store in stores}) == 3
     for tree, search in zip((2, 1), alone, strict=True):
         assert len(stores[tree]) == len(search.extensions[0].store) > 50
@@ -119,7 +119,7 @@ def test_a_file_begins_every_tree_and_a_shared_store_serves_all(tmp_path):
     files.save(file, first.extensions[0].store, files.identity(first.extensions[0].features))
     together, _ = compare(memory_uct(memory=str(file), equivalence=30.0))
     together.clear(0)
-    fresh, used, _ = (len(extensions[0].store) for extensions in together._workspace.extensions)
+    fresh, used, _ = (len(extensions[0].store) for extensions in together._groups[0].extensions)
     assert fresh == 300 < used  # a full file leaves room for what a search adds
 
     store = Store(512, 1000)
@@ -161,7 +161,7 @@ def test_threads_with_a_tree_each_have_a_memory_each():
         total = sum(one["count"] for one in told)
         assert move.memory == pytest.approx(sum(one["count"] * one["value"] for one in told) / total, abs=1e-12)
     both.clear()
-    assert [len(extensions[0].store) for extensions in both._workspace.extensions] == [0, 0]
+    assert [len(extensions[0].store) for extensions in both._groups[0].extensions] == [0, 0]
     with pytest.raises(InvalidParameter, match=r"one tree do not go with the memory.*parallel='root'"):
         engram.Search(GAME, chosen, threads=2)
     shares = replace(uct(), extensions=(remembering(store=Store(512, 100)),))

@@ -229,7 +229,7 @@ def test_trees_side_by_side_are_those_of_a_search_alone():
         alone = Search(game, chosen)
         alone.run(state, Limit(simulations=200), seed=number + 1)
         count = alone.tree.num_nodes
-        assert together._workspace.trees[number].nodes[:count].tobytes() == alone.tree.nodes[:count].tobytes()
+        assert together._groups[0].trees[number].nodes[:count].tobytes() == alone.tree.nodes[:count].tobytes()
 
 
 @pytest.mark.parametrize("text", ["history_uct(shrinkage=0)", "history_uct(window=0.5)", "history_uct(window=nan)",

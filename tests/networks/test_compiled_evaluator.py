@@ -159,7 +159,7 @@ def test_progress_comes_by_simulations_while_the_tree_grows():
 
 def test_a_step_of_games_side_by_side_is_short():
     # Ctrl-C waits for the end of a step.
-    work = engram.Lockstep("connect_four", "puct(network='connect_four',num_leaves=1)", 32)._workspace
+    work = engram.Lockstep("connect_four", "puct(network='connect_four',num_leaves=1)", 32)._groups[0]
     work.warm_up()
     work.prepare(1000)
     for tree in range(32):

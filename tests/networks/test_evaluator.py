@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import threading
 import tracemalloc
 
 import numpy as np
@@ -175,6 +176,26 @@ def test_answers_fill_their_table():
         cache.forward(rng.random((1000, 1, 4, 5), np.float32))
     assert np.count_nonzero(cache._keys) > 900  # 95 % of the places are hit by 3,000 keys
     assert len(np.unique(keys_of(rng.random((1000, 1, 4, 5), np.float32)))) == 1000
+
+
+def test_two_threads_do_not_replace_each_others_answers():
+    """With one place: while the second call computes a miss, another thread would replace the answer of its hit."""
+    planes, asked = np.random.default_rng(0).random((3, 1, 4, 5), np.float32) / 20, threading.Event()
+
+    class Slow(Sums):
+        def forward(self, planes):
+            if len(self.batches) == 1 and threading.current_thread() is not other:
+                asked.set()
+                other.join(1.0)  # it ends only if it may disturb
+            return super().forward(planes)
+
+    cache = EvaluationCache(Slow(), 1)
+    other = threading.Thread(target=lambda: asked.wait(60) and cache.forward(planes[2:]))
+    cache.forward(planes[:1])
+    other.start()
+    answer, expected = cache.forward(planes[:2]), Sums().forward(planes[:2])
+    other.join()
+    assert answer.value.tolist() == expected.value.tolist()
 
 
 @pytest.mark.parametrize("order", ["cache first", "batches first"])

@@ -50,7 +50,7 @@ def test_lockstep_fills_its_batch(file):
     game = engram.game("connect_four")
     together = engram.Lockstep(game, f'puct(network="{file}", num_leaves=1)', 12)
     found = together.run([game.initial_state()] * 12, engram.Limit(simulations=30), range(12))
-    assert len(found) == 12 and together._workspace.evaluator.backend.batch == 12
+    assert len(found) == 12 and together._groups[0].evaluator.backend.batch == 12
     alone = engram.Lockstep(game, f'puct(network="{file}", num_leaves=1)', 12)
     one = alone.run([game.initial_state()], engram.Limit(simulations=30), [0])[0]
     assert (one.visits == found[0].visits).all() and one.root_value == found[0].root_value

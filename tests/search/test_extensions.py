@@ -311,7 +311,7 @@ def test_noise_at_the_root_turns_columns_with_their_actions():
     noisy = Preset(selection=puct().selection, evaluator=Flat(), extensions=(Extension(on_expanded=note_actions()),))
     together = engram.Lockstep(game, noisy, 1)
     together.run([game.initial_state()], Limit(simulations=2), [5], noise=RootNoise(0.5, 3.0))
-    tree = together._workspace.trees[0]
+    tree = together._groups[0].trees[0]
     actions = tree.children()["action"]
     assert actions.tolist() != sorted(actions, reverse=True) and actions.tolist() != sorted(actions)
     assert (tree.rows(follower)["places"][1:8] == actions).all()

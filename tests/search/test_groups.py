@@ -2,107 +2,87 @@
 
 from __future__ import annotations
 
-import sys
-import time
+import signal
+import threading
 from dataclasses import replace
-from threading import Barrier, Event, Lock
 
 import numpy as np
 import pytest
 
+import engram
 from engram.drivers.limit import Limit
-from engram.drivers.lockstep import Lockstep
+from engram.drivers.lockstep import Lockstep, RootNoise
 from engram.errors import InvalidParameter, OperatorError
-from engram.games.line.one_word import line
 from engram.games.python_game import PythonGame
 from engram.native.intrinsics import popcount
-from engram.presets import puct
-from engram.search.evaluation import Evaluation
+from engram.networks.backend import FixedBatches, open_backend
+from engram.networks.by_name import NamedNetwork
+from engram.networks.evaluation_cache import EvaluationCache
+from engram.networks.evaluator import NetworkEvaluator
+from engram.presets import puct, uct
 from engram.search.extension import Extension
 from tests.games_for_tests import PickPosition
 from tests.search.test_reference import StubEvaluator, position_after
 
-GAME = line(6, 7, 4, gravity=True)
+GAME = engram.game("connect_four")
+STATES = [position_after("connect_four", moves, seed=moves)[1] for moves in range(7)]
 
 
-def grown(game, states, simulations, evaluator, groups, **options):
-    """The results of a lockstep search, and its trees as bytes."""
-    preset = puct(evaluator=evaluator, **options)
+def stub(game, batch):
+    return StubEvaluator(7)
+
+
+def trees_of(search):
+    return [tree.nodes[: tree.num_nodes].tobytes() for work in search._groups for tree in work.trees]
+
+
+def grown(game, states, simulations, preset, groups, **options):
+    """The results of a lockstep search as plain numbers, and its trees as bytes."""
     together = Lockstep(game, preset, len(states), max_nodes=20_000, num_groups=groups)
-    results = together.run(states, Limit(simulations=simulations), range(len(states)))
-    return results, [tree.nodes[: tree.num_nodes].tobytes() for tree in together._workspace.trees]
+    results = together.run(states, Limit(simulations=simulations), range(len(states)), **options)
+    return [(result.action, result.simulations, *result.visits.tolist()) for result in results], trees_of(together)
+
+
+PRESETS = {
+    "one leaf": puct(evaluator=stub),
+    "four leaves": puct(evaluator=stub, num_leaves=4),
+    "a network": "puct(network='connect_four',num_leaves=2)",
+    "a network and a memory": "memory_puct(network='connect_four')",
+    "priors of the first nodes": "uct_prior(network='connect_four',first_nodes=30)",
+    "no evaluator": "uct(solver=true)",
+}
 
 
 @pytest.mark.parametrize("num_groups", [2, 3])
-@pytest.mark.parametrize("num_leaves", [1, 4])
-def test_groups_grow_the_same_trees(num_groups, num_leaves):
-    states = [position_after("connect_four", moves, seed=moves)[1] for moves in range(7)]
-    expected, trees = grown(GAME, states, 500, StubEvaluator(7), 1, num_leaves=num_leaves)
-    results, others = grown(GAME, states, 500, StubEvaluator(7), num_groups, num_leaves=num_leaves)
-    assert others == trees
-    assert [result.simulations for result in results] == [500] * len(states)
-    assert [result.action for result in results] == [result.action for result in expected]
-    with pytest.raises(InvalidParameter, match="7 games have 1 to 7 groups, not 8"):
-        grown(GAME, states, 500, StubEvaluator(7), 8)
+@pytest.mark.parametrize("preset", PRESETS.values(), ids=list(PRESETS))
+def test_groups_grow_the_same_trees(preset, num_groups):
+    assert grown(GAME, STATES, 300, preset, num_groups) == grown(GAME, STATES, 300, preset, 1)
 
 
-def test_groups_of_a_plain_python_game_grow_the_same_trees():
-    game = PythonGame("pick", PickPosition, num_actions=9, max_moves=9)
-
-    class Judge:
-        def evaluate(self, states):
-            values = [game.hash(state) % 7 / 7 for state in states]
-            return Evaluation(np.array(values, np.float32), np.ones((len(states), 9), np.float32))
-
-    states, interval = [game.initial_state()] * 3, sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)  # threads take turns in the middle of rollouts
-    try:
-        (_, trees), (_, others) = (grown(game, states, 3000, Judge(), groups, rollout_share=0.5) for groups in (1, 3))
-    finally:
-        sys.setswitchinterval(interval)
-    assert trees == others
-
-
-def test_another_group_advances_while_the_evaluator_computes():
-    """The evaluator waits in its first call until both groups have leaves for it."""
-    both, ready, source = Event(), set(), StubEvaluator(7)
-
-    class Patient:
-        def evaluate(self, states):
-            assert both.wait(60)
-            return source.evaluate(states)
-
-    together = Lockstep(GAME, puct(evaluator=Patient()), 2, num_groups=2)
-    batches = together._workspace.batches
-    descend = batches.descend
-
-    def noticed(group):
-        descend(group)
-        ready.add(id(group))
-        if len(ready) == 2:
-            both.set()
-
-    batches.descend = noticed
-    results = together.run([GAME.initial_state()] * 2, Limit(simulations=20), [0, 1])
-    assert [result.simulations for result in results] == [20, 20]
+def test_trees_of_all_groups_go_on_from_move_to_move():
+    """Some of the trees are searched, by numbers in any order, with noise and without."""
+    together, alone = (Lockstep(GAME, puct(evaluator=stub), 5, num_groups=groups) for groups in (2, 1))
+    states = dict(enumerate(STATES[:5]))
+    for number, trees in enumerate([(4, 0, 2), (3, 1), (0, 2, 4)]):
+        chosen, seeds = [states[tree] for tree in trees], range(number, number + len(trees))
+        noise = RootNoise() if number == 1 else None
+        results, expected = (
+            search.run(chosen, Limit(simulations=60), seeds, trees=trees, noise=noise) for search in (together, alone)
+        )
+        for tree, result, other in zip(trees, results, expected, strict=True):
+            assert (result.action, result.root_value) == (other.action, other.root_value)
+            for search in (together, alone):
+                search.advance(tree, result.action)
+            states[tree] = GAME.play(states[tree], result.action)
+    together.clear(2)
+    alone.clear(2)
+    results = [search.run([STATES[6]], Limit(simulations=60), [1], trees=[2])[0] for search in (together, alone)]
+    assert results[0].visits.tolist() == results[1].visits.tolist()
 
 
-def test_groups_ask_one_evaluator_in_turns():
-    asking = Lock()
-
-    class Alone(StubEvaluator):
-        def evaluate(self, states):
-            assert asking.acquire(blocking=False)
-            time.sleep(0.002)
-            asking.release()
-            return super().evaluate(states)
-
-    grown(GAME, [GAME.initial_state()] * 3, 40, Alone(7), 3)
-
-
-def test_evaluators_that_the_preset_makes_compute_side_by_side():
-    """Each waits in its first call for the others'."""
-    made, meeting = [], Barrier(3)
+def test_each_group_has_an_evaluator_and_they_compute_side_by_side():
+    """Each evaluator waits in its first call for the others'."""
+    made, meeting = [], threading.Barrier(3)
 
     class Meeting(StubEvaluator):
         def evaluate(self, states):
@@ -114,10 +94,17 @@ def test_evaluators_that_the_preset_makes_compute_side_by_side():
         made.append((game, batch))
         return Meeting(7)
 
-    states = [GAME.initial_state()] * 3
-    _, trees = grown(GAME, states, 40, make, 3, num_leaves=2)
-    assert made == [(GAME, 2)] * 3
-    assert trees == grown(GAME, states, 40, StubEvaluator(7), 1, num_leaves=2)[1]
+    grown(GAME, STATES, 40, puct(evaluator=make, num_leaves=2), 3)
+    assert made == [(GAME, 4), (GAME, 4), (GAME, 6)]
+
+
+def test_groups_may_share_a_cache():
+    """It is small, so that answers replace each other all the time."""
+    network = NamedNetwork("connect_four").network
+    cache = EvaluationCache(FixedBatches(open_backend(network, "onnx"), 8), 16)
+    preset = puct(evaluator=lambda rules, batch: NetworkEvaluator(cache, rules))
+    states = [GAME.play_moves(str(1 + number)) for number in range(4)]
+    assert grown(GAME, states, 200, preset, 4) == grown(GAME, states, 200, preset, 1)
 
 
 def early(state, rng):
@@ -125,55 +112,84 @@ def early(state, rng):
     return 2.0 if popcount(state.stones) < 5 else 0.0
 
 
-@pytest.mark.parametrize("at", ["evaluator", "evaluation"])
-def test_a_failure_in_one_group_ends_the_others(at):
-    made = []
+@pytest.mark.parametrize("place", ["evaluator", "evaluation"])
+def test_a_failure_in_one_group_ends_the_others(place):
+    """The second group waits in each call until the first one has failed; it would be asked 10,000 times."""
+    made, failed = [], threading.Event()
 
-    class Slow(StubEvaluator):
+    class First(StubEvaluator):
         def evaluate(self, states):
-            time.sleep(0.01)  # 10,000 simulations would take 100 s
             answer = super().evaluate(states)
-            if at == "evaluator" and self is made[0] and len(self.batches) == 3:
+            if place == "evaluator" and len(self.batches) == 3:
                 answer.value[:] = np.nan
             return answer
 
+    class Second(StubEvaluator):
+        def evaluate(self, states):
+            failed.wait(60)
+            return super().evaluate(states)
+
     def make(game, batch):
-        made.append(Slow(7))
+        made.append(Second(7) if made else First(7))
         return made[-1]
 
     preset = puct(evaluator=make, rollout_share=0.5)
-    if at == "evaluation":
+    if place == "evaluation":
         preset = replace(preset, evaluation=early)
-    states = [GAME.initial_state(), position_after("connect_four", 12, seed=1)[1]]
     together = Lockstep(GAME, preset, 2, max_nodes=20_000, num_groups=2)
-    message = {"evaluator": "a value that is not a number", "evaluation": r"early gave a number outside \[-1, 1\]"}[at]
-    with pytest.raises(OperatorError, match=message):
+    step = together._groups[0].step
+
+    def noticed(count):
+        try:
+            step(count)
+        except OperatorError:
+            failed.set()
+            raise
+
+    together._groups[0].step = noticed
+    message = {"evaluator": "a value that is not a number", "evaluation": r"early gave a number outside \[-1, 1\]"}
+    states = [GAME.initial_state(), position_after("connect_four", 12, seed=1)[1]]
+    with pytest.raises(OperatorError, match=message[place]):
         together.run(states, Limit(simulations=10_000), range(2))
-    assert len(made[1].batches) < 200
+    assert len(made[1].batches) < 1000
+    for work in together._groups:
+        assert not any(tree.nodes[: tree.num_nodes]["in_flight"].any() for tree in work.trees)
 
 
-def test_after_a_failure_of_the_evaluator_no_group_waits():
-    class Failing(StubEvaluator):
+def test_ctrl_c_ends_all_groups_and_the_next_search_begins_anew():
+    calls = []
+
+    class Interrupting(StubEvaluator):
         def evaluate(self, states):
-            if len(self.batches) == 5:
-                self.batches.append(0)
-                raise ArithmeticError("no power")
+            calls.append(threading.current_thread())
+            if len(calls) == 20:
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
             return super().evaluate(states)
 
-    together = Lockstep(GAME, puct(evaluator=Failing(7), num_leaves=3), 4, num_groups=2)
-    states = [GAME.initial_state()] * 4
-    with pytest.raises(ArithmeticError, match="no power"):
-        together.run(states, Limit(simulations=90), range(4))
-    for tree in together._workspace.trees:
-        assert not tree.nodes[: tree.num_nodes]["in_flight"].any()
-    fresh = Lockstep(GAME, puct(evaluator=StubEvaluator(7), num_leaves=3), 4)
-    results, expected = (search.run(states, Limit(simulations=90), range(4)) for search in (together, fresh))
-    assert [result.root_value for result in results] == [result.root_value for result in expected]
+    preset = puct(evaluator=lambda game, batch: Interrupting(7))
+    together, states = Lockstep(GAME, preset, 2, max_nodes=20_000, num_groups=2), STATES[:2]
+    with pytest.raises(KeyboardInterrupt):
+        together.run(states, Limit(simulations=1_000_000), range(2))
+    assert not any(thread.is_alive() for thread in calls)
+    assert len(calls) < 100_000
+    together.run(states, Limit(simulations=100), range(2))
+    assert trees_of(together) == grown(GAME, states, 100, puct(evaluator=stub), 1)[1]
 
 
-def test_trees_that_share_a_memory_stay_in_one_group():
+def test_what_groups_cannot_share_is_refused():
+    python = PythonGame("pick", PickPosition, num_actions=9, max_moves=9)
     table = Extension("a common table", store=np.zeros(1))
-    preset = replace(puct(evaluator=StubEvaluator(7)), extensions=(table,))
-    Lockstep(GAME, preset, 2)
-    with pytest.raises(InvalidParameter, match="all trees share a common table: search them in one group"):
-        Lockstep(GAME, preset, 2, num_groups=2)
+    forked = replace(table, fork=lambda: replace(table, store=np.zeros(1)))
+    common = r"all trees share a common table"
+    for game, preset, options, message in (
+        (GAME, puct(evaluator=StubEvaluator(7)), {}, "a function that makes evaluators"),
+        (GAME, "uct", {"at_once": 2}, "at_once is for one group"),
+        (python, "uct", {}, "a plain Python game is searched in one thread"),
+        (GAME, replace(uct(), extensions=(table,)), {}, common),
+        (GAME, replace(uct(), extensions=(forked,)), {}, common),
+    ):
+        Lockstep(game, preset, 2, **options)
+        with pytest.raises(InvalidParameter, match=f"several groups are not possible: .*{message}"):
+            Lockstep(game, preset, 2, num_groups=2, **options)
+    with pytest.raises(InvalidParameter, match="7 games have 1 to 7 groups, not 8"):
+        Lockstep(GAME, "uct", 7, num_groups=8)

@@ -488,7 +488,7 @@ def test_lockstep_is_search_bit_for_bit(game_name, preset):
     searches = [Search(game, preset) for _ in states]
     for simulations in (2, 700):
         found = together.run(states, Limit(simulations=simulations), seeds)
-        trees = together._workspace.trees
+        trees = together._groups[0].trees
         for search, state, seed, statistics, tree in zip(searches, states, seeds, found, trees, strict=False):
             result = search.run(state, Limit(simulations=simulations), seed=seed)
             count = search.tree.num_nodes
@@ -512,7 +512,7 @@ def test_lockstep_with_an_evaluator_fills_its_batches(num_leaves):
     together = Lockstep(game, puct(evaluator=evaluator, num_leaves=num_leaves), len(states))
     together.run(states, Limit(simulations=100), [0] * len(states))
     assert max(evaluator.batches) == len(states) * num_leaves
-    for state, tree in zip(states, together._workspace.trees, strict=True):
+    for state, tree in zip(states, together._groups[0].trees, strict=True):
         search = Search(game, puct(evaluator=StubEvaluator(7), num_leaves=num_leaves))
         search.run(state, Limit(simulations=100))
         count = search.tree.num_nodes
@@ -555,7 +555,7 @@ def test_root_noise_mixes_priors_and_repeats():
         together = Lockstep(game, preset, 1)
         (found,) = together.run([state], Limit(simulations=60), [4], noise=noise)
         assert found.simulations == 60 and found.visits.sum() == 59
-        root = together._workspace.root(0)
+        root = together._groups[0].root(0)
         priors[name] = root.prior[np.argsort(root.action)]
         assert priors[name].sum() == pytest.approx(1.0, abs=1e-5)
     assert np.array_equal(priors["none"], priors["nothing"])

@@ -149,7 +149,7 @@ def test_evaluators_lockstep_and_many_leaves():
     assert assert_sums(search.tree) > 50
     together = Lockstep(game, uct(transpositions=True), 3)
     together.run([game.initial_state()] * 3, Limit(simulations=1000), [1, 2, 3])
-    for tree in together._workspace.trees:
+    for tree in together._groups[0].trees:
         assert_sums(tree)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +15,7 @@ from engram.drivers.limit import Limit
 from engram.errors import InvalidLimit, InvalidParameter, InvalidState
 from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
+from engram.interrupts import interrupts_later
 from engram.presets.catalogue import preset as preset_of
 from engram.search.decision import final_move
 from engram.search.preset import Preset
@@ -70,17 +73,17 @@ class Lockstep:
     Args:
       game, preset: as for `Search`. num_games: trees side by side, ≥ 1.
       max_nodes: bound on the nodes of each tree.
-      at_once: the most trees in one run, ≥ 1, default all; their leaves are the evaluator's batch.
-      num_groups: groups of trees, 1 to `num_games`. With two or more a thread advances each group, with batches of its
-        own. A preset that makes evaluators, such as `puct(network='go9')`, makes one for each group; groups ask one
-        evaluator in turns. This is faster with free cores or a GPU, if evaluators release Python's lock.
+      at_once: the most trees in one run, ≥ 1, default all; their leaves are the evaluator's batch. In one group alone.
+      num_groups: groups of trees, 1 to `num_games`. Each of several advances in a thread of its own, with an evaluator
+        of its own that the preset makes, as `puct(network='go9')` does. This uses as many cores, as far as evaluators
+        release Python's global lock.
 
     Each tree equals, bit for bit, the tree that `Search` would grow, on two conditions. The evaluator's answer for a
     position does not depend on the rest of the batch. Each tree has its own memory (`Extension.fork` is not None).
 
     Raises:
-      InvalidSpecification: no such game or preset. InvalidParameter: a number out of range, a preset with threads, or
-        several groups with a memory that all trees share.
+      InvalidSpecification: no such game or preset. InvalidParameter: a number out of range, a preset with threads; or
+        several groups with `at_once`, a plain Python game, one evaluator, or a memory that all trees share.
     """
 
     def __init__(
@@ -90,31 +93,54 @@ class Lockstep:
         self.game = game_of(game)
         self.preset = preset_of(preset)
         if self.preset.threads > 1:
-            raise InvalidParameter("games in lockstep advance in one thread: leave threads out")
+            raise InvalidParameter("games in lockstep have groups in place of threads: leave threads out")
         if not 1 <= num_groups <= num_games:
             raise InvalidParameter(f"{num_games} games have 1 to {num_games} groups, not {num_groups}")
-        self._workspace = Workspace(
-            self.game, self.preset, num_games, max_nodes=max_nodes, at_once=at_once, num_groups=num_groups
-        )
-        first_run(self._workspace)
+        self._groups: list[Workspace] = []
+        self._places: list[tuple[Workspace, int]] = []
+        for group in range(num_groups):
+            size = (group + 1) * num_games // num_groups - group * num_games // num_groups
+            self._groups.append(Workspace(self.game, self.preset, size, max_nodes=max_nodes, at_once=at_once))
+            self._places += [(self._groups[-1], number) for number in range(size)]
+        if num_groups > 1:
+            self._check_groups(at_once)
+        first_run(self._groups[0])
         self._at_once = num_games if at_once is None else at_once
         self._roots: list[State | None] = [None] * num_games
+
+    def _check_groups(self, at_once: int | None) -> None:
+        """Raises InvalidParameter for what two threads cannot share."""
+        pairs = zip(*(work.assembly.extensions for work in self._groups[:2]), strict=True)
+        shared = [
+            part.name
+            for part, twin in pairs
+            if part.store is not None and (part.fork is None or part.store is twin.store)
+        ]
+        for is_wrong, reason in (
+            (at_once is not None, "at_once is for one group"),
+            (not self.game.compiled, "a plain Python game is searched in one thread"),
+            (hasattr(self.preset.evaluator, "evaluate"), "the preset needs a function that makes evaluators"),
+            (shared, f"all trees share {' and '.join(shared)}"),
+        ):
+            if is_wrong:
+                raise InvalidParameter(f"several groups are not possible: {reason}")
 
     def clear(self, tree: int) -> None:
         """Empties a tree, and the memory of its own."""
         self._roots[tree] = None
-        self._workspace.new_game(tree)
+        work, number = self._places[tree]
+        work.new_game(number)
 
     def advance(self, tree: int, action: int) -> None:
         """Follows a move: the subtree below it becomes the tree; see `Search.advance`."""
-        work, root = self._workspace, self._roots[tree]
+        (work, number), root = self._places[tree], self._roots[tree]
         if root is None:
             return
         state = self.game.play(root, action)
-        keeps = self.preset.reuse_tree and not self.game.is_over(state) and work.descend(tree, action)
+        keeps = self.preset.reuse_tree and not self.game.is_over(state) and work.descend(number, action)
         self._roots[tree] = state if keeps else None
         if keeps:
-            self.game.write(work.root_states[tree], state)
+            self.game.write(work.root_states[number], state)
 
     def run(
         self, states: Sequence[State], limit: Limit, seeds: Sequence[int], *, trees: Sequence[int] | None = None,
@@ -136,44 +162,60 @@ class Lockstep:
           InvalidState: a game is over, there are more states than trees at once, or not a seed and a tree for each.
           OperatorError: an operator or the evaluator failed.
         """
-        work = self._workspace
         if not isinstance(limit, Limit) or limit.simulations is None or limit.seconds is not None:
             raise InvalidLimit(f"a lockstep search takes a Limit in simulations alone, not {limit!r}")
         simulations = limit.simulations
         numbers = range(len(states)) if trees is None else trees
         if len(states) > self._at_once or len(seeds) != len(states) or len(set(numbers)) != len(states):
             raise InvalidState(f"{len(states)} states and {len(seeds)} seeds for {self._at_once} trees")
-        work.warm_up()
-        work.prepare(simulations)
-        work.stop()
-        for number, state in zip(numbers, states, strict=True):
+        for work in self._groups:
+            work.warm_up()
+            work.prepare(simulations)
+            work.stop()
+        places = [self._places[tree] for tree in numbers]
+        for tree, (work, number), state in zip(numbers, places, states, strict=True):
             check_root(self.game, state)
-            root = self._roots[number]
+            root = self._roots[tree]
             if root is None or noise is not None or not self.game.same(root, state):
                 work.set_root(number, state)
-            self._roots[number] = None  # after an exception the tree is not reused
+            self._roots[tree] = None  # after an exception the tree is not reused
         budget = simulations if noise is None else 1
-        for number, seed in zip(numbers, seeds, strict=True):
+        for (work, number), seed in zip(places, seeds, strict=True):
             work.start(number, budget, seed, limit.stop_early and noise is None)
         self._finish()
         if noise is not None:
-            for number, seed in zip(numbers, seeds, strict=True):
+            for (work, number), seed in zip(places, seeds, strict=True):
                 work.mix_root_priors(number, noise.share, noise.concentration, np.random.default_rng(seed))
                 work.extend(number, simulations)
             self._finish()
-        for number in numbers:
-            self._roots[number] = self.game.read(work.root_states[number])
-        return [self._statistics(number) for number in numbers]
+        for tree, (work, number) in zip(numbers, places, strict=True):
+            self._roots[tree] = self.game.read(work.root_states[number])
+        return [self._statistics(work, number) for work, number in places]
 
     def _finish(self) -> None:
-        while not self._workspace.finished():
-            self._workspace.step(SLICE)
+        """Advances all groups to the end of their searches. A failure of one, or Ctrl-C, ends the others' soon."""
+        if len(self._groups) == 1:
+            _advance(self._groups[0])
+            return
+        ended = threading.Event()
+        with interrupts_later() as interrupted, ThreadPoolExecutor(len(self._groups), "engram group") as pool:
+            searches = [pool.submit(_advance, work, ended, interrupted) for work in self._groups]
+            wait(searches, return_when=FIRST_EXCEPTION)
+            ended.set()
+        for search in searches:
+            search.result()
 
-    def _statistics(self, number: int) -> RootStatistics:
-        moves = self._workspace.root(number)
+    def _statistics(self, work: Workspace, number: int) -> RootStatistics:
+        moves = work.root(number)
         best = final_move(self.preset.decision, moves.value, moves.visits, moves.proven)
-        in_units = self._workspace.trees[number].in_units
+        in_units = work.trees[number].in_units
         return RootStatistics(
             action=int(moves.action[best]), actions=moves.action, visits=moves.visits, value=in_units(moves.value),
-            root_value=in_units(self._workspace.root_value(number)), simulations=self._workspace.done(number),
+            root_value=in_units(work.root_value(number)), simulations=work.done(number),
         )  # fmt: skip
+
+
+def _advance(work: Workspace, *endings: threading.Event) -> None:
+    """Steps a group until its searches have ended, or until one of the events."""
+    while not (work.finished() or any(ending.is_set() for ending in endings)):
+        work.step(SLICE)

@@ -185,13 +185,13 @@ class _Compiled(CPUDispatcher):  # type: ignore[misc]
 
     @_interrupts_between_functions()
     def _compile_for_args(self, *arguments: Any, **named: Any) -> Any:
-        entry = self._for_python._compile_for_args(*arguments, **named)
         with lock:  # two threads may make the first call at once: Numba calls no function that was added twice
+            entry = self._for_python._compile_for_args(*arguments, **named)
             for result in self._for_python.overloads.values():
                 if result.entry_point is entry and entry not in self._called:
                     super().add_overload(result)  # so that Python's next such call needs no compiler
                     self._called.add(entry)
-        return entry
+            return entry
 
 
 class _Function(CFunc):  # type: ignore[misc]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 
 from engram.errors import InvalidParameter
@@ -33,7 +35,7 @@ def keys_of(planes: np.ndarray) -> np.ndarray:
 class EvaluationCache(BackendWrapper):
     """A backend that keeps another's answers; a new answer takes the place of an old one.
 
-    Evaluators that ask the same cache share its answers. Around fixed batches it changes no answer, to the last bit:
+    Evaluators that ask the same cache share its answers, one after another. Around fixed batches no answer changes:
     such a backend gives equal planes equal answers.
 
     Args:
@@ -53,9 +55,14 @@ class EvaluationCache(BackendWrapper):
         self.asked = self.computed = 0
         self._keys = np.zeros(size, np.uint64)  # of the answer in each place; 0: none
         self._answers: Evaluation | None = None
+        self._lock = threading.Lock()
 
     def forward(self, planes: np.ndarray) -> Evaluation:
         """See `Backend`."""
+        with self._lock:
+            return self._forward(planes)
+
+    def _forward(self, planes: np.ndarray) -> Evaluation:
         self.asked += len(planes)
         keys = keys_of(planes)
         places = (keys % np.uint64(len(self._keys))).astype(np.int64)

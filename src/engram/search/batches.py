@@ -1,13 +1,9 @@
-"""Batches: leaves that wait for a batch evaluator, by groups of slots, and how its answers are taken up."""
+"""Batches: leaves that wait for a batch evaluator, and how its answers are taken up."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed, wait
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,7 +12,7 @@ from engram.games.python_game import PythonGame
 from engram.search import kernel
 from engram.search.evaluation import Evaluation, Evaluator, checked, correct_endings
 from engram.search.functions import Functions
-from engram.search.program import FINISHED, GROW
+from engram.search.program import GROW
 from engram.search.tree import Tree
 
 Answers = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -39,18 +35,14 @@ def grow(trees: Sequence[Tree], slots: np.ndarray, num_actions: int) -> None:
 
 @dataclass
 class Group:
-    """Slots whose leaves the evaluator is asked for together: those of some trees, or of all.
+    """Slots whose leaves the evaluator is asked for together.
 
     Attributes:
-      evaluator: of the leaves, whether Python or the kernel asks it; None: there is none.
-      turn: to hold while asking it.
       trees: theirs. slots, states: views of the workspace's. waiting: numbers of the `count` slots that wait, and room
         for all. batch: the states of these leaves, (B, words). positions: the same as the game's records.
       answers: room for the values, weights and embeddings that a compiled evaluator writes.
     """
 
-    evaluator: Evaluator | None
-    turn: AbstractContextManager[Any]
     trees: Sequence[Tree]
     slots: np.ndarray
     states: np.ndarray
@@ -62,39 +54,27 @@ class Group:
 
 
 class Batches:
-    """The groups of a workspace's slots.
+    """The batches of a workspace's slots.
 
     Args:
       functions: of the search.
-      evaluators: of each group; groups of one evaluator ask it in turns.
+      evaluator: of the leaves, whether Python or the kernel asks it; None: there is none.
       trees, slots, states: the workspace's; each tree has the same number of slots.
 
     Attributes:
-      groups: in the order of the trees.
+      group: all slots.
     """
 
     def __init__(
-        self, functions: Functions, evaluators: Sequence[Evaluator | None], trees: Sequence[Tree], slots: np.ndarray,
+        self, functions: Functions, evaluator: Evaluator | None, trees: Sequence[Tree], slots: np.ndarray,
         states: np.ndarray,
     ):  # fmt: skip
-        self._functions = functions
-        sharers, num_groups = int(slots[0]["sharers"]), len(evaluators)
-        bounds = [part * len(trees) // num_groups for part in range(num_groups + 1)]
-        turns = {id(evaluator): threading.Lock() for evaluator in evaluators}
-        self.groups: list[Group] = []
-        for evaluator, (first, end) in zip(evaluators, pairwise(bounds), strict=True):
-            places = slice(first * sharers, end * sharers)
-            self.groups.append(
-                self._group(evaluator, turns[id(evaluator)], trees[first:end], slots[places], states[places])
-            )
-        self._pool = ThreadPoolExecutor(num_groups, "engram group") if num_groups > 1 else None
-        # Threads would mix up the random numbers of a plain Python game.
-        self._advancing = threading.Lock() if isinstance(functions.game, PythonGame) else nullcontext()
-        self._is_ending = False
+        self._functions, self._evaluator = functions, evaluator
+        self.group = self._group(trees, slots, states)
 
     def run(self, enough: int) -> None:
         """Lets the kernel ask for batch after batch, until all trees together have `enough` simulations."""
-        group, program, evaluator = self.groups[0], self._functions.program, self._functions.evaluator
+        group, program, evaluator = self.group, self._functions.program, self._functions.evaluator
         assert evaluator is not None
         room = (group.batch, group.answers, enough)
         with evaluator.lock:
@@ -103,48 +83,19 @@ class Batches:
                 grow(group.trees, group.slots, self._functions.game.num_actions)
                 count = kernel.run_batches(program, group.slots, group.waiting, ~count, True, *room)
 
-    def step(self, most: int) -> None:
-        """Asks for a batch; with several groups for up to `most` of each, which a thread for each group advances.
-
-        A failure ends all groups, and no leaf waits then.
-        """
-        if self._pool is None:
-            self._ask(self.groups[0])
-            return
-        self._is_ending = False
-        futures = [self._pool.submit(self._advance, group, most) for group in self.groups]
-        try:
-            for future in as_completed(futures):
-                future.result()
-        finally:
-            self._is_ending = True
-            wait(futures)
-
-    def _advance(self, group: Group, most: int) -> None:
-        for _ in range(most):
-            self._ask(group)
-            lowest = int(kernel.lowest_status(group.slots))
-            if lowest < 0:
-                self._is_ending = True
-            if self._is_ending or lowest == FINISHED:
-                return
-
-    def _ask(self, group: Group) -> None:
-        """Takes a group's slots to their leaves, and backs up the evaluator's answer."""
-        with self._advancing:
-            self.descend(group)
+    def step(self) -> None:
+        """Asks for one batch; if that fails, no leaf waits."""
+        group = self.group
+        self.descend(group)
         if not group.count:
             return
-        assert group.evaluator is not None
+        assert self._evaluator is not None
         try:
-            states = self._waiting_states(group)
-            with group.turn:
-                evaluation = group.evaluator.evaluate(states)
-            with self._advancing:
-                self.take_up(group, self.checked(evaluation, group.count))
+            answer = self.checked(self._evaluator.evaluate(self._waiting_states(group)), group.count)
         except BaseException:
             kernel.withdraw_all(group.slots, group.waiting[: group.count])
             raise
+        self.take_up(group, answer)
 
     def descend(self, group: Group) -> None:
         """Takes a group's slots to their leaves."""
@@ -180,7 +131,7 @@ class Batches:
 
     def warm_up(self) -> None:
         """Compiles, or loads from the cache, all that a batch calls."""
-        functions, group = self._functions, self.groups[0]
+        functions, group = self._functions, self.group
         slots, none, empty = group.slots[:0], np.zeros(0, np.int64), np.empty((0, 0), np.float32)
         if functions.evaluator is not None:
             kernel.run_batches(functions.program, slots, none, 0, False, group.batch, group.answers, 0)
@@ -197,18 +148,14 @@ class Batches:
         self.gather(group)
         return np.ascontiguousarray(group.positions[: group.count])
 
-    def _group(
-        self, evaluator: Evaluator | None, turn: AbstractContextManager[Any], trees: Sequence[Tree], slots: np.ndarray,
-        states: np.ndarray,
-    ) -> Group:  # fmt: skip
+    def _group(self, trees: Sequence[Tree], slots: np.ndarray, states: np.ndarray) -> Group:
         """Some trees' slots, none of which waits."""
         game, compiled = self._functions.game, self._functions.evaluator
-        batch = np.zeros((len(slots) if evaluator is not None else 0, states.shape[1]), np.uint64)
+        batch = np.zeros((len(slots) if self._evaluator is not None else 0, states.shape[1]), np.uint64)
         positions = np.ndarray(len(batch), game.state_dtype, batch.data, 0, batch.strides[:1])
         room = len(batch) if compiled else 0
         size = compiled.embedding_size if compiled else 0
         shapes = room, (room, game.num_actions), (room if size else 0, size)
         values, weights, embeddings = (np.zeros(shape, np.float32) for shape in shapes)
         waiting = np.zeros(len(slots), np.int64)
-        answers = values, weights, embeddings
-        return Group(evaluator, turn, trees, slots, states, waiting, batch, positions, answers)
+        return Group(trees, slots, states, waiting, batch, positions, (values, weights, embeddings))

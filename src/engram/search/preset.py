@@ -63,7 +63,8 @@ class Preset:
       rollout: the policy of rollouts, `uniform`, or `heavy` where the game has one.
       evaluation: None for rollouts, or a function `(state, rng) -> value for player 0`, compiled
         with the game's record; it may change the state.
-      evaluator: evaluates batches of leaves; a function `(game, max_leaves) -> evaluator` makes one for each search.
+      evaluator: evaluates batches of leaves; a function `(game, max_leaves) -> evaluator` makes one for each search, or
+        for each group of a `Lockstep`; different threads may ask these at once.
       leaf_value: source of a leaf's value with an evaluator. `evaluator`; `rollout`: a rollout or `evaluation`, and the
         evaluator gives priors and embeddings alone; or in (0, 1), the share of a rollout in a mean of both.
       prior: a function `(state, actions, count, weights) -> 0`, compiled with the game's record, that sets

@@ -67,8 +67,6 @@ class Workspace:
       max_nodes: bound on the nodes of each tree; None: as many as `max_bytes` holds.
       max_bytes: bound on the bytes of each tree's nodes.
       at_once: trees searched together at most, None: all; the evaluator's batch is their leaves.
-      num_groups: parts of the trees, ≥ 1. With two or more a thread advances each part, with an evaluator of its own
-        if the preset makes evaluators.
 
     Attributes:
       in_flight: slots whose leaves wait for an evaluator outside, with their numbers in the order of asking.
@@ -77,7 +75,7 @@ class Workspace:
 
     def __init__(
         self, game: Game, preset: Preset, num_trees: int = 1, *, max_nodes: int | None = None,
-        max_bytes: int = DEFAULT_BYTES, at_once: int | None = None, num_groups: int = 1,
+        max_bytes: int = DEFAULT_BYTES, at_once: int | None = None,
     ):  # fmt: skip
         self.assembly = assemble(game, preset)
         per_node = bytes_a_node(self.assembly.columns)
@@ -109,16 +107,11 @@ class Workspace:
         self.sharers = self.threads if shared else preset.num_leaves if preset.evaluator else 1
         self._pool: ThreadPoolExecutor | None = None
         num_slots = num_trees * self.sharers
-        for part in first if num_groups > 1 else ():
-            if part.store is not None and part.fork is None:
-                raise InvalidParameter(f"all trees share {part.name}: search them in one group")
         source: Any = preset.evaluator
         asks_itself = source is None or hasattr(source, "evaluate")
-        leaves_asked = -(-(at_once or num_trees) // num_groups) * self.sharers
-        evaluators = [source if asks_itself else source(game, leaves_asked) for _ in range(num_groups)]
-        self.evaluator: Evaluator | None = evaluators[0]
-        compiled = self._compiled_evaluator(num_slots)  # with groups too: it refuses another game's network
-        self.functions = Functions(game, preset, self.assembly, compiled if num_groups == 1 else None)
+        leaves_asked = (at_once or num_trees) * self.sharers
+        self.evaluator: Evaluator | None = source if asks_itself else source(game, leaves_asked)
+        self.functions = Functions(game, preset, self.assembly, self._compiled_evaluator(num_slots))
         self.program = self.functions.program
         words = game.state_bytes // 8
         depth = game.max_moves + 1
@@ -136,11 +129,11 @@ class Workspace:
         self.num_asked = 0
         self._bound_for: int | None = -1
         self.slots = self._make_slots(num_slots)
-        self.batches = Batches(self.functions, evaluators, self.trees, self.slots, self._states)
+        self.batches = Batches(self.functions, self.evaluator, self.trees, self.slots, self._states)
         for tree in self.trees:
             tree.header["shared"] = shared
         if isinstance(game, PythonGame):
-            rows = [*self.root_states, *self._states, *(row for group in self.batches.groups for row in group.batch)]
+            rows = [*self.root_states, *self._states, *self.batches.group.batch]
             for row in rows:
                 weakref.finalize(self, game.forget, row.ctypes.data)
 
@@ -275,7 +268,6 @@ class Workspace:
         """Advances every unfinished tree: by up to `count` simulations, or by one batch for an evaluator.
 
         The kernel asks a compiled evaluator for batch after batch, until all trees together have `count` simulations.
-        Each of several groups advances by up to `count` batches.
 
         Args:
           deadline: a time of `time.perf_counter` at which threads on one tree stop, unless their budget ends first.
@@ -295,7 +287,7 @@ class Workspace:
             self.batches.run(self.total_done() + count)
             self._raise_failures()
         elif count > 0:
-            self.batches.step(count)
+            self.batches.step()
             self._raise_failures()
 
     def finished(self) -> bool:
@@ -325,7 +317,7 @@ class Workspace:
         """
         places = np.array(numbers)
         # A copy: the other slots wait, and the kernel advances all slots that it gets.
-        group = replace(self.batches.groups[0], slots=self.slots[places])
+        group = replace(self.batches.group, slots=self.slots[places])
         group.slots["depth"] = 0  # after a failure at its very begin a slot has no path
         self.batches.descend(group)
         waiting = places[group.waiting[: group.count]]
@@ -350,7 +342,7 @@ class Workspace:
           OperatorError: as `step`.
         """
         self.in_flight.pop(number, None)
-        group = replace(self.batches.groups[0], waiting=np.array([number], np.int64), count=1)
+        group = replace(self.batches.group, waiting=np.array([number], np.int64), count=1)
         if self.functions.corrector:
             self.batches.gather(group)
         self.batches.take_up(group, answer)
