@@ -161,7 +161,7 @@ def test_threads_with_a_tree_each_have_a_memory_each():
         total = sum(one["count"] for one in told)
         assert move.memory == pytest.approx(sum(one["count"] * one["value"] for one in told) / total, abs=1e-12)
     both.clear()
-    assert [len(extensions[0].store) for extensions in both._groups[0].extensions] == [0, 0]
+    assert [len(extensions[0].store) for extensions in both._workspace.extensions] == [0, 0]
     with pytest.raises(InvalidParameter, match=r"one tree do not go with the memory.*parallel='root'"):
         engram.Search(GAME, chosen, threads=2)
     shares = replace(uct(), extensions=(remembering(store=Store(512, 100)),))
