@@ -2,22 +2,17 @@
 
     python benchmarks/gpu.py networks          # recorded batches, the same without a recording, and one core
     python benchmarks/gpu.py lockstep          # evaluations/s of groups of 64 and 256 games, 1 to 16 groups
-    python benchmarks/gpu.py processes         # the same of 1 to 16 processes with a group each
     python benchmarks/gpu.py training          # positions learnt a second, from batches drawn before
 
-Medians of nine rounds, in turns; processes: all evaluations of six seconds.
+Medians of nine rounds, in turns.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import statistics
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
-from multiprocessing.queues import Queue
-from multiprocessing.synchronize import Barrier
 
 import numpy as np
 
@@ -33,7 +28,6 @@ from engram.training.learner import Learner
 from engram.training.records import PositionBatch
 
 NETWORKS = {"go9": "go:9", "go9-large": "go:9", "go19-predictor": "go:19", "go19": "go:19"}
-LOCKSTEP = ("go9-large", "go9")
 
 
 def medians(works: dict[str, Work], seconds: float = 1.2) -> dict[str, float]:
@@ -72,7 +66,7 @@ def networks() -> None:
 
 
 def lockstep() -> None:
-    for name in LOCKSTEP:
+    for name in ("go9-large", "go9"):
         game, network = engram.game(NETWORKS[name]), NamedNetwork(name).network
         for title, size in (("native", 64), ("torch", 64), ("torch", 256)):
             opened = partial(open_backend, network, title)
@@ -84,33 +78,6 @@ def lockstep() -> None:
             rates = medians(works)
             row = [f"{what} {number:>9,.0f}/s ({number / rates['alone']:.2f})" for what, number in rates.items()]
             print(f"{name:10} {title:7} {size:>5}", *row, flush=True)
-
-
-def processes() -> None:
-    context = multiprocessing.get_context("spawn")
-    for name in LOCKSTEP:
-        for size in (64, 256):
-            for count in (1, 4, 8, 16):
-                ready, results = context.Barrier(count), context.Queue()
-                arguments = (name, size, ready, results)
-                workers = [context.Process(target=one_process, args=arguments, daemon=True) for _ in range(count)]
-                for worker in workers:
-                    worker.start()
-                total = sum(results.get(timeout=120) for _ in workers)
-                for worker in workers:
-                    worker.join()
-                print(f"{name:10} {size:>5} {count:>2} processes {total:>9,.0f}/s", flush=True)
-
-
-def one_process(name: str, size: int, ready: Barrier, results: Queue[float]) -> None:
-    game, network = engram.game(NETWORKS[name]), NamedNetwork(name).network
-    work = side_by_side(game, partial(open_backend, network, "torch"), some_positions(game, size), 1, 32)
-    work()
-    ready.wait(100)
-    units, start = 0, time.perf_counter()
-    while time.perf_counter() - start < 6.0:
-        units += work()
-    results.put(units / (time.perf_counter() - start))
 
 
 def training() -> None:
@@ -136,5 +103,4 @@ def training() -> None:
 
 
 if __name__ == "__main__":
-    parts = {"networks": networks, "lockstep": lockstep, "processes": processes, "training": training}
-    parts[sys.argv[1]]()
+    {"networks": networks, "lockstep": lockstep, "training": training}[sys.argv[1]]()

@@ -186,7 +186,7 @@ def test_two_threads_do_not_replace_each_others_answers():
         def forward(self, planes):
             if len(self.batches) == 1 and threading.current_thread() is not other:
                 asked.set()
-                other.join(1.0)  # it ends only if it may disturb
+                other.join(0.2)  # it ends only if it may disturb
             return super().forward(planes)
 
     cache = EvaluationCache(Slow(), 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from dataclasses import replace
+from itertools import count
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from engram.networks.evaluation_cache import EvaluationCache
 from engram.networks.evaluator import NetworkEvaluator
 from engram.presets import puct, uct
 from engram.search.extension import Extension
+from engram.search.extensions.rave import amaf
 from tests.games_for_tests import PickPosition
 from tests.search.test_reference import StubEvaluator, position_after
 
@@ -101,7 +103,7 @@ def test_each_group_has_an_evaluator_and_they_compute_side_by_side():
 def test_groups_may_share_a_cache():
     """It is small, so that answers replace each other all the time."""
     network = NamedNetwork("connect_four").network
-    cache = EvaluationCache(FixedBatches(open_backend(network, "onnx"), 8), 16)
+    cache = EvaluationCache(FixedBatches(open_backend(network, "native"), 8), 16)
     preset = puct(evaluator=lambda rules, batch: NetworkEvaluator(cache, rules))
     states = [GAME.play_moves(str(1 + number)) for number in range(4)]
     assert grown(GAME, states, 200, preset, 4) == grown(GAME, states, 200, preset, 1)
@@ -151,42 +153,63 @@ def test_a_failure_in_one_group_ends_the_others(place):
     states = [GAME.initial_state(), position_after("connect_four", 12, seed=1)[1]]
     with pytest.raises(OperatorError, match=message[place]):
         together.run(states, Limit(simulations=10_000), range(2))
-    assert len(made[1].batches) < 1000
+    assert len(made[1].batches) < 9000
     for work in together._groups:
         assert not any(tree.nodes[: tree.num_nodes]["in_flight"].any() for tree in work.trees)
 
 
 def test_ctrl_c_ends_all_groups_and_the_next_search_begins_anew():
-    calls = []
+    calls, numbers = [], count()
 
     class Interrupting(StubEvaluator):
         def evaluate(self, states):
             calls.append(threading.current_thread())
-            if len(calls) == 20:
+            if next(numbers) == 20:
                 signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
             return super().evaluate(states)
 
     preset = puct(evaluator=lambda game, batch: Interrupting(7))
     together, states = Lockstep(GAME, preset, 2, max_nodes=20_000, num_groups=2), STATES[:2]
     with pytest.raises(KeyboardInterrupt):
-        together.run(states, Limit(simulations=1_000_000), range(2))
+        together.run(states, Limit(simulations=50_000), range(2))
     assert not any(thread.is_alive() for thread in calls)
-    assert len(calls) < 100_000
+    assert len(calls) < 50_000
     together.run(states, Limit(simulations=100), range(2))
     assert trees_of(together) == grown(GAME, states, 100, puct(evaluator=stub), 1)[1]
+
+
+def test_a_ctrl_c_that_raises_nothing_leaves_the_search_whole():
+    """A program may have a handler of its own, as asyncio has."""
+    heard, numbers = [], count()
+
+    class Interrupting(StubEvaluator):
+        def evaluate(self, states):
+            if next(numbers) == 20:
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            return super().evaluate(states)
+
+    before = signal.signal(signal.SIGINT, lambda *_: heard.append(1))
+    try:
+        _, trees = grown(GAME, STATES[:2], 200, puct(evaluator=lambda game, batch: Interrupting(7)), 2)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert heard == [1]
+    assert trees == grown(GAME, STATES[:2], 200, puct(evaluator=stub), 1)[1]
 
 
 def test_what_groups_cannot_share_is_refused():
     python = PythonGame("pick", PickPosition, num_actions=9, max_moves=9)
     table = Extension("a common table", store=np.zeros(1))
     forked = replace(table, fork=lambda: replace(table, store=np.zeros(1)))
-    common = r"all trees share a common table"
+    common, evaluator = "all trees share a common table", StubEvaluator(7)
     for game, preset, options, message in (
-        (GAME, puct(evaluator=StubEvaluator(7)), {}, "a function that makes evaluators"),
+        (GAME, puct(evaluator=evaluator), {}, "a function that makes evaluators"),
+        (GAME, puct(evaluator=lambda game, batch: evaluator), {}, "a function that makes evaluators"),
         (GAME, "uct", {"at_once": 2}, "at_once is for one group"),
         (python, "uct", {}, "a plain Python game is searched in one thread"),
         (GAME, replace(uct(), extensions=(table,)), {}, common),
         (GAME, replace(uct(), extensions=(forked,)), {}, common),
+        (GAME, replace(uct(), extensions=(amaf(GAME),)), {}, "all trees share"),
     ):
         Lockstep(game, preset, 2, **options)
         with pytest.raises(InvalidParameter, match=f"several groups are not possible: .*{message}"):

@@ -1,4 +1,4 @@
-"""Many games side by side: every tree takes one step, and an evaluator sees all their leaves as one batch."""
+"""Many games side by side: every tree takes one step, and an evaluator sees a group's leaves as one batch."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from engram.games.game import Game, State
 from engram.interrupts import interrupts_later
 from engram.presets.catalogue import preset as preset_of
 from engram.search.decision import final_move
+from engram.search.extension import Extension
 from engram.search.preset import Preset
 from engram.search.workspace import Workspace, check_root
 
@@ -73,13 +74,14 @@ class Lockstep:
     Args:
       game, preset: as for `Search`. num_games: trees side by side, ≥ 1.
       max_nodes: bound on the nodes of each tree.
-      at_once: the most trees in one run, ≥ 1, default all; their leaves are the evaluator's batch. In one group alone.
-      num_groups: groups of trees, 1 to `num_games`. Each of several advances in a thread of its own, with an evaluator
-        of its own that the preset makes, as `puct(network='go9')` does. This uses as many cores, as far as evaluators
-        release Python's global lock.
+      at_once: the most trees in one run, ≥ 1, default all; their leaves are the evaluator's batch. Only with one group.
+      num_groups: groups of trees, 1 to `num_games`. With several, each has a thread and an evaluator of its own, which
+        the preset makes, as `puct(network='go9')` does. They use up to that many cores if evaluators release Python's
+        global lock. Ctrl-C then waits for the evaluators' answers.
 
     Each tree equals, bit for bit, the tree that `Search` would grow, on two conditions. The evaluator's answer for a
-    position does not depend on the rest of the batch. Each tree has its own memory (`Extension.fork` is not None).
+    position does not depend on the rest of the batch or on its size. Each tree has its own memory (`Extension.fork` is
+    not None).
 
     Raises:
       InvalidSpecification: no such game or preset. InvalidParameter: a number out of range, a preset with threads; or
@@ -110,16 +112,13 @@ class Lockstep:
 
     def _check_groups(self, at_once: int | None) -> None:
         """Raises InvalidParameter for what two threads cannot share."""
-        pairs = zip(*(work.assembly.extensions for work in self._groups[:2]), strict=True)
-        shared = [
-            part.name
-            for part, twin in pairs
-            if part.store is not None and (part.fork is None or part.store is twin.store)
-        ]
+        first, second = self._groups[:2]
+        pairs = zip(first.assembly.extensions, second.assembly.extensions, strict=True)
+        shared = [part.name for part, twin in pairs if _is_shared(part, twin)]
         for is_wrong, reason in (
             (at_once is not None, "at_once is for one group"),
             (not self.game.compiled, "a plain Python game is searched in one thread"),
-            (hasattr(self.preset.evaluator, "evaluate"), "the preset needs a function that makes evaluators"),
+            (first.evaluator is second.evaluator is not None, "the preset needs a function that makes evaluators"),
             (shared, f"all trees share {' and '.join(shared)}"),
         ):
             if is_wrong:
@@ -193,15 +192,21 @@ class Lockstep:
         return [self._statistics(work, number) for work, number in places]
 
     def _finish(self) -> None:
-        """Advances all groups to the end of their searches. A failure of one, or Ctrl-C, ends the others' soon."""
+        """Advances all groups to the end of their searches."""
         if len(self._groups) == 1:
             _advance(self._groups[0])
-            return
+        while not all(work.finished() for work in self._groups):  # again after a Ctrl-C that raises nothing
+            self._advance_all()
+
+    def _advance_all(self) -> None:
+        """Advances each group in a thread. A failure of one, or Ctrl-C, ends the others after their current step."""
         ended = threading.Event()
         with interrupts_later() as interrupted, ThreadPoolExecutor(len(self._groups), "engram group") as pool:
-            searches = [pool.submit(_advance, work, ended, interrupted) for work in self._groups]
-            wait(searches, return_when=FIRST_EXCEPTION)
-            ended.set()
+            try:
+                searches = [pool.submit(_advance, work, ended, interrupted) for work in self._groups]
+                wait(searches, return_when=FIRST_EXCEPTION)
+            finally:
+                ended.set()
         for search in searches:
             search.result()
 
@@ -213,6 +218,13 @@ class Lockstep:
             action=int(moves.action[best]), actions=moves.action, visits=moves.visits, value=in_units(moves.value),
             root_value=in_units(work.root_value(number)), simulations=work.done(number),
         )  # fmt: skip
+
+
+def _is_shared(part: Extension, twin: Extension) -> bool:
+    """Whether an extension and its twin in another workspace write to the same data."""
+    if part.fork is None:
+        return part.store is not None
+    return part is twin or part.store is twin.store is not None
 
 
 def _advance(work: Workspace, *endings: threading.Event) -> None:

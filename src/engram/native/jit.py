@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -129,8 +129,8 @@ def raise_failure() -> None:
     Raises:
       OperatorError: the sentence has file, line, function and exception.
     """
-    if _failures:
-        failure = _failures[0]
+    with suppress(IndexError):  # there is none, or another thread took it
+        failure = _failures.pop(0)
         _failures.clear()
         raise OperatorError(failure)
 

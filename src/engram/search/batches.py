@@ -84,7 +84,7 @@ class Batches:
                 count = kernel.run_batches(program, group.slots, group.waiting, ~count, True, *room)
 
     def step(self) -> None:
-        """Asks for one batch; if that fails, no leaf waits."""
+        """Asks for one batch; if the evaluator fails, no leaf waits."""
         group = self.group
         self.descend(group)
         if not group.count:
