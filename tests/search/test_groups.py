@@ -66,10 +66,10 @@ def test_trees_of_all_groups_go_on_from_move_to_move():
     together, alone = (Lockstep(GAME, puct(evaluator=stub), 5, num_groups=groups) for groups in (2, 1))
     states = dict(enumerate(STATES[:5]))
     for number, trees in enumerate([(4, 0, 2), (3, 1), (0, 2, 4)]):
-        chosen, seeds = [states[tree] for tree in trees], range(number, number + len(trees))
+        roots, seeds = [states[tree] for tree in trees], range(number, number + len(trees))
         noise = RootNoise() if number == 1 else None
         results, expected = (
-            search.run(chosen, Limit(simulations=60), seeds, trees=trees, noise=noise) for search in (together, alone)
+            search.run(roots, Limit(simulations=60), seeds, trees=trees, noise=noise) for search in (together, alone)
         )
         for tree, result, other in zip(trees, results, expected, strict=True):
             assert (result.action, result.root_value) == (other.action, other.root_value)
@@ -84,7 +84,7 @@ def test_trees_of_all_groups_go_on_from_move_to_move():
 
 def test_each_group_has_an_evaluator_and_they_compute_side_by_side():
     """Each evaluator waits in its first call for the others'."""
-    made, meeting = [], threading.Barrier(3)
+    calls, meeting = [], threading.Barrier(3)
 
     class Meeting(StubEvaluator):
         def evaluate(self, states):
@@ -93,11 +93,11 @@ def test_each_group_has_an_evaluator_and_they_compute_side_by_side():
             return super().evaluate(states)
 
     def make(game, batch):
-        made.append((game, batch))
+        calls.append((game, batch))
         return Meeting(7)
 
     grown(GAME, STATES, 40, puct(evaluator=make, num_leaves=2), 3)
-    assert made == [(GAME, 4), (GAME, 4), (GAME, 6)]
+    assert calls == [(GAME, 4), (GAME, 4), (GAME, 6)]
 
 
 def test_groups_may_share_a_cache():
@@ -117,7 +117,7 @@ def early(state, rng):
 @pytest.mark.parametrize("place", ["evaluator", "evaluation"])
 def test_a_failure_in_one_group_ends_the_others(place):
     """The second group waits in each call until the first one has failed; it would be asked 10,000 times."""
-    made, failed = [], threading.Event()
+    evaluators, failed = [], threading.Event()
 
     class First(StubEvaluator):
         def evaluate(self, states):
@@ -132,8 +132,8 @@ def test_a_failure_in_one_group_ends_the_others(place):
             return super().evaluate(states)
 
     def make(game, batch):
-        made.append(Second(7) if made else First(7))
-        return made[-1]
+        evaluators.append(Second(7) if evaluators else First(7))
+        return evaluators[-1]
 
     preset = puct(evaluator=make, rollout_share=0.5)
     if place == "evaluation":
@@ -141,19 +141,19 @@ def test_a_failure_in_one_group_ends_the_others(place):
     together = Lockstep(GAME, preset, 2, max_nodes=20_000, num_groups=2)
     step = together._groups[0].step
 
-    def noticed(count):
+    def watched(most):
         try:
-            step(count)
+            step(most)
         except OperatorError:
             failed.set()
             raise
 
-    together._groups[0].step = noticed
+    together._groups[0].step = watched
     message = {"evaluator": "a value that is not a number", "evaluation": r"early gave a number outside \[-1, 1\]"}
     states = [GAME.initial_state(), position_after("connect_four", 12, seed=1)[1]]
     with pytest.raises(OperatorError, match=message[place]):
         together.run(states, Limit(simulations=10_000), range(2))
-    assert len(made[1].batches) < 9000
+    assert len(evaluators[1].batches) < 9000
     for work in together._groups:
         assert not any(tree.nodes[: tree.num_nodes]["in_flight"].any() for tree in work.trees)
 
@@ -180,7 +180,7 @@ def test_ctrl_c_ends_all_groups_and_the_next_search_begins_anew():
 
 def test_a_ctrl_c_that_raises_nothing_leaves_the_search_whole():
     """A program may have a handler of its own, as asyncio has."""
-    heard, numbers = [], count()
+    signals, numbers = [], count()
 
     class Interrupting(StubEvaluator):
         def evaluate(self, states):
@@ -188,12 +188,12 @@ def test_a_ctrl_c_that_raises_nothing_leaves_the_search_whole():
                 signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
             return super().evaluate(states)
 
-    before = signal.signal(signal.SIGINT, lambda *_: heard.append(1))
+    before = signal.signal(signal.SIGINT, lambda *_: signals.append(1))
     try:
         _, trees = grown(GAME, STATES[:2], 200, puct(evaluator=lambda game, batch: Interrupting(7)), 2)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert heard == [1]
+    assert signals == [1]
     assert trees == grown(GAME, STATES[:2], 200, puct(evaluator=stub), 1)[1]
 
 

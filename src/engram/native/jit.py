@@ -162,7 +162,6 @@ class _Compiled(CPUDispatcher):  # type: ignore[misc]
         without = {"nopython": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
         super().__init__(function, targetoptions=options | without)
         self._options = options
-        self._called: set[Any] = set()  # entry points that Python's calls reach
         with caching(function, "inner") as is_cached:  # now, while the file still holds the code that was loaded
             self._is_cached = is_cached
 
@@ -186,11 +185,11 @@ class _Compiled(CPUDispatcher):  # type: ignore[misc]
     @_interrupts_between_functions()
     def _compile_for_args(self, *arguments: Any, **named: Any) -> Any:
         with lock:  # two threads may make the first call at once: Numba calls no function that was added twice
+            overloads = self._for_python.overloads
+            before = len(overloads)
             entry = self._for_python._compile_for_args(*arguments, **named)
-            for result in self._for_python.overloads.values():
-                if result.entry_point is entry and entry not in self._called:
-                    super().add_overload(result)  # so that Python's next such call needs no compiler
-                    self._called.add(entry)
+            for result in list(overloads.values())[before:]:
+                super().add_overload(result)  # so that Python's next such call needs no compiler
             return entry
 
 

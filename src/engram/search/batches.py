@@ -70,7 +70,15 @@ class Batches:
         states: np.ndarray,
     ):  # fmt: skip
         self._functions, self._evaluator = functions, evaluator
-        self.group = self._group(trees, slots, states)
+        game, compiled = functions.game, functions.evaluator
+        batch = np.zeros((len(slots) if evaluator is not None else 0, states.shape[1]), np.uint64)
+        positions = np.ndarray(len(batch), game.state_dtype, batch.data, 0, batch.strides[:1])
+        room = len(batch) if compiled else 0
+        size = compiled.embedding_size if compiled else 0
+        shapes = room, (room, game.num_actions), (room if size else 0, size)
+        values, weights, embeddings = (np.zeros(shape, np.float32) for shape in shapes)
+        waiting = np.zeros(len(slots), np.int64)
+        self.group = Group(trees, slots, states, waiting, batch, positions, (values, weights, embeddings))
 
     def run(self, enough: int) -> None:
         """Lets the kernel ask for batch after batch, until all trees together have `enough` simulations."""
@@ -147,15 +155,3 @@ class Batches:
             return [self._functions.game.read(group.states[number]) for number in group.waiting[: group.count]]
         self.gather(group)
         return np.ascontiguousarray(group.positions[: group.count])
-
-    def _group(self, trees: Sequence[Tree], slots: np.ndarray, states: np.ndarray) -> Group:
-        """Some trees' slots, none of which waits."""
-        game, compiled = self._functions.game, self._functions.evaluator
-        batch = np.zeros((len(slots) if self._evaluator is not None else 0, states.shape[1]), np.uint64)
-        positions = np.ndarray(len(batch), game.state_dtype, batch.data, 0, batch.strides[:1])
-        room = len(batch) if compiled else 0
-        size = compiled.embedding_size if compiled else 0
-        shapes = room, (room, game.num_actions), (room if size else 0, size)
-        values, weights, embeddings = (np.zeros(shape, np.float32) for shape in shapes)
-        waiting = np.zeros(len(slots), np.int64)
-        return Group(trees, slots, states, waiting, batch, positions, (values, weights, embeddings))
