@@ -1,7 +1,7 @@
 """The gain from a GPU: networks alone by size of batch, games in lockstep, and training.
 
     python benchmarks/gpu.py networks          # recorded batches, the same without a recording, and one core
-    python benchmarks/gpu.py lockstep          # evaluations/s of groups of 64 and 256 games, 1 to 16 groups
+    python benchmarks/gpu.py lockstep          # evaluations/s of 1 to 16 groups of 64 or 256 games, beside the network
     python benchmarks/gpu.py training          # positions learnt a second, from batches drawn before
 
 Medians of nine rounds, in turns.
@@ -66,18 +66,19 @@ def networks() -> None:
 
 
 def lockstep() -> None:
-    for name in ("go9-large", "go9"):
+    for name, size, simulations in (
+        ("go9-large", 64, 64), ("go9-large", 256, 64), ("go9-large", 256, 200), ("go9", 64, 64), ("go9", 256, 64),
+    ):  # fmt: skip
         game, network = engram.game(NETWORKS[name]), NamedNetwork(name).network
-        for title, size in (("native", 64), ("torch", 64), ("torch", 256)):
-            opened = partial(open_backend, network, title)
-            states = some_positions(game, size)
-            planes = Encoder(game, network.configuration.history)(np.array(states))
-            works = {"alone": forward(opened(), planes)}
-            for groups in (1, 2, 4, 8, 16):
-                works[f"{groups:2} groups"] = side_by_side(game, opened, states, groups, 32)
-            rates = medians(works)
-            row = [f"{what} {number:>9,.0f}/s ({number / rates['alone']:.2f})" for what, number in rates.items()]
-            print(f"{name:10} {title:7} {size:>5}", *row, flush=True)
+        opened = partial(open_backend, network, "torch")
+        states = some_positions(game, size)
+        planes = Encoder(game, network.configuration.history)(np.array(states))
+        works = {"alone": forward(opened(), planes)}
+        for groups in (1, 2, 4, 8, 16):
+            works[f"{groups:2} groups"] = side_by_side(game, opened, states, groups, simulations)
+        rates = medians(works)
+        row = [f"{what} {number:>9,.0f}/s ({number / rates['alone']:.2f})" for what, number in rates.items()]
+        print(f"{name:10} {size:>4} games, {simulations:>3} simulations", *row, flush=True)
 
 
 def training() -> None:

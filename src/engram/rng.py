@@ -39,6 +39,13 @@ def seed_rng(rng, seed):
     rng.word[1] = mix(start + GOLDEN)
 
 
+@compiled
+def seed_all(rngs, places, seeds):
+    """Sets the generators at some places of an array from seeds (uint64), as `seed_rng` does."""
+    for place, seed in zip(places, seeds):  # noqa: B905
+        seed_rng(rngs[place], seed)
+
+
 @compiled(inline=True)
 def random_word(rng):
     """The next 64 random bits (the lowest are the weakest)."""

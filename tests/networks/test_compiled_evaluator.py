@@ -163,8 +163,8 @@ def test_a_step_of_games_side_by_side_is_short():
     work.warm_up()
     work.prepare(1000)
     for tree in range(32):
-        work.set_root(tree, work.game.initial_state())
-        work.start(tree, 1000, tree)
+        work.set_roots([tree], [work.game.initial_state()])
+        work.start([tree], 1000, [tree])
     work.step(100)
     assert 100 <= work.total_done() < 100 + 2 * 32
 

@@ -73,7 +73,7 @@ def by_evaluator(game, text, num_leaves, batches, seed=5):
     judge = Judge(game)
     search = Search(game, replace(preset_of(text), evaluator=judge, num_leaves=num_leaves))
     search.run(
-        game.initial_state(), Limit(simulations=10**9), seed=seed, stop=lambda: judge.batches == batches,
+        game.initial_state(), Limit(simulations=10**9), seed=seed, every=1, stop=lambda: judge.batches == batches,
     )  # fmt: skip
     assert judge.batches == batches or search._workspace.is_proven(0)
     return search

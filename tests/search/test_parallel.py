@@ -229,7 +229,7 @@ def test_a_thread_takes_what_the_others_leave():
     search = Search(CONNECT_FOUR, threads=2)
     search.run(CONNECT_FOUR.initial_state(), Limit(simulations=50))
     work, left = search._workspace, np.array([100, 0])
-    work.start(0, 1000, 1)
+    work.start([0], 1000, [1])
     work.trees[0].grow()
     for number, done in ((0, 100), (1, 0)):
         simulation.simulate_together(work.program, work.slots[number : number + 1], left, 7, 0, 0)
@@ -245,7 +245,7 @@ def test_a_thread_begins_no_second_portion_after_its_time():
     search = Search(CONNECT_FOUR, threads=2, max_nodes=2000)
     search.run(CONNECT_FOUR.initial_state(), Limit(simulations=50))
     work, left = search._workspace, np.array([10**9, 0])
-    work.start(0, 10**9, 1)
+    work.start([0], 10**9, [1])
     while len(search.tree.nodes) < 2000:
         work.trees[0].grow()
     simulate, slot = simulation.simulate_together, work.slots[:1]
@@ -272,7 +272,7 @@ def test_a_deadline_counts_where_c_has_a_clock(has_clock, monkeypatch):
     if not has_clock:
         monkeypatch.setattr(clock, "ADDRESS", 0)
     work = search._workspace
-    work.start(0, 10**9, 1)
+    work.start([0], 10**9, [1])
     while work.total_done() < 2:  # growth of the tree ends a step
         work.step(2, time.perf_counter() + 0.05)
     assert (work.total_done() > 2) == has_clock

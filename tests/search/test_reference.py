@@ -555,7 +555,7 @@ def test_root_noise_mixes_priors_and_repeats():
         together = Lockstep(game, preset, 1)
         (found,) = together.run([state], Limit(simulations=60), [4], noise=noise)
         assert found.simulations == 60 and found.visits.sum() == 59
-        root = together._groups[0].root(0)
+        root = together._groups[0].roots([0])[0]
         priors[name] = root.prior[np.argsort(root.action)]
         assert priors[name].sum() == pytest.approx(1.0, abs=1e-5)
     assert np.array_equal(priors["none"], priors["nothing"])

@@ -187,10 +187,10 @@ def _search(workspace: Workspace, simulations: int, seed: int, seconds: float = 
     if isinstance(workspace.evaluator, _Uniform):
         workspace.evaluator.embedding_size = workspace.assembly.embedding_size
     game, began = workspace.game, time.perf_counter()
-    workspace.set_root(0, game.initial_state())
+    workspace.set_roots([0], [game.initial_state()])
     workspace.new_game(0)
     workspace.prepare(simulations)
-    workspace.start(0, simulations, seed)
+    workspace.start([0], simulations, [seed])
     while not workspace.finished() and (time.perf_counter() < began + seconds or workspace.total_done() < 2):
         begin_step()
         workspace.step(1)

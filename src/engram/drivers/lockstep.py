@@ -7,6 +7,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -17,13 +18,16 @@ from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
 from engram.interrupts import interrupts_later
 from engram.presets.catalogue import preset as preset_of
-from engram.search.decision import final_move
+from engram.search.decision import RootMoves, final_move
 from engram.search.extension import Extension
 from engram.search.preset import Preset
 from engram.search.workspace import Workspace, check_root
 
 SLICE = 256
-"""Simulations of each tree in one call of the kernel; of all trees, where the kernel asks their evaluator."""
+"""Simulations of each tree in one step; of a group's trees together, where an evaluator is asked."""
+
+_Task = tuple[int, State, int]
+"""A tree, its state and its seed."""
 
 
 @dataclass(frozen=True)
@@ -99,11 +103,11 @@ class Lockstep:
         if not 1 <= num_groups <= num_games:
             raise InvalidParameter(f"{num_games} games have 1 to {num_games} groups, not {num_groups}")
         self._groups: list[Workspace] = []
-        self._places: list[tuple[Workspace, int]] = []
+        self._places: list[tuple[int, int]] = []  # of each tree: its group, and its number there
         for group in range(num_groups):
             size = (group + 1) * num_games // num_groups - group * num_games // num_groups
             self._groups.append(Workspace(self.game, self.preset, size, max_nodes=max_nodes, at_once=at_once))
-            self._places += [(self._groups[-1], number) for number in range(size)]
+            self._places += [(group, number) for number in range(size)]
         if num_groups > 1:
             self._check_groups(at_once)
         first_run(self._groups[0])
@@ -127,15 +131,15 @@ class Lockstep:
     def clear(self, tree: int) -> None:
         """Empties a tree, and the memory of its own."""
         self._roots[tree] = None
-        work, number = self._places[tree]
-        work.new_game(number)
+        group, number = self._places[tree]
+        self._groups[group].new_game(number)
 
     def advance(self, tree: int, action: int) -> None:
         """Follows a move: the subtree below it becomes the tree; see `Search.advance`."""
-        (work, number), root = self._places[tree], self._roots[tree]
+        (group, number), root = self._places[tree], self._roots[tree]
         if root is None:
             return
-        state = self.game.play(root, action)
+        work, state = self._groups[group], self.game.play(root, action)
         keeps = self.preset.reuse_tree and not self.game.is_over(state) and work.descend(number, action)
         self._roots[tree] = state if keeps else None
         if keeps:
@@ -163,61 +167,83 @@ class Lockstep:
         """
         if not isinstance(limit, Limit) or limit.simulations is None or limit.seconds is not None:
             raise InvalidLimit(f"a lockstep search takes a Limit in simulations alone, not {limit!r}")
-        simulations = limit.simulations
         numbers = range(len(states)) if trees is None else trees
         if len(states) > self._at_once or len(seeds) != len(states) or len(set(numbers)) != len(states):
             raise InvalidState(f"{len(states)} states and {len(seeds)} seeds for {self._at_once} trees")
         for work in self._groups:
             work.warm_up()
-            work.prepare(simulations)
-            work.stop()
-        places = [self._places[tree] for tree in numbers]
-        for tree, (work, number), state in zip(numbers, places, states, strict=True):
-            check_root(self.game, state)
+            work.prepare(limit.simulations)
+        parts: list[list[_Task]] = [[] for _ in self._groups]
+        for task in zip(numbers, states, seeds, strict=True):
+            parts[self._places[task[0]][0]].append(task)
+        if len(parts) == 1:
+            return self._search(0, parts[0], limit, noise)
+        trees = [tree for part in parts for tree, _, _ in part]
+        results = dict(zip(trees, self._search_side_by_side(parts, limit, noise), strict=True))
+        return [results[tree] for tree in numbers]
+
+    def _search_side_by_side(
+        self, parts: Sequence[Sequence[_Task]], limit: Limit, noise: RootNoise | None
+    ) -> list[RootStatistics]:
+        """The results of each group's trees, group by group; a failure of one, or Ctrl-C, ends the others."""
+        ended = threading.Event()
+        pool = ThreadPoolExecutor(len(parts), "engram group")
+        try:
+            with interrupts_later():  # or the pool does not know of a thread that it has just started
+                searches = [
+                    pool.submit(self._search, group, part, limit, noise, ended) for group, part in enumerate(parts)
+                ]
+            wait(searches, return_when=FIRST_EXCEPTION)
+        finally:
+            ended.set()
+            with interrupts_later():  # when the caller goes on, no thread may
+                pool.shutdown()
+        return list(chain.from_iterable(search.result() for search in searches))
+
+    def _search(
+        self, group: int, tasks: Sequence[_Task], limit: Limit, noise: RootNoise | None,
+        ended: threading.Event | None = None,
+    ) -> list[RootStatistics]:  # fmt: skip
+        """The results of a group's trees, in order; `ended` stops it after a step, and then it has none."""
+        work, simulations = self._groups[group], limit.simulations or 0
+        places, seeds = [self._places[tree][1] for tree, _, _ in tasks], [seed for _, _, seed in tasks]
+        work.stop()
+        fresh = []
+        for place, (tree, state, _) in zip(places, tasks, strict=True):
             root = self._roots[tree]
             if root is None or noise is not None or not self.game.same(root, state):
-                work.set_root(number, state)
+                fresh.append((place, state))
+            if self.game.has("chance"):
+                check_root(self.game, state)
             self._roots[tree] = None  # after an exception the tree is not reused
-        budget = simulations if noise is None else 1
-        for (work, number), seed in zip(places, seeds, strict=True):
-            work.start(number, budget, seed, limit.stop_early and noise is None)
-        self._finish()
+        if fresh:
+            work.set_roots(*zip(*fresh, strict=True))
+        work.start(places, simulations if noise is None else 1, seeds, limit.stop_early and noise is None)
+        _finish(work, ended)
         if noise is not None:
-            for (work, number), seed in zip(places, seeds, strict=True):
-                work.mix_root_priors(number, noise.share, noise.concentration, np.random.default_rng(seed))
-                work.extend(number, simulations)
-            self._finish()
-        for tree, (work, number) in zip(numbers, places, strict=True):
-            self._roots[tree] = self.game.read(work.root_states[number])
-        return [self._statistics(work, number) for work, number in places]
+            for place, seed in zip(places, seeds, strict=True):
+                work.mix_root_priors(place, noise.share, noise.concentration, np.random.default_rng(seed))
+            work.extend(places, simulations)
+            _finish(work, ended)
+        if ended is not None and ended.is_set():
+            return []
+        for place, (tree, _, _) in zip(places, tasks, strict=True):
+            self._roots[tree] = self.game.read(work.root_states[place])
+        return [self._statistics(work, place, moves) for place, moves in zip(places, work.roots(places), strict=True)]
 
-    def _finish(self) -> None:
-        """Advances all groups to the end of their searches."""
-        if len(self._groups) == 1:
-            _advance(self._groups[0])
-        while not all(work.finished() for work in self._groups):  # again after a Ctrl-C that raises nothing
-            self._advance_all()
-
-    def _advance_all(self) -> None:
-        """Advances each group in a thread. A failure of one, or Ctrl-C, ends the others after their current step."""
-        ended = threading.Event()
-        with interrupts_later() as interrupted, ThreadPoolExecutor(len(self._groups), "engram group") as pool:
-            try:
-                searches = [pool.submit(_advance, work, ended, interrupted) for work in self._groups]
-                wait(searches, return_when=FIRST_EXCEPTION)
-            finally:
-                ended.set()
-        for search in searches:
-            search.result()
-
-    def _statistics(self, work: Workspace, number: int) -> RootStatistics:
-        moves = work.root(number)
+    def _statistics(self, work: Workspace, place: int, moves: RootMoves) -> RootStatistics:
         best = final_move(self.preset.decision, moves.value, moves.visits, moves.proven)
-        in_units = work.trees[number].in_units
+        in_units = work.trees[place].in_units
         return RootStatistics(
             action=int(moves.action[best]), actions=moves.action, visits=moves.visits, value=in_units(moves.value),
-            root_value=in_units(work.root_value(number)), simulations=work.done(number),
+            root_value=in_units(work.root_value(place)), simulations=work.done(place),
         )  # fmt: skip
+
+
+def _finish(work: Workspace, ended: threading.Event | None) -> None:
+    """Steps a group until its searches have ended, or until the event."""
+    while not (work.finished() or (ended is not None and ended.is_set())):
+        work.step(SLICE)
 
 
 def _is_shared(part: Extension, twin: Extension) -> bool:
@@ -225,9 +251,3 @@ def _is_shared(part: Extension, twin: Extension) -> bool:
     if part.fork is None:
         return part.store is not None
     return part is twin or part.store is twin.store is not None
-
-
-def _advance(work: Workspace, *endings: threading.Event) -> None:
-    """Steps a group until its searches have ended, or until one of the events."""
-    while not (work.finished() or any(ending.is_set() for ending in endings)):
-        work.step(SLICE)

@@ -18,7 +18,8 @@ LINE = 16
 
 def root_moves(work: Workspace) -> RootMoves:
     """The moves of the root, summed over several trees; values are those of the tree, in [-1, 1]."""
-    return work.root(0) if len(work.trees) == 1 else merged([work.root(k) for k in range(len(work.trees))])
+    roots = work.roots(range(len(work.trees)))
+    return roots[0] if len(roots) == 1 else merged(roots)
 
 
 def choice(work: Workspace, moves: RootMoves, seconds: float) -> Choice:

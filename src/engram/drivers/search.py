@@ -144,7 +144,7 @@ class Search:
             if success:
                 self.game.write(work.root_states[number], self._root)
             else:
-                work.set_root(number, self._root)
+                work.set_roots([number], [self._root])
 
     @property
     def root(self) -> State | None:
@@ -262,7 +262,7 @@ class Search:
         early = limit.stop_early and self.preset.decision == "robust" and len(work.trees) == 1
         for number, share in enumerate(self._shares(budget)):
             tree_seed = derive_seed(seed, "tree", number) if seed is not None and number else seed
-            work.start(number, share, tree_seed, early)
+            work.start([number], share, None if tree_seed is None else [tree_seed], early)
         start = time.perf_counter()
         assert self._root is not None
         root, self._root = self._root, None  # after an exception the tree is not reused
@@ -275,7 +275,7 @@ class Search:
                 ):
                     extended += max(1, budget // 10)
                     for number, share in enumerate(self._shares(extended)):
-                        work.extend(number, share)
+                        work.extend([number], share)
                     stopped = self._run_until(limit.seconds, start, interrupted, stop, progress, every)
         self._root = root
         # Ctrl-C may have come during the last slice.
@@ -290,8 +290,7 @@ class Search:
         work = self._workspace
         if self._root is None or not self.game.same(self._root, state):
             self._pace = math.inf
-            for number in range(len(work.trees)):
-                work.set_root(number, state)
+            work.set_roots(range(len(work.trees)), [state] * len(work.trees))
         # A copy, because the caller may change the object before the next search.
         self._root = self.game.read(work.root_states[0])
 
@@ -342,7 +341,7 @@ class Search:
         self._grow_from(state)
         work.prepare(None)
         if not self._asks:
-            work.start(0, UNBOUNDED, seed)
+            work.start([0], UNBOUNDED, None if seed is None else [seed])
             self._asks = True
         for _ in range(ROUNDS):
             done = work.total_done()

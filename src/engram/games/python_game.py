@@ -266,6 +266,10 @@ class PythonGame(Game):
     def read(self, buffer: np.ndarray) -> Any:
         return self._copied(self._states[buffer.ctypes.data])
 
+    def held(self, buffer: np.ndarray) -> Any:
+        """The state in a buffer itself, where the buffer's next state is another object."""
+        return self._states[buffer.ctypes.data]
+
     def forget(self, address: int) -> None:
         """Drops the state of a buffer that is about to be freed."""
         self._states.pop(address, None)

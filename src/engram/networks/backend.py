@@ -6,6 +6,7 @@ another. `NetworkEvaluator` makes a backend the evaluator of a search.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any, NamedTuple, Protocol
@@ -60,7 +61,7 @@ class BackendWrapper:
 
 
 class FixedBatches(BackendWrapper):
-    """Asks a backend in batches of one size: a smaller batch is filled up with zeros, a larger one is split.
+    """Asks a backend in batches of one size: a smaller batch is filled up, a larger one is split.
 
     Args:
       batch: the size, ≥ 1.
@@ -76,18 +77,24 @@ class FixedBatches(BackendWrapper):
         if batch < 1:
             raise InvalidParameter(f"batch is 1 or more, not {batch}")
         self.batch = batch
+        self._rooms = threading.local()  # an array of each thread's, because new memory costs more than the planes
 
     def forward(self, planes: np.ndarray) -> Evaluation:
         """See `Backend`."""
-        if len(planes) == self.batch or getattr(self.backend, "independent", False):
+        count = len(planes)
+        if count == self.batch or getattr(self.backend, "independent", False):
             return self.backend.forward(planes)
-        answers = []
-        for first in range(0, max(len(planes), 1), self.batch):
-            part = planes[first : first + self.batch]
-            if len(part) < self.batch:
-                part = np.concatenate([part, np.zeros((self.batch - len(part), *planes.shape[1:]), np.float32)])
-            answers.append(self.backend.forward(part))
-        return each_part(lambda *parts: np.concatenate(parts)[: len(planes)], *answers)
+        if count > self.batch:
+            parts = [self.forward(planes[first : first + self.batch]) for first in range(0, count, self.batch)]
+            return each_part(lambda *answers: np.concatenate(answers), *parts)
+        shape = self.batch, *planes.shape[1:]
+        if getattr(self._rooms, "planes", _NONE).shape != shape:
+            self._rooms.planes = np.zeros(shape, np.float32)
+        self._rooms.planes[:count] = planes
+        return each_part(lambda answer: answer[:count], self.backend.forward(self._rooms.planes))
+
+
+_NONE = np.empty(0)
 
 
 def native_of(backend: Backend) -> NativeBackend | None:

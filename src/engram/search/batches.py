@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from engram.games.python_game import PythonGame
 from engram.search import kernel
-from engram.search.evaluation import Evaluation, Evaluator, checked, correct_endings
+from engram.search.evaluation import Evaluation, Evaluator, Outside, checked
 from engram.search.functions import Functions
+from engram.search.kernel import ANSWERED, BEGIN, GROWN
 from engram.search.program import GROW
 from engram.search.tree import Tree
 
@@ -33,26 +34,6 @@ def grow(trees: Sequence[Tree], slots: np.ndarray, num_actions: int) -> None:
             tree.grow()
 
 
-@dataclass
-class Group:
-    """Slots whose leaves the evaluator is asked for together.
-
-    Attributes:
-      trees: theirs. slots, states: views of the workspace's. waiting: numbers of the `count` slots that wait, and room
-        for all. batch: the states of these leaves, (B, words). positions: the same as the game's records.
-      answers: room for the values, weights and embeddings that a compiled evaluator writes.
-    """
-
-    trees: Sequence[Tree]
-    slots: np.ndarray
-    states: np.ndarray
-    waiting: np.ndarray
-    batch: np.ndarray
-    positions: np.ndarray
-    answers: Answers
-    count: int = 0
-
-
 class Batches:
     """The batches of a workspace's slots.
 
@@ -62,57 +43,51 @@ class Batches:
       trees, slots, states: the workspace's; each tree has the same number of slots.
 
     Attributes:
-      group: all slots.
+      batch: room for the states of the leaves that are evaluated together, (B, words).
     """
 
     def __init__(
         self, functions: Functions, evaluator: Evaluator | None, trees: Sequence[Tree], slots: np.ndarray,
         states: np.ndarray,
     ):  # fmt: skip
-        self._functions, self._evaluator = functions, evaluator
+        self._functions, self._evaluator, self._trees, self._slots = functions, evaluator, trees, slots
         game, compiled = functions.game, functions.evaluator
-        batch = np.zeros((len(slots) if evaluator is not None else 0, states.shape[1]), np.uint64)
-        positions = np.ndarray(len(batch), game.state_dtype, batch.data, 0, batch.strides[:1])
-        room = len(batch) if compiled else 0
-        size = compiled.embedding_size if compiled else 0
-        shapes = room, (room, game.num_actions), (room if size else 0, size)
-        values, weights, embeddings = (np.zeros(shape, np.float32) for shape in shapes)
-        waiting = np.zeros(len(slots), np.int64)
-        self.group = Group(trees, slots, states, waiting, batch, positions, (values, weights, embeddings))
+        room = len(slots) if evaluator is not None else 0
+        self.batch = np.zeros((room, states.shape[1]), np.uint64)
+        self._positions = np.ndarray(room, game.state_dtype, self.batch.data, 0, self.batch.strides[:1])
+        self._waiting = np.zeros(len(slots), np.int64)
+        size = compiled.embedding_size if compiled else functions.assembly.embedding_size
+        self._values, self._weights = np.zeros(room, np.float32), np.zeros((room, game.num_actions), np.float32)
+        self._embeddings = np.zeros((room if size else 0, size), np.float32)
+        self._is_valued, self._is_bounded = functions.preset.leaf_value != "rollout", not game.beyond
 
     def run(self, enough: int) -> None:
-        """Lets the kernel ask for batch after batch, until all trees together have `enough` simulations."""
-        group, program, evaluator = self.group, self._functions.program, self._functions.evaluator
-        assert evaluator is not None
-        room = (group.batch, group.answers, enough)
-        with evaluator.lock:
-            count = kernel.run_batches(program, group.slots, group.waiting, 0, False, *room)
-            while count < 0:
-                grow(group.trees, group.slots, self._functions.game.num_actions)
-                count = kernel.run_batches(program, group.slots, group.waiting, ~count, True, *room)
+        """Steps batch after batch, until all trees together have `enough` simulations or their searches have ended.
 
-    def step(self) -> None:
-        """Asks for one batch; if the evaluator fails, no leaf waits."""
-        group = self.group
-        self.descend(group)
-        if not group.count:
-            return
-        assert self._evaluator is not None
-        try:
-            answer = self.checked(self._evaluator.evaluate(self._waiting_states(group)), group.count)
-        except BaseException:
-            kernel.withdraw_all(group.slots, group.waiting[: group.count])
-            raise
-        self.take_up(group, answer)
+        If the evaluator fails, no leaf waits.
+        """
+        compiled, answers = self._functions.evaluator, (self._values, self._weights, self._embeddings)
+        with nullcontext() if compiled is None else compiled.lock:
+            count = self._step(0, BEGIN, answers, enough)
+            while count:
+                answers = self._answers(count)
+                count = self._step(count, ANSWERED, answers, enough)
 
-    def descend(self, group: Group) -> None:
-        """Takes a group's slots to their leaves."""
-        program = self._functions.program
-        count = kernel.descend_all(program, group.slots, group.waiting, 0, False)
+    def descend(self, slots: np.ndarray) -> np.ndarray:
+        """Takes slots of one tree to their leaves; returns the places among them of those that wait for a value."""
+        program, waiting = self._functions.program, np.zeros(len(slots), np.int64)
+        count = kernel.descend_all(program, slots, waiting, 0, False)
         while count < 0:
-            grow(group.trees, group.slots, self._functions.game.num_actions)
-            count = kernel.descend_all(program, group.slots, group.waiting, ~count, True)
-        group.count = int(count)
+            grow(self._trees, slots, self._functions.game.num_actions)
+            count = kernel.descend_all(program, slots, waiting, ~count, True)
+        return waiting[:count]
+
+    def take_in(self, number: int, answer: Answers) -> None:
+        """Backs up the value of one waiting slot; `answer` is from `checked`."""
+        program, waiting = self._functions.program, np.array([number], np.int64)
+        if program["endings"][0]:
+            kernel.gather(program, self._slots, waiting, self.batch)
+        kernel.finish_all(program, self._slots, waiting, self.batch, *self._stored(answer))
 
     def checked(self, evaluation: Evaluation, count: int) -> Answers:
         """An evaluation of `count` leaves as the kernel takes it.
@@ -120,38 +95,49 @@ class Batches:
         Raises:
           OperatorError: it does not fit the game or the search.
         """
-        game, preset, assembly = self._functions.game, self._functions.preset, self._functions.assembly
         return checked(
-            evaluation, count, game.num_actions, valued=preset.leaf_value != "rollout",
-            embedding_size=assembly.embedding_size, bounded=not game.beyond,
+            evaluation, count, self._functions.game.num_actions, valued=self._is_valued,
+            embedding_size=self._functions.assembly.embedding_size, bounded=self._is_bounded,
         )  # fmt: skip
-
-    def gather(self, group: Group) -> None:
-        """Copies the states of a group's waiting leaves to its `batch`."""
-        kernel.gather(self._functions.program, group.slots, group.waiting, group.count, group.batch)
-
-    def take_up(self, group: Group, answer: Answers) -> None:
-        """Backs up the values of a group's waiting leaves; `batch` has their states for a game with `endings`."""
-        if self._functions.corrector:
-            answer = answer[0].copy(), answer[1].copy(), answer[2]  # the evaluator may keep its own
-            correct_endings(self._functions.corrector, group.batch, *answer[:2])
-        kernel.finish_all(self._functions.program, group.slots, group.waiting[: group.count], *answer)
 
     def warm_up(self) -> None:
         """Compiles, or loads from the cache, all that a batch calls."""
-        functions, group = self._functions, self.group
-        slots, none, empty = group.slots[:0], np.zeros(0, np.int64), np.empty((0, 0), np.float32)
-        if functions.evaluator is not None:
-            kernel.run_batches(functions.program, slots, none, 0, False, group.batch, group.answers, 0)
-            return
-        kernel.descend_all(functions.program, slots, none, 0, False)
-        kernel.gather(functions.program, slots, none, 0, group.batch)
-        kernel.finish_all(functions.program, slots, none, empty.ravel(), empty, empty)
-        if functions.corrector:
-            correct_endings(functions.corrector, group.batch, empty.ravel(), empty)
+        program, slots, waiting = self._functions.program, self._slots[:0], self._waiting[:0]
+        answers = self._values[:0], self._weights[:0], self._embeddings[:0]
+        if isinstance(self._evaluator, Outside):
+            kernel.descend_all(program, slots, waiting, 0, False)
+            kernel.gather(program, slots, waiting, self.batch)
+            kernel.finish_all(program, slots, waiting, self.batch, *answers)
+        else:
+            kernel.run_batches(program, slots, waiting, 0, BEGIN, self.batch, answers, 0)
 
-    def _waiting_states(self, group: Group) -> Any:
-        if isinstance(self._functions.game, PythonGame):
-            return [self._functions.game.read(group.states[number]) for number in group.waiting[: group.count]]
-        self.gather(group)
-        return np.ascontiguousarray(group.positions[: group.count])
+    def _step(self, count: int, turn: int, answers: Answers, enough: int) -> int:
+        """Goes on to the next batch that Python has to answer for, and returns its leaves; 0 at the end."""
+        rest = self.batch, answers, enough
+        count = kernel.run_batches(self._functions.program, self._slots, self._waiting, count, turn, *rest)
+        while count < 0:
+            grow(self._trees, self._slots, self._functions.game.num_actions)
+            count = kernel.run_batches(self._functions.program, self._slots, self._waiting, ~count, GROWN, *rest)
+        return int(count)
+
+    def _answers(self, count: int) -> Answers:
+        """The evaluator's answers for the batch; if it fails, no leaf waits."""
+        assert self._evaluator is not None
+        game = self._functions.game
+        try:
+            states: Any = np.ascontiguousarray(self._positions[:count])
+            if isinstance(game, PythonGame):
+                states = [game.held(row) for row in self.batch[:count]]
+            return self._stored(self.checked(self._evaluator.evaluate(states), count))
+        except BaseException:
+            kernel.withdraw_all(self._slots, self._waiting[:count])
+            raise
+
+    def _stored(self, answer: Answers) -> Answers:
+        """An answer in arrays of our own, which `endings` may change; an embedding that is not read is left out."""
+        values, weights, embeddings = answer
+        stored = self._values[: len(values)], self._weights[: len(weights)], self._embeddings[: len(embeddings)]
+        for own, part in zip(stored, answer, strict=True):
+            if len(own):
+                own[:] = part
+        return stored

@@ -70,7 +70,8 @@ def interval(value: np.ndarray, visits: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 def most_visited(value: np.ndarray, visits: np.ndarray) -> int:
     """`robust`: the most visits; equal visits go to the higher value."""
-    return int(np.lexsort((-value, -visits.astype(np.int64)))[0])
+    most = np.flatnonzero(visits == visits.max())
+    return int(most[value[most].argmax()])
 
 
 def highest_value(value: np.ndarray, visits: np.ndarray) -> int:
@@ -116,7 +117,9 @@ def final_move(name: str, value: np.ndarray, visits: np.ndarray, proven: np.ndar
     Args:
       name: the rule's. value, visits, proven: (A,) each; values for the player to move.
     """
-    best = value[proven].max(initial=-1.0)
+    if not proven.any():
+        return DECISIONS[name](value, visits)
+    best = value[proven].max()
     allowed = proven & (value >= best) if best >= 1.0 else ~proven | ((value >= best) & (value > -1.0))
     allowed |= not allowed.any()
     candidates = np.flatnonzero(allowed)

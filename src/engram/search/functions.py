@@ -54,7 +54,6 @@ class Functions:
     Attributes:
       game, preset, assembly, evaluator: as given.
       program: the kernel's record of the functions.
-      corrector: address of the game's function that corrects an evaluator's answers; 0: none.
 
     Raises:
       InvalidParameter: the game lacks a function that the preset calls, or two parts of the preset exclude each other.
@@ -63,8 +62,6 @@ class Functions:
     def __init__(self, game: Game, preset: Preset, assembly: Assembly, evaluator: CompiledEvaluator | None):
         self.game, self.preset, self.assembly = game, preset, assembly
         self.evaluator = evaluator
-        name = "tactics" if preset.tactics and game.has("tactics") else "endings"
-        self.corrector = game.address(name) if preset.evaluator is not None and preset.endings else 0
         if isinstance(preset.prior, str) and not game.address("prior"):
             raise InvalidParameter(f"{game.name} has no prior of its own; leave prior='game' out")
         prior = preset.prior if callable(preset.prior) else None
@@ -106,7 +103,10 @@ class Functions:
         priors_only = preset.leaf_value == "rollout" and not assembly.embedding_size
         if self.evaluator is not None:
             program["evaluator"], program["evaluator_argument"] = self.evaluator.address, self.evaluator.argument
-            program["uses_values"], program["endings"] = preset.leaf_value != "rollout", self.corrector
+        program["uses_values"] = preset.leaf_value != "rollout"
+        if preset.evaluator is not None and preset.endings:
+            tactics = preset.tactics and self.game.has("tactics")
+            program["endings"] = self.game.address("tactics" if tactics else "endings")
         program["waits"] = 0 if preset.evaluator is None else WAITS_FOR_PRIORS if priors_only else WAITS
         share = preset.leaf_value if isinstance(preset.leaf_value, float) else 0.0
         visits = preset.expansion.after

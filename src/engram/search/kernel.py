@@ -53,10 +53,11 @@ from engram.search.program import (
 )
 from engram.search.returns import keep_reward, leaf_value
 from engram.search.threads import claim, enter_flight, leave_flight, release
-from engram.search.tree import CHANCE, EXPAND, PLAYER_1, PROVEN, TERMINAL, nodes_of, tree_dtype, visited_of
+from engram.search.tree import CHANCE, EXPAND, PLAYER_1, PROVEN, TERMINAL, nodes_of, sign_of, tree_dtype, visited_of
 
 DECISION_PERIOD = 64
 TURN = 65  # simulations of a slot at most before the next slot's turn, where few leaves wait for an evaluator
+BEGIN, GROWN, ANSWERED = range(3)  # where `run_batches` goes on
 VALUE_BOUND = 1.0 + 1e-6  # of the root's value, with rounding; only a faulty rule exceeds it
 
 
@@ -507,16 +508,20 @@ def expand_answered(program, slot, tree, leaf, weights, row):
 
 
 @compiled
-def finish_all(programs, slots, waiting, values, weights, embeddings):
+def finish_all(programs, slots, waiting, batch, values, weights, embeddings):
     """Steps 2 to 4 for waiting leaves: their children, then their values, backed up.
 
+    The game's `endings` correct values and weights first, in place.
+
     Args:
-      waiting: (B,) numbers of slots.
+      waiting: (B,) numbers of slots. batch: (≥ B, words) uint64, their leaves' states, read by `endings` alone.
       values: (B,) float32 within the game's bounds, for the player to move at the leaf; nan: by compiled evaluation.
-      weights: (B, num_actions) float32 ≥ 0, the policy by action; (0, 0): none.
-      embeddings: (B, D) float32; (0, 0): none.
+      weights: (B, num_actions) float32 ≥ 0, the policy by action; no row: none.
+      embeddings: (B, D) float32; no row: none.
     """
     program = programs[0]
+    if program.endings != 0:
+        correct_endings(program.endings, batch, values, weights)
     for row in range(len(waiting)):
         slot = slots[waiting[row]]
         tree = tree_of(slot)
@@ -555,37 +560,45 @@ def finish_all(programs, slots, waiting, values, weights, embeddings):
 
 
 @compiled
-def run_batches(programs, slots, waiting, count, again, batch, answers, enough):
-    """Steps batch after batch, which the program's compiled evaluator answers, until `enough` simulations are done.
+def run_batches(programs, slots, waiting, count, turn, batch, answers, enough):
+    """Steps batch after batch, until `enough` simulations are done or no search goes on.
+
+    It returns where Python has to act, and the next call goes on from there with the same count.
 
     Args:
-      waiting, count, again: as in `descend_all`. batch: room for the states of the waiting leaves.
-      answers: room for their values, weights and embeddings, as in `finish_all`.
+      waiting: as in `descend_all`. batch: room for the states of the waiting leaves.
+      count, turn: 0 and BEGIN; the waiting slots and GROWN after the trees have grown, or ANSWERED after an answer.
+      answers: values, weights and embeddings as in `finish_all`; a compiled evaluator writes them itself.
       enough: simulations of all slots since their searches began.
 
-    Returns 0, or the complement of the number of waiting slots if slots ask for room.
+    Returns 0 at the end, the number of leaves that Python has to answer for, or the complement of the number of waiting
+    slots if slots ask for room.
     """
     program = programs[0]
     values, weights, embeddings = answers
     while True:
-        count = descend_all(programs, slots, waiting, count, again)
-        if count < 0:
-            return count
-        if count > 0:
-            leaves = waiting[:count]
-            gather(programs, slots, leaves, count, batch)
-            status = ask(program, tree_of(slots[0]), batch, values[:count], weights[:count], embeddings[:count])
-            if status < 0:
-                withdraw_all(slots, leaves)
-                slots[leaves[0]].status = status
-            else:
-                finish_all(programs, slots, leaves, values[:count], weights[:count], embeddings[:count])
+        status = np.int64(0)
+        if turn != ANSWERED:
+            count = descend_all(programs, slots, waiting, count, turn == GROWN)
+            if count < 0:
+                return count
+            status = gather(programs, slots, waiting[:count], batch)
+            if status >= 0 and count > 0 and program.evaluator == 0:
+                return count
+            if status >= 0 and count > 0:
+                status = ask(program, tree_of(slots[0]), batch, values[:count], weights[:count], embeddings[:count])
+        leaves = waiting[:count]
+        if status < 0:
+            withdraw_all(slots, leaves)
+            slots[leaves[0]].status = status
+        else:
+            finish_all(programs, slots, leaves, batch, values[:count], weights[:count], embeddings[:count])
         if total_done(slots) >= enough:
             return 0
         lowest = lowest_status(slots)
         if lowest < 0 or lowest == FINISHED:
             return 0
-        count, again = 0, False
+        count, turn = 0, BEGIN
 
 
 @compiled
@@ -598,8 +611,6 @@ def ask(program, tree, batch, values, weights, embeddings):
     fault = fault_of(values, weights, embeddings, program.uses_values != 0, tree.beyond == 0)
     if program.uses_values == 0:
         values[:] = np.float32(np.nan)
-    if fault == 0 and program.endings != 0:
-        correct_endings(program.endings, batch, values, weights)
     return ANSWER - fault if fault != 0 else 0
 
 
@@ -613,11 +624,11 @@ def total_done(slots):
 
 
 @compiled
-def gather(programs, slots, waiting, count, batch):
-    """Copies the states of the first `count` waiting slots into the rows of `batch` (uint64 words)."""
+def gather(programs, slots, waiting, batch):
+    """Copies the states of waiting slots into the rows of `batch` (uint64 words); below 0 is a failure."""
     program = programs[0]
     width = batch.shape[1] * 8
-    for row in range(count):
+    for row in range(len(waiting)):
         if copy_state(program.game, batch.ctypes.data + row * width, slots[waiting[row]].state) < 0:
             return COPY
     return 0
@@ -630,6 +641,51 @@ def lowest_status(slots):
     for number in range(1, len(slots)):
         lowest = min(lowest, slots[number].status)
     return lowest
+
+
+@compiled
+def mark_roots(programs, slots, numbers):
+    """Sets the player to move at the roots of slots' trees, whose states are new.
+
+    Returns the place in `numbers` of the first slot whose root has no moves, one twice, or no player; -1 for none.
+    """
+    game = programs[0].game
+    for place in range(len(numbers)):
+        slot = slots[numbers[place]]
+        count = call(game.legal_actions, (slot.root_state, slot.actions))
+        if not 0 < count <= game.num_actions or not differ(carray(pointer_at(slot.actions, np.int32), (count,))):
+            return place
+        mover = call(game.to_play, (slot.root_state,))
+        if not 0 <= mover <= 1 and (mover != NATURE or game.chance == 0):
+            return place
+        nodes_of(tree_of(slot))[0].flags = np.uint8(0 if mover == 0 else PLAYER_1 if mover == 1 else CHANCE)
+    return -1
+
+
+@compiled
+def differ(actions):
+    """Whether no action appears twice; O(n) for ascending ones."""
+    for place in range(1, len(actions)):
+        if actions[place] <= actions[place - 1]:
+            for before in range(place):
+                if actions[before] == actions[place]:
+                    return False
+    return True
+
+
+@compiled
+def read_roots(slots, numbers, action, visits, value, prior, proven):
+    """Writes the children of the roots of slots' trees into arrays (B, num_actions); values are for the mover."""
+    for row in range(len(numbers)):
+        nodes = nodes_of(tree_of(slots[numbers[row]]))
+        root = nodes[0]
+        for place in range(root.num_children):
+            child = nodes[root.first_child + place]
+            action[row, place] = child.action
+            visits[row, place] = child.visit_count
+            value[row, place] = sign_of(root) * child.value if child.visit_count > 0 else 0.0
+            prior[row, place] = child.prior
+            proven[row, place] = child.flags & PROVEN != 0
 
 
 @compiled

@@ -27,7 +27,7 @@ program_dtype = np.dtype(
         *((kind, hooks_dtype) for kind in HOOKS),
         ("evaluation", np.int64),  # (state, rng) -> value for player 0; 0: a rollout through play
         ("evaluation_writes", np.int64),  # 1: it also takes the slot's `moves` and logs the rollout there
-        ("evaluator", np.int64),  # address of a batch evaluator (`CompiledEvaluator`) and its first argument
+        ("evaluator", np.int64),  # `CompiledEvaluator.address`, 0: Python asks an evaluator; and its argument
         ("evaluator_argument", np.int64),
         ("uses_values", np.int64),  # of the evaluator; 0: rollouts value all leaves
         ("endings", np.int64),  # the game's `endings`, which corrects the evaluator's answers; or 0

@@ -304,6 +304,7 @@ class Tree:
         self.header["num_following"] = sum(column.follows_action for column in self.columns)
         for place, column in enumerate(self.columns):
             self.header["row_bytes"][0, place] = column.dtype.itemsize if column.new_nodes else 0
+        self._publish()
         self.clear()
 
     @property
@@ -328,7 +329,7 @@ class Tree:
                 self._rows[place][0] = np.zeros((), column.dtype)
             else:
                 self._rows[place] = np.zeros(len(self.nodes), column.dtype)
-        self._publish()
+                self._publish()
         self.header["num_nodes"] = 1
         self.header["full"] = 0
         self.set_bounds(self._bounds)
@@ -389,8 +390,8 @@ class Tree:
         first = int(self.nodes[node]["first_child"])
         return self.nodes[first : first + int(self.nodes[node]["num_children"])] if first else self.nodes[:0]
 
-    def root_advice(self, sign: float) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]:
-        """The first extension's advice on the root's children: value for the player of a sign, nan for none, and N_M.
+    def root_advice(self) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]:
+        """The first extension's advice on the root's children: value for the player to move, nan for none, and N_M.
 
         None where no extension advises.
         """
@@ -398,6 +399,7 @@ class Tree:
             return None, None
         first = int(self.nodes[0]["first_child"])
         rows = self.rows(self.advice[0].column)[first : first + int(self.nodes[0]["num_children"])]
+        sign = -1.0 if self.nodes[0]["flags"] & PLAYER_1 else 1.0
         return np.where(rows["count"] > 0.0, sign * rows["value"], np.nan), rows["count"].astype(np.float64)
 
     def descend(self, action: int) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from engram.games.game import NATURE, SLACK, Game, State
 from engram.games.python_game import PythonGame
 from engram.native import clock
 from engram.native.buffers import buffers
-from engram.rng import derive_seed, rng_dtype, seed_rng
+from engram.rng import derive_seed, rng_dtype, seed_all
 from engram.search import kernel
 from engram.search.batches import Answers, Batches, grow
 from engram.search.decision import RootMoves
@@ -28,13 +27,11 @@ from engram.search.functions import Functions, hooks_of
 from engram.search.operators import HOOKS
 from engram.search.preset import Preset
 from engram.search.program import FINISHED, TO_PLAY, WAITS_FOR_PRIORS, slot_dtype
-from engram.search.tree import CHANCE, PLAYER_1, PROVEN, Tree, bytes_a_node, node_dtype, subtree_order
+from engram.search.tree import PLAYER_1, PROVEN, Tree, bytes_a_node, node_dtype, subtree_order
 
 DEFAULT_BYTES = 1 << 30
-FLAG_OF_PLAYER = {0: 0, 1: PLAYER_1, NATURE: CHANCE}
-"""What a node's flags say of the player to move there."""
 LINE_BYTES = 256
-UNBOUNDED = 2**62
+UNBOUNDED, WORD = 2**62, 2**64 - 1
 PORTIONS = 32
 """Portions per thread and slice: many, so that threads finish together; few, so that they rarely contend."""
 
@@ -133,27 +130,33 @@ class Workspace:
         for tree in self.trees:
             tree.header["shared"] = shared
         if isinstance(game, PythonGame):
-            rows = [*self.root_states, *self._states, *self.batches.group.batch]
+            rows = [*self.root_states, *self._states, *self.batches.batch]
             for row in rows:
                 weakref.finalize(self, game.forget, row.ctypes.data)
 
     # ----------------------------------------------------------------------------- one tree
 
-    def set_root(self, number: int, state: State) -> None:
-        """Empties a tree and sets its root's state."""
+    def set_roots(self, numbers: Sequence[int], states: Sequence[State]) -> None:
+        """Empties trees and sets their roots' states.
+
+        Raises:
+          InvalidState, InvalidGame, OperatorError: no player can move at a root, or a function of the game failed.
+        """
         self.in_flight.clear()
-        self.game.write(self.root_states[number], state)
-        self._slots_of(number)["replay"] = 0  # its path is of the nodes that go
-        tree = self.trees[number]
-        tree.clear()
-        mover = self.game.to_play(state)
-        if mover not in self.game.movers:
+        for number, state in zip(numbers, states, strict=True):
+            self.game.write(self.root_states[number], state)
+            self.trees[number].clear()
+        slots = self._slots_of(numbers)
+        self.slots["replay"][slots] = 0  # their paths are of the nodes that go
+        row = kernel.mark_roots(self.program, self.slots, slots[:: self.sharers])
+        self.game.raise_pending()
+        if row >= 0:
+            check_root(self.game, states[row])
             raise self._failure(TO_PLAY)
-        tree.nodes[0]["flags"] = FLAG_OF_PLAYER[mover]
 
     def descend(self, number: int, action: int) -> bool:
         """Makes the child by `action` the root of a tree and keeps the subtree below; False if there is none."""
-        self._slots_of(number)["replay"] = 0
+        self.slots["replay"][self._slots_of([number])] = 0
         return self.trees[number].descend(action)
 
     def new_game(self, number: int) -> None:
@@ -179,7 +182,7 @@ class Workspace:
         bound = {operator: operator.bind(budget, columns) for operator in operators}
         self.program["selection_parameters"] = bound[selection].address
         for number, kinds in enumerate(hooks):
-            slots = self._slots_of(number)
+            slots = self.slots[number * self.sharers : (number + 1) * self.sharers]
             slots["backup_parameters"] = bound[backups[number]].address
             for kind, sequence in kinds.items():
                 for place, operator in enumerate(sequence):
@@ -190,29 +193,31 @@ class Workspace:
         """Leaves every tree without a simulation to do."""
         kernel.stop_all(self.slots)
 
-    def start(self, number: int, budget: int, seed: int | None, stop_early: bool = False) -> None:
-        """Begins a search of `budget` simulations in a tree; without a seed the generator continues."""
-        slots = self._slots_of(number)
-        slots["done"] = 0
-        if seed is not None:
-            slots["replay"] = 0
-            seed_rng(self.rngs[number], np.uint64(seed & 0xFFFFFFFFFFFFFFFF))
-            for thread in range(1, len(self.rngs) - len(self.trees) + 1):  # of one shared tree
-                seed_rng(self.rngs[thread], np.uint64(derive_seed(seed, thread)))
-        slots["stop_early"] = stop_early
+    def start(self, numbers: Sequence[int], budget: int, seeds: Sequence[int] | None, stop_early: bool = False) -> None:
+        """Begins a search of `budget` simulations in each tree; without seeds the generators continue."""
+        slots = self._slots_of(numbers)
+        self.slots["done"][slots] = 0
+        self.slots["stop_early"][slots] = stop_early
+        if seeds is not None:
+            self.slots["replay"][slots] = 0
+            own, threads = list(seeds), range(1, len(self.rngs) - len(self.trees) + 1)  # threads of one shared tree
+            own += [derive_seed(seeds[0], thread) for thread in threads]
+            seed_all(
+                self.rngs, np.array([*numbers, *threads], np.int64), np.array([seed & WORD for seed in own], np.uint64)
+            )
         first_nodes = self.preset.first_nodes
-        slots["priors_left"] = UNBOUNDED if first_nodes is None else self._shares(first_nodes)
-        self.extend(number, budget)
+        self.slots["priors_left"][slots] = UNBOUNDED if first_nodes is None else self._shares(first_nodes, numbers)
+        self.extend(numbers, budget)
 
-    def extend(self, number: int, budget: int) -> None:
-        """Sets the simulations, counted from `start`, at which a tree's search ends."""
-        slots = self._slots_of(number)
-        slots["budget"] = self._shares(budget)
-        slots["status"] = 0
+    def extend(self, numbers: Sequence[int], budget: int) -> None:
+        """Sets the simulations, counted from `start`, at which the trees' searches end."""
+        slots = self._slots_of(numbers)
+        self.slots["budget"][slots] = self._shares(budget, numbers)
+        self.slots["status"][slots] = 0
 
     def done(self, number: int) -> int:
         """Simulations backed up in a tree since `start`."""
-        return sum(self._slots_of(number)["done"].tolist())
+        return sum(self.slots["done"][number * self.sharers : (number + 1) * self.sharers].tolist())
 
     def total_done(self) -> int:
         """Simulations backed up in all trees since `start`."""
@@ -226,22 +231,25 @@ class Workspace:
         """Whether the value of a tree's root is proven."""
         return bool(self.trees[number].nodes[0]["flags"] & PROVEN)
 
-    def root(self, number: int) -> RootMoves:
-        """The moves of a tree's root as they stand."""
-        tree = self.trees[number]
-        children = tree.children()
-        if not len(children):
-            # Before its expansion the root has no children, but legal moves.
-            actions = np.array(self.game.legal_actions(self.game.read(self.root_states[number])))
-            zeros = np.zeros(len(actions))
-            uniform = np.full(len(actions), 1 / len(actions))
-            return RootMoves(actions, zeros.astype(np.uint32), zeros, uniform, zeros.astype(bool))
-        sign = -1.0 if tree.nodes[0]["flags"] & PLAYER_1 else 1.0
-        visits = children["visit_count"].copy()
-        value = np.where(visits > 0, sign * children["value"], 0.0)
-        proven = (children["flags"] & PROVEN) != 0
-        prior = children["prior"].astype(np.float64)
-        return RootMoves(children["action"].copy(), visits, value, prior, proven, *tree.root_advice(sign))
+    def roots(self, numbers: Sequence[int]) -> list[RootMoves]:
+        """The moves of the trees' roots as they stand."""
+        shape = len(numbers), self.game.num_actions
+        action, visits = np.zeros(shape, np.int32), np.zeros(shape, np.uint32)
+        value, prior, proven = np.zeros(shape), np.zeros(shape), np.zeros(shape, np.bool_)
+        kernel.read_roots(self.slots, self._slots_of(numbers)[:: self.sharers], action, visits, value, prior, proven)
+        roots = []
+        for row, number in enumerate(numbers):
+            count = int(self.trees[number].nodes[0]["num_children"])
+            parts = (part[row, :count] for part in (action, visits, value, prior, proven))
+            roots.append(RootMoves(*parts, *self.trees[number].root_advice()) if count else self._before_moves(number))
+        return roots
+
+    def _before_moves(self, number: int) -> RootMoves:
+        """The moves of a root that has no children yet."""
+        actions = np.array(self.game.legal_actions(self.game.read(self.root_states[number])))
+        zeros = np.zeros(len(actions))
+        uniform = np.full(len(actions), 1 / len(actions))
+        return RootMoves(actions, zeros.astype(np.uint32), zeros, uniform, zeros.astype(bool))
 
     def mix_root_priors(self, number: int, share: float, concentration: float, rng: np.random.Generator) -> None:
         """Mixes Dirichlet noise into the priors of a root's children above 0, unless one has visits."""
@@ -265,9 +273,9 @@ class Workspace:
     # ---------------------------------------------------------------------------- all trees
 
     def step(self, count: int, deadline: float | None = None) -> None:
-        """Advances every unfinished tree: by up to `count` simulations, or by one batch for an evaluator.
+        """Advances every unfinished tree by up to `count` simulations.
 
-        The kernel asks a compiled evaluator for batch after batch, until all trees together have `count` simulations.
+        With an evaluator batch after batch, until all trees together have `count` simulations.
 
         Args:
           deadline: a time of `time.perf_counter` at which threads on one tree stop, unless their budget ends first.
@@ -283,11 +291,8 @@ class Workspace:
                 kernel.simulate(self.program, self.slots, count)
             self._raise_failures()
             grow(self.trees, self.slots, self.game.num_actions)
-        elif count > 0 and self.functions.evaluator is not None:
-            self.batches.run(self.total_done() + count)
-            self._raise_failures()
         elif count > 0:
-            self.batches.step()
+            self.batches.run(self.total_done() + count)
             self._raise_failures()
 
     def finished(self) -> bool:
@@ -316,12 +321,10 @@ class Workspace:
           OperatorError: as `step`.
         """
         places = np.array(numbers)
-        # A copy: the other slots wait, and the kernel advances all slots that it gets.
-        group = replace(self.batches.group, slots=self.slots[places])
-        group.slots["depth"] = 0  # after a failure at its very begin a slot has no path
-        self.batches.descend(group)
-        waiting = places[group.waiting[: group.count]]
-        self.slots[places] = group.slots
+        slots = self.slots[places]  # a copy: the other slots wait, and the kernel advances all slots that it gets
+        slots["depth"] = 0  # after a failure at its very begin a slot has no path
+        waiting = places[self.batches.descend(slots)]
+        self.slots[places] = slots
         try:
             self._raise_failures()
         except BaseException:
@@ -342,10 +345,7 @@ class Workspace:
           OperatorError: as `step`.
         """
         self.in_flight.pop(number, None)
-        group = replace(self.batches.group, waiting=np.array([number], np.int64), count=1)
-        if self.functions.corrector:
-            self.batches.gather(group)
-        self.batches.take_up(group, answer)
+        self.batches.take_in(number, answer)
         try:
             self._raise_failures()
         except BaseException:
@@ -395,8 +395,9 @@ class Workspace:
 
     # -------------------------------------------------------------------------- inner parts
 
-    def _slots_of(self, number: int) -> Any:
-        return self.slots[number * self.sharers : (number + 1) * self.sharers]
+    def _slots_of(self, numbers: Sequence[int]) -> np.ndarray:
+        """The numbers of the trees' slots, one tree's after the other's."""
+        return np.add.outer(np.array(numbers, np.int64) * self.sharers, np.arange(self.sharers)).ravel()
 
     def _simulate_in_threads(self, count: int, deadline: float | None) -> None:
         # Every thread has left the kernel when this returns: the arrays may move then.
@@ -427,9 +428,10 @@ class Workspace:
             if left <= 0 or (early and kernel.is_decided(self.trees[0].header[0], left)):
                 self.slots["status"] = FINISHED
 
-    def _shares(self, amount: int) -> Any:
+    def _shares(self, amount: int, numbers: Sequence[int]) -> np.ndarray:
+        """The parts of an amount that each slot of some trees gets."""
         share, rest = divmod(amount, self.sharers)
-        return share + (np.arange(self.sharers) < rest)
+        return np.tile(share + (np.arange(self.sharers) < rest), len(numbers))
 
     def _has_all_priors(self) -> bool:
         return bool(self.program["waits"][0] == WAITS_FOR_PRIORS and (self.slots["priors_left"] <= 0).all())

@@ -97,7 +97,7 @@ def load(path: str | Path, work: Workspace, max_bytes: int) -> bool:
     work.in_flight.clear()
     if leaves is None:
         return False
-    work.start(0, UNBOUNDED, None)
+    work.start([0], UNBOUNDED, None)
     work.slots[0]["done"] = about["slot"]["done"]
     work.slots["priors_left"] = leaves["priors_left"]
     work.num_asked = leaves["next"]

@@ -11,7 +11,7 @@ from engram.native.intrinsics import call
 from engram.native.jit import compiled
 from engram.search.columns import COUNT, VALUE, bounded
 from engram.search.tree import CHANCE, PLAYER_1, TERMINAL, Tree
-from engram.search.workspace import FLAG_OF_PLAYER, Workspace
+from engram.search.workspace import Workspace
 from engram.trees.reading import COLUMN, NODES
 
 
@@ -39,7 +39,8 @@ def rule_fault(work: Workspace, arrays: Mapping[str, np.ndarray]) -> str | None:
     root = game.read(states[0])
     if not game.is_sound(root) or game.is_over(root):
         return f"its root is not a position of {game.name}, or is over"
-    if FLAG_OF_PLAYER.get(game.to_play(root)) != int(nodes[0]["flags"] & (PLAYER_1 | CHANCE)):
+    flags = {0: 0, 1: PLAYER_1, NATURE: CHANCE}
+    if flags.get(game.to_play(root)) != int(nodes[0]["flags"] & (PLAYER_1 | CHANCE)):
         return "its root and its position have different players to move"
     node = _illegal_node(work.program["game"][0], nodes, states, np.zeros(game.num_actions + SLACK, np.int32))
     return None if node < 0 else f"its node {node} breaks the rules of {game.name}"
