@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import engram
+from engram.arena import claims
 from engram.arena.configuration import MatchConfiguration, MatchSetup, configure, text_digest
 from engram.arena.game_record import COUNTED, NEEDED, GameRecord, counted, moves_text
 from engram.arena.match import MatchInterrupted, match
@@ -693,11 +694,12 @@ def test_a_database_that_fails_in_the_middle_keeps_its_games(tmp_path, monkeypat
         if early != records:
             raise DatabaseError("the disk is full")
 
-    monkeypatch.setattr(Results, "add_games", failing)
-    for workers in (1, 2):
-        with pytest.raises(DatabaseError, match="disk is full"):
-            match("tic_tac_toe", "random", "random", games=20, workers=workers, database=database)
-    monkeypatch.undo()
+    monkeypatch.setattr(claims, "LEASE_S", 3.0)  # for so long the last match waits for games of the failed ones
+    with monkeypatch.context() as patch:
+        patch.setattr(Results, "add_games", failing)
+        for workers in (1, 2):
+            with pytest.raises(DatabaseError, match="disk is full"):
+                match("tic_tac_toe", "random", "random", games=20, workers=workers, database=database)
     assert len(recorded(database)) >= 5
     match("tic_tac_toe", "random", "random", games=20, workers=1, database=database)
     match("tic_tac_toe", "random", "random", games=20, workers=1, database=tmp_path / "fresh.sqlite")

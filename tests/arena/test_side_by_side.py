@@ -146,7 +146,7 @@ def test_sides_of_one_network_share_its_answers_and_play_as_if_they_did_not(monk
     NetworkEvaluator = named.NetworkEvaluator
     monkeypatch.setattr(named, "NetworkEvaluator", noted)
     sides = [f"puct(network='connect_four', num_leaves=8, backup={rule})" for rule in ("average", "softmax")]
-    options = {"games": 150, "simulations": 40, "seed": 3}
+    options = {"games": 100, "simulations": 40, "seed": 3}
     shared = records(monkeypatch, True, "connect_four", *sides, **options)
     asked = [one.asked for one in made if one.asked]
     assert len(asked) == 2 and made[-1].backend.computed < 0.7 * sum(asked) == 0.7 * made[-1].backend.asked
@@ -156,18 +156,18 @@ def test_sides_of_one_network_share_its_answers_and_play_as_if_they_did_not(monk
 
 def test_workers_fill_their_boards_and_the_match_is_the_same(searches, tmp_path):
     def play(workers):
-        options = {"games": 300, "simulations": 12, "seed": 2, "database": tmp_path / f"{workers}.sqlite"}
+        options = {"games": 160, "simulations": 12, "seed": 2, "database": tmp_path / f"{workers}.sqlite"}
         return match("tic_tac_toe", f"{searches}:knows", "uct", workers=workers, **options)
 
     one, two = play(1), play(2)
-    assert one.standing == two.standing and one.games == two.games == 300
+    assert one.standing == two.standing and one.games == two.games == 160
     assert one.distinct_games == two.distinct_games
 
 
 def test_a_worker_takes_no_more_than_its_share_of_the_games_and_seats_whole_batches(searches):
     seats = []
+    configuration = match("tic_tac_toe", "uct", "uct", games=120, simulations=5, database=":memory:").configuration
     for share in (120, 100, 63, 40, 20, 5, 1):
-        configuration = match("tic_tac_toe", "uct", "uct", games=120, simulations=5, database=":memory:").configuration
         players = {side: SearchPlayer(TIC_TAC_TOE, puct(evaluator=Flat(), num_leaves=1)) for side in "AB"}
         numbers = iter(range(120))
         openings = Openings(configuration, TIC_TAC_TOE, None)

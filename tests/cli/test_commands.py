@@ -124,7 +124,7 @@ def test_bench_gives_records():
 
 
 def test_check_finds_the_contract_kept():
-    assert "contract kept" in engram("check", "-g", "go:3", "--games", "5").stdout
+    assert "contract kept" in engram("check", "-g", "tic_tac_toe", "--games", "5").stdout
 
 
 def test_a_game_can_be_played_in_the_terminal():

@@ -341,7 +341,7 @@ def moves_of(state, seed, probabilities):
 def test_each_move_is_an_answer_of_the_first_tactic_that_has_one(size):
     """With all probabilities 1 nothing is left to chance but the choice within a tactic."""
     game, uses = game_of(f"go:{size}"), Counter()
-    for seed in range(40 if size < 9 else 10):
+    for seed in range(20 if size < 9 else 10):
         plain, last, turn = PlainGo(size), None, 0
         moves = moves_of(game.initial_state(), seed, Probabilities(*[1.0] * 7))
         for action, player in moves:

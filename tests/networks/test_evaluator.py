@@ -365,3 +365,45 @@ def test_a_new_network_of_impossible_size_is_refused():
     for text in ("residual(blocks=1000000000)", "residual(filters=4000,blocks=4000)", "residual(hidden=-1)"):
         with pytest.raises(InvalidParameter, match=r"1 to 4,096|asks for"):
             architecture(text, engram.game("connect_four"))
+
+
+def test_the_room_of_a_batch_holds_no_earlier_positions():
+    """Sums over the whole batch would show them."""
+
+    class Sums:
+        architecture, precision, layer = None, "float32", None
+
+        def forward(self, planes):
+            assert len(planes) == 4
+            return Evaluation(np.full(len(planes), planes.sum(), np.float32))
+
+    backend = FixedBatches(Sums(), 4)
+    planes = np.ones((4, 1, 2, 2), np.float32)
+    assert backend.forward(planes).value.tolist() == [16.0] * 4
+    assert backend.forward(planes[:3]).value.tolist() == [12.0] * 3
+    assert backend.forward(planes[:1]).value.tolist() == [4.0]
+    assert backend.forward(planes[:0]).value.tolist() == []
+    assert backend.forward(np.ones((6, 1, 2, 2), np.float32)).value.tolist() == [16.0] * 4 + [8.0] * 2
+
+
+def test_threads_share_fixed_batches():
+    class Slow:
+        architecture, precision, layer = None, "float32", None
+
+        def forward(self, planes):
+            before = planes[:, 0, 0, 0].copy()
+            meeting.wait(60)  # both threads are here, each with planes of its own
+            assert np.array_equal(planes[:, 0, 0, 0], before)
+            return Evaluation(planes[:, 0, 0, 0].copy())
+
+    meeting, backend, answers = threading.Barrier(2), FixedBatches(Slow(), 4), {}
+
+    def ask(number):
+        answers[number] = backend.forward(np.full((2, 1, 1, 1), number, np.float32)).value.tolist()
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == {1: [1.0, 1.0], 2: [2.0, 2.0]}

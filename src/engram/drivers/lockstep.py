@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, repeat
 
 import numpy as np
 
@@ -24,10 +24,14 @@ from engram.search.preset import Preset
 from engram.search.workspace import Workspace, check_root
 
 SLICE = 256
-"""Simulations of each tree in one step; of a group's trees together, where an evaluator is asked."""
+"""Simulations of each tree in one step, where no evaluator is asked."""
+LATEST_S = 0.1
+"""Ctrl-C is heard so late at most, while groups search in threads."""
 
 _Task = tuple[int, State, int]
 """A tree, its state and its seed."""
+_Results = dict[int, tuple[State, "RootStatistics"]]
+"""By tree, a copy of its root and its result."""
 
 
 @dataclass(frozen=True)
@@ -164,6 +168,8 @@ class Lockstep:
           InvalidLimit: the limit is not a number of simulations alone. Games side by side cannot share a clock.
           InvalidState: a game is over, there are more states than trees at once, or not a seed and a tree for each.
           OperatorError: an operator or the evaluator failed.
+
+        After an exception trees of this run start empty.
         """
         if not isinstance(limit, Limit) or limit.simulations is None or limit.seconds is not None:
             raise InvalidLimit(f"a lockstep search takes a Limit in simulations alone, not {limit!r}")
@@ -176,35 +182,47 @@ class Lockstep:
         parts: list[list[_Task]] = [[] for _ in self._groups]
         for task in zip(numbers, states, seeds, strict=True):
             parts[self._places[task[0]][0]].append(task)
+        ended = threading.Event()
         if len(parts) == 1:
-            return self._search(0, parts[0], limit, noise)
-        trees = [tree for part in parts for tree, _, _ in part]
-        results = dict(zip(trees, self._search_side_by_side(parts, limit, noise), strict=True))
-        return [results[tree] for tree in numbers]
+            results = self._search(0, parts[0], limit, noise, ended)
+        else:
+            results = self._search_side_by_side(parts, limit, noise, ended)
+        for tree, (root, _) in results.items():
+            self._roots[tree] = root
+        return [results[tree][1] for tree in numbers]
 
     def _search_side_by_side(
-        self, parts: Sequence[Sequence[_Task]], limit: Limit, noise: RootNoise | None
-    ) -> list[RootStatistics]:
-        """The results of each group's trees, group by group; a failure of one, or Ctrl-C, ends the others."""
-        ended = threading.Event()
+        self, parts: Sequence[Sequence[_Task]], limit: Limit, noise: RootNoise | None, ended: threading.Event
+    ) -> _Results:
+        """The results of all groups; a failure of one, or Ctrl-C, ends the others after their current step."""
         pool = ThreadPoolExecutor(len(parts), "engram group")
+        searches: list[Future[_Results]] = []
         try:
             with interrupts_later():  # or the pool does not know of a thread that it has just started
-                searches = [
-                    pool.submit(self._search, group, part, limit, noise, ended) for group, part in enumerate(parts)
-                ]
-            wait(searches, return_when=FIRST_EXCEPTION)
+                searches += [pool.submit(self._search, *task, limit, noise, ended) for task in enumerate(parts)]
+            is_waiting = True
+            while is_waiting:
+                with interrupts_later():  # or a lock of the pool stays closed
+                    is_waiting = len(wait(searches, LATEST_S).not_done) > 0
         finally:
-            ended.set()
             with interrupts_later():  # when the caller goes on, no thread may
+                ended.set()
                 pool.shutdown()
-        return list(chain.from_iterable(search.result() for search in searches))
+        return dict(chain.from_iterable(search.result().items() for search in searches))
 
     def _search(
-        self, group: int, tasks: Sequence[_Task], limit: Limit, noise: RootNoise | None,
-        ended: threading.Event | None = None,
-    ) -> list[RootStatistics]:  # fmt: skip
-        """The results of a group's trees, in order; `ended` stops it after a step, and then it has none."""
+        self, group: int, tasks: Sequence[_Task], limit: Limit, noise: RootNoise | None, ended: threading.Event
+    ) -> _Results:
+        """The results of a group's trees; none after the event, which a failure sets."""
+        try:
+            return self._run_group(group, tasks, limit, noise, ended)
+        except BaseException:
+            ended.set()
+            raise
+
+    def _run_group(
+        self, group: int, tasks: Sequence[_Task], limit: Limit, noise: RootNoise | None, ended: threading.Event
+    ) -> _Results:
         work, simulations = self._groups[group], limit.simulations or 0
         places, seeds = [self._places[tree][1] for tree, _, _ in tasks], [seed for _, _, seed in tasks]
         work.stop()
@@ -225,11 +243,11 @@ class Lockstep:
                 work.mix_root_priors(place, noise.share, noise.concentration, np.random.default_rng(seed))
             work.extend(places, simulations)
             _finish(work, ended)
-        if ended is not None and ended.is_set():
-            return []
-        for place, (tree, _, _) in zip(places, tasks, strict=True):
-            self._roots[tree] = self.game.read(work.root_states[place])
-        return [self._statistics(work, place, moves) for place, moves in zip(places, work.roots(places), strict=True)]
+        if ended.is_set():
+            return {}
+        roots = [self.game.read(work.root_states[place]) for place in places]
+        statistics = map(self._statistics, repeat(work), places, work.roots(places))
+        return dict(zip((tree for tree, _, _ in tasks), zip(roots, statistics, strict=True), strict=True))
 
     def _statistics(self, work: Workspace, place: int, moves: RootMoves) -> RootStatistics:
         best = final_move(self.preset.decision, moves.value, moves.visits, moves.proven)
@@ -240,10 +258,11 @@ class Lockstep:
         )  # fmt: skip
 
 
-def _finish(work: Workspace, ended: threading.Event | None) -> None:
+def _finish(work: Workspace, ended: threading.Event) -> None:
     """Steps a group until its searches have ended, or until the event."""
-    while not (work.finished() or (ended is not None and ended.is_set())):
-        work.step(SLICE)
+    count = SLICE if work.evaluator is None else len(work.slots)
+    while not (work.finished() or ended.is_set()):
+        work.step(count)
 
 
 def _is_shared(part: Extension, twin: Extension) -> bool:

@@ -289,7 +289,7 @@ class Search:
         self.warm_up()
         work = self._workspace
         if self._root is None or not self.game.same(self._root, state):
-            self._pace = math.inf
+            self._pace, self._root = math.inf, None  # until the new roots are set
             work.set_roots(range(len(work.trees)), [state] * len(work.trees))
         # A copy, because the caller may change the object before the next search.
         self._root = self.game.read(work.root_states[0])

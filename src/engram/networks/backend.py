@@ -61,7 +61,7 @@ class BackendWrapper:
 
 
 class FixedBatches(BackendWrapper):
-    """Asks a backend in batches of one size: a smaller batch is filled up, a larger one is split.
+    """Asks a backend in batches of one size: a smaller batch is filled up with zeros, a larger one is split.
 
     Args:
       batch: the size, ≥ 1.
@@ -90,7 +90,7 @@ class FixedBatches(BackendWrapper):
         shape = self.batch, *planes.shape[1:]
         if getattr(self._rooms, "planes", _NONE).shape != shape:
             self._rooms.planes = np.zeros(shape, np.float32)
-        self._rooms.planes[:count] = planes
+        self._rooms.planes[:count], self._rooms.planes[count:] = planes, 0.0
         return each_part(lambda answer: answer[:count], self.backend.forward(self._rooms.planes))
 
 

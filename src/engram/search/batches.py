@@ -125,9 +125,11 @@ class Batches:
         assert self._evaluator is not None
         game = self._functions.game
         try:
-            states: Any = np.ascontiguousarray(self._positions[:count])
+            states: Any
             if isinstance(game, PythonGame):
                 states = [game.held(row) for row in self.batch[:count]]
+            else:
+                states = np.ascontiguousarray(self._positions[:count])
             return self._stored(self.checked(self._evaluator.evaluate(states), count))
         except BaseException:
             kernel.withdraw_all(self._slots, self._waiting[:count])

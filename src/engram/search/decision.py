@@ -71,7 +71,7 @@ def interval(value: np.ndarray, visits: np.ndarray) -> tuple[np.ndarray, np.ndar
 def most_visited(value: np.ndarray, visits: np.ndarray) -> int:
     """`robust`: the most visits; equal visits go to the higher value."""
     most = np.flatnonzero(visits == visits.max())
-    return int(most[value[most].argmax()])
+    return int(most[np.argsort(-value[most], kind="stable")[0]])
 
 
 def highest_value(value: np.ndarray, visits: np.ndarray) -> int:

@@ -644,8 +644,8 @@ def lowest_status(slots):
 
 
 @compiled
-def mark_roots(programs, slots, numbers):
-    """Sets the player to move at the roots of slots' trees, whose states are new.
+def mark_roots(programs, slots, numbers, players):
+    """Sets the player to move, one of `players`, at the roots of slots' trees, whose states are new.
 
     Returns the place in `numbers` of the first slot whose root has no moves, one twice, or no player; -1 for none.
     """
@@ -656,7 +656,7 @@ def mark_roots(programs, slots, numbers):
         if not 0 < count <= game.num_actions or not differ(carray(pointer_at(slot.actions, np.int32), (count,))):
             return place
         mover = call(game.to_play, (slot.root_state,))
-        if not 0 <= mover <= 1 and (mover != NATURE or game.chance == 0):
+        if not 0 <= mover < players and (mover != NATURE or game.chance == 0):
             return place
         nodes_of(tree_of(slot))[0].flags = np.uint8(0 if mover == 0 else PLAYER_1 if mover == 1 else CHANCE)
     return -1

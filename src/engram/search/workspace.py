@@ -26,12 +26,13 @@ from engram.search.extension import assemble, backup_of
 from engram.search.functions import Functions, hooks_of
 from engram.search.operators import HOOKS
 from engram.search.preset import Preset
-from engram.search.program import FINISHED, TO_PLAY, WAITS_FOR_PRIORS, slot_dtype
+from engram.search.program import FINISHED, LEGAL_ACTIONS, TO_PLAY, WAITS_FOR_PRIORS, slot_dtype
 from engram.search.tree import PLAYER_1, PROVEN, Tree, bytes_a_node, node_dtype, subtree_order
 
 DEFAULT_BYTES = 1 << 30
 LINE_BYTES = 256
-UNBOUNDED, WORD = 2**62, 2**64 - 1
+UNBOUNDED = 2**62
+ALL_BITS = 2**64 - 1
 PORTIONS = 32
 """Portions per thread and slice: many, so that threads finish together; few, so that they rarely contend."""
 
@@ -146,13 +147,13 @@ class Workspace:
         for number, state in zip(numbers, states, strict=True):
             self.game.write(self.root_states[number], state)
             self.trees[number].clear()
-        slots = self._slots_of(numbers)
-        self.slots["replay"][slots] = 0  # their paths are of the nodes that go
-        row = kernel.mark_roots(self.program, self.slots, slots[:: self.sharers])
+        self.slots["replay"][self._slots_of(numbers)] = 0  # their paths are of the nodes that go
+        row = kernel.mark_roots(self.program, self.slots, self._first_slots(numbers), self.game.players)
         self.game.raise_pending()
         if row >= 0:
             check_root(self.game, states[row])
-            raise self._failure(TO_PLAY)
+            is_mover = self.game.to_play(states[row]) in self.game.movers
+            raise self._failure(LEGAL_ACTIONS if is_mover else TO_PLAY)
 
     def descend(self, number: int, action: int) -> bool:
         """Makes the child by `action` the root of a tree and keeps the subtree below; False if there is none."""
@@ -203,7 +204,9 @@ class Workspace:
             own, threads = list(seeds), range(1, len(self.rngs) - len(self.trees) + 1)  # threads of one shared tree
             own += [derive_seed(seeds[0], thread) for thread in threads]
             seed_all(
-                self.rngs, np.array([*numbers, *threads], np.int64), np.array([seed & WORD for seed in own], np.uint64)
+                self.rngs,
+                np.array([*numbers, *threads], np.int64),
+                np.array([int(seed) & ALL_BITS for seed in own], np.uint64),
             )
         first_nodes = self.preset.first_nodes
         self.slots["priors_left"][slots] = UNBOUNDED if first_nodes is None else self._shares(first_nodes, numbers)
@@ -236,11 +239,11 @@ class Workspace:
         shape = len(numbers), self.game.num_actions
         action, visits = np.zeros(shape, np.int32), np.zeros(shape, np.uint32)
         value, prior, proven = np.zeros(shape), np.zeros(shape), np.zeros(shape, np.bool_)
-        kernel.read_roots(self.slots, self._slots_of(numbers)[:: self.sharers], action, visits, value, prior, proven)
+        kernel.read_roots(self.slots, self._first_slots(numbers), action, visits, value, prior, proven)
         roots = []
         for row, number in enumerate(numbers):
             count = int(self.trees[number].nodes[0]["num_children"])
-            parts = (part[row, :count] for part in (action, visits, value, prior, proven))
+            parts = (part[row, :count].copy() for part in (action, visits, value, prior, proven))
             roots.append(RootMoves(*parts, *self.trees[number].root_advice()) if count else self._before_moves(number))
         return roots
 
@@ -301,8 +304,11 @@ class Workspace:
 
     def warm_up(self) -> None:
         """Compiles, or loads from the cache, all that a search calls."""
-        slots = self.slots[:0]
+        slots, none = self.slots[:0], np.zeros(0, np.int64)
+        kernel.mark_roots(self.program, slots, none, 0)
+        seed_all(self.rngs, none, np.zeros(0, np.uint64))
         kernel.simulate(self.program, slots, 0)
+        self.roots(())
         subtree_order(np.zeros(1, node_dtype), 0, np.zeros(1, np.int32))
         if self._shared:
             kernel.simulate_together(self.program, self.slots[:1], np.zeros(2, np.int64), 1, 0, 0)
@@ -397,7 +403,10 @@ class Workspace:
 
     def _slots_of(self, numbers: Sequence[int]) -> np.ndarray:
         """The numbers of the trees' slots, one tree's after the other's."""
-        return np.add.outer(np.array(numbers, np.int64) * self.sharers, np.arange(self.sharers)).ravel()
+        return np.add.outer(self._first_slots(numbers), np.arange(self.sharers)).ravel()
+
+    def _first_slots(self, numbers: Sequence[int]) -> np.ndarray:
+        return np.array(numbers, np.int64) * self.sharers
 
     def _simulate_in_threads(self, count: int, deadline: float | None) -> None:
         # Every thread has left the kernel when this returns: the arrays may move then.
