@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from engram.drivers.limit import Limit
-from engram.drivers.lockstep import Lockstep
+from engram.drivers.lockstep import BATCHES, Lockstep
 from engram.drivers.search import Search
 from engram.errors import InvalidGame, InvalidState, OperatorError
 from engram.games.game import Game
@@ -139,28 +141,32 @@ def test_a_copy_that_fails_in_a_batch_leaves_no_leaf_waiting(fails_after):
     assert search.run(game.initial_state(), Limit(simulations=100)).simulations == 100
 
 
-def test_a_group_asks_for_few_batches_after_another_has_failed():
+def test_a_step_of_a_group_is_a_few_batches():
+    """The group hears of Ctrl-C, and of another group's failure, between steps."""
+
     class Failing(Uniform):
         def evaluate(self, states):
             answer = super().evaluate(states)
-            if len(self.sizes) == 3:
-                together._groups[1].step = counted(together._groups[1].step)
+            if len(self.sizes) == 30:
                 raise ValueError("out of paint")
             return answer
 
-    def counted(step):
-        def counting(count):
-            steps.append(count)
-            step(count)
-
-        return counting
-
-    steps: list[int] = []
-    made = iter([Failing(), Uniform()])
+    calls: list[int] = []  # of the second group's evaluator, before each of its steps
+    second = Uniform()
+    made = iter([Failing(), second])
     together = Lockstep(GAME_OF_NINE, puct(evaluator=lambda game, batch: next(made)), 2, num_groups=2)
+    step = together._groups[1].step
+
+    def counted(count):
+        calls.append(len(second.sizes))
+        step(count)
+
+    together._groups[1].step = counted
     with pytest.raises(ValueError, match="out of paint"):
-        together.run([GAME_OF_NINE.initial_state()] * 2, Limit(simulations=10**6), range(2))
-    assert set(steps) <= {1}, "one tree with one leaf takes one batch a step, and hears of the failure after it"
+        together.run([GAME_OF_NINE.initial_state()] * 2, Limit(simulations=10**7), range(2))
+    asked = [after - before for before, after in pairwise([*calls, len(second.sizes)])]
+    assert max(asked, default=0) <= BATCHES
+    assert sum(second.sizes) < 10**7
 
 
 GAME_OF_NINE = Game(

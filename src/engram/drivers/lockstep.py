@@ -25,6 +25,8 @@ from engram.search.workspace import Workspace, check_root
 
 SLICE = 256
 """Simulations of each tree in one step, where no evaluator is asked."""
+BATCHES = 4
+"""Full batches of a group in one step, where one is. Ctrl-C and failures of other groups are heard between steps."""
 LATEST_S = 0.1
 """Ctrl-C is heard so late at most, while groups search in threads."""
 
@@ -260,7 +262,7 @@ class Lockstep:
 
 def _finish(work: Workspace, ended: threading.Event) -> None:
     """Steps a group until its searches have ended, or until the event."""
-    count = SLICE if work.evaluator is None else len(work.slots)
+    count = SLICE if work.evaluator is None else BATCHES * len(work.slots)
     while not (work.finished() or ended.is_set()):
         work.step(count)
 

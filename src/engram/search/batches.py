@@ -56,7 +56,8 @@ class Batches:
         self.batch = np.zeros((room, states.shape[1]), np.uint64)
         self._positions = np.ndarray(room, game.state_dtype, self.batch.data, 0, self.batch.strides[:1])
         self._waiting = np.zeros(len(slots), np.int64)
-        size = compiled.embedding_size if compiled else functions.assembly.embedding_size
+        self._embedding_size = functions.assembly.embedding_size  # of those that a memory reads
+        size = compiled.embedding_size if compiled else self._embedding_size
         self._values, self._weights = np.zeros(room, np.float32), np.zeros((room, game.num_actions), np.float32)
         self._embeddings = np.zeros((room if size else 0, size), np.float32)
         self._is_valued, self._is_bounded = functions.preset.leaf_value != "rollout", not game.beyond
@@ -97,7 +98,7 @@ class Batches:
         """
         return checked(
             evaluation, count, self._functions.game.num_actions, valued=self._is_valued,
-            embedding_size=self._functions.assembly.embedding_size, bounded=self._is_bounded,
+            embedding_size=self._embedding_size, bounded=self._is_bounded,
         )  # fmt: skip
 
     def warm_up(self) -> None:
