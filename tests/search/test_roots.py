@@ -15,6 +15,7 @@ from engram.games.game import Game
 from engram.games.python_game import PythonGame
 from engram.presets import puct, uct
 from engram.search.evaluation import Evaluation
+from engram.search.kernel import differ
 from tests.games_for_tests import PickPosition
 
 OVER, TWICE, TOO_MANY, OTHER_MOVER = 1, 2, 3, 4
@@ -87,6 +88,13 @@ def test_a_root_where_no_player_can_move_is_refused_and_the_next_search_is_sound
         together.run([*sound[:3], state_of(fault)], limit, range(4))
     assert [result.visits.tolist() for result in together.run(sound, limit, range(4))] == expected
     assert search.run(sound[0], limit).simulations == 50
+
+
+def test_an_action_that_appears_twice_is_seen_wherever_it_stands():
+    rng = np.random.default_rng(1)
+    for _ in range(500):
+        actions = rng.integers(0, 12, rng.integers(1, 7)).astype(np.int32)
+        assert differ(actions) == (len(set(actions.tolist())) == len(actions)), actions
 
 
 def test_results_keep_their_numbers():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import chain, repeat
 
@@ -28,7 +28,7 @@ SLICE = 256
 BATCHES = 4
 """Full batches of a group in one step, where one is. Ctrl-C and failures of other groups are heard between steps."""
 LATEST_S = 0.1
-"""Ctrl-C is heard so late at most, while groups search in threads."""
+"""The main thread hears of Ctrl-C so late at most, while groups search in threads."""
 
 _Task = tuple[int, State, int]
 """A tree, its state and its seed."""
@@ -184,19 +184,17 @@ class Lockstep:
         parts: list[list[_Task]] = [[] for _ in self._groups]
         for task in zip(numbers, states, seeds, strict=True):
             parts[self._places[task[0]][0]].append(task)
-        ended = threading.Event()
         if len(parts) == 1:
-            results = self._search(0, parts[0], limit, noise, ended)
+            results = self._search(0, parts[0], limit, noise, threading.Event())
         else:
-            results = self._search_side_by_side(parts, limit, noise, ended)
+            results = self._search_side_by_side(parts, limit, noise)
         for tree, (root, _) in results.items():
             self._roots[tree] = root
         return [results[tree][1] for tree in numbers]
 
-    def _search_side_by_side(
-        self, parts: Sequence[Sequence[_Task]], limit: Limit, noise: RootNoise | None, ended: threading.Event
-    ) -> _Results:
+    def _search_side_by_side(self, parts: Sequence[Sequence[_Task]], limit: Limit, noise: RootNoise | None) -> _Results:
         """The results of all groups; a failure of one, or Ctrl-C, ends the others after their current step."""
+        ended = threading.Event()
         pool = ThreadPoolExecutor(len(parts), "engram group")
         searches: list[Future[_Results]] = []
         try:
@@ -205,7 +203,8 @@ class Lockstep:
             is_waiting = True
             while is_waiting:
                 with interrupts_later():  # or a lock of the pool stays closed
-                    is_waiting = len(wait(searches, LATEST_S).not_done) > 0
+                    done, others = wait(searches, LATEST_S, FIRST_EXCEPTION)
+                    is_waiting = len(others) > 0 and not any(search.exception() for search in done)
         finally:
             with interrupts_later():  # when the caller goes on, no thread may
                 ended.set()
@@ -215,16 +214,7 @@ class Lockstep:
     def _search(
         self, group: int, tasks: Sequence[_Task], limit: Limit, noise: RootNoise | None, ended: threading.Event
     ) -> _Results:
-        """The results of a group's trees; none after the event, which a failure sets."""
-        try:
-            return self._run_group(group, tasks, limit, noise, ended)
-        except BaseException:
-            ended.set()
-            raise
-
-    def _run_group(
-        self, group: int, tasks: Sequence[_Task], limit: Limit, noise: RootNoise | None, ended: threading.Event
-    ) -> _Results:
+        """The results of a group's trees; none if the event came before their end."""
         work, simulations = self._groups[group], limit.simulations or 0
         places, seeds = [self._places[tree][1] for tree, _, _ in tasks], [seed for _, _, seed in tasks]
         work.stop()

@@ -665,11 +665,14 @@ def mark_roots(programs, slots, numbers, players):
 @compiled
 def differ(actions):
     """Whether no action appears twice; O(n) for ascending ones."""
-    for place in range(1, len(actions)):
-        if actions[place] <= actions[place - 1]:
-            for before in range(place):
-                if actions[before] == actions[place]:
-                    return False
+    largest = np.int64(-1)
+    for place in range(len(actions)):
+        if actions[place] > largest:
+            largest = np.int64(actions[place])
+            continue
+        for before in range(place):
+            if actions[before] == actions[place]:
+                return False
     return True
 
 
