@@ -213,7 +213,7 @@ def _ending(games, start, actions, buffer):
         total += survivors(board, seed, alive)
     result = total / ROLLOUTS if abs(total) == ROLLOUTS else np.nan
     for kept in range(2):
-        if is_premature(board, area_balance(board)):
+        if is_premature(board, area_balance(board), ROLLOUTS):
             return 2 - kept, result
         call(game.play, (state, np.int64(actions[len(actions) - 2 + kept])))
     return 0, result
@@ -320,6 +320,8 @@ def _from_line(line: str, size: int, least: int | None, where: str) -> Iterator[
             return
         komi = np.nan if komi_text == "?" else float(komi_text)
         letters = np.frombuffer(moves.encode("ascii"), np.uint8).reshape(-1, 2).astype(np.int64) - ord("a")
+        if (letters < 0).any():
+            raise ValueError("a move is no pair of small letters")
     except ValueError:
         raise InvalidFile(f"{where}: this is not a game (board, komi, result, ranks, source, moves)") from None
     if len(letters):

@@ -14,6 +14,7 @@ import numpy as np
 from engram.games.game import State
 from engram.games.go.board import MAX_POINTS, area_balance, board_dtype, point_of
 from engram.games.go.heavy import heavy_rollout
+from engram.games.go.history import copy_position
 from engram.games.go.ladders import LARGE, rule_out_extensions
 from engram.games.go.rollout import value_of
 from engram.native.jit import compiled
@@ -21,6 +22,8 @@ from engram.rng import rng_dtype, seed_rng
 
 ROLLOUTS = 16
 """Heavy rollouts that judge a position: a stone that outlives none of them is dead."""
+AT_LEAVES = 8
+"""Rollouts that judge a pass in a search, where many leaves have the same dead stones."""
 LIKELY = 0.05
 """A pass with more than this share of the policy is judged."""
 
@@ -45,8 +48,8 @@ def survivors(state, seed, alive):
 @compiled
 def _play_out(boards, generators, state, seed, alive):
     """Plays on `boards[0]`: as an argument the array outlives its record, which Numba does not see to by itself."""
-    boards[0] = state
     board, rng = boards[0], generators[0]
+    copy_position(board, state)
     board.passes = _0
     seed_rng(rng, state.key + np.uint64(seed))
     outcome = _rollout(board, rng)
@@ -65,21 +68,19 @@ def _all_alive(state, colour, alive):
 
 
 @compiled
-def is_premature(state, balance):
+def is_premature(state, balance, rollouts):
     """Whether a pass comes too early: it would lose a game that can be won, or dead enemy stones stand.
 
     A game that no rollout wins is lost anyway: there a pass is no mistake.
 
     Args:
-      balance: of `area_balance`.
-
-    Cost: `ROLLOUTS` heavy rollouts at most, one or two in a clear case.
+      balance: of `area_balance`. rollouts: heavy ones at most, ≥ 1; in a clear case one or two are played.
     """
     sign = 1.0 - 2.0 * state.colour
     wins = sign * value_of(balance, state.komi) > 0.0
     alive = np.zeros(MAX_POINTS, np.int64)
     can_win = False
-    for seed in range(ROLLOUTS):
+    for seed in range(rollouts):
         can_win |= sign * survivors(state, seed, alive) > 0.0
         if can_win and not wins:
             return True
@@ -109,7 +110,7 @@ def endings(state, weights):
             weights[action] = np.float32(0.0)
         weights[pass_action] = np.float32(1.0)
         return 1.0
-    if likely and is_premature(state, balance):
+    if likely and is_premature(state, balance, AT_LEAVES):
         weights[pass_action] = np.float32(0.0)
     return math.nan
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engram.games.go.board import MAX_HISTORY
+from engram.games.go.board import MAX_HISTORY, used_points
 from engram.native.intrinsics import trailing_zeros
 from engram.native.jit import compiled
 
@@ -67,14 +67,36 @@ def flip_stone(board, cell, colour):
     board.laid[colour, cell >> _6] ^= _1 << (cell & _63)
 
 
-@compiled(inline=True)
-def copy_boards(target, source):
-    """Copies the used part of the stored boards."""
+@compiled
+def copy_position(target, source):
+    """Copies the used part of a board."""
+    target.width = source.width
+    target.colour = source.colour
+    target.passes = source.passes
+    target.num_moves = source.num_moves
+    target.move_limit = source.move_limit
+    target.ko = source.ko
+    target.balance = source.balance
+    target.komi = source.komi
+    target.key = source.key
+    target.captures = source.captures
+    target.num_past = source.num_past
+    points = used_points(source)
     for word in range(used_words(source)):
         for colour in range(np.uint64(2)):
             target.laid[colour, word] = source.laid[colour, word]
             for slot in range(np.uint64(MAX_HISTORY)):
                 target.earlier[slot, colour, word] = source.earlier[slot, colour, word]
+    for index in range(np.uint64(64)):
+        target.seen[index] = source.seen[index]
+    for index in range(points):
+        target.chain[index] = source.chain[index]
+    for index in range(points):
+        target.liberties[index] = source.liberties[index]
+    for index in range(points):
+        target.following[index] = source.following[index]
+    for index in range(source.num_past):
+        target.past[index] = source.past[index]
 
 
 @compiled(inline=True)

@@ -39,12 +39,11 @@ from engram.games.go.board import (
     put_stone,
     remember,
     reset_neutral,
-    used_points,
     zobrist,
 )
 from engram.games.go.endings import endings, tactics
 from engram.games.go.heavy import heavy_rollout, heavy_rollout_moves
-from engram.games.go.history import copy_boards, encode_history, flip_stone, keep_board
+from engram.games.go.history import copy_position, encode_history, flip_stone, keep_board
 from engram.games.go.local_pattern import local_pattern
 from engram.games.go.prior import prior
 from engram.games.go.rollout import rollout, rollout_moves, value_of
@@ -177,29 +176,7 @@ def canonical_hash(state):
 
 
 def copy(target, source):
-    target.width = source.width
-    target.colour = source.colour
-    target.passes = source.passes
-    target.num_moves = source.num_moves
-    target.move_limit = source.move_limit
-    target.ko = source.ko
-    target.balance = source.balance
-    target.komi = source.komi
-    target.key = source.key
-    target.captures = source.captures
-    target.num_past = source.num_past
-    points = used_points(source)
-    copy_boards(target, source)
-    for index in range(np.uint64(64)):
-        target.seen[index] = source.seen[index]
-    for index in range(points):
-        target.chain[index] = source.chain[index]
-    for index in range(points):
-        target.liberties[index] = source.liberties[index]
-    for index in range(points):
-        target.following[index] = source.following[index]
-    for index in range(source.num_past):
-        target.past[index] = source.past[index]
+    copy_position(target, source)
     return 0
 
 
