@@ -137,6 +137,19 @@ def featured(game):
     from engram.memory.similar_positions import remembering
 
     return remembering(features=lambda game: Features(game, 8, own=features, num_own=8))(game)
+
+def worth(state):
+    return min(read(np.zeros(3), 9), 1.0)
+
+def cut(game):
+    from engram.search.evaluation import cut_rollout
+
+    return engram.presets.Preset(selection=ucb1(), evaluation=cut_rollout(game, worth, 2))
+
+def minimax(game):
+    from engram.search.extensions.implicit_minimax import heuristic_minimax
+
+    return heuristic_minimax(worth)(game)
 """
 
 
@@ -171,6 +184,8 @@ def check(place, monkeypatch):
         ("beyond", "rules.py:102 walker: index 101 is outside an array of 11 entries (0 to 10)"),
         ("featured", "rules.py:109 features: index 9 is outside an array of 8 entries (0 to 7)"),
         ("hidden", "rules.py:114 hidden raised ValueError"),
+        ("cut", "rules.py:11 read: index 9 is outside an array of 3 entries (0 to 2)"),
+        ("minimax", "rules.py:11 read: index 9 is outside an array of 3 entries (0 to 2)"),
         ("with_hook", "the after_backup rules.py:64 unwilling of the diary reported a failure"),
     ],
 )

@@ -14,6 +14,7 @@ import pytest
 
 import engram
 from engram.arena.league import league
+from engram.cli import typed
 from engram.drivers.recollection import explain_memory
 from engram.errors import InvalidFile
 from engram.games.scene import Scene, cell_places
@@ -220,3 +221,18 @@ finally: import json; print("CAPTURED" + json.dumps(captured))
     assert not {"database", "workers", "output", "curve"} & set(how["settings"]) and "secret" not in str(how)
     page = (tmp_path / "curve.html").read_text()
     assert "t.table" in page and str(tmp_path) not in page
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("/home/me/games", "games"),
+        ("/home/me/my.py:hex(size=5)", "my.py:hex(size=5)"),
+        ("puct(network='/home/me/n.safetensors', rollout=heavy)", "puct(network='n.safetensors', rollout=heavy)"),
+        ('gtp("../pachi -f C:\\me\\book")', 'gtp("pachi -f book")'),
+        ("go:9,komi=5.5", "go:9,komi=5.5"),
+        ("ray://head:10001", "ray://head:10001"),
+    ],
+)
+def test_a_text_of_a_report_names_no_folder(text, shown):
+    assert typed._shown(text) == shown

@@ -373,3 +373,28 @@ def test_a_users_file_that_ends_the_program_does_not(tmp_path):
     file.write_text("raise SystemExit(3)\n", encoding="utf-8")
     result = engram("move", "--game", f"{file}:game")
     assert result.exit_code == 2 and "does not run" in result.stderr
+
+
+@pytest.mark.parametrize("command", [["move", "-p", "-"], ["play", "--you", "second"]])
+def test_input_that_is_no_text_is_refused_in_a_sentence(command):
+    given = ".......\n" * 5 + "..\udcff....\n"
+    done = subprocess.run(
+        [sys.executable, "-m", "engram", *command, "-n", "10"], input=given.encode("utf-8", "surrogateescape"),
+        capture_output=True, check=False,
+    )  # fmt: skip
+    assert b"Traceback" not in done.stderr and done.returncode in (0, 2), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        (["bench", "--network", "go9", "-g", "go:9", "-g", "go:7"], "one game at a time"),
+        (["results", "1", "--ratings"], "leave the number out"),
+        (["results", "1", "2", "--games"], "--games shows the games of one match"),
+    ],
+)
+def test_an_option_without_an_effect_is_refused(command, sentence, tmp_path):
+    database = str(tmp_path / "x.sqlite")
+    engram_json("match", "--a", "random", "--games", "2", "-n", "1", "-d", database)
+    done = engram(*command, *(["-d", database] if command[0] == "results" else []))
+    assert done.exit_code == 2 and sentence in done.stderr

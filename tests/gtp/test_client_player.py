@@ -12,6 +12,7 @@ from engram.arena.disputes import board_score, settle
 from engram.arena.match import match
 from engram.arena.results import Results
 from engram.arena.roster import player
+from engram.drivers.search import Search
 from engram.errors import InvalidSpecification
 from engram.games.catalogue import game as game_of
 from engram.gtp.client import GtpFailure, GtpProgram, GtpRefusal
@@ -108,11 +109,22 @@ def test_dead_stones_do_not_win():
     assert "disputed" in wrong.reason and wrong.outcome == 1.0
 
 
+def test_an_interrupted_judge_gives_no_verdict(monkeypatch):
+    whole = Search._search
+    monkeypatch.setattr(Search, "_search", lambda *a, **b: (*whole(*a, **b)[:2], "interrupted"))
+    state = GO.initial_state()
+    state["passes"] = 2
+    with pytest.raises(KeyboardInterrupt):
+        settle(GO, state, {"B": "B+3.5"}, seed=1)
+
+
 def test_wrong_uses_are_refused():
     with pytest.raises(InvalidSpecification, match="plays Go"):
         player(game_of("connect_four"), 'gtp("x")')
     with pytest.raises(InvalidSpecification, match="needs its command"):
         player(GO, "gtp")
+    with pytest.raises(InvalidSpecification, match="No closing quotation"):
+        player(GO, 'gtp("gnugo \'abc")')
     with pytest.raises(InvalidSpecification, match="cannot be started"):
         player(GO, 'gtp("/no/such/program")').warm_up()
     with pytest.raises(InvalidSpecification, match="has ended"):

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -324,6 +325,23 @@ def test_without_reuse_every_move_starts_empty():
     search.advance(result.action)
     again = search.run(CONNECT_FOUR.play_moves([result.action]), Limit(simulations=30))
     assert sum(move.visits for move in again.moves) == 29
+
+
+def test_an_interrupted_advance_leaves_no_old_tree(monkeypatch):
+    game = game_of("connect_four")
+    search, state = Search(game, "uct"), game.initial_state()
+    search.run(state, Limit(simulations=50))
+
+    def fails(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(search._workspace, "descend", fails)
+        with pytest.raises(KeyboardInterrupt):
+            search.advance(3)
+    after = game.play(state, 3)
+    result = search.run(after, Limit(simulations=50))
+    assert result == replace(Search(game, "uct").run(after, Limit(simulations=50)), seconds=result.seconds)
 
 
 def test_advance_by_an_illegal_move():

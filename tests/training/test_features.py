@@ -188,8 +188,8 @@ def test_the_command_line(tmp_path):
 
 def test_a_search_that_was_cut_short_is_no_label(monkeypatch):
     sampler = GroupSampler(SAMPLING)
-    whole = sampler._search.run
-    monkeypatch.setattr(sampler._search, "run", lambda *a, **b: replace(whole(*a, **b), stopped="interrupted"))
+    whole = sampler._search._search
+    monkeypatch.setattr(sampler._search, "_search", lambda *a, **b: (*whole(*a, **b)[:2], "interrupted"))
     with pytest.raises(KeyboardInterrupt):
         for _ in range(5):
             sampler.play()

@@ -166,3 +166,10 @@ def test_the_strong_games_are_read_whole():
     records = read(game_of("go:9"), [DATA / "go9_strong.tsv.xz"])
     assert len(records) + records.left_out == 12_192 and records.left_out < 200
     assert records.positions > 700_000 and np.isfinite(records.value).mean() > 0.9
+
+
+@pytest.mark.parametrize("moves", ["aaAcbb", "aa`cbb", "aa0cbb"])
+def test_a_move_that_is_no_pair_of_small_letters_is_no_move(tmp_path, moves):
+    line = row([0, 1, 2]).rsplit("\t", 1)[0] + f"\t{moves}"
+    with pytest.raises(InvalidFile, match="this is not a game"):
+        read(game_of("go:5"), [write(tmp_path / "bad.tsv", [line])])

@@ -300,3 +300,11 @@ def test_a_low_temperature_sharpens_the_policy_target():
     assert np.allclose(sharp.policy, squares / squares.sum(1, keepdims=True), atol=1e-5)
     with pytest.raises(InvalidParameter, match="target_temperature is above 0"):
         SelfPlayOptions(target_temperature=0.0)
+
+
+def test_searches_that_wait_get_the_newest_network(tmp_path):
+    # Twelve parts for two workers, and up to 24 networks a round: more than a fleet keeps.
+    options = SelfPlayOptions(**{**OPTIONS.__dict__, "num_games": 24, "at_once": 2, "simulations": 4})
+    often = plan(options=options, asynchronous=True, refresh=1, batch=8, reuse=16.0, first=8, steps=200)
+    state = train_self_play(often, tmp_path, workers=2)
+    assert state.done == 200 and state.networks == 201

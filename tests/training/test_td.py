@@ -411,3 +411,14 @@ def test_a_file_of_another_training_is_refused(tmp_path):
     assert CliRunner().invoke(app, common).exit_code == 0
     other = CliRunner().invoke(app, [*common, "--discount", "0.5"])
     assert other.exit_code == 2 and "discount 0.9, not 0.5" in other.output
+
+
+def test_a_failing_evaluation_keeps_the_points_before_it(tmp_path, monkeypatch):
+    def fails(*_):
+        raise KeyboardInterrupt
+
+    plan = replace(PLAN, measure=fails)
+    with pytest.raises(KeyboardInterrupt):
+        train(SMALL, tmp_path / "x.table", episodes=0, seeds=(0,), plan=plan, database=tmp_path / "x.sqlite")
+    with TrainingResults(tmp_path / "x.sqlite") as results:
+        assert {point.opponent for point in results.points(plan.key(SMALL))} == {one.name for one in PLAN.opponents}

@@ -333,3 +333,13 @@ def test_a_training_names_the_package_that_it_lacks_before_it_begins(package, na
     monkeypatch.setattr(training, "find_spec", lambda wanted: None if wanted == package else find_spec(wanted))
     with pytest.raises(MissingPackage, match=rf"training needs {name}: pip install 'engram\[learn\]'"):
         training.require_torch()
+
+
+def test_the_log_has_no_step_without_a_checkpoint(data, tmp_path, monkeypatch):
+    def fails(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("engram.training.learner.Learner.save", fails)
+    with pytest.raises(KeyboardInterrupt):
+        train_records(plan_for(data), tmp_path / "run")
+    assert not (tmp_path / "run" / "log.jsonl").exists()

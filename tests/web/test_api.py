@@ -129,7 +129,7 @@ def test_every_game_of_the_catalogue_opens(client):
 
 def test_sgf_goes_in_and_out(client):
     moves = ["D4", "F6", "pass", "C3"]
-    text = sent(client, "sgf/write", game="go:9,komi=5.5", moves=moves)["sgf"]
+    text = sent(client, "sgf/write", game="go:9,komi=5.5", moves=moves)["sgf"].replace("\n", "\r\n")
     back = sent(client, "sgf/read", sgf=text)
     assert back == {"game": "go:9,komi=5.5", "start": "", "moves": moves}
     handicap = sent(client, "sgf/read", sgf="(;GM[1]SZ[9]KM[0.5]HA[2]AB[cc][gg];W[ee];B[cg])")

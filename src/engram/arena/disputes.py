@@ -45,7 +45,7 @@ def play_on(game: Game, state: State, seed: int) -> State:
     for move in range(3 * game.num_actions):
         if game.is_over(state):
             break
-        result = search.run(state, Limit(simulations=SIMULATIONS), seed=derive_seed(seed, "judge", move))
-        state = game.play(state, result.action)
-        search.advance(result.action)
+        action = search.choose(state, Limit(simulations=SIMULATIONS), seed=derive_seed(seed, "judge", move)).action
+        state = game.play(state, action)
+        search.advance(action)
     return state

@@ -39,7 +39,10 @@ def bench(
     with Live("measuring", quiet=as_json) as live:
         if network is not None:
             from engram.cli.bench_network import measure_network
+            from engram.errors import InvalidParameter
 
+            if game and len(game) > 1:
+                raise InvalidParameter("--network measures one game at a time: name one")
             rows = measure_network(network, game[0] if game else None, seconds=seconds, live=live)
         else:
             from engram.cli.bench_games import measure_games

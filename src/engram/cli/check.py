@@ -17,7 +17,9 @@ from engram.cli.options import whole
 def check(
     what: Annotated[
         Optional[str],
-        typer.Argument(help="my.py:mine, or a name: a game, rule, extension, index, evaluator, preset."),
+        typer.Argument(
+            help="my.py:mine (a game, rule, extension, index, evaluator, preset), or a game or preset by name."
+        ),
     ] = None,
     game: options.Game = "connect_four",
     games: Annotated[int, whole("Random games.")] = 50,

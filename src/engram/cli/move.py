@@ -39,7 +39,6 @@ def move(
     as_json: options.Json = False,
 ) -> None:
     """Find the best move of a position, with a table of all moves."""
-    from dataclasses import asdict
 
     from engram.drivers.explanation import explain
     from engram.drivers.recollection import explain_memory
@@ -70,7 +69,7 @@ def move(
         tree.save(save)
     has_memory = any(isinstance(extension, PositionMemory) for extension in tree.extensions)
     answer = explain_memory(tree, state) if why and has_memory else None
-    memory = {} if answer is None else {"memory": asdict(answer)}
+    memory = {} if answer is None else {"memory": answer.to_json()}
     texts = [f"{rules.render(state)}\n{result}", *(f"\n{text}" for text in (explanation, answer) if text)]
     show((explanation or result).to_json() | memory, "\n".join(texts), as_json)
 

@@ -41,9 +41,12 @@ def results(
 
     with Results(database, must_exist=True) as recorded:
         if matches and len(matches) == 1:
+            if ratings:
+                raise InvalidParameter("--ratings rates the players of several matches: leave the number out")
             return _show_match(recorded, matches[0], games, sgf, allow_files, as_json)
-        if sgf is not None:
-            raise InvalidParameter("--sgf writes the games of one match: give its number")
+        for wanted, name in ((sgf is not None, "--sgf writes"), (games, "--games shows")):
+            if wanted:
+                raise InvalidParameter(f"{name} the games of one match: give its number")
         numbers = matches or [record.id for record in recorded.matches() if record.recorded]
         rows = _readable(recorded, numbers)
     if ratings:

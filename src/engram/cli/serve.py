@@ -49,7 +49,7 @@ def serve(
     listener = _listener(host, port)
     settings = Settings(
         token=token, game=game, search=search, database=database, max_searches=max_searches, allow_files=allow_files,
-        hosts=LOOPBACK if host in LOOPBACK else (*LOOPBACK, host),
+        hosts=LOOPBACK if host in LOOPBACK else (*LOOPBACK, host.lower()),
     )  # fmt: skip
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{listener.getsockname()[1]}/#token={token}"

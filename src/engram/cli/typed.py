@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import typer
 
 _HIDDEN = ("as_json", "allow_files", "cluster", "gpu_share", "allow_unequal", "workers")
 _DATABASES = ("database", "storage")
+_FOLDERS = re.compile(r"[^\s'\"(=,]*[/\\]")  # in a text such as gtp("/home/me/program -x")
 
 
 def typed(context: typer.Context) -> dict[str, Any]:
@@ -47,4 +49,6 @@ def _shown(value: Any) -> Any:
     """A value without the folders of a path."""
     if isinstance(value, (list, tuple)):
         return [_shown(item) for item in value]
+    if isinstance(value, str) and "://" not in value:
+        return _FOLDERS.sub("", value)
     return value.name if isinstance(value, Path) else value

@@ -403,7 +403,7 @@ def _is_symmetric(game: Game, symmetry: Symmetry, history: list[int]) -> bool:
         if sorted(symmetry.actions[game.legal_actions(state)].tolist()) != game.legal_actions(mirrored):
             return False
         state, mirrored = game.play(state, action), game.play(mirrored, int(symmetry.actions[action]))
-        if not np.array_equal(_planes(game, state), _planes(game, mirrored)[:, symmetry.cells]):
+        if game.planes_shape and not np.array_equal(_planes(game, state), _planes(game, mirrored)[:, symmetry.cells]):
             return False
     return game.outcome(state) == game.outcome(mirrored)
 

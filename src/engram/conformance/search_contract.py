@@ -16,7 +16,7 @@ from engram.games.game import Game
 from engram.games.line.one_word import line
 from engram.native.buffers import buffers
 from engram.native.crash import name_at_crash
-from engram.native.guard import begin_step, guarded, is_users
+from engram.native.guard import begin_step, guarded, users_functions
 from engram.native.jit import raise_failure
 from engram.native.messages import place_of
 from engram.rng import new_rng
@@ -125,7 +125,7 @@ def first_run(workspace: Workspace) -> None:
     game, preset = workspace.game, workspace.preset
 
     def trial() -> None:
-        if any(map(_is_users, _game_functions(game))):
+        if users_functions(_game_functions(game)):
             check_game(game, 4, max_s=TRIAL_S)
         stub = None if preset.evaluator is None else _Uniform()
         _search(Workspace(game, replace(preset, threads=1, evaluator=stub)), TRIAL_SIMULATIONS, 0, TRIAL_S)
@@ -137,11 +137,11 @@ def first_run(workspace: Workspace) -> None:
     what = f"search of {game.name}, {game.num_actions} actions, {game.max_moves} moves"
     if game.compiled:
         what += f", from {np.asarray(game.initial_state()).tobytes().hex()}"
-    if any(map(_is_users, _preset_functions(workspace))):  # a rule that is safe at one width may not be at another
+    if users_functions(_preset_functions(workspace)):  # a rule that is safe at one width may not be at another
         what += f", by {preset.text}"
     functions = _functions(workspace)
     guarded(functions, what, trial, before=warm_up)
-    name_at_crash(place_of(function) for function in functions if _is_users(function))
+    name_at_crash(map(place_of, users_functions(functions)))
 
 
 class _Uniform:
@@ -153,10 +153,6 @@ class _Uniform:
         """Draws everywhere, without a policy."""
         size = self.embedding_size
         return Evaluation(np.zeros(len(states)), embedding=np.ones((len(states), size)) if size else None)
-
-
-def _is_users(function: Any) -> bool:
-    return is_users(function.__code__.co_filename)
 
 
 def _game_functions(game: Game) -> list[Any]:
@@ -175,6 +171,7 @@ def _preset_functions(workspace: Workspace) -> list[Any]:
     more = [function for function in (preset.evaluation, preset.prior) if callable(function)]
     parts = [getattr(extension.store, "index", None) for extension in assembly.extensions]  # of a memory's store
     parts += [getattr(extension, "features", None) for extension in assembly.extensions]
+    parts += assembly.extensions
     more += [callback.function for part in parts for callback in getattr(part, "functions", {}).values()]
     return [
         *(part.definition.function for operator in operators for part in operator.parts),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import numbers
+import sys
 from dataclasses import dataclass
 
 from engram.errors import InvalidLimit
@@ -43,7 +43,7 @@ class Limit:
         if seconds is not None:
             if isinstance(seconds, bool) or not isinstance(seconds, numbers.Real):
                 raise InvalidLimit(f"seconds must be a number, not {seconds!r}")
-            if not (math.isfinite(seconds) and seconds > 0):
+            if not 0 < seconds <= sys.float_info.max:
                 raise InvalidLimit(f"seconds must be positive and finite, not {seconds}")
             object.__setattr__(self, "seconds", float(seconds))
 

@@ -133,18 +133,18 @@ class Search:
         if self._root is None:
             return
         refuse_in_flight(self._workspace, "the root does not move")
-        self._root = self.game.play(self._root, action)
-        work, self._asks = self._workspace, False
-        keeps = self.preset.reuse_tree and not self.game.is_over(self._root)
+        state = self.game.play(self._root, action)
+        work, self._asks, self._root = self._workspace, False, None  # after an exception the tree is not reused
+        keeps = self.preset.reuse_tree and not self.game.is_over(state)
         successes = [keeps and work.descend(number, action) for number in range(len(work.trees))]
         if not any(successes):
-            self._root = None
             return
         for number, success in enumerate(successes):
             if success:
-                self.game.write(work.root_states[number], self._root)
+                self.game.write(work.root_states[number], state)
             else:
-                work.set_roots([number], [self._root])
+                work.set_roots([number], [state])
+        self._root = state
 
     @property
     def root(self) -> State | None:

@@ -12,6 +12,8 @@ from engram.drivers.limit import Limit
 from engram.drivers.result import Choice
 from engram.errors import IllegalAction, InvalidSpecification
 from engram.games.game import Game, State
+from engram.games.go.rules import stones
+from engram.games.go.sgf import is_go
 from engram.gtp.client import GtpFailure, GtpProgram, GtpRefusal
 from engram.gtp.protocol import COLOURS
 from engram.player import PLAYERS, Forfeit, Player
@@ -39,10 +41,14 @@ class GtpPlayer(Player):
     """
 
     def __init__(self, game: Game, command: str, timeout_s: float = 60.0):
-        if game.name.split(":")[0] != "go":
+        if not is_go(game):
             raise InvalidSpecification(f"a GTP program plays Go, not {game.name}")
         if not isinstance(command, str) or not command.strip():
             raise InvalidSpecification('a GTP program needs its command, as in gtp("gnugo --mode gtp")')
+        try:
+            program = Path(shlex.split(command)[0])
+        except ValueError as error:
+            raise InvalidSpecification(f"the command {command!r} cannot be read: {error}") from None
         check_code(f"the program {command!r}", allowable=False)
         if not timeout_s > 0:
             raise InvalidSpecification(f"timeout_s must be above 0, not {timeout_s}")
@@ -50,6 +56,7 @@ class GtpPlayer(Player):
         self.text = Specification("gtp", (command,), {} if timeout_s == 60.0 else {"timeout_s": timeout_s}).text
         initial = game.initial_state()
         self._size, self._komi = int(initial["width"]), float(initial["komi"])
+        self._is_gnugo = program.name.startswith("gnugo")
         self._program: GtpProgram | None = None
         self._seed = 0
         self._board_shown = False
@@ -68,7 +75,7 @@ class GtpPlayer(Player):
     def new_game(self, game_seed: int) -> None:
         """Starts GNU Go again, whose seed is an option; other programs only clear their board."""
         self._seed, self._board_shown, self._last_answer = game_seed % 2**31, False, None
-        if self._is_gnugo():
+        if self._is_gnugo:
             self.close()
 
     def choose(self, state: State, limit: Limit, seed: int) -> Choice:
@@ -118,13 +125,10 @@ class GtpPlayer(Player):
             self._program.close()
         self._program = None
 
-    def _is_gnugo(self) -> bool:
-        return Path(shlex.split(self._command)[0]).name.startswith("gnugo")
-
     def _start(self) -> GtpProgram:
         if self._program is None:
             command = self._command
-            if self._is_gnugo():
+            if self._is_gnugo:
                 for option in ("--chinese-rules", "--positional-superko", f"--seed {self._seed or 1}"):
                     command += "" if option.split()[0] in command else f" {option}"
             self._program = GtpProgram(command, self._timeout_s)
@@ -149,12 +153,9 @@ class GtpPlayer(Player):
         program.ask(f"komi {self._komi:g}")
         if limit.seconds is not None:
             program.ask(f"time_settings 0 {max(1, round(limit.seconds))} 1")
-        planes = np.zeros((4, self._size * self._size), np.float32)
-        buffer = self._game.new_buffer()
-        self._game.write(buffer, state)
-        self._game.callbacks["encode"].from_python(buffer.ctypes.data, planes.ctypes.data)
-        for plane, colour in ((planes[0], mover), (planes[1], 1 - mover)):
-            for cell in np.flatnonzero(plane):
+        marks = stones(state).ravel()
+        for colour in (mover, 1 - mover):
+            for cell in np.flatnonzero(marks == 1 + colour):
                 program.ask(f"play {COLOURS[colour]} {self._game.action_name(int(cell))}")
         self._board_shown, self._pending, self._colour = True, [], 1 - mover
 

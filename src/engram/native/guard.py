@@ -67,7 +67,7 @@ def guarded(
     Raises:
       EngramError: `work` raised it in the child; or user code has a wrong index, an endless loop or a crash.
     """
-    users = [function for function in functions if is_users(function.__code__.co_filename)]
+    users = users_functions(functions)
     if not users or _words is not None or os.environ.get("ENGRAM_GUARD") == "0" or not hasattr(os, "fork"):
         return
     digest, mark = _mark(users, what)
@@ -85,6 +85,16 @@ def guarded(
 def is_users(path: str) -> bool:
     """Whether a source file is neither engram's nor Numba's, which compiles its own versions of NumPy's functions."""
     return not os.path.abspath(path).startswith((PACKAGE, _NUMBA))
+
+
+def users_functions(functions: Iterable[Any]) -> list[Any]:
+    """The user's functions among some and among the compiled ones that these close over."""
+    users = []
+    for function in functions:
+        cells = [cell.cell_contents for cell in function.__closure__ or ()]
+        users += [function] if is_users(function.__code__.co_filename) else []
+        users += users_functions(cell.py_func for cell in cells if hasattr(cell, "py_func"))
+    return users
 
 
 def begin_step() -> None:
@@ -265,7 +275,7 @@ def _instrument(shared: mmap.mmap) -> None:
         return template(self, args, kws)
 
     def compile_checked(self: jit.Callback) -> Any:
-        return compile_plainly(self, checked=is_users(self.function.__code__.co_filename))
+        return compile_plainly(self, checked=bool(users_functions([self.function])))
 
     def describe(error: BaseException, trace: Any) -> str:
         assert _words is not None
@@ -279,7 +289,7 @@ def _instrument(shared: mmap.mmap) -> None:
             return f"{where} divides by zero, which silently gives inf or nan in a search: test for 0 before"
         return f"{where} raised {type(error).__name__}: {error}"
 
-    for key in [key for key in jit.Callback.code if is_users(key[0].__code__.co_filename)]:
+    for key in [key for key in jit.Callback.code if users_functions([key[0]])]:
         del jit.Callback.code[key]
         jit.Callback.python.pop(key, None)
     target = registry.cpu_target.target_context

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -25,6 +25,7 @@ import numpy as np
 from engram.errors import InvalidParameter
 from engram.games.game import Game
 from engram.games.python_game import PythonGame
+from engram.native.jit import Callback
 from engram.search.columns import OWN, REWARD, Advice, Column
 from engram.search.nature import with_nature
 from engram.search.operators import HOOKS, Operator
@@ -69,6 +70,7 @@ class Extension:
       threads: the most that it allows: `none`, `root` (a tree for each thread) or `tree` (all on one).
       evaluator: it works with a batch evaluator.
       chance, rewards: it works in games with nature's moves; and with rewards on the way or a discount.
+      functions: by any name, further compiled functions that its operators call by their addresses.
       keeps: columns that it keeps up to date; their own keeper is then left out.
     """
 
@@ -92,6 +94,7 @@ class Extension:
     evaluator: bool = True
     chance: bool = False
     rewards: bool = False
+    functions: Mapping[str, Callback] = field(default_factory=dict)
     keeps: tuple[Column, ...] = ()
 
     def __post_init__(self) -> None:

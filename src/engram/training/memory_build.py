@@ -91,10 +91,7 @@ def _play(search: Search, limit: Limit, opening_moves: int, seed: int) -> None:
         if number < opening:
             action = rng.choice(game.legal_actions(state))
         else:
-            result = search.run(state, limit, seed=derive_seed(seed, number))
-            if result.stopped == "interrupted":
-                raise KeyboardInterrupt
-            action = result.action
+            action = search.choose(state, limit, seed=derive_seed(seed, number)).action
             search.advance(action)
         state = game.play(state, action)
 

@@ -14,16 +14,13 @@ from typing import Any
 import numpy as np
 
 from engram import storage
-from engram.arena.opponents import line_parameters
+from engram.arena.truth.exact_values import ExactValues, exact_values
 from engram.arena.truth.memory_truth import moves_below
 from engram.drivers.limit import Limit
-from engram.drivers.result import SearchResult
 from engram.drivers.search import Search
-from engram.errors import InvalidFile, InvalidParameter, TooLarge
+from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification, TooLarge
 from engram.games.catalogue import game as game_of
 from engram.games.game import SLACK, Game, State
-from engram.games.line.heuristics import is_line_game
-from engram.games.line.solver.solver import Solver
 from engram.networks.encoding import Encoder
 from engram.networks.symmetry import symmetry_tables, turned
 from engram.rng import derive_seed
@@ -117,11 +114,11 @@ class GroupSampler:
             raise InvalidParameter(f"{self.game.name} is a plain Python game, which a network cannot encode")
         self._search = Search(self.game, sampling.search)
         self._judge = Search(self.game, sampling.search)
-        self._solver = _solver(self.game) if sampling.label_simulations is None else None
-        self.exact = self._solver is not None
+        self._exact = _exact(self.game) if sampling.label_simulations is None else None
+        self.exact = self._exact is not None
         # Exact values of early positions take long, so a quarter of the cells is filled first, as in
         # `solved_positions`.
-        self._first = self.game.max_moves // 4 if self._solver else 0
+        self._first = self.game.max_moves // 4 if self.exact else 0
         self.games = 0
         self._moves: list[list[int]] = []
         self._values: list[float] = []
@@ -151,8 +148,8 @@ class GroupSampler:
             action, seed = int(rng.choice(game.legal_actions(state))), int(rng.integers(1 << 62))
             if is_root or not at_random:
                 self._search.clear()
-                result = _complete(self._search.run(state, Limit(simulations=sampling.simulations), seed=seed))
-                action = action if at_random else result.action
+                choice = self._search.choose(state, Limit(simulations=sampling.simulations), seed=seed)
+                action = action if at_random else choice.action
                 if is_root:
                     self._keep(state, moves, rng)
             moves.append(action)
@@ -165,9 +162,7 @@ class GroupSampler:
         alive = np.flatnonzero((nodes["visit_count"] > 0) & ((nodes["flags"] & TERMINAL) == 0))
         members: dict[int, tuple[list[int], State]] = {}
         for path in moves_below(self._search, rng.permutation(alive)[: 2 * MEMBERS]):
-            state = root
-            for action in path:
-                state = self.game.play(state, action)
+            state = self.game.play_moves(path, root)
             members.setdefault(self.game.hash(state), ([*moves, *path], state))
         group = list(members.values())[:MEMBERS]
         if len(group) < MEMBERS:
@@ -177,15 +172,14 @@ class GroupSampler:
         self._number.append(self.games)
 
     def _label(self, states: list[State], rng: np.random.Generator) -> list[float]:
-        if self._solver is not None:
-            words = np.array([(int(state["mine"]), int(state["stones"])) for state in states], np.uint64)
-            return [float(value) for value in self._solver.values(words[:, 0], words[:, 1])]
+        if self._exact is not None:
+            return self._exact.of(states).tolist()
         values = []
         for state in states:
             self._judge.clear()
             limit = Limit(simulations=self.sampling.label_simulations or 1000)
-            values.append(_complete(self._judge.run(state, limit, seed=int(rng.integers(1 << 62)))).value)
-        return values
+            values.append(self._judge.choose(state, limit, seed=int(rng.integers(1 << 62))).value)
+        return np.array(values, np.float64).tolist()
 
     def save(self, path: Path) -> None:
         """Writes all groups, whole or not at all."""
@@ -223,17 +217,8 @@ class GroupSampler:
         self._number, self.games = arrays["number"].tolist(), games
 
 
-def _solver(game: Game) -> Any:
-    if not is_line_game(game):
-        return None
+def _exact(game: Game) -> ExactValues | None:
     try:
-        return Solver(*line_parameters(game))
-    except TooLarge:
+        return exact_values(game)
+    except (InvalidSpecification, TooLarge):
         return None
-
-
-def _complete(result: SearchResult) -> SearchResult:
-    """A result; interrupts the training after an interrupted search."""
-    if result.stopped == "interrupted":
-        raise KeyboardInterrupt
-    return result

@@ -202,9 +202,12 @@ class TrainingRun(ABC):
         self._start -= float(about["seconds"])
 
     def write(self, state: Any) -> None:
-        """Writes the logs, the network and a checkpoint."""
+        """Writes the network, a checkpoint and the logs."""
         line = {"step": state.done, "positions": state.done * self.plan.batch, **state.to_json()}
         about = {"plan": asdict(self.plan), "seconds": state.seconds, "validation": line["validation"]}
+        save_network(self.folder / NETWORK, self.learner.result_net.network, about={"step": state.done, **about})
+        self.learner.save(self.folder / CHECKPOINT, about)
+        # After the checkpoint, so that a killed training leaves no line of steps that it takes again.
         for kind in ("losses", "validation"):
             for name, number in (line[kind] or {}).items():
                 if number is not None:
@@ -213,8 +216,6 @@ class TrainingRun(ABC):
         _LOG.info("%s: step %d of %d", self.folder, state.done, self.plan.steps)
         for warning in state.warnings:
             _LOG.warning("%s: %s", self.folder, warning)
-        save_network(self.folder / NETWORK, self.learner.result_net.network, about={"step": state.done, **about})
-        self.learner.save(self.folder / CHECKPOINT, about)
 
     def run(
         self, checkpoint_s: float = 120.0, stop_at: int | None = None, progress: Callable[[Any], None] | None = None,

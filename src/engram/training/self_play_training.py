@@ -209,12 +209,14 @@ class _SelfPlayRun(TrainingRun):
         self._replay.add(self._round())
         if self._replay.added < plan.first:
             return
-        due = min(last, int(self._replay.added * plan.reuse / plan.batch))
+        due, playing = min(last, int(self._replay.added * plan.reuse / plan.batch)), self._playing
         while learner.done < due:
             batch = self._replay.draw(plan.batch, np.random.default_rng(derive_seed(plan.seed, "batch", learner.done)))
             self.learnt(learner.step(*batch))
             if learner.done % plan.refresh == 0:
                 self._refresh()
+        if self._playing is not playing:
+            self._hand_over()
 
     def _refresh(self) -> None:
         """Lets the trained network play, unless it loses the match of the gate."""
@@ -231,10 +233,15 @@ class _SelfPlayRun(TrainingRun):
                 return
         self._playing, self._playing_step = candidate, self.learner.done
         self._counts["networks"] += 1
-        if self._searchers is not None:
-            self._token = self._searchers.share(candidate)
-        else:
-            self._games[0].use(self._evaluator(candidate))
+
+    def _hand_over(self) -> None:
+        """Gives the searches the network that plays, also those that still wait: a fleet keeps few networks."""
+        if self._searchers is None:
+            self._games[0].use(self._evaluator(self._playing))
+            return
+        self._token = self._searchers.share(self._playing)
+        for place, task in enumerate(self._queue):
+            self._queue[place] = replace(task, network=self._token, step=self._playing_step)
 
     def _snapshot(self) -> Network:
         return copy.deepcopy(self.learner.result_net.network)

@@ -234,9 +234,9 @@ def _route(path: str, answer: Answer, method: str = "POST") -> Route:
             return Response(status_code=400)
         except EngramError as error:
             return _sentence(error)
+        except HTTPException:
+            raise
         except Exception as error:
-            if isinstance(error, HTTPException):
-                raise
             sentence = failure(error, users_only=True)
             if not sentence:
                 raise
@@ -263,7 +263,8 @@ def _sentence(error: EngramError) -> JSONResponse:
 
 async def _on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return JSONResponse({"error": f"there is nothing here: {error.detail}"}, error.status_code)
+    sentence = f"there is nothing here: {error.detail}" if error.status_code == 404 else error.detail
+    return JSONResponse({"error": sentence}, error.status_code)
 
 
 async def _on_error(request: Request, error: Exception) -> Response:

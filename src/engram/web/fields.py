@@ -86,4 +86,4 @@ class Fields:
 
 def _is_plain(text: str) -> bool:
     """Whether a text has no control characters and no lone surrogates, which UTF-8 cannot encode."""
-    return not any((mark < " " and mark not in "\n\t") or "\ud800" <= mark <= "\udfff" for mark in text)
+    return not any((mark < " " and mark not in "\n\r\t") or "\ud800" <= mark <= "\udfff" for mark in text)

@@ -109,7 +109,7 @@ class ResultsReader:
         if not self._exists():
             return []
         self.matches()
-        rated = rated_players(result for _, result in self._counted.values())
+        rated = rated_players(result for _, result in list(self._counted.values()))  # other requests add to it
         return [{"game": league.game, "budget": budget, "rows": league.rows()} for budget, league in rated]
 
     def trainings(self) -> list[dict[str, Any]]:

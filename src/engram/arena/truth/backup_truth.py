@@ -17,7 +17,7 @@ import numpy as np
 from engram.arena.configuration import files_named
 from engram.arena.truth.exact_values import exact_values
 from engram.drivers.limit import Limit
-from engram.drivers.result import SearchResult
+from engram.drivers.result import Choice
 from engram.drivers.search import Search
 from engram.errors import InvalidParameter
 from engram.fleet import spread
@@ -92,14 +92,14 @@ def solved_positions(game: Game, count: int, seed: int = 0, min_moves: int | Non
       InvalidParameter: the game has fewer positions.
     """
     exact = exact_values(game)
-    least = exact.max_moves // 4 if min_moves is None else min_moves
+    least = game.max_moves // 4 if min_moves is None else min_moves
     rng = random.Random(derive_seed("truth", game.name, seed))
     positions: dict[int, SolvedPosition] = {}
     in_vain = 0
     while len(positions) < count and in_vain < IN_VAIN:
         in_vain += 1
         state, moves = game.initial_state(), []
-        for _ in range(rng.randint(least, exact.max_moves - 1)):
+        for _ in range(rng.randint(least, game.max_moves - 1)):
             legal = game.legal_actions(state)
             if not legal:
                 break
@@ -119,29 +119,25 @@ def solved_positions(game: Game, count: int, seed: int = 0, min_moves: int | Non
 
 def searched(
     game: Game | str, search: Preset | str, simulations: int, positions: Sequence[SolvedPosition], seed: int
-) -> Iterator[tuple[Search, State, SearchResult]]:
-    """A search after each position, with its state and result; a position has one seed for all rules and budgets."""
+) -> Iterator[tuple[Search, State, Choice]]:
+    """A search after each position, with its state and choice; a position has one seed for all rules and budgets."""
     played = game_of(game)
     searcher = Search(played, search)
     for position in positions:
         searcher.clear()
         state = played.play_moves(position.moves)
-        result = searcher.run(state, Limit(simulations=simulations), seed=derive_seed(seed, *position.moves))
-        if result.stopped == "interrupted":
-            raise KeyboardInterrupt
-        yield searcher, state, result
+        limit, own_seed = Limit(simulations=simulations), derive_seed(seed, *position.moves)
+        yield searcher, state, searcher.choose(state, limit, seed=own_seed)
 
 
 def measure(
     game: Game | str, search: Preset | str, simulations: int, positions: Sequence[SolvedPosition], seed: int = 0
 ) -> np.ndarray:
     """Searches every position: (P, 2), root value minus exact value for the player to move, and 1.0 for a mistake."""
-    results = (result for *_, result in searched(game, search, simulations, positions, seed))
-    figures = [
-        (result.value - position.value, result.action not in position.keeping)
-        for result, position in zip(results, positions, strict=True)
-    ]
-    return np.array(figures, np.float64)
+    choices = [choice for *_, choice in searched(game, search, simulations, positions, seed)]
+    error = np.array([choice.value for choice in choices], np.float64) - [position.value for position in positions]
+    mistake = [choice.action not in position.keeping for choice, position in zip(choices, positions, strict=True)]
+    return np.column_stack([error, mistake])
 
 
 def summarise(search: str, simulations: int, positions: Sequence[SolvedPosition], figures: np.ndarray) -> TruthRow:

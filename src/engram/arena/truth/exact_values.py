@@ -19,12 +19,10 @@ class ExactValues:
     """The exact values of a game, each in [-1, 1] for the player to move.
 
     Attributes:
-      max_moves: of a game.
       of: (n,) values of n positions in which the game goes on.
       of_actions: each legal action of a position with the value that it leaves.
     """
 
-    max_moves: int
     of: Callable[[Sequence[State]], np.ndarray]
     of_actions: Callable[[State], dict[int, float]]
 
@@ -43,7 +41,6 @@ def exact_values(game: Game) -> ExactValues:
 
 
 def _solved(game: Game) -> ExactValues:
-    rows, columns, *_ = line_parameters(game)
     solver = Solver(*line_parameters(game))
 
     def of(states: Sequence[State]) -> np.ndarray:
@@ -54,7 +51,7 @@ def _solved(game: Game) -> ExactValues:
         scores = solver.action_scores(int(state["mine"]), int(state["stones"]))
         return {int(action): float(np.sign(scores[action])) for action in np.flatnonzero(scores != ILLEGAL)}
 
-    return ExactValues(rows * columns, of, of_actions)
+    return ExactValues(of, of_actions)
 
 
 def _synthetic(game: Game) -> ExactValues:
@@ -65,4 +62,4 @@ def _synthetic(game: Game) -> ExactValues:
         sign = 1.0 if game.to_play(state) == 0 else -1.0
         return {action: sign * float(game.play(state, action)["value"]) for action in game.legal_actions(state)}
 
-    return ExactValues(int(game.initial_state()["depth"]), of, of_actions)
+    return ExactValues(of, of_actions)

@@ -46,7 +46,7 @@ def _run_along(board, step, run):
     length = np.uint64(2)
     while length < run:
         more = min(length, run - length)
-        runs &= runs >> (more * step)
+        runs &= (runs >> ((more - np.uint64(1)) * step)) >> step  # a shift by 64 would change nothing
         length += more
     return runs
 

@@ -13,7 +13,7 @@ from engram.errors import InvalidParameter
 from engram.games.game import Game
 from engram.games.line.heuristics import LINE_HEURISTICS, heuristic_callback, is_line_game, line_heuristic
 from engram.native.intrinsics import call_float, pointer_at
-from engram.native.jit import Callback, compiled
+from engram.native.jit import compiled
 from engram.search.columns import VALUE, Column, bounded
 from engram.search.extension import Extension
 from engram.search.operators import Parameter, Record, after_backup, column_of, on_entered, selection
@@ -106,13 +106,14 @@ def heuristic_minimax(heuristic: str | Callable[[Any], float] = "potential") -> 
         if isinstance(heuristic, str) and not (is_line_game(game) and heuristic in LINE_HEURISTICS):
             raise InvalidParameter(f"implicit minimax: {game.name} has no heuristic {heuristic!r}; give a function")
         function = line_heuristic(game, heuristic) if isinstance(heuristic, str) else heuristic
-        return with_code(heuristic_callback(game, function))
+        code = heuristic_callback(game, function)
 
-    def with_code(code: Callback) -> Extension:
-        # `fork` keeps the machine code alive as long as the extension.
-        return Extension(
-            "implicit minimax", on_entered=estimate(heuristic=np.array([code.address], np.int64)),
-            after_backup=back_up_minimax(), fork=lambda: with_code(code), keeps=(IMPLICIT,),
-        )  # fmt: skip
+        def for_a_tree() -> Extension:
+            return Extension(
+                "implicit minimax", on_entered=estimate(heuristic=np.array([code.address], np.int64)),
+                after_backup=back_up_minimax(), fork=for_a_tree, functions={"heuristic": code}, keeps=(IMPLICIT,),
+            )  # fmt: skip
+
+        return for_a_tree()
 
     return make

@@ -241,13 +241,11 @@ class TdLearner:
         if rng.random() < self.configuration.epsilon:
             return rng.choice(self.game.legal_actions(state))
         limit = Limit(simulations=self.configuration.simulations)
-        result = self._search.run(state, limit, seed=derive_seed(seed, played))
-        if result.stopped == "interrupted":
-            raise KeyboardInterrupt
-        visits: list[int] = [move.visits for move in result.moves]
+        action = self._search.choose(state, limit, seed=derive_seed(seed, played)).action
+        visits = self._search.moves().visits
         if len(visits) > 1:
-            shares.append(max(visits) / max(sum(visits), 1))
-        return result.action
+            shares.append(float(visits.max() / max(visits.sum(), 1)))
+        return action
 
 
 def snapshot_file(path: str | Path, episode: int) -> Path:

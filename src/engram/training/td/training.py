@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -116,6 +116,7 @@ def train_seed(
             if saved_at != number:
                 saved_at, due = number, _save(learner, path, saved)
             for point in _evaluate(learner, plan, results):
+                results.add_point(plan.key(configuration), configuration.identity, point)
                 tell(TdProgress(seed, number, point))
         if number >= episodes or stopped():
             break
@@ -136,17 +137,16 @@ def _save(learner: TdLearner, path: Path, saved: Callable[[Path], None]) -> floa
     return time.monotonic() + max(SAVE_EVERY_S, (time.monotonic() - start) / _SAVING_SHARE)
 
 
-def _evaluate(learner: TdLearner, plan: EvaluationPlan, results: TrainingResults) -> list[Point]:
+def _evaluate(learner: TdLearner, plan: EvaluationPlan, results: TrainingResults) -> Iterator[Point]:
     """Measures a table by the plan, except for points that the database holds."""
-    configuration, key, history = learner.configuration, plan.key(learner.configuration), learner.history
-    stored = {point.opponent for point in results.points(key)
+    configuration, history = learner.configuration, learner.history
+    stored = {point.opponent for point in results.points(plan.key(configuration))
               if (point.seed, point.episode) == (learner.seed, learner.num_episodes)}  # fmt: skip
     states: dict[str, Any] = {
         "seed": learner.seed, "episode": learner.num_episodes,
         "findings": tuple(diagnose(configuration, learner.game, history)),
         **{name: int(history[-1][name]) if len(history) else 0 for name in ("played_states", "searched_states")},
     }  # fmt: skip
-    points = []
     for opponent in plan.opponents:
         if opponent.name in stored:
             continue
@@ -157,12 +157,9 @@ def _evaluate(learner: TdLearner, plan: EvaluationPlan, results: TrainingResults
             database=MEMORY,
         )  # fmt: skip
         counts = {name: getattr(played, name) for name in ("games", "wins", "draws", "losses", "distinct_games")}
-        points.append(Point(opponent=opponent.name, **counts, **states))
+        yield Point(opponent=opponent.name, **counts, **states)
     if plan.measure is not None and MEASURED not in stored:
-        points.append(Point(measured=plan.measure(configuration, learner.table), **states))
-    for point in points:
-        results.add_point(key, configuration.identity, point)
-    return points
+        yield Point(measured=plan.measure(configuration, learner.table), **states)
 
 
 def _train_seeds(

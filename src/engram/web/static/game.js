@@ -1,12 +1,9 @@
 // The game on the page: a tree of variations, kept in the page's own storage, so that it outlives the server.
 
 import { post } from "./api.js";
+import { playersOf } from "./moves.js";
 
 const KEY = "engram.game";
-
-/** The names of a game's players. */
-export const playersOf = (opened) =>
-  (opened.board?.players ?? (opened.players === 1 ? ["the player"] : ["the first player", "the second player"])).slice(0, opened.players);
 
 export class GameTree extends EventTarget {
   #opened = null;

@@ -75,6 +75,7 @@ export class Memory {
       if (!mapToo) { this.#draw(); return; }
       const map = await post(`searches/${id}/map`);
       if (id !== this.runner.id) return;
+      this.#selected = null;
       this.#points = map.points.map(([row, u, v, value, returns]) => ({ row, u, v, value, returns }));
       this.find(".map-note").textContent = `${count(map.points.length)} of ${count(answer.entries)} entries; the two components hold ${percent(map.share)} of the variance.`;
       this.#draw();

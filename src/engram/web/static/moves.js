@@ -67,9 +67,16 @@ define("engram-moves", Moves);
 /** Until the first snapshot: the very first search of a kind is compiled, and that takes its time. */
 export const STARTS = "starting; the first search of a kind compiles for some seconds …";
 
+/** The names of a game's players. */
+export const playersOf = (opened) =>
+  (opened.board?.players ?? (opened.players === 1 ? ["the player"] : ["the first player", "the second player"])).slice(0, opened.players);
+
+/** The actions of a line of names. */
+export const actionsOf = ({ action_names }, line) => line.map((name) => action_names.indexOf(name)).filter((action) => action >= 0);
+
 /** The player to move, or the result of a game that is over, as HTML. */
-export function turnOf({ position, players }, names) {
-  const { outcome, result, to_play } = position;
+export function turnOf(opened) {
+  const { outcome, result, to_play } = opened.position, { players } = opened, names = playersOf(opened);
   if (outcome === null) return `<b>${safe(names[to_play] ?? "Nature")}</b> to move`;
   const end = players === 1 ? `The game is over: ${units(outcome)}` : outcome === 0 ? "A draw" : `${safe(names[outcome > 0 ? 0 : 1])} wins`;
   return `<b>${end}</b>${result ? ` (${safe(result)})` : ""}`;

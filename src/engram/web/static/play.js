@@ -3,7 +3,7 @@
 import { post, watch } from "./api.js";
 import { HEATS, heatOf, legendOf } from "./board.js";
 import { element, safe, say, tick, trying } from "./html.js";
-import { STARTS, progressOf, turnOf } from "./moves.js";
+import { STARTS, actionsOf, progressOf, turnOf } from "./moves.js";
 
 const KEY = "engram.play";
 const THINKS = ", the engine thinks";
@@ -154,7 +154,7 @@ export class Play {
   #draw() {
     const { game, find } = this, { opened, position } = game;
     const players = this.players, over = position.outcome !== null, waits = this.#waits;
-    find(".turn").innerHTML = turnOf(opened, players) + (waits && !over ? THINKS : "");
+    find(".turn").innerHTML = turnOf(opened) + (waits && !over ? THINKS : "");
     if (position.note) find(".turn").append(` · ${position.note}`);
     find(".plain").hidden = !!opened.board;
     this.board.hidden = !opened.board;
@@ -339,13 +339,7 @@ export class Play {
   }
 
   #point(move) {
-    if (!this.game.opened.board) return;
-    const names = new Map(this.names());
-    this.board.line = move ? move[9].map((name) => names.get(name)).filter((action) => action !== undefined) : [];
-  }
-
-  names() {
-    return this.game.opened.action_names.map((name, action) => [name, action]);
+    if (this.game.opened.board) this.board.line = move ? actionsOf(this.game.opened, move[9]) : [];
   }
 
   // ------------------------------------------------------------- new game, files, link
@@ -362,7 +356,8 @@ export class Play {
     const dialog = this.find(".new-game"), name = dialog.querySelector("select").value;
     const one = this.setup.games.find((entry) => entry.name === name);
     dialog.querySelector(".about").textContent = one?.about ?? "A game by its text, such as openspiel:breakthrough or line:rows=5,columns=5,run=4.";
-    const given = Object.fromEntries((this.game.game.split(":")[1] ?? "").split(",").map((part) => part.split("=")));
+    const names = Object.keys(one?.options ?? {}), texts = (this.game.game.split(":")[1] ?? "").split(",");
+    const given = Object.fromEntries(texts.map((text, at) => (text.includes("=") ? text.split("=") : [names[at], text])));
     const value = (key, usual) => (this.game.game.split(":")[0] === name && given[key] !== undefined ? given[key] : usual);
     dialog.querySelector(".options").innerHTML = one
       ? Object.entries(one.options).map(([key, usual]) => typeof usual === "boolean"

@@ -2,7 +2,7 @@
 
 import { HEATS, heatOf, legendOf } from "./board.js";
 import { element, safe } from "./html.js";
-import { progressOf, turnOf } from "./moves.js";
+import { actionsOf, playersOf, progressOf, turnOf } from "./moves.js";
 
 function render({ model, el }) {
   const host = document.createElement("div"), root = host.attachShadow({ mode: "open" });
@@ -26,9 +26,9 @@ function render({ model, el }) {
   }
 
   function place() {
-    const opened = model.get("opened"), { position } = opened, players = opened.board?.players ?? ["the first player", "the second player"];
+    const opened = model.get("opened"), { position } = opened;
     const over = position.outcome !== null;
-    find(".turn").innerHTML = turnOf(opened, players);
+    find(".turn").innerHTML = turnOf(opened);
     if (position.note) find(".turn").append(` · ${position.note}`);
     board.hidden = !opened.board;
     find("pre").hidden = !!opened.board;
@@ -48,11 +48,11 @@ function render({ model, el }) {
   }
 
   function think() {
-    const snapshot = model.get("snapshot"), opened = model.get("opened"), players = opened.board?.players ?? ["the first player", "the second player"];
+    const snapshot = model.get("snapshot"), opened = model.get("opened");
     dress();
     find(".search").innerHTML = `<b>${safe(opened.name)}</b> · ${safe(model.get("search_text"))}`;
     find(".think").textContent = model.get("running") ? "Stop" : "Analyse";
-    find(".progress").textContent = progressOf(snapshot, players);
+    find(".progress").textContent = progressOf(snapshot, playersOf(opened));
     const kind = find("select").value;
     find(".legend").textContent = legendOf(snapshot?.moves ? snapshot : null, kind);
     moves.show(snapshot?.moves ? snapshot : null, (action, line) => line[0]);
@@ -65,8 +65,7 @@ function render({ model, el }) {
   board.addEventListener("move", (event) => send("play", { action: event.detail.action }));
   moves.addEventListener("play", (event) => send("play", { action: event.detail.action }));
   moves.addEventListener("point", ({ detail }) => {
-    const names = new Map(model.get("opened").action_names.map((name, action) => [name, action]));
-    if (board.board) board.line = detail ? detail[9].map((name) => names.get(name)).filter((action) => action !== undefined) : [];
+    if (board.board) board.line = detail ? actionsOf(model.get("opened"), detail[9]) : [];
   });
   model.on("change:opened", place);
   model.on("change:snapshot", think);
