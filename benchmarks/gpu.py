@@ -25,7 +25,7 @@ from engram.networks.by_name import NamedNetwork
 from engram.networks.encoding import Encoder
 from engram.networks.torch_backend import NetworkModule, TorchBackend
 from engram.training.learner import Learner
-from engram.training.records import PositionBatch
+from engram.training.replay import Examples
 
 NETWORKS = {"go9": "go:9", "go9-large": "go:9", "go19-predictor": "go:19", "go19": "go:19"}
 
@@ -94,7 +94,7 @@ def training() -> None:
             learner = Learner(module, 1000)
             planes = rng.random((size, module.configuration.planes, 19, 19), np.float32)
             values = rng.choice([-1.0, 1.0], size).astype(np.float32)
-            arguments = learner.to_device(PositionBatch(planes, rng.integers(0, game.num_actions, size), values))
+            arguments = learner.to_device(Examples(planes, rng.integers(0, game.num_actions, size), values))
 
             def work(learner=learner, arguments=arguments, size=size) -> int:
                 learner.step(*arguments)

@@ -232,6 +232,9 @@ finally: import json; print("CAPTURED" + json.dumps(captured))
         ('gtp("../pachi -f C:\\me\\book")', 'gtp("pachi -f book")'),
         ("go:9,komi=5.5", "go:9,komi=5.5"),
         ("ray://head:10001", "ray://head:10001"),
+        ("gymnasium:ALE/Pong-v5", "gymnasium:ALE/Pong-v5"),
+        ("/home/Ann Smith/nets/run=3/a.safetensors", "a.safetensors"),
+        ("/home/me/my.py:mine(book='/home/me/a book.sgf')", "my.py:mine(book='a book.sgf')"),
     ],
 )
 def test_a_text_of_a_report_names_no_folder(text, shown):

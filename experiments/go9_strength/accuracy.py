@@ -35,7 +35,7 @@ def accuracy(name: str, records: Records, most: int) -> tuple[int, float, float]
         answer = backend.forward(positions.planes)
         mask = np.abs(np.nan_to_num(positions.value)) >= DECIDED
         assert answer.policy is not None
-        moves += int((answer.policy.argmax(1) == positions.action).sum())
+        moves += int((answer.policy.argmax(1) == positions.policy).sum())
         signs += int((answer.value * positions.value > 0)[mask].sum())
         num_decided += int(mask.sum())
     return count, moves / count, signs / num_decided

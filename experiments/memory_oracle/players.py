@@ -18,12 +18,11 @@ from engram.arena.opponents import line_parameters
 from engram.games.game import Game, game_dtype
 from engram.games.line.one_word import line
 from engram.games.line.solver.solver import Solver
-from engram.memory.arithmetic import floats_at
 from engram.memory.features import Features, features_dtype, write_features
 from engram.memory.layout import entries_of, store_dtype
 from engram.memory.similar_positions import ADVICE, LINK, back_up_memory, link_dtype, linked_row, remembering
 from engram.memory.store import add, query
-from engram.native.intrinsics import call, pointer_at, record_at
+from engram.native.intrinsics import call, floats_at, pointer_at, record_at
 from engram.native.jit import compiled
 from engram.networks.by_name import NamedNetwork
 from engram.rng import derive_seed

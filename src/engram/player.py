@@ -57,16 +57,15 @@ class SearchPlayer(Player):
     Args:
       game: the game.
       preset: of the search.
-      text: canonical specification; default: the preset's own.
 
     Attributes:
       preset: the argument.
     """
 
-    def __init__(self, game: Game, preset: Preset, text: str | None = None):
+    def __init__(self, game: Game, preset: Preset):
         self.preset = preset
         self._game = game
-        self.text = text or preset.text
+        self.text = preset.text
 
     @cached_property
     def _search(self) -> Search:

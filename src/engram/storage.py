@@ -27,6 +27,7 @@ from engram.errors import EngramError, InvalidFile
 FORMAT = 1
 LARGEST_BYTES = 1 << 24
 """Most bytes of a text that people write, such as an SGF file."""
+_WRONG_FORM = ArithmeticError, AttributeError, LookupError, RuntimeError, SyntaxError, TypeError, ValueError
 _PLAIN = {"bool", "float16", "float32", "float64"}
 _PLAIN |= {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
 
@@ -107,8 +108,8 @@ def writing(path: str | Path) -> Iterator[Path]:
     try:
         with whole(path) as part:
             yield part
-    except OSError as error:
-        raise InvalidFile(f"{path} cannot be written: {error.strerror or error}") from None
+    except (OSError, SafetensorError) as error:
+        raise InvalidFile(f"{path} cannot be written: {getattr(error, 'strerror', None) or _reason(error)}") from None
 
 
 def make_folder(path: Path) -> None:
@@ -154,11 +155,8 @@ def save(path: str | Path, kind: str, about: Mapping[str, Any], arrays: Mapping[
     contents = {"kind": kind, "format": FORMAT, "about": dict(about), "records": descriptions}
     manifest = json.dumps(contents, sort_keys=True)
     metadata = {"engram": manifest, "sha256": _digest(manifest, stored)}
-    try:
-        with whole(path) as part:
-            save_file(stored, part, metadata)
-    except (OSError, SafetensorError) as error:
-        raise InvalidFile(f"{path} cannot be written: {_reason(error)}") from error
+    with writing(path) as part:
+        save_file(stored, part, metadata)
 
 
 def check_place(path: str | Path) -> None:
@@ -197,16 +195,12 @@ def load(path: str | Path, kind: str, *, max_bytes: int = 1 << 36) -> tuple[dict
     with _opened(path, max_bytes) as file:
         metadata = file.metadata()
         manifest = _manifest(path, kind, metadata)
-        try:
+        with reading(path):
             stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
             if metadata["sha256"] != _digest(metadata["engram"], stored):
                 raise InvalidFile(f"{path} is damaged: its checksum does not match")
             for name, description in manifest["records"].items():
                 stored[name] = stored[name].view(_dtype(description)).reshape(stored[name].shape[:-1])
-        except (SafetensorError, KeyError, TypeError, ValueError, AttributeError, OverflowError, SyntaxError) as error:
-            if isinstance(error, InvalidFile):
-                raise
-            raise InvalidFile(f"{path} is damaged: {_reason(error)}") from error
     return manifest["about"], stored
 
 
@@ -221,7 +215,7 @@ def reading(path: str | Path) -> Iterator[None]:
         yield
     except EngramError:
         raise
-    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+    except (*_WRONG_FORM, SafetensorError) as error:
         raise InvalidFile(f"{path} is damaged: {_reason(error)}") from error
 
 

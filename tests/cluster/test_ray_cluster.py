@@ -437,7 +437,7 @@ def test_without_ray_and_without_a_cluster_a_sentence_says_so():
     start = "import sys; from engram.cli.app import main; sys.argv[1:] = {}; {}; main()"
     words = ["match", "-g", "tic_tac_toe", "--games", "2", "-d", ":memory:", "--cluster"]
     for address, before, sentence in (
-        ("auto", "sys.modules['ray'] = None", 'engram: a cluster needs Ray: pip install "engram[cluster]"\n'),
+        ("auto", "sys.modules['ray'] = None", "engram: a cluster needs Ray: pip install 'engram[cluster]'\n"),
         ("nowhere", "", "engram: the cluster 'nowhere' cannot be joined: "),
         ("127.0.0.1:1", "", "engram: the cluster '127.0.0.1:1' cannot be joined: nothing answers at 127.0.0.1:1 ("),
         ("ray://[::1]:1", "", "engram: the cluster 'ray://[::1]:1' cannot be joined: nothing answers at [::1]:1 ("),

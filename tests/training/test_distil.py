@@ -127,10 +127,10 @@ def test_data_turn_positions_and_moves_together(table_file):
     for row, turn in enumerate(turns):
         symmetry = game.symmetries[turn]
         assert (turned.planes[row].reshape(2, 9)[:, symmetry.cells] == plain.planes[row].reshape(2, 9)).all()
-        assert turned.action[row, symmetry.actions] == pytest.approx(plain.action[row])
-    assert (turned.action.sum(1) == pytest.approx(1.0)) and (turned.value == plain.value).all()
-    assert (plain.action.argmax(1) == known.lower_bound[chosen].argmax(1)).all()
-    assert (plain.action[known.action_visits[chosen] < 0] == 0.0).all()
+        assert turned.policy[row, symmetry.actions] == pytest.approx(plain.policy[row])
+    assert (turned.policy.sum(1) == pytest.approx(1.0)) and (turned.value == plain.value).all()
+    assert (plain.policy.argmax(1) == known.lower_bound[chosen].argmax(1)).all()
+    assert (plain.policy[known.action_visits[chosen] < 0] == 0.0).all()
 
 
 def test_the_network_learns_what_the_table_knows(table_file, tmp_path):

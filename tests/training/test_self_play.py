@@ -302,8 +302,8 @@ def test_a_low_temperature_sharpens_the_policy_target():
         SelfPlayOptions(target_temperature=0.0)
 
 
-def test_searches_that_wait_get_the_newest_network(tmp_path):
-    # Twelve parts for two workers, and up to 24 networks a round: more than a fleet keeps.
+def test_many_parts_on_few_workers_name_no_network_that_is_gone(tmp_path):
+    # Twelve parts for two workers, and more networks than a fleet keeps before a part has its turn.
     options = SelfPlayOptions(**{**OPTIONS.__dict__, "num_games": 24, "at_once": 2, "simulations": 4})
     often = plan(options=options, asynchronous=True, refresh=1, batch=8, reuse=16.0, first=8, steps=200)
     state = train_self_play(often, tmp_path, workers=2)

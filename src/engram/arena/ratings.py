@@ -50,8 +50,7 @@ class Ratings:
     @property
     def order(self) -> list[int]:
         """The players, strongest first."""
-        order: list[int] = np.argsort(-self.elo, kind="stable").tolist()
-        return order
+        return np.argsort(-self.elo, kind="stable").tolist()
 
     def difference(self, i: int, j: int) -> tuple[float, float]:
         """Rating of i less that of j, and its standard error; infinite if no matches connect them."""
@@ -81,8 +80,7 @@ def rate(count: int, matches: Mapping[tuple[int, int], Standing]) -> Ratings:
 
     def product(ratings: np.ndarray, factors: Any = 1.0) -> np.ndarray:
         share = expit(design @ ratings)
-        matrix: np.ndarray = design.T @ ((factors * total * share * (1.0 - share))[:, None] * design) / scale
-        return matrix
+        return design.T @ ((factors * total * share * (1.0 - share))[:, None] * design) / scale
 
     fitted = minimize(
         lambda x: (total @ np.logaddexp(0.0, design @ x) - points @ design @ x) / scale + x @ anchor @ x / 2.0,

@@ -149,7 +149,8 @@ class MatchResult(Standing):
         """Elo of A over B with its interval; with one player, the difference of the outcomes."""
         if self.means is None:
             return self.elo_text
-        return f"{_signed(self.means.difference)} [{_signed(self.means.low)}, {_signed(self.means.high)}]"
+        difference, low, high = (_in_units(getattr(self.means, name), "+") for name in ("difference", "low", "high"))
+        return f"{difference} [{low}, {high}]"
 
     def _figures(self) -> list[str]:
         """Strength in lines: score and Elo; with one player, the difference of the outcomes."""
@@ -181,7 +182,7 @@ class MatchResult(Standing):
             score = 100 * (self.score if side == "A" else 1.0 - self.score)
             counts: tuple[str, ...] = str(wins), str(self.draws), str(losses), f"{score:.1f} %"
             if self.means is not None:
-                counts = (_plain(self.means.a if side == "A" else self.means.b),)
+                counts = (_in_units(self.means.a if side == "A" else self.means.b),)
             spending = f"{spent.simulations:,.0f}", f"{1000 * spent.seconds:,.2f}"
             rows.append((side, on_one_line(spent.player), *counts, *spending))
         return rows
@@ -244,14 +245,9 @@ def _finite(numbers: dict[str, float]) -> dict[str, float | None]:
     return {name: value if math.isfinite(value) else None for name, value in numbers.items()}
 
 
-def _plain(number: float) -> str:
-    """An outcome in a game's units."""
-    return f"{number:,.1f}" if abs(number) >= 100.0 else f"{number:.3f}"
-
-
-def _signed(number: float) -> str:
-    """A difference of outcomes in a game's units."""
-    return f"{number:+,.1f}" if abs(number) >= 100.0 else f"{number:+.3f}"
+def _in_units(number: float, sign: str = "") -> str:
+    """An outcome in a game's units; with sign `+` a difference of outcomes."""
+    return f"{number:{sign},.1f}" if abs(number) >= 100.0 else f"{number:{sign}.3f}"
 
 
 def _side(side: str, text: str, played: np.ndarray) -> SideFigures:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Annotated
 
 from engram.cli import options
@@ -20,14 +21,8 @@ def analysis(
     """Analyse games of Go for KaTrain and others: KataGo's JSON protocol on standard input and output."""
     from engram.gtp.json_analysis import AnalysisEngine
     from engram.gtp.protocol import Lines
-    from engram.presets.catalogue import preset
 
-    searches = preset(search)
-
-    def write(text: str) -> None:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-
-    engine = AnalysisEngine(searches, simulations=simulations, seed=seed, write=write, lines=Lines(sys.stdin.fileno()))
+    write, lines = partial(print, end="", flush=True), Lines(sys.stdin.fileno())
+    engine = AnalysisEngine(search, simulations=simulations, seed=seed, write=write, lines=lines)
     print("Started, ready to begin handling requests", file=sys.stderr, flush=True)  # the words that clients know
     engine.run()

@@ -5,7 +5,6 @@ A command imports the engine inside its function, so that `engram --help` answer
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import sys
@@ -37,8 +36,8 @@ class _Commands(TyperGroup):
         for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
             if getattr(sys, name) is None:
                 setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - it stays open
-        if isinstance(sys.stdin, io.TextIOWrapper):
-            sys.stdin.reconfigure(errors="replace")  # a command names a wrong mark by itself
+        with suppress(AttributeError, OSError, ValueError):  # another stream, or one that was read or closed
+            sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr] # a command names a wrong mark by itself
         sys.exit(_exit_code(partial(super().main, *arguments, **{**options, "standalone_mode": False})))
 
     def invoke(self, ctx: Any) -> None:

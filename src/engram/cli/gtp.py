@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 from engram.cli import options
 from engram.cli.console import app
@@ -22,10 +23,6 @@ def gtp(
     from engram.gtp.protocol import Lines
     from engram.gtp.session import Session
 
-    def write(text: str) -> None:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-
     rules = game_of(game)
     lines = Lines(sys.stdin.fileno())
     session = Session(
@@ -33,6 +30,6 @@ def gtp(
         interrupted=lines.interrupted,
     )  # fmt: skip
     session.warm_up()
-    engine = GtpEngine(session, write)
+    engine = GtpEngine(session, partial(print, end="", flush=True))
     while not engine.quitting and (line := lines.next()) is not None:
         engine.answer(line)

@@ -11,7 +11,8 @@ import typer
 
 _HIDDEN = ("as_json", "allow_files", "cluster", "gpu_share", "allow_unequal", "workers")
 _DATABASES = ("database", "storage")
-_FOLDERS = re.compile(r"[^\s'\"(=,]*[/\\]")  # in a text such as gtp("/home/me/program -x")
+_PATH = re.compile(r"(?:~|\.{1,2}|[A-Za-z]:)?[/\\]")  # not gymnasium:ALE/Pong-v5
+_QUOTED = re.compile(r"(['\"])(.*?)\1")  # in a specification
 
 
 def typed(context: typer.Context) -> dict[str, Any]:
@@ -49,6 +50,15 @@ def _shown(value: Any) -> Any:
     """A value without the folders of a path."""
     if isinstance(value, (list, tuple)):
         return [_shown(item) for item in value]
-    if isinstance(value, str) and "://" not in value:
-        return _FOLDERS.sub("", value)
+    if isinstance(value, str):
+        head, bracket, rest = value.partition("(")
+        in_words = head == "gtp"  # a command line
+        return _last(head) + bracket + _QUOTED.sub(lambda text: text[1] + _last(text[2], in_words) + text[1], rest)
     return value.name if isinstance(value, Path) else value
+
+
+def _last(text: str, in_words: bool = False) -> str:
+    """The last part of a text that is a path, or of each of its words; other texts as they are."""
+    if in_words:
+        return " ".join(map(_last, text.split(" ")))
+    return re.split(r"[/\\]", text)[-1] if _PATH.match(text) else text

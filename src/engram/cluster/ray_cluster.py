@@ -20,7 +20,7 @@ from engram.cluster.actor import Actor, ray_node
 from engram.cluster.files import Luggage
 from engram.cluster.node import Node, this_node
 from engram.cluster.ray_fleet import LACKS_ENGRAM, RayFleet
-from engram.errors import EngramError, InvalidParameter, MissingPackage
+from engram.errors import EngramError, InvalidParameter, optional_package
 from engram.fleet import default_workers, pickled
 
 _LOG = logging.getLogger(__name__)
@@ -177,11 +177,7 @@ def _imported() -> Any:
     token = os.environ.get("RAY_AUTH_TOKEN_PATH", os.path.expanduser("~/.ray/auth_token"))
     if os.environ.get("RAY_AUTH_TOKEN") or os.path.isfile(token):
         os.environ.setdefault("RAY_AUTH_MODE", "token")  # Ray itself shows a token only to clusters that it finds here
-    try:
-        import ray
-    except ImportError:
-        raise MissingPackage('a cluster needs Ray: pip install "engram[cluster]"') from None
-    return ray
+    return optional_package("ray", "Ray", "cluster", "a cluster")
 
 
 def _knock(address: str) -> None:

@@ -16,7 +16,6 @@ from typing import Any
 
 from engram.cluster.actor import Answer, Kind
 from engram.cluster.files import Luggage
-from engram.errors import EngramError
 from engram.fleet import AnyFleet, WorkerError
 
 _LOG = logging.getLogger(__name__)
@@ -92,14 +91,6 @@ class RayFleet(AnyFleet):
             kind, content = self._arrived.popleft()
             if kind is Kind.RESULT:
                 yield content
-
-    def join(self) -> list[EngramError]:
-        """See `AnyFleet`."""
-        try:
-            deque(self.run(), maxlen=0)
-        except EngramError as error:
-            return [error]
-        return []
 
     def close(self) -> None:
         """Keeps the actors whose work has ended for the next fleet, and ends the others."""

@@ -95,7 +95,6 @@ class MemoryAnswer:
 def features_of(search: Search, state: State) -> np.ndarray:
     """φ of a state for the search's memory: (D,) of length 1. The search's evaluator gives the embedding."""
     features = position_memory(search.extensions, search.preset.text, "ask").features
-    assert features is not None
     if not features.embedding_size or search.evaluator is None:
         return np.asarray(features(state))
     states = np.asarray(state).reshape(1) if search.game.compiled else [state]
@@ -113,10 +112,9 @@ def recollect(search: Search, state: State) -> Recollection | None:
     memory = position_memory(search.extensions, search.preset.text, "ask")
     assert memory.on_leaf is not None
     options: dict[str, Any] = dict(memory.on_leaf.values)
-    recollection: Recollection | None = memory.store.query(
+    return memory.store.query(
         features_of(search, state), num_neighbours=int(options["num_neighbours"]), temperature=options["temperature"]
     )
-    return recollection
 
 
 def stored_position(search: Search, row: int) -> State | None:

@@ -75,10 +75,6 @@ class AnyFleet(ABC):
         """Results that have come but are not read yet; does not wait, and passes over failures."""
 
     @abstractmethod
-    def join(self) -> list[EngramError]:
-        """Waits until all workers have ended; returns the errors of those that failed."""
-
-    @abstractmethod
     def close(self) -> None:
         """Ends all workers."""
 
@@ -86,5 +82,4 @@ class AnyFleet(ABC):
 def portable(error: EngramError) -> EngramError:
     """An error of the same kind that another process can read: it may lack the module of a user's class."""
     kind = next(kind for kind in type(error).__mro__ if kind.__module__.partition(".")[0] == "engram")
-    alike: EngramError = kind(str(error))
-    return alike
+    return kind(str(error))

@@ -124,7 +124,7 @@ class Fleet(AnyFleet):
                     yield content
 
     def join(self) -> list[EngramError]:
-        """See `AnyFleet`."""
+        """Waits until all workers have ended; returns the errors of those that failed."""
         errors = []
         while self._running:
             try:

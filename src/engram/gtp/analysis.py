@@ -30,26 +30,29 @@ class Analysis:
     """The arguments of an analysis command.
 
     Attributes:
-      player: to move; None: the player whose turn it is.
+      player: to move.
       interval_s: seconds between two lines.
       max_moves: most moves of a line; None: all visited moves.
       ownership: whether a line ends with the expected owner of each point.
     """
 
-    player: int | None = None
+    player: int
     interval_s: float = 1.0
     max_moves: int | None = None
     ownership: bool = False
 
 
-def parse_analysis(arguments: Sequence[str]) -> Analysis:
+def parse_analysis(arguments: Sequence[str], turn: int) -> Analysis:
     """`[colour] [centiseconds] [interval C] [maxmoves N] …`; switches for data that a search lacks are ignored.
+
+    Args:
+      turn: the player to move where no colour is given.
 
     Raises:
       GtpError: an unknown word, `avoid` and `allow` included.
     """
     words = [word.lower() for word in arguments]
-    player = parse_colour(words.pop(0)) if words and words[0] in ("b", "w", "black", "white") else None
+    player = parse_colour(words.pop(0)) if words and words[0] in ("b", "w", "black", "white") else turn
     if words and re.fullmatch(r"[0-9.]+", words[0]):
         words.insert(0, "interval")
     if len(words) % 2:

@@ -29,7 +29,7 @@ class GtpEngine:
         self.quitting, self.session = False, session
         self._write = write
         functions = MOVES | setup.COMMANDS | gogui.COMMANDS
-        self._commands: dict[str, Callable[[Words], str]] = {
+        self._commands: dict[str, Callable[[Words], str | None]] = {
             "list_commands": lambda _: "\n".join(sorted({*self._commands, *self._streams})),
             "known_command": lambda words: str({*words[:1]} & {*self._commands, *self._streams} != set()).lower(),
             "quit": self._quit,
@@ -50,15 +50,14 @@ class GtpEngine:
             if command.name in self._streams:
                 self._stream(command)
             elif command.name in self._commands:
-                self._write(success(command, self._commands[command.name](command.arguments)))
+                self._write(success(command, self._commands[command.name](command.arguments) or ""))
             else:
                 self._write(failure(command, "unknown command"))
         except EngramError as error:
             self._write(failure(command, str(error)))
 
-    def _quit(self, _: Words) -> str:
+    def _quit(self, _: Words) -> None:
         self.quitting = True
-        return ""
 
     def _stream(self, command: Command) -> None:
         # The answer starts with the first report, so that an error before it can still be answered by `?`.
@@ -74,14 +73,14 @@ class GtpEngine:
         self._write("\n")
 
     def _analyse(self, line: Callable[[SearchResult, int | None], str], words: Words) -> None:
-        analysis, session = parse_analysis(words), self.session
-        player = session.position.turn if analysis.player is None else analysis.player
-        state, seed = session.position.on_move(player), session.next_seed()
+        session = self.session
+        analysis = parse_analysis(words, session.position.turn)
+        state, seed = session.position.on_move(analysis.player), session.next_seed()
 
         def report(result: SearchResult) -> None:
             owners = ""
             if analysis.ownership:
-                ours = territory(session.position.game, state, result, seed).ownership * (1 - 2 * player)
+                ours = territory(session.position.game, state, result, seed).ownership * (1 - 2 * analysis.player)
                 owners = " ownership " + " ".join(f"{share:.4f}" for share in ours)
             self._report(line(result, analysis.max_moves) + owners)
 
@@ -90,15 +89,14 @@ class GtpEngine:
         )
 
     def _genmove_analyse(self, words: Words) -> None:
-        analysis = parse_analysis(words)
-        player = self.session.position.turn if analysis.player is None else analysis.player
+        analysis = parse_analysis(words, self.session.position.turn)
         move = self.session.make_move(
-            player, lambda result: self._report(lz_line(result, analysis.max_moves)), analysis.interval_s
+            analysis.player, lambda result: self._report(lz_line(result, analysis.max_moves)), analysis.interval_s
         )
         self._report(f"play {move}")
 
 
-def play(session: Session, words: Words) -> str:
+def play(session: Session, words: Words) -> None:
     if len(words) != 2:
         raise GtpError("play takes a colour and a vertex")
     player = parse_colour(words[0])
@@ -106,12 +104,10 @@ def play(session: Session, words: Words) -> str:
         session.position.resigned = player
     else:
         session.play(player, session.position.game.parse_action(words[1]))
-    return ""
 
 
-def undo(session: Session, _: Words) -> str:
+def undo(session: Session, _: Words) -> None:
     session.undo()
-    return ""
 
 
 def genmove(session: Session, words: Words) -> str:

@@ -20,7 +20,7 @@ def _moves(session: Session, words: Words, name: str) -> list[tuple[int, int]]:
     return [(parse_colour(colour), session.position.game.parse_action(word)) for colour, word in pairs]
 
 
-def play_sequence(session: Session, words: Words) -> str:
+def play_sequence(session: Session, words: Words) -> None:
     """Plays all of these moves, or none if one is not legal."""
     before, resigned = len(session.position.moves), session.position.resigned
     try:
@@ -30,25 +30,21 @@ def play_sequence(session: Session, words: Words) -> str:
         session.undo(len(session.position.moves) - before)
         session.position.resigned = resigned
         raise
-    return ""
 
 
-def undo(session: Session, words: Words) -> str:
+def undo(session: Session, words: Words) -> None:
     session.undo(parse_count(single(words, "gg-undo takes a number of moves")) if words else 1)
-    return ""
 
 
-def setup(session: Session, words: Words) -> str:
+def setup(session: Session, words: Words) -> None:
     """Puts stones on the empty board without moves."""
     stones = _moves(session, words, "gogui-setup")
     session.position.place(*([action for player, action in stones if player == side] for side in (0, 1)), player=0)
     session.forget()
-    return ""
 
 
-def setup_player(session: Session, words: Words) -> str:
+def setup_player(session: Session, words: Words) -> None:
     session.position.set_player(parse_colour(single(words, "gogui-setup_player takes a colour")))
-    return ""
 
 
 def show_search(session: Session, words: Words) -> str:

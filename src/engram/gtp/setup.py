@@ -23,24 +23,22 @@ NAMED_RULES = {"chinese-ogs": RULES, "chinese-kgs": RULES}
 """Names of the same rules; they differ in White's bonus for handicap stones, which we leave to komi."""
 
 
-def boardsize(session: Session, words: Words) -> str:
+def boardsize(session: Session, words: Words) -> None:
     size, position = parse_count(single(words, "boardsize takes a size")), session.position
     try:
         session.begin(GoPosition(position.game if size == position.size else go(size, float(position.start["komi"]))))
     except EngramError:
         raise GtpError("unacceptable size") from None
-    return ""
 
 
-def clear_board(session: Session, _: Words) -> str:
+def clear_board(session: Session, _: Words) -> None:
     session.position.clear()
     session.forget()
     for clock in session.clocks or ():
         clock.reset()
-    return ""
 
 
-def komi(session: Session, words: Words) -> str:
+def komi(session: Session, words: Words) -> None:
     word = single(words, "komi takes a number")
     try:
         number = float(word)
@@ -49,7 +47,6 @@ def komi(session: Session, words: Words) -> str:
     if number != float(session.position.start["komi"]):
         session.position.set_komi(number)
         session.search = None
-    return ""
 
 
 def differing_rules(text: str) -> list[str]:
@@ -61,10 +58,9 @@ def differing_rules(text: str) -> list[str]:
     return [name for name, rule in rules.items() if name != "friendlyPassOk" and RULES.get(name, "") != rule]
 
 
-def set_rules(_: Session, words: Words) -> str:
+def set_rules(_: Session, words: Words) -> None:
     if not words or differing_rules(" ".join(words)):
         raise GtpError(f"unsupported rules; ours are {json.dumps(RULES)}")
-    return ""
 
 
 def _place(session: Session, actions: list[int]) -> str:
@@ -83,7 +79,7 @@ def place_free_handicap(session: Session, words: Words) -> str:
     return _place(session, free_points(session.position.size, number))
 
 
-def set_free_handicap(session: Session, words: Words) -> str:
+def set_free_handicap(session: Session, words: Words) -> None:
     try:
         actions = list(map(session.position.game.parse_action, words))
     except IllegalAction:
@@ -91,18 +87,16 @@ def set_free_handicap(session: Session, words: Words) -> str:
     if not 2 <= len(actions) < session.position.size**2:
         raise GtpError("bad vertex list")
     _place(session, actions)
-    return ""
 
 
-def time_settings(session: Session, words: Words) -> str:
+def time_settings(session: Session, words: Words) -> None:
     if len(words) != 3:
         raise GtpError("time_settings takes main time, overtime and its stones")
     session.set_clocks(*map(parse_count, words))
     session.warm_up()
-    return ""
 
 
-def time_left(session: Session, words: Words) -> str:
+def time_left(session: Session, words: Words) -> None:
     if len(words) != 3:
         raise GtpError("time_left takes a colour, seconds and stones")
     # A referee that grants some grace lets its clock go below 0: then no time is left.
@@ -112,10 +106,9 @@ def time_left(session: Session, words: Words) -> str:
         session.set_clocks(seconds)
     assert session.clocks is not None
     session.clocks[player].set_left(seconds, stones)
-    return ""
 
 
-def loadsgf(session: Session, words: Words) -> str:
+def loadsgf(session: Session, words: Words) -> None:
     if not 1 <= len(words) <= 2:
         raise GtpError("loadsgf takes a file and the number of a move")
     before = parse_count(words[1]) if len(words) == 2 else None
@@ -128,7 +121,6 @@ def loadsgf(session: Session, words: Words) -> str:
         session.begin(position)
     except EngramError as error:
         raise GtpError(f"cannot load file: {error}") from None
-    return ""
 
 
 COMMANDS = {
@@ -138,4 +130,4 @@ COMMANDS = {
         loadsgf,
     )
 } | {"kata-get-rules": lambda _, __: json.dumps(RULES), "kata-set-rules": set_rules}  # fmt: skip
-"""By name: functions that change a session and return the text of the answer, or raise `GtpError`."""
+"""By name: functions that change a session and return the text of the answer, if any, or raise `GtpError`."""

@@ -7,11 +7,10 @@ import os
 from typing import Any
 
 import numpy as np
-from numba import carray, types
+from numba import types
 from numba.extending import intrinsic
 
 from engram.errors import TooLarge
-from engram.native.intrinsics import pointer_at
 from engram.native.jit import compiled
 
 
@@ -28,12 +27,6 @@ def _add_product(typingctx: Any, total: Any, left: Any, right: Any) -> Any:
         return builder.fadd(values[0], builder.fmul(values[1], values[2], flags=flags), flags=flags)
 
     return types.float32(types.float32, types.float32, types.float32), generate
-
-
-@compiled(inline=True)
-def floats_at(address, size):
-    """`size` float32 numbers at an address, as an array."""
-    return carray(pointer_at(address, np.float32), (size,))
 
 
 @compiled

@@ -21,10 +21,10 @@ from numba import carray, int64, types
 from engram.errors import InvalidParameter, check_whole
 from engram.games.game import Game, State
 from engram.games.python_game import PythonGame
-from engram.memory.arithmetic import floats_at, normalise
+from engram.memory.arithmetic import normalise
 from engram.memory.layout import MAX_DIMENSION
 from engram.native.buffers import buffers
-from engram.native.intrinsics import call, pointer_at
+from engram.native.intrinsics import call, floats_at, pointer_at
 from engram.native.jit import Callback, compiled
 from engram.rng import GOLDEN, mix
 
@@ -286,10 +286,8 @@ def hashed(
     check_whole("dimension", dimension, 1, MAX_DIMENSION)
     out = np.zeros(dimension, np.float32)
     mixed = np.uint64(mix(np.uint64((seed + 1) & 0xFFFFFFFFFFFFFFFF)))
-    if names is None:
-        hash_dense(numbers, mixed, out)
-    else:
-        hash_sparse(np.ascontiguousarray(names, np.uint64), numbers, mixed, out)
+    names = np.arange(len(numbers)) if names is None else names
+    hash_sparse(np.ascontiguousarray(names, np.uint64), numbers, mixed, out)
     if normalised:
         normalise(out)
     return out

@@ -10,8 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import carray
 
-from engram.memory.arithmetic import floats_at
-from engram.native.intrinsics import pointer_at
+from engram.native.intrinsics import floats_at, pointer_at
 from engram.native.jit import compiled
 from engram.rng import mix
 

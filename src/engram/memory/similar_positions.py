@@ -16,13 +16,12 @@ from numba import carray
 
 from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification, check_whole
 from engram.games.game import Game, game_dtype
-from engram.memory.arithmetic import floats_at
 from engram.memory.features import DIMENSION, Features, features_dtype, write_features
 from engram.memory.files import StorePersistence, identity, like, load, take
 from engram.memory.layout import entries_of, keep_state, row_of, store_dtype
 from engram.memory.neighbours import INDICES
 from engram.memory.store import MAX_CAPACITY, Store, add, query, update
-from engram.native.intrinsics import call, record_at
+from engram.native.intrinsics import call, floats_at, record_at
 from engram.native.jit import compiled
 from engram.search.columns import Advice, Column, advice_dtype
 from engram.search.extension import Extension
@@ -158,7 +157,7 @@ def learn_return(tree, path, depth, value, moves, parameters):
     return 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PositionMemory(Extension):
     """A memory of positions: its `store` is a `Store`.
 
@@ -166,7 +165,7 @@ class PositionMemory(Extension):
       features: map positions to comparable vectors.
     """
 
-    features: Features | None = None
+    features: Features
 
 
 def position_memory(extensions: Sequence[Extension], text: str, purpose: str) -> PositionMemory:

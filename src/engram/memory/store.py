@@ -16,7 +16,7 @@ import numpy as np
 from numba import carray
 
 from engram.errors import InvalidParameter, OperatorError, check_whole
-from engram.memory.arithmetic import check_room, floats_at, inner_product, keep_best, normalise, sort_best
+from engram.memory.arithmetic import check_room, inner_product, keep_best, normalise, sort_best
 from engram.memory.layout import (
     MAX_DIMENSION,
     drop_key,
@@ -32,7 +32,7 @@ from engram.memory.layout import (
 )
 from engram.memory.map import map_of
 from engram.memory.neighbours import make_index
-from engram.native.intrinsics import call, pointer_at
+from engram.native.intrinsics import call, floats_at, pointer_at
 from engram.native.jit import compiled
 from engram.native.messages import place_of
 from engram.pictures.diagrams import point_map
@@ -371,11 +371,6 @@ class Store:
         """Inserts every row into an empty neighbour index, after rows were written directly."""
         self.index.clear()
         _insert_all(self.header[0])
-
-    @property
-    def address(self) -> int:
-        """Address of the record that compiled functions take."""
-        return int(self.header.ctypes.data)
 
     def find(self, key: int) -> int:
         """The row of a key, 0 to 2⁶⁴ - 1, or -1."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.special import entr, logsumexp, softmax
 
 from engram.errors import InvalidParameter
 
@@ -18,23 +19,17 @@ def softmax_value(q: np.ndarray, temperature: float) -> float:
     Args:
       q: (n,) numbers, n ≥ 1. temperature: τ > 0, in the unit of q.
     """
-    scaled = _scaled(q, temperature)
-    highest = float(scaled.max())
-    return temperature * (highest + math.log(float(np.exp(scaled - highest).sum())))
+    return temperature * float(logsumexp(_scaled(q, temperature)))
 
 
 def softmax_weights(q: np.ndarray, temperature: float) -> np.ndarray:
     """f_τ(q) = softmax(q/τ): (n,) weights that sum to 1, and the gradient of F_τ. Arguments as above."""
-    scaled = _scaled(q, temperature)
-    weights = np.exp(scaled - scaled.max())
-    return weights / weights.sum()
+    return softmax(_scaled(q, temperature))
 
 
 def entropy(weights: np.ndarray) -> float:
     """H(w) = -Σ w_i·log w_i in nats, of (n,) weights that sum to 1; F_τ(q) = f_τ(q)·q + τ·H(f_τ(q))."""
-    positive = np.asarray(weights, float)
-    positive = positive[positive > 0.0]
-    return float(-(positive * np.log(positive)).sum())
+    return float(entr(np.asarray(weights, float)).sum())
 
 
 def samples_each(sigma: float, alpha: float, num_neighbours: int, failure: float, *, corrected: bool = True) -> float:

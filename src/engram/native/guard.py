@@ -25,6 +25,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
+from types import CellType
 from typing import Any
 
 import numba
@@ -89,12 +90,14 @@ def is_users(path: str) -> bool:
 
 def users_functions(functions: Iterable[Any]) -> list[Any]:
     """The user's functions among some and among the compiled ones that these close over."""
-    users = []
-    for function in functions:
-        cells = [cell.cell_contents for cell in function.__closure__ or ()]
-        users += [function] if is_users(function.__code__.co_filename) else []
-        users += users_functions(cell.py_func for cell in cells if hasattr(cell, "py_func"))
-    return users
+    rest, seen = list(functions), list[Any]()
+    while rest:
+        function = rest.pop(0)
+        if function not in seen:
+            seen.append(function)
+            cells = [cell.cell_contents for cell in function.__closure__ or () if cell != CellType()]
+            rest += [cell.py_func for cell in cells if hasattr(cell, "py_func")]
+    return [function for function in seen if is_users(function.__code__.co_filename)]
 
 
 def begin_step() -> None:

@@ -102,6 +102,12 @@ def pointer_at(typingctx: Any, address: Any, dtype: Any) -> Any:
     return pointer(types.int64, dtype), generate
 
 
+@compiled(inline=True)
+def floats_at(address, size):
+    """`size` float32 numbers at an address, as an array."""
+    return numba.carray(pointer_at(address, np.float32), (size,))
+
+
 @intrinsic
 def address_of(typingctx: Any, record: Any) -> Any:
     """Address of a record, as an argument of an operator."""

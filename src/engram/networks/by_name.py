@@ -116,9 +116,7 @@ class NamedNetwork:
 
     def _open(self, game: Game, batch: int, cache: int) -> Backend:
         batch = min(batch, MOST_AT_ONCE)
-        inner = open_backend(
-            self.network, self.backend, layer=self.embedding, precision=self.precision, batch=batch
-        )  # fmt: skip
+        inner = open_backend(self.network, self.backend, layer=self.embedding, precision=self.precision, batch=batch)
         backend: Backend = FixedBatches(inner, batch)
         backend = EvaluationCache(backend, cache) if cache else backend
         return RandomSymmetry(backend, game) if self.symmetry else backend

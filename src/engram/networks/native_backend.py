@@ -16,7 +16,7 @@ import numpy as np
 from numba import carray, int64
 
 from engram.errors import InvalidParameter
-from engram.native.intrinsics import pointer_at, record_at
+from engram.native.intrinsics import floats_at, pointer_at, record_at
 from engram.native.jit import Callback, compiled
 from engram.native.lanes import LANE_BYTES, LANES, load, multiply_block, plus, positive_part, store
 from engram.native.tiles import has_matrix_unit
@@ -285,11 +285,6 @@ def _widened(array: np.ndarray, width: int) -> np.ndarray:
 # ------------------------------------------------------------------------------------ compiled
 
 
-@compiled(inline=True)
-def _numbers(address, count):
-    return carray(pointer_at(address, np.float32), (count,))
-
-
 def _forward(argument, planes, count, policy, value, embedding):  # type: ignore[no-untyped-def]
     plan = record_at(argument, plan_dtype)
     tiling = record_at(plan.tiling, tiling_dtype)
@@ -337,15 +332,15 @@ def _one_position(step, tiling, addresses, widths, row):
     elif step.kind == _FLATTEN:
         _flatten(step, tiling, source, target)
     else:
-        _write_answer(step, _numbers(source, step.inputs), _numbers(target, step.inputs))
+        _write_answer(step, floats_at(source, step.inputs), floats_at(target, step.inputs))
 
 
 @compiled
 def _interleave(step, tiling, source, target):
     """Copies planes into the cells of a padded board, where the numbers of a cell lie side by side."""
     area = tiling.height * tiling.width
-    planes = _numbers(source, step.inputs * area)
-    cells = _numbers(target, tiling.cells * step.target_width)
+    planes = floats_at(source, step.inputs * area)
+    cells = floats_at(target, tiling.cells * step.target_width)
     for plane in range(step.inputs):
         for y in range(tiling.height):
             cell = ((y + 1) * tiling.line + 1) * step.target_width + plane
@@ -357,8 +352,8 @@ def _interleave(step, tiling, source, target):
 def _flatten(step, tiling, source, target):
     """Copies a padded board into planes."""
     area = tiling.height * tiling.width
-    planes = _numbers(target, step.inputs * area)
-    cells = _numbers(source, tiling.cells * step.source_width)
+    planes = floats_at(target, step.inputs * area)
+    cells = floats_at(source, tiling.cells * step.source_width)
     for plane in range(step.inputs):
         for y in range(tiling.height):
             cell = ((y + 1) * tiling.line + 1) * step.source_width + step.first + plane

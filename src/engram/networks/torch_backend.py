@@ -30,8 +30,7 @@ class _ConvNorm(nn.Module):
         self.norm: nn.Module = nn.BatchNorm2d(part.filters)
 
     def forward(self, planes: Tensor) -> Tensor:
-        result: Tensor = self.norm(self.conv(planes))
-        return result
+        return self.norm(self.conv(planes))
 
     def fuse(self) -> None:
         """Folds the normalisation into the convolution's weights, for use without training."""

@@ -49,12 +49,18 @@ def _split(options: MemorySearchOptions) -> tuple[SearchOptions, MemoryOptions]:
     return cast(tuple[SearchOptions, MemoryOptions], parts)
 
 
-def comparing(base: Preset, network: str, layer: str | None, memory: MemoryOptions, **changes: Any) -> Preset:
+def comparing(base: Preset, network: str | None, layer: str | None, memory: MemoryOptions, **changes: Any) -> Preset:
     """A search whose memory compares positions by a layer of a network, which evaluates the leaves too.
+
+    Without a network it compares them by hand-made features.
 
     Args:
       network, layer: as in `memory_puct`. memory: options of `remembering`. changes: other fields of the preset.
     """
+    if network is None:
+        if layer is not None:
+            raise InvalidParameter("layer needs a network")
+        return replace(base, extensions=(remembering(**memory),), **changes)
     evaluator = NamedNetwork(network)
     layer, size = evaluator.layer(layer)
 
@@ -88,14 +94,11 @@ def memory_uct(
     λ = sqrt(k/(3N + k)), which the paper does not give.
     """
     search, memory = _split(options)
-    if network is None:
-        if layer is not None:
-            raise InvalidParameter("layer needs a network")
-        base = uct(exploration=exploration, selection=selection, **search)
-        return replace(base, extensions=(remembering(**memory),))
-    leaves = search.pop("num_leaves", NETWORK_LEAVES)
+    changes: dict[str, Any] = {}
+    if network is not None:
+        changes = {"leaf_value": "rollout", "num_leaves": search.pop("num_leaves", NETWORK_LEAVES)}
     base = uct(exploration=exploration, selection=selection, **search)
-    return comparing(base, network, layer, memory, leaf_value="rollout", num_leaves=leaves)
+    return comparing(base, network, layer, memory, **changes)
 
 
 @register
@@ -120,11 +123,6 @@ def memory_puct(
     Raises:
       InvalidParameter: a layer without a network, or not of it. MissingPackage: no PyTorch.
     """
-    if layer is not None and network is None:
-        raise InvalidParameter("layer needs a network")
     search, memory = _split(options)
     memory.setdefault("correct", network is not None)
-    base = puct(exploration=exploration, network=network, **search)
-    if network is None:
-        return replace(base, extensions=(remembering(**memory),))
-    return comparing(base, network, layer, memory)
+    return comparing(puct(exploration=exploration, network=network, **search), network, layer, memory)

@@ -156,12 +156,8 @@ def sarsa_uct(
     options: SearchOptions = {"decision": "robust" if table is None else "secure", **search, "backup": rule}
     return Preset.assemble(
         ucb1_local(exploration=exploration), options, all_children=all_children,
-        extensions=(*tables, partial(_traced, step_discount, trace_decay)),
+        extensions=(*tables, local_bounds(step_discount, trace_decay)),
     )  # fmt: skip
-
-
-def _traced(discount: float, trace_decay: float, game: Game) -> Extension:
-    return local_bounds(discount, trace_decay)
 
 
 def _discount(table: DataFile | Table | None, discount: float | None, usual: float) -> float:

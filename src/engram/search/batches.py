@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from engram.errors import OperatorError
 from engram.games.python_game import PythonGame
 from engram.search import kernel
-from engram.search.evaluation import Evaluation, Evaluator, Outside, checked
+from engram.search.evaluation import ANSWER_FAULTS, Evaluation, Evaluator, Outside, fault_of
 from engram.search.functions import Functions
 from engram.search.kernel import ANSWERED, BEGIN, GROWN
 from engram.search.program import GROW
@@ -91,15 +92,37 @@ class Batches:
         kernel.finish_all(program, self._slots, waiting, self.batch, *self._stored(answer))
 
     def checked(self, evaluation: Evaluation, count: int) -> Answers:
-        """An evaluation of `count` leaves as the kernel takes it.
+        """Values, weights and embeddings of `count` leaves as the kernel takes them; an absent array has shape (0, 0).
+
+        Where rollouts value the leaves, all values are nan.
 
         Raises:
-          OperatorError: it does not fit the game or the search.
+          OperatorError: wrong shapes, or a number that is not finite or out of range.
         """
-        return checked(
-            evaluation, count, self._functions.game.num_actions, valued=self._is_valued,
-            embedding_size=self._embedding_size, bounded=self._is_bounded,
-        )  # fmt: skip
+        if not isinstance(evaluation, Evaluation):
+            raise OperatorError(f"the evaluator returned a {type(evaluation).__name__}, not an engram.Evaluation")
+        is_valued, size = self._is_valued, self._embedding_size
+        if evaluation.value is None and is_valued:
+            raise OperatorError("the evaluator gave no values, and this search has no other source of values")
+        value = np.ascontiguousarray(evaluation.value if is_valued else np.full(count, np.nan), np.float32)
+        if value.shape != (count,):
+            raise OperatorError(f"the evaluator gave values of shape {value.shape} for {count} positions")
+        policy = embedding = np.empty((0, 0), np.float32)
+        if evaluation.policy is not None:
+            policy = np.ascontiguousarray(evaluation.policy, np.float32)
+            shape = count, self._functions.game.num_actions
+            if policy.shape != shape:
+                raise OperatorError(f"the evaluator gave a policy of shape {policy.shape}, not {shape}")
+        if evaluation.embedding is not None:
+            embedding = np.ascontiguousarray(evaluation.embedding, np.float32)
+            if embedding.ndim != 2 or len(embedding) != count:
+                raise OperatorError(f"the evaluator gave embeddings of shape {embedding.shape} for {count} positions")
+        if size and embedding.shape != (count, size):
+            given = embedding.shape[1] if embedding.size else "none"
+            raise OperatorError(f"the memory compares embeddings of {size} numbers; the evaluator gave {given}")
+        if fault := fault_of(value, policy, embedding, is_valued, self._is_bounded):
+            raise OperatorError(f"{ANSWER_FAULTS[fault]}; the search was stopped")
+        return value, policy, embedding
 
     def warm_up(self) -> None:
         """Compiles, or loads from the cache, all that a batch calls."""

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from engram.errors import InvalidParameter, OperatorError
+from engram.errors import InvalidParameter
 from engram.games.game import SLACK, Game
 from engram.native.intrinsics import call_float
 from engram.native.jit import compiled
@@ -121,54 +121,12 @@ def cut_rollout(game: Game, heuristic: Callable[..., float], depth: int) -> Call
     return evaluation
 
 
-def checked(
-    evaluation: Evaluation,
-    batch: int,
-    num_actions: int,
-    *,
-    valued: bool = True,
-    embedding_size: int = 0,
-    bounded: bool = True,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Values, weights and embeddings as the kernel takes them; an absent array has shape (0, 0).
-
-    With `valued` False all values are nan, which the kernel replaces by rollouts. With `bounded` False the kernel
-    checks them against the game's bounds. `embedding_size`: length of the vectors that a memory compares; 0 without.
-
-    Raises:
-      OperatorError: wrong shapes, or a number that is not finite or out of range.
-    """
-    if not isinstance(evaluation, Evaluation):
-        raise OperatorError(f"the evaluator returned a {type(evaluation).__name__}, not an engram.Evaluation")
-    if evaluation.value is None and valued:
-        raise OperatorError("the evaluator gave no values, and this search has no other source of values")
-    value = np.ascontiguousarray(evaluation.value if valued else np.full(batch, np.nan), np.float32)
-    if value.shape != (batch,):
-        raise OperatorError(f"the evaluator gave values of shape {value.shape} for {batch} positions")
-    policy = embedding = _NONE
-    if evaluation.policy is not None:
-        policy = np.ascontiguousarray(evaluation.policy, np.float32)
-        if policy.shape != (batch, num_actions):
-            raise OperatorError(f"the evaluator gave a policy of shape {policy.shape}, not {(batch, num_actions)}")
-    if evaluation.embedding is not None:
-        embedding = np.ascontiguousarray(evaluation.embedding, np.float32)
-        if embedding.ndim != 2 or len(embedding) != batch:
-            raise OperatorError(f"the evaluator gave embeddings of shape {embedding.shape} for {batch} positions")
-    if embedding_size and embedding.shape != (batch, embedding_size):
-        size = embedding.shape[1] if embedding.size else "none"
-        raise OperatorError(f"the memory compares embeddings of {embedding_size} numbers; the evaluator gave {size}")
-    if fault := fault_of(value, policy, embedding, valued, bounded):
-        raise OperatorError(f"{ANSWER_FAULTS[fault]}; the search was stopped")
-    return value, policy, embedding
-
-
 ANSWER_FAULTS = (
     "", "the evaluator gave a value that is not a number", "the evaluator gave a value outside [-1, 1]",
     "the evaluator gave a policy weight that is negative or not a number",
     "the evaluator gave an embedding that is not finite",
 )  # fmt: skip
 
-_NONE = np.empty((0, 0), np.float32)
 _ONE, _LARGEST = np.float32(1.0), np.finfo(np.float32).max
 
 

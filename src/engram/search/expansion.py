@@ -168,7 +168,7 @@ def _almost_sorted(weights, actions):
 
 
 @compiled
-def set_priors(program, tree, index, weights):
+def set_priors(tree, index, weights):
     """Sets the priors of a node's children to their shares of `weights` (by action, ≥ 0); sorts them, highest first.
 
     Returns 0, or -1 if a weight is negative or not finite. If all weights are 0, the prior is uniform.
@@ -215,11 +215,17 @@ def ask_prior(program, slot, tree, index):
     if program.prior == 0 or slot.priors_left <= 0:
         return 0
     slot.priors_left -= 1
+    return ask_weights(program, slot, tree, index, program.prior)
+
+
+@compiled
+def ask_weights(program, slot, tree, index, function):
+    """Sets the priors of new children to their shares of the weights by a game's function; negative on failure."""
     count = np.int64(nodes_of(tree)[index].num_children)
     actions = actions_of(program, slot)
     weights = carray(pointer_at(slot.weights, np.float32), (program.game.num_actions,))
     for k in range(count):
         weights[actions[k]] = np.float32(0.0)
-    if call(program.prior, (slot.state, slot.actions, count, slot.weights)) < 0:
+    if call(function, (slot.state, slot.actions, count, slot.weights)) < 0:
         return -1
-    return set_priors(program, tree, index, weights)
+    return set_priors(tree, index, weights)

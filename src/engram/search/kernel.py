@@ -502,7 +502,7 @@ def expand_answered(program, slot, tree, leaf, weights, row):
             return np.int64(WEIGHTS)
     elif len(weights) and slot.priors_left > 0:
         slot.priors_left -= 1
-        if set_priors(program, tree, leaf, weights[row]) < 0:
+        if set_priors(tree, leaf, weights[row]) < 0:
             return np.int64(PRIOR)
     return np.int64(children_made(program, slot, leaf))
 
@@ -689,15 +689,6 @@ def read_roots(slots, numbers, action, visits, value, prior, proven):
             value[row, place] = sign_of(root) * child.value if child.visit_count > 0 else 0.0
             prior[row, place] = child.prior
             proven[row, place] = child.flags & PROVEN != 0
-
-
-@compiled
-def stop_all(slots):
-    """Gives no slot a simulation to do."""
-    for number in range(len(slots)):
-        slots[number].done = 0
-        slots[number].budget = 0
-        slots[number].status = FINISHED
 
 
 @compiled

@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import carray
 
-from engram.native.intrinsics import address_of, call, pointer_at
+from engram.native.intrinsics import address_of, call
 from engram.native.jit import compiled
 from engram.rng import random_float
-from engram.search.expansion import actions_of, set_priors
+from engram.search.expansion import ask_weights
 from engram.search.operators import selection
-from engram.search.tree import CHANCE, EXPAND, entering, nodes_of
+from engram.search.tree import CHANCE, EXPAND, PRIORS, entering, nodes_of
 
 
 @compiled
 def ask_chance(program, slot, tree, index):
     """Sets the priors of nature's new children to their probabilities; negative on failure."""
-    count = np.int64(nodes_of(tree)[index].num_children)
-    actions = actions_of(program, slot)
-    weights = carray(pointer_at(slot.weights, np.float32), (program.game.num_actions,))
-    for k in range(count):
-        weights[actions[k]] = np.float32(0.0)
-    if call(program.game.chance, (slot.state, slot.actions, count, slot.weights)) < 0:
-        return -1
-    total = 0.0
-    for k in range(count):
-        total += np.float64(weights[actions[k]])
-    return set_priors(program, tree, index, weights) if total > 0.0 else -1
+    status = ask_weights(program, slot, tree, index, program.game.chance)
+    return status if nodes_of(tree)[index].flags & PRIORS else -1  # else all are 0
 
 
 @selection(selection=None)

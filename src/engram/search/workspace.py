@@ -192,7 +192,8 @@ class Workspace:
 
     def stop(self) -> None:
         """Leaves every tree without a simulation to do."""
-        kernel.stop_all(self.slots)
+        self.slots["done"] = self.slots["budget"] = 0
+        self.slots["status"] = FINISHED
 
     def start(self, numbers: Sequence[int], budget: int, seeds: Sequence[int] | None, stop_early: bool = False) -> None:
         """Begins a search of `budget` simulations in each tree; without seeds the generators continue."""

@@ -15,7 +15,8 @@ from engram.memory.values.positions import KnownPositions, known_positions
 from engram.networks.encoding import Encoder
 from engram.networks.symmetry import symmetry_tables, turned, turned_policy
 from engram.rng import mix
-from engram.training.records import PositionBatch, PositionSource
+from engram.training.records import PositionSource
+from engram.training.replay import Examples
 from engram.training.run import Course
 from engram.training.supervised import SupervisedPlan, SupervisedProgress, SupervisedRun
 
@@ -56,7 +57,7 @@ class DistillationData(PositionSource):
     def __init__(self, source: KnownPositions, history: int | None, temperature: float):
         if not len(source):
             raise InvalidParameter("there is no position to learn from, or none to hold out: allow fewer visits")
-        self.source = source
+        self.source, self.positions = source, len(source)
         low = source.lower_bound
         weights = np.exp((low - low.max(1, keepdims=True)) / temperature)
         self.policy = (weights / weights.sum(1, keepdims=True)).astype(np.float32)
@@ -64,16 +65,11 @@ class DistillationData(PositionSource):
         self._encode = Encoder(source.game, history)
         self._cells, self._actions = symmetry_tables(source.game)
 
-    @property
-    def positions(self) -> int:
-        """See `PositionSource`."""
-        return len(self.source)
-
-    def at(self, rows: np.ndarray, turns: np.ndarray | None = None) -> PositionBatch:
+    def at(self, rows: np.ndarray, turns: np.ndarray | None = None) -> Examples:
         """See `PositionSource`."""
         turns = np.zeros(len(rows), np.int64) if turns is None else turns
         planes = turned(self._encode(self.source.states[rows]), turns, self._cells)
-        return PositionBatch(planes, turned_policy(self.policy[rows], self._actions[turns]), self.value[rows])
+        return Examples(planes, turned_policy(self.policy[rows], self._actions[turns]), self.value[rows])
 
 
 def distil(plan: DistilPlan, folder: str | Path, **course: Unpack[Course]) -> SupervisedProgress:
@@ -92,8 +88,7 @@ def distil(plan: DistilPlan, folder: str | Path, **course: Unpack[Course]) -> Su
     mask = held_out(source.keys, plan.validation)
     data, validation = (DistillationData(source.part(part), history, plan.temperature) for part in (~mask, mask))
     run.teach(data, validation, data.policy.argmax(1), [])
-    state: SupervisedProgress = run.run(**course)
-    return state
+    return run.run(**course)
 
 
 def positions_of(plan: DistilPlan) -> KnownPositions:

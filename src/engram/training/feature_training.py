@@ -105,8 +105,7 @@ class _FeatureRun(TrainingRun):
             raise InvalidParameter(f"{len(groups)} groups are too few to hold some out: ask for more positions")
         if groups.value.std(axis=1).mean() < 0.05:
             self.warnings = ("nearly all positions of a group have the same value: there is nothing to learn",)
-        state: FeatureProgress = super().run(checkpoint_s, stop_at, progress, database)
-        return state
+        return super().run(checkpoint_s, stop_at, progress, database)
 
     def _draw_all(self, checkpoint_s: float, progress: Callable[[FeatureProgress], None] | None) -> PositionGroups:
         sampler, path, written = self._sampler, self.folder / POSITIONS, time.monotonic()

@@ -17,7 +17,7 @@ from torch.optim.swa_utils import AveragedModel
 from engram import storage
 from engram.errors import InvalidFile, OperatorError
 from engram.networks.torch_backend import NetworkModule, fastest_precision
-from engram.training.records import PositionBatch
+from engram.training.replay import Examples
 
 KIND = "training"
 Array: TypeAlias = np.ndarray | Tensor
@@ -80,9 +80,9 @@ class Learner:
             return self.learning_rate * (step + 1) / rising
         return self.learning_rate * 0.5 * (1.0 + math.cos(math.pi * min(1.0, step / self.steps)))
 
-    def to_device(self, batch: PositionBatch) -> tuple[Tensor, Tensor, Tensor]:
+    def to_device(self, batch: Examples) -> tuple[Tensor, Tensor, Tensor]:
         """The arguments of `step` for a batch, on the learner's device; any thread may call this."""
-        return self._tensor(batch.planes), self._tensor(batch.action), self._tensor(batch.value)
+        return self._tensor(batch.planes), self._tensor(batch.policy), self._tensor(batch.value)
 
     def step(self, planes: Array, policy: Array, value: Array) -> Losses:
         """Learns from a batch.

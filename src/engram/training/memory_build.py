@@ -59,7 +59,6 @@ def build(
     if player.preset.threads > 1:
         raise InvalidParameter("a memory is built by one thread: leave threads out")
     memory = position_memory(player.extensions, player.preset.text, "build")
-    assert memory.features is not None
     identity: dict[str, Any] = {
         **files.identity(memory.features), "search": player.preset.text, "simulations": simulations,
         "opening_moves": opening_moves, "build_seed": seed,

@@ -18,9 +18,10 @@ from engram.arena.truth.exact_values import ExactValues, exact_values
 from engram.arena.truth.memory_truth import moves_below
 from engram.drivers.limit import Limit
 from engram.drivers.search import Search
-from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification, TooLarge
+from engram.errors import InvalidFile, InvalidParameter, TooLarge
 from engram.games.catalogue import game as game_of
 from engram.games.game import SLACK, Game, State
+from engram.games.line.heuristics import is_line_game
 from engram.networks.encoding import Encoder
 from engram.networks.symmetry import symmetry_tables, turned
 from engram.rng import derive_seed
@@ -219,6 +220,6 @@ class GroupSampler:
 
 def _exact(game: Game) -> ExactValues | None:
     try:
-        return exact_values(game)
-    except (InvalidSpecification, TooLarge):
+        return exact_values(game) if is_line_game(game) else None
+    except TooLarge:
         return None

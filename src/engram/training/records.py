@@ -27,6 +27,7 @@ from engram.native.jit import compiled
 from engram.networks.encoding import Encoder, as_bytes, encode_state, rows_of
 from engram.networks.symmetry import symmetry_tables, turned
 from engram.storage import check_regular, contents
+from engram.training.replay import Examples
 
 _RANK = re.compile(r"(\d+)\s*([kdp])", re.IGNORECASE)
 _DECIDED = re.compile(r"([BW])\+(\d|R)", re.IGNORECASE)
@@ -86,32 +87,18 @@ class Records:
         return self.part(self.held_out >= share), self.part(self.held_out < share)
 
 
-@dataclass(frozen=True)
-class PositionBatch:
-    """A batch, for the player to move: planes (B, C, H, W), the action played (or (B, num_actions) shares), and the
-    result (nan: not to be learnt)."""
-
-    planes: np.ndarray
-    action: np.ndarray
-    value: np.ndarray
-
-
 class PositionSource(ABC):
-    """Positions to learn from, or held out; a subclass sets the tables of the board's symmetries."""
+    """Positions to learn from, or held out; a subclass sets their number and the tables of the board's symmetries."""
 
+    positions: int
     _cells: np.ndarray
     _actions: np.ndarray
 
-    @property
     @abstractmethod
-    def positions(self) -> int:
-        """The number of positions."""
-
-    @abstractmethod
-    def at(self, rows: np.ndarray, turns: np.ndarray | None = None) -> PositionBatch:
+    def at(self, rows: np.ndarray, turns: np.ndarray | None = None) -> Examples:
         """The positions of these rows, turned if `turns` are given."""
 
-    def draw(self, count: int, seed: int, number: int) -> PositionBatch:
+    def draw(self, count: int, seed: int, number: int) -> Examples:
         """Batch `number` of a seed: positions drawn uniformly, each turned at random."""
         rng = np.random.default_rng((seed, number))
         return self.at(rng.integers(0, self.positions, count), rng.integers(0, len(self._cells), count))
@@ -127,17 +114,12 @@ class RecordSampler(PositionSource):
     def __init__(self, records: Records, history: int | None):
         if not records.positions:
             raise InvalidParameter("there is no position to learn from: every game was filtered out")
-        self.records = records
+        self.records, self.positions = records, records.positions
         self._encode = Encoder(records.game, history)
         self._starts = words_of(records.game, records.starts)
         self._cells, self._actions = symmetry_tables(records.game)
 
-    @property
-    def positions(self) -> int:
-        """See `PositionSource`."""
-        return self.records.positions
-
-    def at(self, rows: np.ndarray, turns: np.ndarray | None = None) -> PositionBatch:
+    def at(self, rows: np.ndarray, turns: np.ndarray | None = None) -> Examples:
         """The positions before the moves at these indices of `records.actions`, turned if `turns` are given."""
         records, moves = self.records, rows
         games = np.searchsorted(records.offset, moves, side="right") - 1
@@ -146,7 +128,7 @@ class RecordSampler(PositionSource):
         planes, sides = replayed(self._encode, self._starts, spans, records.actions)
         action = self._actions[turns, records.actions[moves]]
         value = (records.value[games] * sides).astype(np.float32)
-        return PositionBatch(turned(planes, turns, self._cells), action, value)
+        return Examples(turned(planes, turns, self._cells), action, value)
 
 
 def words_of(game: Game, states: np.ndarray) -> np.ndarray:
@@ -320,8 +302,8 @@ def _from_line(line: str, size: int, least: int | None, where: str) -> Iterator[
             return
         komi = np.nan if komi_text == "?" else float(komi_text)
         letters = np.frombuffer(moves.encode("ascii"), np.uint8).reshape(-1, 2).astype(np.int64) - ord("a")
-        if (letters < 0).any():
-            raise ValueError("a move is no pair of small letters")
+        if ((letters < 0) | (letters > 25)).any():
+            raise ValueError
     except ValueError:
         raise InvalidFile(f"{where}: this is not a game (board, komi, result, ranks, source, moves)") from None
     if len(letters):

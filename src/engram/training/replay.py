@@ -16,8 +16,8 @@ class Examples(NamedTuple):
     """Positions to learn from, of one or more games.
 
     Attributes:
-      planes: (N, C, H, W) float16. policy: (N, num_actions) float32, shares of visits by action.
-      value: (N,) float32 in [-1, 1], for the player to move.
+      planes: (N, C, H, W) floats. policy: (N, num_actions) float32, shares of visits by action, or (N,) actions played.
+      value: (N,) float32 in [-1, 1], for the player to move; nan: not to be learnt.
     """
 
     planes: np.ndarray

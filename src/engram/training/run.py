@@ -118,8 +118,7 @@ class TrainingProgress:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, with null for nan."""
-        data: dict[str, Any] = without_nan(asdict(self))
-        return data
+        return without_nan(asdict(self))
 
 
 class TrainingRun(ABC):

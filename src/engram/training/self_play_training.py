@@ -38,6 +38,7 @@ from engram.training.replay import Examples, Replay
 from engram.training.run import NETWORK, Course, TrainingPlan, TrainingProgress, TrainingRun, starting_network
 from engram.training.self_play import Searcher, SearchTask, SelfPlay, SelfPlayOptions
 
+_GATE = Sprt(elo0=-20.0, elo1=20.0)
 _CHECKPOINT = "checkpoint-"
 _GAMES = "games"
 CACHE = 1 << 17
@@ -74,11 +75,6 @@ class SelfPlayPlan(TrainingPlan):
         self.check("window", "first", "refresh", "gate_simulations")
         if self.gate_pairs < 0 or not 0.0 < self.reuse < math.inf:
             raise InvalidParameter("gate_pairs is 0 or more, reuse above 0")
-
-    @property
-    def gate(self) -> Sprt:
-        """The test of the gate."""
-        return Sprt(elo0=-20.0, elo1=20.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,8 +125,7 @@ def train_self_play(
     with nullcontext() if alone else fleet(search_parts, plan.game, options, count=workers, files=files) as searchers:
         if searchers is not None:
             run.search_by(searchers)
-        state: SelfPlayProgress = run.run(**course)
-        return state
+        return run.run(**course)
 
 
 def search_parts(link: Link, game: str, options: SelfPlayOptions) -> None:
@@ -225,7 +220,7 @@ class _SelfPlayRun(TrainingRun):
         if plan.gate_pairs:
             sides = [plan.options.preset(self._evaluator(network)) for network in (candidate, self._playing)]
             result = match(
-                self.game, *sides, simulations=plan.gate_simulations, games=2 * plan.gate_pairs, sprt=plan.gate,
+                self.game, *sides, simulations=plan.gate_simulations, games=2 * plan.gate_pairs, sprt=_GATE,
                 seed=derive_seed(plan.seed, "gate", self.learner.done), workers=1,
             )  # fmt: skip
             if result.score < 0.5:

@@ -138,5 +138,4 @@ def train_records(plan: RecordsPlan, folder: str | Path, **course: Unpack[Course
     records = read(run.game, plan.data).split(plan.validation)[0]
     held_out = RecordSampler(read(run.game, plan.data[:1]).split(plan.validation)[1], history)
     run.teach(RecordSampler(records, history), held_out, records.actions, measures.why_records_cannot_teach(records))
-    state: SupervisedProgress = run.run(**course)
-    return state
+    return run.run(**course)

@@ -46,7 +46,7 @@ def validate(net: NetworkModule, held_out: PositionSource) -> Validation:
         for first in range(0, count, _BATCH):
             positions = held_out.at(rows[first : first + _BATCH])
             logits, value, _ = net(torch.from_numpy(positions.planes).to(device, memory_format=torch.channels_last))
-            action = torch.from_numpy(positions.action).to(device)
+            action = torch.from_numpy(positions.policy).to(device)
             losses.append(torch.nn.functional.cross_entropy(logits.float(), action, reduction="none").cpu().numpy())
             hits.append((logits.argmax(1) == (action if action.ndim == 1 else action.argmax(1))).cpu().numpy())
             if value is not None:

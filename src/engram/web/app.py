@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -22,6 +20,7 @@ import engram
 from engram.arena.database import shown
 from engram.arena.results import DEFAULT_DATABASE
 from engram.errors import EngramError, InvalidSpecification
+from engram.pictures.bundle import STATIC
 from engram.user_files import failure
 from engram.web import memories, players, positions, trees
 from engram.web.events import Channel
@@ -32,10 +31,8 @@ from engram.web.runs import Runs
 from engram.web.security import LOOPBACK, Guard
 from engram.web.sessions import Busy, Missing, Sessions
 
-STATIC = Path(__file__).parent / "static"
 MOST_BYTES = 1 << 20
 """Of a request."""
-_LOG = logging.getLogger(__name__)
 
 Answer = Callable[[Fields, dict[str, Any]], Any]
 

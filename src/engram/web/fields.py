@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from engram.errors import InvalidParameter
@@ -34,14 +35,13 @@ class Fields:
             raise InvalidParameter(f"{name} must be a text of at most {most:,} characters")
         return value
 
-    def texts(self, name: str, *, most: int = MOST_MOVES) -> list[str]:
+    def texts(self, name: str) -> list[str]:
         """A list of short texts; empty where it is left out."""
-        values = self._data.get(name, [])
-        if not isinstance(values, list) or len(values) > most:
-            raise InvalidParameter(f"{name} must be a list of at most {most:,} texts")
-        if any(not isinstance(value, str) or len(value) > 100 or not _is_plain(value) for value in values):
-            raise InvalidParameter(f"{name} must be a list of texts of at most 100 characters")
-        return values
+        return self._list(
+            name,
+            "texts of at most 100 characters",
+            lambda value: isinstance(value, str) and _is_plain(value) and len(value) <= 100,
+        )
 
     def whole(self, name: str, low: int, high: int, default: int | None = None) -> int:
         """A whole number from `low` to `high`."""
@@ -67,13 +67,14 @@ class Fields:
             raise InvalidParameter(f"{name} must be a number above {low:g} and at most {high:g}")
         return float(value)
 
-    def wholes(self, name: str, *, most: int = MOST_MOVES) -> list[int]:
+    def wholes(self, name: str) -> list[int]:
         """A list of whole numbers ≥ 0; empty where it is left out."""
+        return self._list(name, "whole numbers from 0", lambda value: type(value) is int and 0 <= value < 2**31)
+
+    def _list(self, name: str, content: str, fits: Callable[[Any], bool]) -> list[Any]:
         values = self._data.get(name, [])
-        if not isinstance(values, list) or len(values) > most:
-            raise InvalidParameter(f"{name} must be a list of at most {most:,} whole numbers")
-        if any(isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31 for value in values):
-            raise InvalidParameter(f"{name} must be a list of whole numbers from 0")
+        if not isinstance(values, list) or len(values) > MOST_MOVES or not all(map(fits, values)):
+            raise InvalidParameter(f"{name} must be a list of at most {MOST_MOVES:,} {content}")
         return values
 
     def flag(self, name: str) -> bool:

@@ -62,6 +62,7 @@ _0 = np.uint64(0)
 _1 = np.uint64(1)
 _2 = np.uint64(2)
 _4 = np.uint64(4)
+_6 = np.uint64(6)
 _15 = np.uint64(15)
 _16 = np.uint64(16)
 _32 = np.uint64(32)
@@ -71,7 +72,6 @@ _LANE = np.uint64(0xFFFF)
 _HIGH = np.uint64(0x8000800080008000)
 _REST = np.uint64(0x7FFF7FFF7FFF7FFF)
 _FOURS = np.uint64(0x0004000400040004)
-_NEUTRAL = np.uint64(NEUTRAL)
 _SEED = np.uint64(0x60B0A7D5EED50001)
 ONES = np.uint64(0x0001000100010001)
 
@@ -94,14 +94,14 @@ def remember(board):
     key = board.key
     board.past[board.num_past] = key
     board.num_past += _1
-    slot = (key >> np.uint64(6)) & _63
+    slot = (key >> _6) & _63
     board.seen[slot] |= _1 << (key & _63)
 
 
 @compiled(inline=True)
 def is_past(board, key):
     """Whether an earlier position had this key."""
-    if (board.seen[(key >> np.uint64(6)) & _63] >> (key & _63)) & _1 == _0:
+    if (board.seen[(key >> _6) & _63] >> (key & _63)) & _1 == _0:
         return False
     index = board.num_past
     while index > _0:
@@ -325,9 +325,41 @@ def used_points(board):
 
 
 @compiled(inline=True)
-def reset_neutral(board):
-    """Resets the count of chain 0, which has drifted."""
-    board.liberties[0] = _NEUTRAL
+def used_words(board):
+    """The number of words that hold one colour's stones on a board of this width."""
+    return (board.width * board.width + _63) >> _6
+
+
+@compiled
+def copy_position(target, source):
+    """Copies the used part of a board, but for the scratch `listed`."""
+    target.width = source.width
+    target.colour = source.colour
+    target.passes = source.passes
+    target.num_moves = source.num_moves
+    target.move_limit = source.move_limit
+    target.ko = source.ko
+    target.balance = source.balance
+    target.komi = source.komi
+    target.key = source.key
+    target.captures = source.captures
+    target.num_past = source.num_past
+    points = used_points(source)
+    for word in range(used_words(source)):
+        for colour in range(np.uint64(2)):
+            target.laid[colour, word] = source.laid[colour, word]
+            for slot in range(np.uint64(MAX_HISTORY)):
+                target.earlier[slot, colour, word] = source.earlier[slot, colour, word]
+    for index in range(np.uint64(64)):
+        target.seen[index] = source.seen[index]
+    for index in range(points):
+        target.chain[index] = source.chain[index]
+    for index in range(points):
+        target.liberties[index] = source.liberties[index]
+    for index in range(points):
+        target.following[index] = source.following[index]
+    for index in range(source.num_past):
+        target.past[index] = source.past[index]
 
 
 @compiled

@@ -12,9 +12,8 @@ import math
 import numpy as np
 
 from engram.games.game import State
-from engram.games.go.board import MAX_POINTS, area_balance, board_dtype, point_of
+from engram.games.go.board import MAX_POINTS, area_balance, board_dtype, copy_position, point_of
 from engram.games.go.heavy import heavy_rollout
-from engram.games.go.history import copy_position
 from engram.games.go.ladders import LARGE, rule_out_extensions
 from engram.games.go.rollout import value_of
 from engram.native.jit import compiled

@@ -15,16 +15,8 @@ from engram.games.game import note, nowhere
 from engram.games.go.answers import capture, capture_anywhere, escape, is_own_eye, pattern, race
 from engram.games.go.board import area_balance, used_points
 from engram.games.go.eyes import kills_when_taken, nakade
-from engram.games.go.heavy_board import (
-    balance_of,
-    has_liberties,
-    heavy_dtype,
-    is_capture,
-    put,
-    set_up,
-    traits_of,
-)
-from engram.games.go.history import last_point
+from engram.games.go.heavy_board import balance_of, has_liberties, heavy_dtype, is_capture, put, set_up, traits_of
+from engram.games.go.history import laid_point
 from engram.games.go.rollout import action_of, value_of
 from engram.native.jit import compiled
 from engram.rng import random_below, random_float
@@ -136,7 +128,7 @@ def _play_out(boards, state, rng, moves, writes, room, probabilities):
     num_empty = set_up(board, state)
     ko = state.ko
     colour = state.colour
-    last = last_point(state)
+    last = laid_point(state, 1)
     num_moves = _0
     for _ in range(_3 * state.width * state.width):
         point = _0

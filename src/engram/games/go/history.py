@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engram.games.go.board import MAX_HISTORY, used_points
+from engram.games.go.board import MAX_HISTORY, used_words
 from engram.native.intrinsics import trailing_zeros
 from engram.native.jit import compiled
 
@@ -18,12 +18,6 @@ _63 = np.uint64(63)
 _SLOT = np.uint64(MAX_HISTORY - 1)
 KOMI_SCALE = 1.0 / 15.0
 """A factor that brings the usual komi into [-1, 1]."""
-
-
-@compiled(inline=True)
-def used_words(board):
-    """The number of words that hold one colour's stones on a board of this width."""
-    return (board.width * board.width + _63) >> _6
 
 
 @compiled(inline=True)
@@ -56,47 +50,9 @@ def laid_point(board, age):
 
 
 @compiled(inline=True)
-def last_point(board):
-    """`laid_point` of the last move."""
-    return laid_point(board, 1)
-
-
-@compiled(inline=True)
 def flip_stone(board, cell, colour):
     """Adds or removes the stone of a cell."""
     board.laid[colour, cell >> _6] ^= _1 << (cell & _63)
-
-
-@compiled
-def copy_position(target, source):
-    """Copies the used part of a board."""
-    target.width = source.width
-    target.colour = source.colour
-    target.passes = source.passes
-    target.num_moves = source.num_moves
-    target.move_limit = source.move_limit
-    target.ko = source.ko
-    target.balance = source.balance
-    target.komi = source.komi
-    target.key = source.key
-    target.captures = source.captures
-    target.num_past = source.num_past
-    points = used_points(source)
-    for word in range(used_words(source)):
-        for colour in range(np.uint64(2)):
-            target.laid[colour, word] = source.laid[colour, word]
-            for slot in range(np.uint64(MAX_HISTORY)):
-                target.earlier[slot, colour, word] = source.earlier[slot, colour, word]
-    for index in range(np.uint64(64)):
-        target.seen[index] = source.seen[index]
-    for index in range(points):
-        target.chain[index] = source.chain[index]
-    for index in range(points):
-        target.liberties[index] = source.liberties[index]
-    for index in range(points):
-        target.following[index] = source.following[index]
-    for index in range(source.num_past):
-        target.past[index] = source.past[index]
 
 
 @compiled(inline=True)

@@ -139,12 +139,6 @@ def ladder_length(board, stone, colour, stride, boards):
 
 
 @compiled
-def is_caught(board, stone, colour, stride, boards):
-    """Whether a ladder captures a chain; see `ladder_length`."""
-    return ladder_length(board, stone, colour, stride, boards) >= 0
-
-
-@compiled
 def rule_out_extensions(board, weights):
     """Takes the weight from extensions of chains in atari that a long ladder captures all the same.
 

@@ -100,8 +100,8 @@ CLASS, NUM_CLASSES = _classes()
 
 
 @compiled(inline=True)
-def surroundings(board, point, stride):
-    """The code of the eight points around an empty point, with Black's stones as X."""
+def class_for(board, point, stride, colour):
+    """The class of an empty point's surroundings, with the stones of `colour` as X."""
     code = np.uint64(board.chain[point - stride - _1]) & _3
     code |= (np.uint64(board.chain[point - stride]) & _3) << np.uint64(2)
     code |= (np.uint64(board.chain[point - stride + _1]) & _3) << np.uint64(4)
@@ -110,13 +110,6 @@ def surroundings(board, point, stride):
     code |= (np.uint64(board.chain[point + stride - _1]) & _3) << np.uint64(10)
     code |= (np.uint64(board.chain[point + stride]) & _3) << np.uint64(12)
     code |= (np.uint64(board.chain[point + stride + _1]) & _3) << np.uint64(14)
-    return code
-
-
-@compiled(inline=True)
-def class_for(board, point, stride, colour):
-    """The class of an empty point's surroundings, with the stones of `colour` as X."""
-    code = surroundings(board, point, stride)
     if colour != np.uint64(0):
         code = ((code & _ODD) << _1) | ((code >> _1) & _ODD)
     return CLASS[code]

@@ -20,7 +20,7 @@ from engram.games.go.board import MAX_POINTS, MAX_SIZE, board_dtype, lanes_aroun
 from engram.games.go.eyes import kills_when_taken
 from engram.games.go.heavy_board import LARGEST_SHAPE
 from engram.games.go.history import laid_point
-from engram.games.go.ladders import is_caught
+from engram.games.go.ladders import ladder_length
 from engram.games.go.large_patterns import MARGIN, number_codes, write_codes, write_kinds
 from engram.games.go.patterns import NUM_CLASSES, class_for
 from engram.games.go.prior_weights import ENTRIES, FIRST, RANK, THETA, VECTORS
@@ -57,7 +57,7 @@ def survey(board, status):
         count = walk_liberties(board, word >> _2, stride, _0, 3, 0, _0, _0)[0]
         status[point] = FREE
         if count < 3:
-            caught = is_caught(board, np.uint64(point), (word & _3) - _1, stride, boards)
+            caught = ladder_length(board, np.uint64(point), (word & _3) - _1, stride, boards) >= 0
             status[point] = (LOST if caught else RUNS) if count == 1 else (LADDER if caught else SHORT)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from engram.games.game import note, nowhere
 from engram.games.go.board import (
+    NEUTRAL,
     ONES,
     area_balance,
     bits_of,
@@ -19,7 +20,6 @@ from engram.games.go.board import (
     liberties_after,
     not_suicide,
     put_stone,
-    reset_neutral,
 )
 from engram.native.jit import compiled
 
@@ -116,7 +116,7 @@ def _uniform(board, rng, moves, writes):
     passes = board.passes
     if passes >= _2 or board.num_moves >= board.move_limit:
         return value_of(area_balance(board), board.komi)
-    reset_neutral(board)
+    board.liberties[0] = NEUTRAL  # its count has drifted
     a = rng.word[0]
     b = rng.word[1]
     draw, a, b = _next_word(a, b)

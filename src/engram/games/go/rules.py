@@ -28,6 +28,7 @@ from engram.games.go.board import (
     ONES,
     area_balance,
     bits_of,
+    copy_position,
     empty_board,
     has_empty,
     is_past,
@@ -38,12 +39,11 @@ from engram.games.go.board import (
     point_of,
     put_stone,
     remember,
-    reset_neutral,
     zobrist,
 )
 from engram.games.go.endings import endings, tactics
 from engram.games.go.heavy import heavy_rollout, heavy_rollout_moves
-from engram.games.go.history import copy_position, encode_history, flip_stone, keep_board
+from engram.games.go.history import encode_history, flip_stone, keep_board
 from engram.games.go.local_pattern import local_pattern
 from engram.games.go.prior import prior
 from engram.games.go.rollout import rollout, rollout_moves, value_of
@@ -114,7 +114,7 @@ def play(state, action):
     state.passes = _0
     row = place // width
     point = (row + _1) * stride + (place - row * width) + _1
-    reset_neutral(state)
+    state.liberties[0] = NEUTRAL  # its count has drifted
     lanes = lanes_around(state, point, stride)
     liberties = liberties_after(state, lanes)
     captured = put_stone(state, point, colour, stride, lanes, liberties, _0)
@@ -236,7 +236,8 @@ def go(size: int, komi: float = 7.5, move_limit: int | None = None) -> Game:
     """
     size, komi, limit = _checked_options(size, komi, move_limit)
     initial = empty_board(size, komi, limit)
-    names = [f"{LETTERS[column]}{size - row}" for row in range(size) for column in range(size)]
+    numbers = [str(size - row) for row in range(size)]
+    names = [f"{letter}{number}" for number in numbers for letter in LETTERS[:size]]
     options = f",move_limit={limit}" if limit != 3 * size * size else ""
     return Game(
         f"go:{size},komi={komi:g}{options}",
@@ -266,15 +267,7 @@ def go(size: int, komi: float = 7.5, move_limit: int | None = None) -> Game:
         symmetries=board_symmetries(size, size, size * size + 1),
         action_names=[*names, "pass"],
         render=render,
-        scene=Scene(
-            "points",
-            size,
-            size,
-            _marks,
-            cell_places(size * size, 1),
-            LETTERS[:size],
-            [str(size - row) for row in range(size)],
-        ),
+        scene=Scene("points", size, size, _marks, cell_places(size * size, 1), LETTERS[:size], numbers),
         parse_state=lambda diagram: parse(diagram, initial),
         sound=lambda state: is_sound(state, initial),
     )

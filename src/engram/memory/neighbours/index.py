@@ -64,11 +64,6 @@ class NeighbourIndex:
         """Removes every row."""
         self.header["size"] = 0
 
-    @property
-    def address(self) -> int:
-        """Address of the record."""
-        return int(self.header.ctypes.data)
-
 
 def functions_of(
     dtype: np.dtype, insert: Callable[..., Any], remove: Callable[..., Any], candidates: Callable[..., Any]

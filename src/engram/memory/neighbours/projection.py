@@ -14,8 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numba import carray
 
-from engram.memory.arithmetic import floats_at
-from engram.native.intrinsics import pointer_at
+from engram.native.intrinsics import floats_at, pointer_at
 from engram.native.jit import compiled
 
 _LANES = 16
@@ -76,11 +75,9 @@ def sign_bits(rotated, bits):
 
 
 @compiled(inline=True)
-def project(index, vector, num_words):
-    """The bits of a vector, for an index record with `signs`, `scratch`, `width` and `bits`."""
+def project(index, features, num_words):
+    """The bits of a vector (its address), for an index record with `signs`, `scratch`, `width` and `bits`."""
     bits = carray(pointer_at(index.bits, np.uint64), (num_words,))
-    rotated = rotate(
-        vector, floats_at(index.signs, 2 * index.width), index.width, floats_at(index.scratch, 2 * index.width)
-    )
-    sign_bits(rotated, bits)
+    vector, signs = floats_at(features, index.dimension), floats_at(index.signs, 2 * index.width)
+    sign_bits(rotate(vector, signs, index.width, floats_at(index.scratch, 2 * index.width)), bits)
     return bits

@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 from numba import carray
 
-from engram.memory.arithmetic import floats_at
 from engram.memory.neighbours.index import NeighbourIndex, common_fields, functions_of
 from engram.memory.neighbours.projection import project, random_signs, width_for
 from engram.native.intrinsics import pointer_at
@@ -55,7 +54,7 @@ def _code(bits, table):
 
 def insert(index, row, features):
     capacity = index.capacity
-    bits = project(index, floats_at(features, index.dimension), _WORDS)
+    bits = project(index, features, _WORDS)
     heads, following, previous, codes = _lists(index)
     for table in range(TABLES):
         code = _code(bits, table)
@@ -90,7 +89,7 @@ def remove(index, row, features):
 def candidates(index, features, num_neighbours, rows):
     capacity = index.capacity
     out = carray(pointer_at(rows, np.int32), (capacity,))
-    bits = project(index, floats_at(features, index.dimension), _WORDS)
+    bits = project(index, features, _WORDS)
     heads, following, _, _ = _lists(index)
     marks = carray(pointer_at(index.marks, np.int64), (capacity,))
     index.round += 1

@@ -12,7 +12,6 @@ import numpy as np
 from numba import carray
 
 from engram.errors import check_whole
-from engram.memory.arithmetic import floats_at
 from engram.memory.neighbours.index import NeighbourIndex, common_fields, functions_of
 from engram.memory.neighbours.projection import project, random_signs, width_for
 from engram.native.intrinsics import pointer_at, popcount
@@ -43,7 +42,7 @@ def _sketches_of(index):
 
 
 def insert(index, row, features):
-    bits = project(index, floats_at(features, index.dimension), WORDS)
+    bits = project(index, features, WORDS)
     sketches = _sketches_of(index)
     start = (row // _BLOCK) * WORDS * _BLOCK + row % _BLOCK
     for word in range(WORDS):
@@ -113,7 +112,7 @@ def candidates(index, features, num_neighbours, rows):
         for row in range(size):
             out[row] = row
         return size
-    bits = project(index, floats_at(features, index.dimension), WORDS)
+    bits = project(index, features, WORDS)
     sketches = _sketches_of(index)
     blocks = (size + _BLOCK - 1) // _BLOCK
     distances = carray(pointer_at(index.distances, np.uint16), (blocks * _BLOCK,))

@@ -42,7 +42,9 @@ def load(path: str | Path, belongs_to: Mapping[str, Any] | None = None) -> tuple
       InvalidFile: as `storage.load`; or other metadata.
     """
     about, arrays = storage.load(path, KIND)
-    check(path, about, belongs_to or {})
+    for name, value in (belongs_to or {}).items():
+        if about.get(name) != value:
+            raise InvalidFile(f"{path} is a table with {name} {about.get(name)}, not {value}")
     slots, entries = arrays.pop("slots", np.zeros(0)), arrays.pop("entries", np.zeros(0))
     capacity, num_replaced = about.get("capacity", -1), about.get("num_replaced", -1)
     whole = all(isinstance(number, int) and 0 <= number < 1 << 62 for number in (capacity, num_replaced))
@@ -67,17 +69,6 @@ def about(path: str | Path) -> dict[str, Any]:
       InvalidFile: see `storage.about`.
     """
     return storage.about(path, KIND)
-
-
-def check(path: str | Path, about: Mapping[str, Any], belongs_to: Mapping[str, Any]) -> None:
-    """Refuses a file with other metadata.
-
-    Raises:
-      InvalidFile: the error names the difference.
-    """
-    for name, value in belongs_to.items():
-        if about.get(name) != value:
-            raise InvalidFile(f"{path} is a table with {name} {about.get(name)}, not {value}")
 
 
 def merge(tables: Sequence[Table], capacity: int | None = None) -> Table:

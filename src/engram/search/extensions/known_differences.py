@@ -164,15 +164,10 @@ def _rebuild_groups(nodes, rows, table, num_nodes):
 
 
 @compiled
-def _relist(entries, table):
+def _relist(rows, entries, table):
     table[:] = np.zeros(1, entry_dtype)[0]
-    for k in range(len(entries)):
-        place = np.int64(entries[k].key % np.uint64(len(table)))
-        for _ in range(PROBES):
-            if table[place].node == 0:
-                table[place] = entries[k]
-                break
-            place = place + 1 if place + 1 < len(table) else np.int64(0)
+    for k in range(len(entries)):  # keys differ, so no groups meet
+        meet(rows, table, entries[k].node, entries[k].key, entries[k].level)
 
 
 def _rebuild(tree: Tree, moved: bool) -> None:
@@ -180,7 +175,7 @@ def _rebuild(tree: Tree, moved: bool) -> None:
     if moved:
         _rebuild_groups(tree.nodes, rows, table, tree.num_nodes)
     else:
-        _relist(table[table["node"] > 0], table)
+        _relist(rows, table[table["node"] > 0], table)
 
 
 def _unsound(rows: np.ndarray) -> str | None:

@@ -356,7 +356,7 @@ export class Play {
     const dialog = this.find(".new-game"), name = dialog.querySelector("select").value;
     const one = this.setup.games.find((entry) => entry.name === name);
     dialog.querySelector(".about").textContent = one?.about ?? "A game by its text, such as openspiel:breakthrough or line:rows=5,columns=5,run=4.";
-    const names = Object.keys(one?.options ?? {}), texts = (this.game.game.split(":")[1] ?? "").split(",");
+    const names = Object.keys(one?.options ?? {}), texts = (this.game.game.split(":")[1] ?? "").split(",").filter(Boolean);
     const given = Object.fromEntries(texts.map((text, at) => (text.includes("=") ? text.split("=") : [names[at], text])));
     const value = (key, usual) => (this.game.game.split(":")[0] === name && given[key] !== undefined ? given[key] : usual);
     dialog.querySelector(".options").innerHTML = one

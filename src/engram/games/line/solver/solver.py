@@ -178,7 +178,7 @@ class Solver:
         return (mask + (1 << self._place(self.rows - 1, action))) & column
 
     def _is_won(self, me: int, mask: int) -> bool:
-        return bool(stones.won(self._board, np.uint64(me ^ mask)))
+        return bool(stones.has_run(self._board, np.uint64(me ^ mask)))
 
     def _checked_one(self, me: int, mask: int) -> tuple[int, int]:
         words = self._checked([me], [mask])

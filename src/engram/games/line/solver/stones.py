@@ -51,12 +51,6 @@ def has_run(board, stones):
     return (winning_cells(board, stones) & stones) != _0
 
 
-@compiled
-def won(board, stones):
-    """`has_run` for Python."""
-    return has_run(board, stones)
-
-
 @compiled(inline=True)
 def playable(board, mask):
     """The playable cells."""
