@@ -21,8 +21,10 @@ def analysis(
     """Analyse games of Go for KaTrain and others: KataGo's JSON protocol on standard input and output."""
     from engram.gtp.json_analysis import AnalysisEngine
     from engram.gtp.protocol import Lines
+    from engram.presets.catalogue import preset
 
+    searches = preset(search)
     write, lines = partial(print, end="", flush=True), Lines(sys.stdin.fileno())
-    engine = AnalysisEngine(search, simulations=simulations, seed=seed, write=write, lines=lines)
+    engine = AnalysisEngine(searches, simulations=simulations, seed=seed, write=write, lines=lines)
     print("Started, ready to begin handling requests", file=sys.stderr, flush=True)  # the words that clients know
     engine.run()
