@@ -239,3 +239,11 @@ finally: import json; print("CAPTURED" + json.dumps(captured))
 )
 def test_a_text_of_a_report_names_no_folder(text, shown):
     assert typed._shown(text) == shown
+
+
+def test_a_file_of_a_folder_here_appears_by_its_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "rule.py").touch()
+    texts = ["mine/rule.py", "mine/rule.py:first(size=5)", "puct(network='mine/rule.py')", "mine/missing.py"]
+    assert typed._shown(texts) == ["rule.py", "rule.py:first(size=5)", "puct(network='rule.py')", "mine/missing.py"]

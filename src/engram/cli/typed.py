@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from pathlib import Path
@@ -61,4 +62,5 @@ def _last(text: str, in_words: bool = False) -> str:
     """The last part of a text that is a path, or of each of its words; other texts as they are."""
     if in_words:
         return " ".join(map(_last, text.split(" ")))
-    return re.split(r"[/\\]", text)[-1] if _PATH.match(text) else text
+    is_path = _PATH.match(text) or os.path.exists(text.partition(":")[0])  # such as nets/my.py:mine
+    return re.split(r"[/\\]", text)[-1] if is_path else text
