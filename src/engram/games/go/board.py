@@ -331,9 +331,22 @@ def used_words(board):
 
 
 @compiled
+def copy_stones(target, source):
+    """Copies the chains of a board, without its history."""
+    points = used_points(source)
+    target.width = source.width
+    for index in range(points):
+        target.chain[index] = source.chain[index]
+    for index in range(points):
+        target.liberties[index] = source.liberties[index]
+    for index in range(points):
+        target.following[index] = source.following[index]
+
+
+@compiled
 def copy_position(target, source):
     """Copies the used part of a board, but for the scratch `listed`."""
-    target.width = source.width
+    copy_stones(target, source)
     target.colour = source.colour
     target.passes = source.passes
     target.num_moves = source.num_moves
@@ -344,7 +357,6 @@ def copy_position(target, source):
     target.key = source.key
     target.captures = source.captures
     target.num_past = source.num_past
-    points = used_points(source)
     for word in range(used_words(source)):
         for colour in range(np.uint64(2)):
             target.laid[colour, word] = source.laid[colour, word]
@@ -352,12 +364,6 @@ def copy_position(target, source):
                 target.earlier[slot, colour, word] = source.earlier[slot, colour, word]
     for index in range(np.uint64(64)):
         target.seen[index] = source.seen[index]
-    for index in range(points):
-        target.chain[index] = source.chain[index]
-    for index in range(points):
-        target.liberties[index] = source.liberties[index]
-    for index in range(points):
-        target.following[index] = source.following[index]
     for index in range(source.num_past):
         target.past[index] = source.past[index]
 

@@ -9,15 +9,14 @@ from __future__ import annotations
 import numpy as np
 
 from engram.games.go.board import (
-    NEUTRAL,
     bits_of,
     board_dtype,
+    copy_stones,
     lanes_around,
     liberties_after,
     neighbour_of,
     not_suicide,
     put_stone,
-    used_points,
 )
 from engram.games.go.rollout import action_of
 from engram.games.go.tactics import is_capture, is_self_atari, only_liberty, walk_liberties
@@ -35,20 +34,6 @@ LONG = 6
 """Ataris of a ladder whose end is ruled out; a search sees the end of shorter ones, and captures and sacrifices."""
 READ = 0.001
 """An extension is read if its share of the policy is above this."""
-
-
-@compiled
-def copy_stones(target, source):
-    """Copies the chains of a board, without its history."""
-    points = used_points(source)
-    target.width = source.width
-    for index in range(points):
-        target.chain[index] = source.chain[index]
-    for index in range(points):
-        target.liberties[index] = source.liberties[index]
-    for index in range(points):
-        target.following[index] = source.following[index]
-    target.liberties[0] = NEUTRAL
 
 
 @compiled
