@@ -87,3 +87,9 @@ def test_a_symmetry_that_is_none_is_found():
     made.symmetries = [made.symmetries[0], Symmetry(made.symmetries[1].cells, made.symmetries[0].actions)]
     with pytest.raises(InvalidGame, match="a symmetry changes the game"):
         check_game(made, games=4)
+
+
+def test_symmetries_of_a_game_without_planes_are_checked():
+    made = line(3, 3, 3)
+    made.planes_shape = None
+    assert check_game(made, games=4).games == 4

@@ -394,3 +394,10 @@ def test_labels_of_a_board_can_be_read_on_a_phone(visit, served, game):
 
 def test_the_assets_are_small():
     assert sum(file.stat().st_size for file in STATIC.rglob("*") if file.is_file()) <= 300_000
+
+
+@pytest.mark.parametrize(("game", "size"), [("go:5", "5"), ("go:size=7,komi=5.5", "7"), ("othello", "8")])
+def test_the_dialog_of_a_new_game_shows_the_size_of_the_present_one(visit, served, game, size):
+    page = visit(f"{served.address}&game={game}&moves=").page
+    page.get_by_role("button", name="New game").click()
+    expect(page.get_by_role("dialog").get_by_label("size")).to_have_value(size)
