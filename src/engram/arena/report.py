@@ -149,8 +149,8 @@ class MatchResult(Standing):
         """Elo of A over B with its interval; with one player, the difference of the outcomes."""
         if self.means is None:
             return self.elo_text
-        difference, low, high = (_in_units(getattr(self.means, name), "+") for name in ("difference", "low", "high"))
-        return f"{difference} [{low}, {high}]"
+        means = self.means
+        return f"{_in_units(means.difference, '+')} [{_in_units(means.low, '+')}, {_in_units(means.high, '+')}]"
 
     def _figures(self) -> list[str]:
         """Strength in lines: score and Elo; with one player, the difference of the outcomes."""

@@ -37,7 +37,7 @@ class _Commands(TyperGroup):
             if getattr(sys, name) is None:
                 setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - it stays open
         with suppress(AttributeError, OSError, ValueError):  # another stream, or one that was read or closed
-            sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr] # a command names a wrong mark by itself
+            sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr] # commands refuse wrong marks
         sys.exit(_exit_code(partial(super().main, *arguments, **{**options, "standalone_mode": False})))
 
     def invoke(self, ctx: Any) -> None:

@@ -90,14 +90,14 @@ def is_users(path: str) -> bool:
 
 def users_functions(functions: Iterable[Any]) -> list[Any]:
     """The user's functions among some and among the compiled ones that these close over."""
-    rest, seen = list(functions), list[Any]()
-    while rest:
-        function = rest.pop(0)
-        if function not in seen:
-            seen.append(function)
-            cells = [cell.cell_contents for cell in function.__closure__ or () if cell != CellType()]
-            rest += [cell.py_func for cell in cells if hasattr(cell, "py_func")]
-    return [function for function in seen if is_users(function.__code__.co_filename)]
+    reached = dict.fromkeys(functions)
+    rest = list(reached)
+    for function in rest:  # which grows
+        cells = [cell.cell_contents for cell in function.__closure__ or () if cell != CellType()]
+        inner = dict.fromkeys(cell.py_func for cell in cells if hasattr(cell, "py_func"))
+        rest += [each for each in inner if each not in reached]
+        reached |= inner
+    return [function for function in reached if is_users(function.__code__.co_filename)]
 
 
 def begin_step() -> None:

@@ -15,8 +15,8 @@ from engram.search.tree import CHANCE, EXPAND, PRIORS, entering, nodes_of
 @compiled
 def ask_chance(program, slot, tree, index):
     """Sets the priors of nature's new children to their probabilities; negative on failure."""
-    status = ask_weights(program, slot, tree, index, program.game.chance)
-    return status if nodes_of(tree)[index].flags & PRIORS else -1  # else all are 0
+    ask_weights(program, slot, tree, index, program.game.chance)
+    return 0 if nodes_of(tree)[index].flags & PRIORS else -1  # without: a failure, or all weights are 0
 
 
 @selection(selection=None)
