@@ -20,6 +20,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_xdist_auto_num_workers(config):
+    """One process more than processors: tests often wait for a child process, a browser or a cluster."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.fixture(scope="session", autouse=True)
 def commands_made_once():
     """Typer's runner makes all commands anew at each call, which takes longer than most calls."""
