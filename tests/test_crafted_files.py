@@ -437,6 +437,14 @@ def test_crafted_and_damaged_files_crash_and_hang_nothing(kind, tmp_path):
         "go:9",
         "same_game:seed=1,rows=20,columns=20,colours=3",
         "backgammon",
+        "2048",
+        "hex:5",
+        "hex:19",
+        "othello:6",
+        "breakthrough:5",
+        "dots_and_boxes",
+        "p_game",
+        "pig",
     ],
 )
 def test_every_position_of_a_game_is_sound_and_none_is_with_a_field_changed(name):
@@ -451,6 +459,7 @@ def test_every_position_of_a_game_is_sound_and_none_is_with_a_field_changed(name
             write_anything(other.reshape(1), rng)
             checked += 1
             refused += not game.is_sound(other)
+        assert game.is_sound(state), "finished"
     assert refused > 0.25 * checked  # the rest is history, scratch, or another sound position
 
 

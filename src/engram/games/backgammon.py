@@ -426,7 +426,7 @@ def _parse(diagram: str, gammons: bool) -> np.ndarray:
     """The position of a diagram as `_render` writes it."""
     lines = [line.replace("|", " ").split() for line in diagram.strip().splitlines()]
     last = re.fullmatch(
-        r"bar (\d+)X (\d+)O, off (\d+)X (\d+)O, (\d+) rolled, (?:(the first roll)|([XO]) rolls|([XO]) has ([1-6 ]+))",
+        r"bar (\d+)X (\d+)O, off (\d+)X (\d+)O, (\d+) rolled, (?:(the first roll)|([XO]) rolls|([XO]) has ?([1-6 ]*))",
         " ".join(lines[-1]) if lines else "",
     )
     words = lines[1] + lines[2] if len(lines) == 5 else []
@@ -447,9 +447,10 @@ def _parse(diagram: str, gammons: bool) -> np.ndarray:
     for die in dice:
         state["left"][die] += 1
     fits = len(dice) == len(set(dice)) <= 2 or (len(set(dice)) == 1 and len(dice) <= 4)
-    if (checkers.sum(axis=1) != CHECKERS).any() or not fits or bool(dice) != (int(state["rolls"]) == 0):
-        raise InvalidState("backgammon: a player has 15 checkers, and a turn two dice or up to four equal ones")
     over = (checkers[:, 0] == CHECKERS).any()
+    lacks_dice = not dice and int(state["rolls"]) == 0 and not over  # the last move of a game may take the last die
+    if (checkers.sum(axis=1) != CHECKERS).any() or not fits or lacks_dice:
+        raise InvalidState("backgammon: a player has 15 checkers, and a turn two dice or up to four equal ones")
     if dice and not over and _moves(state.reshape(1)[0], np.empty(64, np.int32)) == 0:
         raise InvalidState("backgammon: the player has no move by these dice, so the turn is over")
     return state

@@ -190,6 +190,7 @@ def breakthrough(size: int = 8) -> Game:
         symmetries=[identity(cells, 6 * cells), Symmetry(mirror, actions)],
         action_names=[_name(size, *move) for move in moves],
         render=_render,
+        sound=_is_sound,
         scene=Scene("squares", size, size, _marks, places, LETTERS[1 : size + 1], numbers, "pawns", ("White", "Black")),
         **functions_of(globals()),
     )
@@ -205,6 +206,17 @@ def _places(size: int, cell: int, player: int, direction: int) -> list[int]:
     """The cells from and to; none for a move that leaves the board."""
     row, column = cell // size + (1 if player else -1), cell % size + direction - 1
     return [cell, row * size + column] if 0 <= row < size and 0 <= column < size else []
+
+
+def _is_sound(state: np.ndarray) -> bool:
+    size, player, pawns = int(state["size"]), int(state["player"]), [int(board) for board in state["pawns"]]
+    rows = (1 << size) - 1
+    arrived = pawns[0] & rows, pawns[1] & rows << size * (size - 1)
+    winners = [side for side in range(2) if arrived[side] or not pawns[1 - side]]
+    fits = not pawns[0] & pawns[1] and not (pawns[0] | pawns[1]) & ~int(state["cells"])
+    fits = fits and max(board.bit_count() for board in pawns) <= 2 * size and player in (0, 1)
+    # The last mover alone can have won, so the player to move has not.
+    return fits and winners in ([], [1 - player]) and int(state["winner"]) == (winners[0] if winners else -1)
 
 
 def _marks(state: np.ndarray) -> str:

@@ -161,6 +161,7 @@ def dots_and_boxes(rows: int = 3, columns: int = 3) -> Game:
         symmetries=[Symmetry(lattice.cells, lattice.cells[places] >> 1) for lattice in lattices],
         action_names=[_name(*divmod(place, width)) for place in places],
         render=_render,
+        sound=_is_sound,
         scene=scene,
         **functions_of(globals()),
     )
@@ -172,6 +173,12 @@ def _name(row: int, column: int) -> str:
     return "".join(f"{LETTERS[across]}{down + 1}" for down, across in (first, second))
 
 
+def _is_sound(state: np.ndarray) -> bool:
+    boxes, surplus = _boxes(state).sum(), int(state["surplus"])
+    is_drawn = not int(state["drawn"]) & ~int(state["edges"])
+    return is_drawn and abs(surplus) <= boxes and (boxes - surplus) % 2 == 0 and int(state["player"]) in (0, 1)
+
+
 def _lattice(state: np.ndarray) -> np.ndarray:
     """(2·rows + 1, 2·columns + 1): whether an edge stands at each place."""
     height, width, drawn = 2 * int(state["rows"]) + 1, 2 * int(state["columns"]) + 1, int(state["drawn"])
@@ -179,9 +186,15 @@ def _lattice(state: np.ndarray) -> np.ndarray:
     return np.array(edges).reshape(height, width)
 
 
+def _boxes(state: np.ndarray) -> np.ndarray:
+    """(rows, columns): whether the four edges of each box are drawn."""
+    lattice = _lattice(state)
+    return lattice[:-2:2, 1::2] & lattice[2::2, 1::2] & lattice[1::2, :-2:2] & lattice[1::2, 2::2]
+
+
 def _marks(state: np.ndarray) -> str:
     lattice = _lattice(state)
-    lattice[1::2, 1::2] = lattice[:-2:2, 1::2] & lattice[2::2, 1::2] & lattice[1::2, :-2:2] & lattice[1::2, 2::2]
+    lattice[1::2, 1::2] = _boxes(state)
     return "".join(DRAWN if drawn else EMPTY for drawn in lattice.ravel())
 
 

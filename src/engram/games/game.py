@@ -120,6 +120,12 @@ SLACK = 64
 """Extra entries of a buffer of actions: a game that writes too many is detected before it corrupts memory."""
 
 
+def action_number(word: str, num_actions: int) -> int | None:
+    """The action that people write by its number; None: there is no such action."""
+    number = int(word) if word.isdecimal() and len(word) < 20 else num_actions
+    return number if number < num_actions else None
+
+
 @compiled(inline=True)
 def nowhere():
     """The `moves` of a rollout that writes none."""
@@ -652,8 +658,8 @@ class Game:
         """
         word = text.strip().lower()
         if self._action_names is None:
-            if word.isdecimal() and int(word) < self.num_actions:
-                return int(word)
+            if (number := action_number(word, self.num_actions)) is not None:
+                return number
         else:
             for action, name in enumerate(self._action_names):
                 if name.lower() == word:

@@ -237,9 +237,39 @@ def hex(size: int = 11) -> Game:
         symmetries=[identity(cells, cells), Symmetry(half_turn, half_turn)],
         action_names=[f"{LETTERS[cell % size]}{cell // size + 1}" for cell in range(cells)],
         render=_render,
+        sound=lambda record: _is_sound(record, state),
         scene=Scene("hexagons", size, size, _marks, cell_places(cells), LETTERS[:size], numbers),
         **functions_of(globals()),
     )
+
+
+def _is_sound(state: np.ndarray, initial: np.ndarray) -> bool:
+    """Whether the stones, put down again, give the same key, winner and chains; heads of chains may differ."""
+    cells = int(state["size"]) ** 2
+    stones, chain = np.asarray(state["stone"]).reshape(-1)[:cells], np.asarray(state["chain"]).reshape(-1)[: cells + 4]
+    black, white = np.flatnonzero(stones == 1), np.flatnonzero(stones == 2)
+    if len(black) + len(white) != np.count_nonzero(stones) or len(black) - len(white) not in (0, 1):
+        return False
+    if (chain < 0).any() or (chain >= cells + 4).any():
+        return False
+    twin = initial.copy()
+    for number in range(len(black) + len(white)):
+        _put(twin[0], int((black, white)[number & 1][number >> 1]))
+    numbers = all(int(state[name]) == int(twin[name][0]) for name in ("key", "num_moves", "winner"))
+    heads, twin_heads = _heads(chain), _heads(twin["chain"][0, : cells + 4])
+    pairs = len(set(zip(heads, twin_heads, strict=True)))
+    is_last = twin["winner"][0] < 0 or twin["winner"][0] != twin["num_moves"][0] & 1  # the winner moved last
+    # With a circle among the links, some head is none.
+    is_forest = all(chain[head] == head for head in heads)
+    return numbers and bool(is_last) and is_forest and pairs == len(set(heads)) == len(set(twin_heads))
+
+
+def _heads(chain: np.ndarray) -> list[int]:
+    """The head of each element: nine jumps, each twice as long as the one before, pass all 365 of them."""
+    heads = chain
+    for _ in range(9):
+        heads = heads[heads]
+    return [int(head) for head in heads]
 
 
 def _marks(state: np.ndarray) -> str:

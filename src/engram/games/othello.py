@@ -204,9 +204,18 @@ def othello(size: int = 8) -> Game:
         symmetries=[symmetries[number] for number in SYMMETRIES],
         action_names=[*names, "pass"],
         render=_render,
+        sound=lambda record: _is_sound(record, state[0]),
         scene=Scene("squares", size, size, _marks, cell_places(size * size, 1), LETTERS[:size], numbers, note=_note),
         **functions_of(globals()),
     )
+
+
+def _is_sound(state: np.ndarray, initial: np.void) -> bool:
+    mine, theirs = int(state["mine"]), int(state["theirs"])
+    first_stones = int(initial["mine"] | initial["theirs"])  # no move removes them
+    stones = mine | theirs
+    fits = stones | first_stones == stones and stones & ~int(initial["cells"]) == 0
+    return fits and not mine & theirs and int(state["player"]) in (0, 1)
 
 
 def _stones(state: np.ndarray) -> tuple[int, int]:

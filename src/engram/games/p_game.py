@@ -138,7 +138,7 @@ def p_game(
             raise InvalidSpecification(f"p_game: {name} must be in [{low}, {high}], not {value}")
         if name != "seed":
             state[name] = value
-    state["key"] = mix(np.uint64(seed) + GOLDEN)
+    state["key"] = mix(np.uint64((seed + int(GOLDEN)) % 2**64))
     return Game(
         "p_game:" + ",".join(f"{name}={value}" for name, value in options.items()),
         state=state,
@@ -146,6 +146,12 @@ def p_game(
         max_moves=depth,
         planes_shape=(1, 1, 2 * HARMONICS),
         constants=("branching", "depth", "gap", "noise", "similarity", "cost", "sibling_likeness"),
+        sound=_is_sound,
         render=lambda state: f"move {state['num_moves']} of {state['depth']}, value {state['value']:+.4f} for player 0",
         **functions_of(globals()),
     )
+
+
+def _is_sound(state: np.ndarray) -> bool:
+    values = abs(state["value"]) <= 1.0 and abs(state["appearance"]) <= 1.0
+    return bool(values and 0 <= state["num_moves"] <= state["depth"])

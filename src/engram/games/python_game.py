@@ -11,6 +11,7 @@ import ctypes
 import math
 import operator
 import random
+import sys
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, SupportsIndex, runtime_checkable
@@ -19,7 +20,7 @@ import numpy as np
 from numba import from_dtype, types
 
 from engram.errors import IllegalAction, InvalidGame, InvalidState
-from engram.games.game import NATURE, UNIT_BOUNDS, Game, check_functions
+from engram.games.game import NATURE, UNIT_BOUNDS, Game, action_number, check_functions
 from engram.native.jit import Callback
 from engram.rng import derive_seed, random_word, rng_dtype
 
@@ -357,8 +358,8 @@ class PythonGame(Game):
             for action in range(self.num_actions):
                 if self.action_name(action).lower() == text.strip().lower():
                     return action
-        elif text.strip().isdecimal() and int(text) < self.num_actions:
-            return int(text)
+        elif (number := action_number(text.strip(), self.num_actions)) is not None:
+            return number
         raise IllegalAction(f"{self.name}: no action is written {text.strip()!r}")
 
     def parse_moves(self, text: str, state: Any = None) -> list[int]:
@@ -366,9 +367,13 @@ class PythonGame(Game):
 
     def render(self, state: Any) -> str:
         kind: Any = type(state)
-        if kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__ and hasattr(state, "__dict__"):
-            return ", ".join(f"{name}={value!r}" for name, value in vars(state).items())
-        return str(state)
+        if kind.__str__ is not object.__str__ or kind.__repr__ is not object.__repr__:
+            return str(state)
+        attributes = object.__getstate__(state)  # of `__dict__`, or of that and of `__slots__`
+        parts = attributes if isinstance(attributes, tuple) else (attributes,)
+        # In full: positions of equal text are equal for a search.
+        with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
+            return ", ".join(f"{name}={value!r}" for part in parts for name, value in (part or {}).items())
 
     def parse_state(self, diagram: str) -> Any:
         raise InvalidState(f"{self.name} reads no diagrams; give the moves instead")

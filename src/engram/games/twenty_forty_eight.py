@@ -21,6 +21,8 @@ from engram.rng import mix, random_below
 
 SLIDES = ("up", "down", "left", "right")
 MOST = 3_932_156  # score of the largest board: 4 + 4·8 + … with tiles up to 2^17
+MOST_SUM = 2**18 - 4
+"""Sum of that board's tiles: sixteen different ones, so that no slide and no further tile is possible."""
 NIBBLES = 65_536  # below this sum each tile fits four bits
 MAX_MOVES = 262_200  # each slide and each tile is a move, and a tile adds at least 2 to a sum that stays below 2^18
 
@@ -235,6 +237,7 @@ def twenty_forty_eight() -> Game:
         action_names=[*SLIDES, *tiles],
         render=_render,
         parse_state=_parse,
+        sound=_is_sound,
         scene=Scene("squares", 4, 4, _marks, places, "abcd", "4321", "numbers", ("Player", "Nature"), counts=_numbers),
         **functions_of(globals()),
     )
@@ -247,6 +250,15 @@ def _render(state: np.ndarray) -> str:
     return "\n".join([*rows, *([f"nature puts {due} tile{'s' * (due > 1)}"] if due else [])])
 
 
+def _is_sound(state: np.ndarray) -> bool:
+    cells, score = np.asarray(state["cells"]), int(state["score"])
+    if (cells < 0).any() or (cells > 17).any() or not 0 <= score <= MOST or (score and int(state["pending"]) != 1):
+        return False
+    twin = _parse(_render(state))
+    twin["score"] = score  # no diagram shows it
+    return twin.tobytes() == np.asarray(state).tobytes()
+
+
 def _parse(diagram: str) -> np.ndarray:
     """The position of a diagram: 16 tiles or dots, and then `nature puts 1 tile` or `2 tiles` where it does."""
     due = re.search(r"nature puts ([12]) tiles?\s*$", diagram)
@@ -254,6 +266,8 @@ def _parse(diagram: str) -> np.ndarray:
     tiles = [0 if word == "." else int(word) if word.isdecimal() and len(word) < 7 else -1 for word in words]
     if len(tiles) != 16 or any(tile not in (0, *(1 << k for k in range(1, 18))) for tile in tiles):
         raise InvalidState("2048: a diagram has 16 cells, each a power of 2 from 2 to 131072 or a dot")
+    if sum(tiles) > MOST_SUM:
+        raise InvalidState(f"2048: tiles that began as 2s and 4s add up to {MOST_SUM:,} at most, not {sum(tiles):,}")
     state = np.zeros((), state_dtype)
     state["cells"] = [tile.bit_length() - 1 if tile else 0 for tile in tiles]
     state["free"], state["pending"] = tiles.count(0), int(due[1]) if due else 0

@@ -226,8 +226,10 @@ def _step(node: Any) -> tuple[_Setup | None, tuple[str, tuple[int, int] | None] 
     """The set-up of a node and its move, None where it has none.
 
     Raises:
-      ValueError: a value is malformed, or the node holds both, which SGF forbids.
+      ValueError: a value is malformed, or the node holds both or two moves, which SGF forbids.
     """
+    if sum(len(node.get_raw_list(name)) for name in "BW" if node.has_property(name)) > 1:
+        raise ValueError("a node holds two moves")
     colour, point = node.get_move()
     play = None if colour is None else (colour, point)
     turn = node.get("PL") if node.has_property("PL") else None

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from engram.errors import IllegalAction, InvalidGame
-from engram.games.game import NATURE
+from engram.games.game import NATURE, action_number
+from engram.games.gymnasium.model import layers_of
 from engram.games.python_game import PythonGame
 from engram.rng import GOLDEN, derive_seed
 
@@ -193,8 +194,8 @@ class CopyGame(PythonGame):
 
     def parse_action(self, text: str, state: Any = None) -> int:
         word = text.strip().lower().removeprefix("draw")
-        if word.isdecimal() and int(word) < self.num_actions:
-            return int(word)
+        if (number := action_number(word, self.num_actions)) is not None:
+            return number
         raise IllegalAction(f"{self.name}: no action is written {text.strip()!r}")
 
     def move_names(self, actions: Any, state: Any = None) -> list[str]:
@@ -210,14 +211,12 @@ def _constants(environment: Any) -> dict[int, Any]:
     from gymnasium import spaces
     from gymnasium.envs.registration import EnvSpec
 
-    layers = [environment]
-    while layers[-1] is not layers[-1].unwrapped:
-        layers.append(layers[-1].env)
     return {
         id(part): part
-        for layer in layers
+        for layer in layers_of(environment)
         for name, part in vars(layer).items()
-        if isinstance(part, (spaces.Space, EnvSpec, np.random.Generator)) or name == "P"  # Gymnasium's table
+        if isinstance(part, (spaces.Space, EnvSpec, np.random.Generator))
+        or (name == "P" and isinstance(part, dict))  # Gymnasium's table
     }
 
 

@@ -27,10 +27,12 @@ _MASK = 0xFFFFFFFFFFFFFFFF
 def transitions(environment: Any) -> Table | None:
     """The table of an environment whose steps follow it; None for any other.
 
-    Each action is stepped once in each state. A step with a result that the table does not list shows that the table is
-    incomplete, as in Taxi with `fickle_passenger`. Cost: a step for each state and action.
+    Each action is stepped once in each state, wrappers included. A step with a result that the table does not list
+    shows that the table is incomplete, as in Taxi with `fickle_passenger`, or that a wrapper changes actions or
+    rewards. Cost: a step for each state and action.
     """
     core = environment.unwrapped
+    before = [(layer, dict(vars(layer))) for layer in layers_of(environment)]
     source: Any = getattr(core, "P", None)
     start = getattr(core, "s", None)
     try:
@@ -43,15 +45,24 @@ def transitions(environment: Any) -> Table | None:
         for state, actions in enumerate(table):
             for action, outcomes in enumerate(actions):
                 core.s = state
-                result = core.step(action)
+                result = environment.step(action)
                 if (int(result[0]), float(result[1]), bool(result[2])) not in [outcome[1:] for outcome in outcomes]:
                     return None
     except (TypeError, KeyError, IndexError, ValueError):
         return None
     finally:
-        if start is not None:
-            core.s = start
+        for layer, attributes in before:
+            vars(layer).clear()
+            vars(layer).update(attributes)
     return table
+
+
+def layers_of(environment: Any) -> list[Any]:
+    """An environment's wrappers, from outside, and the environment itself."""
+    layers = [environment]
+    while layers[-1] is not layers[-1].unwrapped:
+        layers.append(layers[-1].env)
+    return layers
 
 
 def _merged(outcomes: Any) -> list[tuple[float, int, float, bool]]:

@@ -279,7 +279,7 @@ def line(rows: int, columns: int, run: int, gravity: bool = False, name: str | N
         action_names=action_names(rows, columns, gravity),
         render=renderer(rows, columns, gravity, stones_of),
         scene=scene(rows, columns, gravity, stones_of),
-        parse_state=parser(rows, columns, gravity, state, with_stones),
+        parse_state=parser(rows, columns, run, gravity, state, with_stones),
         **functions_of(globals() if one_word else vars(many_words)),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 
 import numpy as np
 
@@ -58,8 +59,9 @@ def renderer(rows: int, columns: int, gravity: bool, stones_of: Stones) -> Calla
 
 
 def parser(
-    rows: int, columns: int, gravity: bool, initial: np.ndarray, with_stones: Callable[[np.ndarray, int, int], None]
-) -> Callable[[str], np.ndarray]:
+    rows: int, columns: int, run: int, gravity: bool, initial: np.ndarray,
+    with_stones: Callable[[np.ndarray, int, int], None],
+) -> Callable[[str], np.ndarray]:  # fmt: skip
     """A function from a diagram to a state: rows of X, O and dots; spaces, row numbers and column names are ignored."""
 
     def parse(diagram: str) -> np.ndarray:
@@ -79,11 +81,25 @@ def parser(
         surplus = first.bit_count() - second.bit_count()
         if surplus not in (0, 1):
             raise InvalidState(f"X moves first, so it has as many stones as O or one more, not {surplus:+d}")
+        mover, other = (second, first) if surplus else (first, second)
+        if _has_run(mover, rows, run):
+            raise InvalidState("the player to move already has a run, so the game was over before the last move")
+        tops = other & ~((first | second) >> 1) if gravity else other
+        if _has_run(other, rows, run) and all(
+            _has_run(other & ~(1 << bit), rows, run) for bit in range(tops.bit_length()) if tops >> bit & 1
+        ):
+            raise InvalidState("no last move made all the runs on the board")
         state = initial.copy().reshape(())
         with_stones(state, first, second)
         return state
 
     return parse
+
+
+def _has_run(stones: int, rows: int, run: int) -> bool:
+    """Whether `run` stones stand in a row; the bit above each column is 0, so that no row crosses it."""
+    steps = (1, rows, rows + 1, rows + 2)
+    return any(reduce(int.__and__, (stones >> step * place for place in range(run))) for step in steps)
 
 
 def _is_row(text: str) -> bool:
