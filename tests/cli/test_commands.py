@@ -7,9 +7,11 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 
 import pytest
 import typer
@@ -114,6 +116,9 @@ def test_match_results_and_resuming(tmp_path):
     assert compared[1]["score_difference"] == pytest.approx(other["score"] - more["score"])
     assert compared[1]["score_difference_high"] < 0
     assert "uct" in engram("results", "1", "2", "-d", database).stdout
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("delete from game where match_id = 1 and number = 22")
+    assert "games above that do not count: 1" in engram("results", "1", "--games", "-d", database).stdout
 
 
 def test_bench_gives_records():

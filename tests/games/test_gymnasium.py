@@ -278,6 +278,49 @@ class Bound(Counter):
         return super().reset(**options)
 
 
+class Counting(Counter):
+    """An attribute that has the name of a table, and changes."""
+
+    def reset(self, **options):
+        self.P = np.zeros(3)
+        return super().reset(**options)
+
+    def step(self, action):
+        self.P[action] += 1.0
+        _, _, *rest = super().step(action)
+        return self.count, -self.P[action], *rest
+
+
+def test_only_a_table_of_gymnasium_is_shared_between_copies():
+    game = own(Counting, bounds=(-20.0, 0.0))
+    start = game.initial_state()
+    assert [game.reward(game.play(start, 0)) for _ in range(3)] == [-1.0] * 3
+    assert game.line_return([0] * 5) == -15.0
+
+
+class Swapped(gymnasium.ActionWrapper):
+    """Moves down by 0 and to the right by 1."""
+
+    def __init__(self, lake):
+        super().__init__(lake)
+        self.action_space = gymnasium.spaces.Discrete(2)
+
+    def action(self, action):
+        return action + 1
+
+
+def test_wrappers_around_a_table_are_stepped():
+    lake = gymnasium.make("FrozenLake-v1", is_slippery=False, max_episode_steps=100)
+    steps, path = lake.get_wrapper_attr("_elapsed_steps"), [1, 1, 2, 1, 2, 2]
+    assert isinstance(environment_game(lake, "lake", max_steps=20), ModelGame)
+    assert lake.get_wrapper_attr("_elapsed_steps") in (steps, 0)
+    paid = gymnasium.wrappers.TransformReward(lake, lambda reward: -reward)
+    game = environment_game(paid, "lake", max_steps=20, draws=1, bounds=(-1.0, 0.0))
+    assert game.line_return([word for action in path for word in (action, 0)]) == -1.0
+    swapped = environment_game(Swapped(lake), "lake", max_steps=20, draws=1, bounds=(0.0, 1.0))
+    assert swapped.play_moves("0 0").observation == 4
+
+
 def own(kind, **options):
     return environment_game(kind(), kind.__name__.lower(), max_steps=20, **options)
 

@@ -150,6 +150,23 @@ def test_impossible_diagrams_are_refused(diagram, word):
         engram.game("connect_four").parse_state(diagram)
 
 
+@pytest.mark.parametrize(
+    ("diagram", "word"),
+    [
+        ("XXX.\nOO..\nO...\n....", "already has a run"),
+        ("XXX.\nOO.O\nXXX.\nO.O.", "no last move made all"),
+    ],
+)
+@pytest.mark.parametrize("columns", [4, 17])  # one word, and many
+def test_diagrams_that_no_play_reaches_are_refused(columns, diagram, word):
+    game = engram.game(f"line:rows=4,columns={columns},run=3")
+    rows = [row.ljust(columns, ".") for row in diagram.splitlines()]
+    with pytest.raises(InvalidState, match=word):
+        game.parse_state("\n".join(rows))
+    both = [row.ljust(columns, ".") for row in ("XXX.", "XOO.", "X..O", ".O..")]  # one stone made both runs
+    assert game.outcome(game.parse_state("\n".join(both))) == 1.0
+
+
 def test_illegal_moves_and_sizes_are_refused():
     game = engram.game("connect_four")
     with pytest.raises(IllegalAction, match="move 7"):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -273,6 +275,49 @@ def test_a_state_without_text_shows_its_attributes():
     game = engram.PythonGame("silent", Silent, num_actions=2, max_moves=3, players=1, bounds=(0.0, 3.0))
     engram.check_game(game)
     assert game.render(game.play(game.initial_state(), 1)) == "moves=[1]"
+
+
+class Slotted:
+    __slots__ = ("board",)
+
+    def __init__(self, board=(0.1, 0.2)):
+        self.board = board
+
+    def legal_actions(self):
+        return [0]
+
+    def play(self, action):
+        self.board = None
+
+    def to_play(self):
+        return 0
+
+    def outcome(self):
+        return 0.0
+
+    def copy(self):
+        return copy.deepcopy(self)
+
+
+class Wide(Slotted):
+    """A board that NumPy writes in short, with numbers that it rounds."""
+
+    def __init__(self, changed=-1, by=1e-12):
+        super().__init__(np.full(2000, 1 / 3))
+        if changed >= 0:
+            self.board[changed] += by
+
+
+def test_states_without_text_are_told_apart_by_all_attributes():
+    class Full(Wide):
+        pass
+
+    for kind in (Wide, Full):
+        game = engram.PythonGame("wide", kind, num_actions=1, max_moves=3)
+        assert game.same(kind(), kind()) and not game.same(kind(), kind(1000))
+    game = engram.PythonGame("slotted", Slotted, num_actions=1, max_moves=3)
+    assert game.same(Slotted(), Slotted()) and not game.same(Slotted(), Slotted((0.1, 0.3)))
+    assert game.render(Slotted()) == "board=(0.1, 0.2)"
 
 
 def test_where_nature_moves_its_moves_are_named(folder):

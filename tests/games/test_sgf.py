@@ -69,7 +69,8 @@ def test_komi_has_one_name():
         (b"(;CA[\x16\x1b])", "encoding: \ufffd\ufffd"),
         (b"(;HA[" + b"9" * 5000 + b"])", "HA is no number"), (b"(;KM[123456.5])", "between -100,000 and 100,000"),
         (b"(;SZ[9];B[aa];W[aa])", "move 2"), (b"(;SZ[9];B[zz])", "malformed"), (b"(;SZ[13])", "13×13, not 9×9"),
-        (b"(;SZ[9];B[aa]AW[bb])", "both a move and"), (b"(;SZ[2]AB[aa][ab][ba][bb])", "without liberty"),
+        (b"(;SZ[9];B[aa]AW[bb])", "both a move and"), (b"(;SZ[9];B[aa]W[bb])", "two moves"),
+        (b"(;SZ[9];B[aa][bb])", "two moves"), (b"(;SZ[2]AB[aa][ab][ba][bb])", "without liberty"),
         (b"(;SZ[9];B[aa];AW[ab][ba])", "without liberty"),
     ],
 )  # fmt: skip

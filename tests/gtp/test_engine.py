@@ -577,3 +577,4 @@ def test_a_cleanup_takes_dead_stones_before_it_passes(preset):
     assert sorted(answers) == ["= E3\n\n", "= E5\n\n"] and "X O X" not in ask("showboard")
     assert ask("final_score") == "= B+2.5\n\n"
     assert ask("kgs-genmove_cleanup green").startswith("?")
+    assert Session("go:7", preset=preset, simulations=50)("kgs-genmove_cleanup black").startswith("= "), "none is dead"

@@ -17,12 +17,15 @@ from engram.drivers.limit import Limit
 from engram.drivers.lockstep import RootNoise
 from engram.errors import InvalidFile, InvalidParameter, InvalidSpecification
 from engram.memory.similar_positions import PositionMemory, remembering
-from engram.presets import Preset, puct, rave, uct
+from engram.memory.values.table import Table
+from engram.presets import Preset, puct, rave, td_uct, uct
+from engram.presets.values import with_table
 from engram.rng import new_rng
 from engram.search.backup import average, monotone, trace_step_mix
 from engram.search.columns import Advice
 from engram.search.extension import Extension
 from engram.search.extensions.bias_correction import bias_correction
+from engram.search.extensions.known_differences import kvda
 from engram.search.extensions.proofs import proofs
 from engram.search.extensions.rave import AMAF, amaf, update_amaf
 from engram.search.operators import (
@@ -231,6 +234,9 @@ def test_what_does_not_go_together_is_said_in_one_sentence():
         (Preset(**base, extensions=[Extension(embedding_size=8)]), "no evaluator"),
         (Preset(**base, extensions=[proofs()], threads=2), "the solver is written to by one thread"),
         (Preset(**base, extensions=[Extension(after_backup=note_backup())], threads=2), "note_backup"),
+        ("puct(selection=weighted_puct)", "add that rule"),
+        (td_uct(table=Table(100), learn=True, transpositions=True), "sharing between transpositions would not see"),
+        (Preset(selection=kvda(), extensions=[with_table(Table(100), average())]), "known differences would not see"),
     ):
         with pytest.raises(InvalidParameter, match=match) as refusal:
             engram.Search(game, preset)

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engram.drivers.limit import Limit
+from engram.drivers.lockstep import Lockstep, RootNoise
 from engram.drivers.search import Search
 from engram.errors import (
     IllegalAction,
@@ -189,6 +190,44 @@ def test_max_robust_searches_on_until_both_agree():
         if result.simulations == budget:
             assert result.moves == robust.moves
     assert 0 < extended < 40
+
+
+def after_random_moves(game, count, seed):
+    """A position of which no player has won."""
+    rng, state = np.random.default_rng(seed), game.initial_state()
+    for _ in range(count):
+        after = game.play(state, int(rng.choice(game.legal_actions(state))))
+        state = state if game.is_over(after) else after
+    return state
+
+
+@pytest.mark.parametrize("rule", ["decision=max", "decision=lcb", "decision=max_robust", "solver=true", ""])
+def test_games_in_lockstep_end_as_a_search_does(rule):
+    trees, limit = Lockstep(CONNECT_FOUR, f"uct({rule})", 1), Limit(simulations=400, stop_early=True)
+    for seed in range(40):
+        state = after_random_moves(CONNECT_FOUR, 8 + seed % 20, seed)
+        alone = Search(CONNECT_FOUR, f"uct({rule})").run(state, limit, seed=seed)
+        beside = trees.run([state], limit, [seed])[0]
+        assert (alone.action, alone.simulations) == (beside.action, beside.simulations)
+        trees.clear(0)
+
+
+@pytest.mark.parametrize("rule", ["uct(solver=true)", "puct(solver=true)", "uct(decision=lcb)", "uct"])
+def test_an_early_end_plays_the_same_move(rule):
+    for seed in range(20, 60):
+        state = after_random_moves(CONNECT_FOUR, 8 + seed % 24, seed)
+        moves = {
+            Search(CONNECT_FOUR, rule).run(state, Limit(simulations=1000, stop_early=early), seed=seed).action
+            for early in (False, True)
+        }
+        assert len(moves) == 1, seed
+
+
+def test_noise_needs_an_evaluator():
+    with pytest.raises(InvalidParameter, match="has no evaluator"):
+        Lockstep(TIC_TAC_TOE, "puct", 1).run(
+            [TIC_TAC_TOE.initial_state()], Limit(simulations=9), [1], noise=RootNoise()
+        )
 
 
 def test_decision_is_applied():
@@ -564,6 +603,38 @@ def test_an_evaluator_that_answers_nonsense_stops_the_search(evaluator, message,
     with pytest.raises(OperatorError, match=message):
         search.run(TIC_TAC_TOE.initial_state(), Limit(simulations=100))
     assert not used(search)["in_flight"].any()
+
+
+def test_a_kept_root_is_evaluated_once():
+    """Leaves in flight do not all wait for the same answer, where the root has visits and no children."""
+
+    class Counting(Answering):
+        def evaluate(self, states):
+            sizes.append(len(states))
+            return super().evaluate(states)
+
+    for num_leaves in (1, 4, 16):
+        sizes = []
+        search = Search(
+            TIC_TAC_TOE, puct(evaluator=Counting(0.0), num_leaves=num_leaves, rollout_share=0.5, expand_after=8)
+        )
+        search.run(TIC_TAC_TOE.initial_state(), Limit(simulations=30), seed=1)
+        action = next(int(child["action"]) for child in search.tree.children() if 0 < child["visit_count"] < 8)
+        search.advance(action)
+        sizes.clear()
+        search.run(TIC_TAC_TOE.play(TIC_TAC_TOE.initial_state(), action), Limit(simulations=60), seed=2)
+        children = int(search.tree.children()["visit_count"].sum())
+        # The answer counts for all visits until the children are due.
+        assert sizes[0] == 1 and used(search)[0]["visit_count"] - children <= 7 + 8
+
+
+def test_the_same_position_is_equal_whatever_its_scratch_space_holds():
+    game = game_of("hex:3")
+    search = Search(game, "uct", leaves=1)
+    for _ in range(30):
+        (leaf,) = search.ask(state=game.initial_state())
+        assert game.same(leaf.state, game.play_moves(leaf.moves))
+        search.tell(leaf, value=0.1)
 
 
 def test_an_evaluator_of_the_wrong_shape():

@@ -175,9 +175,10 @@ def plan(**changed):
 
 def test_training_in_parts_is_training_at_once(tmp_path):
     whole = train_self_play(plan(gate_pairs=4, gate_simulations=8), tmp_path / "whole")
-    for stop in (7, 20, 30):
+    for stop in (3, 7, 20, 30):
         parts = train_self_play(plan(gate_pairs=4, gate_simulations=8), tmp_path / "parts", stop_at=stop)
         assert parts.done == stop
+    assert parts.losses == whole.losses
     assert (parts.positions, parts.games, parts.networks, parts.refused) == (
         whole.positions, whole.games, whole.networks, whole.refused,
     )  # fmt: skip

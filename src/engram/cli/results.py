@@ -92,6 +92,9 @@ def _show_match(
             names = [{"moves": game.move_names(record.moves)} for record in records]
             data["game_records"] = [field | name for field, name in zip(fields, names, strict=True)]
             texts += [record.text(game) for record in records]
+            if len(records) > result.games:
+                reason = "they follow the end of the test, or the other game of their pair is missing"
+                texts.append(f"games above that do not count: {len(records) - result.games} ({reason})")
     show(data, "\n".join(texts), as_json)
 
 

@@ -17,7 +17,8 @@ class Limit:
       simulations: passes of select, expand, evaluate, back up; ≥ 1.
       seconds: wall-clock time, > 0; compiling never counts.
       stop_early: end when no remaining simulation could change the most visited move
-        (needs `simulations`; the move is the same, the statistics are of fewer simulations).
+        (needs `simulations`; the move is the same, the statistics are of fewer simulations); without effect where
+        other things decide too: another `decision` than robust, `solver`, several trees.
 
     Raises:
       InvalidLimit: no bound, or one that is not positive and finite.

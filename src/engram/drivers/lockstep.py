@@ -18,7 +18,7 @@ from engram.games.catalogue import game as game_of
 from engram.games.game import Game, State
 from engram.interrupts import interrupts_later
 from engram.presets.catalogue import preset as preset_of
-from engram.search.decision import RootMoves, final_move
+from engram.search.decision import RootMoves, extended_budgets, final_move, is_agreed
 from engram.search.extension import Extension
 from engram.search.preset import Preset
 from engram.search.workspace import Workspace, check_root
@@ -162,12 +162,13 @@ class Lockstep:
         Args:
           states: games that are not over. seeds: one for each state.
           trees: the number of each state's tree; default: 0, 1, 2 …
-          noise: for the priors at the roots; such trees start empty.
+          noise: for an evaluator's priors at the roots; such trees start empty.
 
         Returns a result for each state, in order.
 
         Raises:
           InvalidLimit: the limit is not a number of simulations alone. Games side by side cannot share a clock.
+          InvalidParameter: noise without an evaluator.
           InvalidState: a game is over, there are more states than trees at once, or not a seed and a tree for each.
           OperatorError: an operator or the evaluator failed.
 
@@ -175,6 +176,8 @@ class Lockstep:
         """
         if not isinstance(limit, Limit) or limit.simulations is None or limit.seconds is not None:
             raise InvalidLimit(f"a lockstep search takes a Limit in simulations alone, not {limit!r}")
+        if noise is not None and self._groups[0].evaluator is None:
+            raise InvalidParameter("noise changes an evaluator's priors, and this preset has no evaluator")
         numbers = range(len(states)) if trees is None else trees
         if len(states) > self._at_once or len(seeds) != len(states) or len(set(numbers)) != len(states):
             raise InvalidState(f"{len(states)} states and {len(seeds)} seeds for {self._at_once} trees")
@@ -234,6 +237,12 @@ class Lockstep:
             for place, seed in zip(places, seeds, strict=True):
                 work.mix_root_priors(place, noise.share, noise.concentration, np.random.default_rng(seed))
             work.extend(places, simulations)
+            _finish(work, ended)
+        for extended in extended_budgets(self.preset.decision, simulations):
+            undecided = [place for place, moves in zip(places, work.roots(places), strict=True) if not is_agreed(moves)]
+            if not undecided:
+                break
+            work.extend(undecided, extended)
             _finish(work, ended)
         if ended.is_set():
             return {}

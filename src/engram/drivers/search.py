@@ -23,7 +23,7 @@ from engram.interrupts import interrupt_event
 from engram.pictures.markup import Markup, notebook, safe
 from engram.presets.catalogue import preset as preset_of
 from engram.rng import derive_seed
-from engram.search.decision import RootMoves, highest_value, most_visited
+from engram.search.decision import RootMoves, extended_budgets, is_agreed
 from engram.search.evaluation import Evaluator, Outside
 from engram.search.extension import Extension
 from engram.search.preset import Preset
@@ -38,7 +38,6 @@ SHORTEST_SLICE_OF_THREADS_S = 1e-3
 """Threads wait for each other at the end of a slice, so theirs are longer."""
 SLICE_OF_THREADS_S = 0.05
 """The length of a slice of threads on one tree, which stop by their own clock."""
-MAX_ROBUST_EXTENSION = 1.0
 """The most simulations that the decision `max_robust` adds, as a share of the budget."""
 ROUNDS = 10_000
 """After so many rounds of simulations that all end games, `ask` returns no leaf."""
@@ -192,7 +191,8 @@ class Search:
         """Replaces the search's contents by a file that `save` wrote with the same game and preset.
 
         `run(search.root, limit, seed=None)`, or `ask` and `tell`, then continue bit for bit as the saved search would
-        have. Its leaves in flight are in flight again, under the same `id`.
+        have. (With `transpositions` and `kvda` sums are made anew, so values may round otherwise.) Its leaves in flight
+        are in flight again, under the same `id`.
 
         Args:
           path: the file. max_bytes: a larger one is refused unread.
@@ -217,7 +217,8 @@ class Search:
           state: a state of the game that is not over, where a player moves.
           limit: simulations, seconds, or both.
           seed: of the random numbers, any integer; None: they continue from the run before or from a loaded file.
-            Two runs of n and m simulations then equal one of n + m, unless a rule is a function of the budget.
+            Two runs of n and m simulations then equal one of n + m, with one leaf in flight and unless a rule is a
+            function of the budget.
           progress: called with (simulations, seconds) at most ten times a second; it may read `moves` and `tree`.
           every: simulations from call to call of `progress`, ≥ 1; None: by the clock.
           stop: called about every 10 ms, or up to 50 with threads on one tree; true ends the search as Ctrl-C
@@ -259,7 +260,7 @@ class Search:
         work.prepare(limit.simulations and -(-limit.simulations // len(work.trees)))
         budget = limit.simulations or UNBOUNDED
         # Several trees decide by their sum, so none of them can tell by itself that no other move can win.
-        early = limit.stop_early and self.preset.decision == "robust" and len(work.trees) == 1
+        early = limit.stop_early and len(work.trees) == 1
         for number, share in enumerate(self._shares(budget)):
             tree_seed = derive_seed(seed, "tree", number) if seed is not None and number else seed
             work.start([number], share, None if tree_seed is None else [tree_seed], early)
@@ -268,15 +269,12 @@ class Search:
         root, self._root = self._root, None  # after an exception the tree is not reused
         with self._under_way(root, start), interrupt_event() as interrupted:
             stopped = self._run_until(limit.seconds, start, interrupted, stop, progress, every)
-            if self.preset.decision == "max_robust" and limit.simulations:
-                extended = budget
-                while (
-                    stopped == "simulations" and not self._agreed() and extended < budget * (1 + MAX_ROBUST_EXTENSION)
-                ):
-                    extended += max(1, budget // 10)
-                    for number, share in enumerate(self._shares(extended)):
-                        work.extend([number], share)
-                    stopped = self._run_until(limit.seconds, start, interrupted, stop, progress, every)
+            for extended in extended_budgets(self.preset.decision, limit.simulations):
+                if stopped != "simulations" or is_agreed(root_moves(work)):
+                    break
+                for number, share in enumerate(self._shares(extended)):
+                    work.extend([number], share)
+                stopped = self._run_until(limit.seconds, start, interrupted, stop, progress, every)
         self._root = root
         # Ctrl-C may have come during the last slice.
         if interrupted.is_set():
@@ -472,7 +470,3 @@ class Search:
         moves, tree = root_moves(self._workspace), self.tree
         advice = None if moves.advice is None else tree.in_units(moves.advice)
         return replace(moves, value=tree.in_units(moves.value), advice=advice)
-
-    def _agreed(self) -> bool:
-        moves = root_moves(self._workspace)
-        return most_visited(moves.value, moves.visits) == highest_value(moves.value, moves.visits)

@@ -531,8 +531,8 @@ class Game:
         return self._position(buffer)
 
     def same(self, state: State, other: State) -> bool:
-        """Whether two states are equal in every byte, history included."""
-        return self._checked(state).tobytes() == self._checked(other).tobytes()
+        """Whether two states are equal, history included, in every byte that the game's `copy` takes over."""
+        return self._used(state) == self._used(other)
 
     def raise_pending(self) -> None:
         """Raises the first exception of the game's functions, or of other compiled ones, since the last call.
@@ -746,6 +746,16 @@ class Game:
         return f"Game({self.name!r}, {self.num_actions} actions)"
 
     # --------------------------------------------------------------------------- inner parts
+
+    def _used(self, state: State) -> bytes:
+        """A state's bytes, with zeros where `copy` leaves scratch space out."""
+        content = self._checked(state).tobytes()
+        if not self.has("copy"):
+            return content
+        source, target = self.new_buffer(), self.new_buffer()
+        self.write(source, state)
+        self._call("copy", target.ctypes.data, source.ctypes.data)
+        return target.tobytes()
 
     def _weights(self, state: State, legal: list[int]) -> list[float]:
         """Nature's weights of these legal actions."""

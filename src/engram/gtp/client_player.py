@@ -162,5 +162,9 @@ class GtpPlayer(Player):
 
 @PLAYERS.named("gtp")
 def _gtp(game: Game, command: str = "", timeout_s: float = 60.0) -> Player:
-    """A program that speaks GTP, in Go."""
+    """A program that speaks GTP, in Go.
+
+    A budget in seconds reaches it as `time_settings`, which has whole seconds only: rounded, and at least 1.
+    Simulations do not reach it. Its own command may set either.
+    """
     return GtpPlayer(game, command, timeout_s)

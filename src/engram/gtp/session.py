@@ -145,7 +145,7 @@ class Session:
         """The most visited move on a liberty of dead enemy stones, or the search's action without such a move."""
         board = stones(self.position.state)
         dead = np.zeros(np.add(board.shape, 2), bool)
-        places = np.unravel_index(dead_stones(self.position.on_move(player)), board.shape)
+        places = np.unravel_index(np.array(dead_stones(self.position.on_move(player)), np.intp), board.shape)
         dead[1:-1, 1:-1][places] = board[places] == 2 - player
         near = (dead[:-2, 1:-1] | dead[2:, 1:-1] | dead[1:-1, :-2] | dead[1:-1, 2:]).ravel()
         moves = (move.action for move in result.moves if move.action < near.size and near[move.action])

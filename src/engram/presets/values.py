@@ -50,7 +50,7 @@ def with_table(
         return Extension(
             "the table of values", on_leaf=look_up_leaf(**records, learn=int(learn), trust=trust),
             on_expanded=enter_known_children(**records, trust=trust), backup=learning, store=(table, positions),
-            fork=None if learn else partial(make, game), evaluator=False,
+            fork=None if learn else partial(make, game), evaluator=False, enters=True,
         )  # fmt: skip
 
     return make

@@ -47,6 +47,7 @@ class Column:
       threads: several threads may write it at once; False: the column excludes threads on one tree.
       header: field of the tree's record that holds the address of a column that the core reads.
       keeper: function of the game that makes the writing extension, for a search that reads the column without one.
+      rule: name of the backup rule that writes it, which a search with a reader then needs; empty: any part may.
       fault: `(rows) -> sentence or None`, the fault of rows from a file that could crash compiled code.
     """
 
@@ -59,6 +60,7 @@ class Column:
     threads: bool = False
     header: str | None = None
     keeper: Callable[[Any], Any] | None = None
+    rule: str = ""
     fault: Callable[[np.ndarray], str | None] | None = None
 
     def __post_init__(self) -> None:

@@ -104,8 +104,24 @@ DECISIONS.add("robust", most_visited)
 DECISIONS.add("max", highest_value)
 DECISIONS.add("secure", highest_lower_bound)
 DECISIONS.add("lcb", lower_confidence_bound)
-# `Search.run` continues for a limited time until visits and value agree; then the visits decide.
+# A search of a number of simulations continues until visits and value agree; see `extended_budgets`.
 DECISIONS.add("max_robust", most_visited)
+
+
+def is_agreed(moves: RootMoves) -> bool:
+    """Whether the most visited move has the highest value too, so that `max_robust` is decided."""
+    return most_visited(moves.value, moves.visits) == highest_value(moves.value, moves.visits)
+
+
+def extended_budgets(decision: str, budget: int | None) -> range:
+    """The budgets with which `max_robust` goes on until it is decided: a tenth more each, up to twice the first.
+
+    None for other decisions, and without a budget in simulations.
+    """
+    if decision != "max_robust" or budget is None:
+        return range(0)
+    step = max(1, budget // 10)
+    return range(budget + step, 2 * budget + step, step)
 
 
 def final_move(name: str, value: np.ndarray, visits: np.ndarray, proven: np.ndarray) -> int:

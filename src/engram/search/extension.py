@@ -72,6 +72,7 @@ class Extension:
       chance, rewards: it works in games with nature's moves; and with rewards on the way or a discount.
       functions: by any name, further compiled functions that its operators call by their addresses.
       keeps: columns that it keeps up to date; their own keeper is then left out.
+      enters: `on_expanded` gives children visits, and no `on_entered` is called for them.
     """
 
     name: str = ""
@@ -96,6 +97,7 @@ class Extension:
     rewards: bool = False
     functions: Mapping[str, Callback] = field(default_factory=dict)
     keeps: tuple[Column, ...] = ()
+    enters: bool = False
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -216,6 +218,15 @@ def _check(game: Game, preset: Preset, assembly: Assembly) -> None:
         raise InvalidParameter(f"two extensions advise in the column {columns[0].name}: give each a column of its own")
     if preset.evaluator is None and assembly.embedding_size:
         raise InvalidParameter("the memory compares an evaluator's embeddings, and the search has no evaluator")
+    entering = [extension.name for extension in extensions if extension.enters]
+    missing = [extension.name for extension in extensions if extension.on_entered is not None]
+    if entering and missing:
+        raise InvalidParameter(f"{entering[0]} gives new nodes visits that {missing[0]} would not see; leave one out")
+    for column in assembly.selection.columns:
+        if column.rule and column.rule not in [part.definition.name for part in assembly.backup.parts]:
+            raise InvalidParameter(
+                f"the rule {preset.selection.definition.name} reads what backup={column.rule} writes; add that rule"
+            )
     for extension in extensions:
         if preset.evaluator is not None and not extension.evaluator:
             raise InvalidParameter(f"{extension.name} does not go with an evaluator")

@@ -216,7 +216,8 @@ def expand(program, slot, tree, index):
     if node.num_children != 0:
         return INNER
     shared = tree.shared != 0
-    if np.int64(node.visit_count) == earlier_visits(program, slot) and node.in_flight > 0 and not shared:
+    is_asked = slot.depth == 0 or np.int64(node.visit_count) == earlier_visits(program, slot)
+    if is_asked and node.in_flight > 0 and not shared:
         return retreat(slot, tree, COLLISION)
     due = np.int64(node.visit_count) >= program.expand_after and slot.depth < slot.max_depth
     if not due or may_wait(program, slot):

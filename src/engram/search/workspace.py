@@ -196,10 +196,13 @@ class Workspace:
         self.slots["status"] = FINISHED
 
     def start(self, numbers: Sequence[int], budget: int, seeds: Sequence[int] | None, stop_early: bool = False) -> None:
-        """Begins a search of `budget` simulations in each tree; without seeds the generators continue."""
+        """Begins a search of `budget` simulations in each tree; without seeds the generators continue.
+
+        It ends early only where visits alone decide the move.
+        """
         slots = self._slots_of(numbers)
         self.slots["done"][slots] = 0
-        self.slots["stop_early"][slots] = stop_early
+        self.slots["stop_early"][slots] = stop_early and self.preset.decision == "robust" and not self.preset.solver
         if seeds is not None:
             self.slots["replay"][slots] = 0
             own, threads = list(seeds), range(1, len(self.rngs) - len(self.trees) + 1)  # threads of one shared tree

@@ -198,14 +198,20 @@ class _SelfPlayRun(TrainingRun):
         self._ages += [self.learner.done - oldest for oldest in self._games[owner].ended_steps]
         return examples
 
+    def _due(self) -> int:
+        """The number of batches that the positions so far allow."""
+        added = self._replay.added
+        return 0 if added < self.plan.first else int(added * self.plan.reuse / self.plan.batch)
+
     def advance(self, last: int) -> None:
-        """Plays a move in every game, and learns the batches that are due."""
-        plan, learner = self.plan, self.learner
-        self._replay.add(self._round())
-        if self._replay.added < plan.first:
-            return
-        due, playing = min(last, int(self._replay.added * plan.reuse / plan.batch)), self._playing
-        while learner.done < due:
+        """Plays a move in every game, and learns the batches that are due.
+
+        A run that was stopped among the batches of a round learns the others before it plays on.
+        """
+        plan, learner, playing = self.plan, self.learner, self._playing
+        if learner.done >= self._due():
+            self._replay.add(self._round())
+        while learner.done < min(last, self._due()):
             batch = self._replay.draw(plan.batch, np.random.default_rng(derive_seed(plan.seed, "batch", learner.done)))
             self.learnt(learner.step(*batch))
             if learner.done % plan.refresh == 0:
@@ -289,7 +295,7 @@ class _SelfPlayRun(TrainingRun):
             ongoing.use(self._evaluator(self._playing))
             ongoing.restore(part, {name.removeprefix(f"part{number}_"): array for name, array in arrays.items()})
         self._counts = {name: int(about["counts"][name]) for name in self._counts}
-        self.losses = [Losses(*map(float, losses.values())) for losses in about["losses"]]
+        self.losses = [Losses(**{name: float(loss) for name, loss in losses.items()}) for losses in about["losses"]]
 
     def write(self, state: SelfPlayProgress) -> None:
         """Writes a new checkpoint, then removes the previous one."""
