@@ -93,7 +93,7 @@ def _show_match(
             data["game_records"] = [field | name for field, name in zip(fields, names, strict=True)]
             texts += [record.text(game) for record in records]
             if len(records) > result.games:
-                reason = "they follow the end of the test, or the other game of their pair is missing"
+                reason = "they were under way when the test ended"
                 texts.append(f"games above that do not count: {len(records) - result.games} ({reason})")
     show(data, "\n".join(texts), as_json)
 
