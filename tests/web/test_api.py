@@ -534,7 +534,7 @@ def test_a_match_is_started_stopped_and_continued(tmp_path, in_the_background):
         until(client, lambda now: now["matches"][0]["games"] > games)
         sent(client, f"runs/{again['id']}/stop")
         until(client, lambda now: not any(run["running"] for run in now["runs"]))
-        for wrong in ({"games": 3}, {"a": "nothing"}, {"sprt": "elo0=x"}, {"game": ""}, {"workers": 0}):
+        for wrong in ({"games": 3}, {"a": "nothing"}, {"sprt": "elo0=x"}, {"game": ""}, {"workers": 0}, {"resign": 1}):
             refused(client, "runs", **(fields | wrong))
         refused(client, "runs/none/stop", 404)
 

@@ -170,5 +170,5 @@ def _cells(row: MatchResult, shift: float = 0.0, low: float = math.nan, high: fl
         "resign": "" if setup.resign is None else f"{setup.resign:g}", "seed": setup.seed, "games": row.games,
         "score": "" if alone else f"{100 * row.score:.1f} %",
         "Elo of A [95 %]": "" if alone else row.lead, "outcome of A less B's [95 %]": row.lead if alone else "",
-        "SPRT": sprt, "score less that of the first": "" if math.isnan(low) else compared,
+        "SPRT": sprt, "score less that of the first": "" if alone or math.isnan(low) else compared,
     }  # fmt: skip

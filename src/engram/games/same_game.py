@@ -240,6 +240,9 @@ def same_game(position: int = 1, seed: int = 0, rows: int = 15, columns: int = 1
     if seed == 0 and (rows, columns, colours) != (15, 15, 5):
         raise InvalidSpecification("same_game: standard boards are 15 × 15 with 5 colours; for others add seed=1")
     board = _standard(position) if seed == 0 else _random(seed, rows * columns, colours)
+    tiles = np.reshape(board, (columns, rows))
+    if not ((tiles[1:] == tiles[:-1]).any() or (tiles[:, 1:] == tiles[:, :-1]).any()):
+        raise InvalidSpecification(f"same_game: the board of seed={seed} has no group to remove; take another seed")
     most = _highest_score(board, colours)
     state = _state(board, rows, columns, colours)
     name = "same_game" if position == 1 else f"same_game:position={position}"

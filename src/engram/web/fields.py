@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from engram.errors import InvalidParameter
+from engram.errors import InvalidParameter, choices
 
 MOST_TEXT = 2_000
 MOST_MOVES = 4_000
@@ -27,6 +27,11 @@ class Fields:
         if not isinstance(data, dict):
             raise InvalidParameter("the request is not a JSON object")
         self._data: dict[str, Any] = data
+
+    def check_names(self, *names: str) -> None:
+        """Refuses fields of other names, which would have no effect."""
+        for name in self._data.keys() - set(names):
+            raise InvalidParameter(f"there is no field {name[:100]!r}{choices(name, names)}")
 
     def text(self, name: str, default: str | None = None, *, most: int = MOST_TEXT) -> str:
         """A text of at most `most` characters."""

@@ -88,6 +88,7 @@ class Runs:
         Raises:
           Busy: as many run as may. EngramError: a field is not valid.
         """
+        fields.check_names("game", "a", "b", "games", "seed", "simulations", "seconds", "sprt", "workers")
         game, a, b = (fields.text(name) for name in ("game", "a", "b"))
         options: MatchOptions = {
             "games": fields.whole("games", 2, 1_000_000, 100), "seed": fields.whole("seed", 0, 2**53 - 1, 0),

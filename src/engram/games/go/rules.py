@@ -289,7 +289,7 @@ def _checked_options(size: int, komi: float, move_limit: int | None) -> tuple[in
         raise InvalidSpecification(f"komi is a whole number or a half, not {komi}")
     komi = float(komi) + 0.0  # -0 would give the same game a second name
     limit = 3 * size * size if move_limit is None else move_limit
-    if not 1 <= limit <= MAX_MOVES:
+    if isinstance(limit, bool) or not isinstance(limit, int | np.integer) or not 1 <= limit <= MAX_MOVES:
         raise InvalidSpecification(f"move_limit is 1 to {MAX_MOVES}, not {limit}")
     return int(size), komi, int(limit)
 
