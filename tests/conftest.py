@@ -22,7 +22,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 def pytest_xdist_auto_num_workers(config):
     """One process more than processors: tests often wait for a child process, a browser or a cluster."""
-    return (os.cpu_count() or 1) + 1
+    from engram.fleet.place import usable_cores
+
+    return int(os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS", usable_cores() + 1))
 
 
 @pytest.fixture(scope="session", autouse=True)

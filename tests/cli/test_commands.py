@@ -120,10 +120,10 @@ def test_games_under_way_at_the_end_of_a_test_are_named(tmp_path):
     database = str(tmp_path / "results.sqlite")
     command = ["match", "-g", "tic_tac_toe", "--a", "uct", "--b", "random", "-n", "50", "--games", "100"]
     engram_json(*command, "--sprt", "elo0=0,elo1=100", "--workers", "1", "-d", database)
-    shown = engram_json("results", "1", "--games", "-d", database)
-    number = len(shown["game_records"]) - shown["games"]
-    assert number > 0, "games side by side are recorded, and do not count"
-    assert f"do not count: {number} " in engram("results", "1", "--games", "-d", database).stdout
+    match = engram_json("results", "1", "--games", "-d", database)
+    number = len(match["game_records"]) - match["games"]
+    assert number == match["games_not_counted"] > 0, "games side by side are recorded, and do not count"
+    assert f"because the test had ended: {number}" in engram("results", "1", "--games", "-d", database).stdout
 
 
 def test_bench_gives_records():

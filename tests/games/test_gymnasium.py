@@ -314,9 +314,15 @@ def test_wrappers_around_a_table_are_stepped():
     steps, path = lake.get_wrapper_attr("_elapsed_steps"), [1, 1, 2, 1, 2, 2]
     assert isinstance(environment_game(lake, "lake", max_steps=20), ModelGame)
     assert lake.get_wrapper_attr("_elapsed_steps") in (steps, 0)
+    hot = gymnasium.wrappers.TransformObservation(lake, lambda place: [place], lake.observation_space)
+    assert isinstance(environment_game(hot, "lake", max_steps=20), ModelGame)
     paid = gymnasium.wrappers.TransformReward(lake, lambda reward: -reward)
     game = environment_game(paid, "lake", max_steps=20, draws=1, bounds=(-1.0, 0.0))
     assert game.line_return([word for action in path for word in (action, 0)]) == -1.0
+    for seed in range(20):
+        slippery = gymnasium.make("FrozenLake-v1", max_episode_steps=100)
+        paid = gymnasium.wrappers.TransformReward(slippery, lambda reward: -reward)
+        assert isinstance(environment_game(paid, "lake", max_steps=20, seed=seed, draws=1, bounds=(-1, 0)), CopyGame)
     swapped = environment_game(Swapped(lake), "lake", max_steps=20, draws=1, bounds=(0.0, 1.0))
     assert swapped.play_moves("0 0").observation == 4
 

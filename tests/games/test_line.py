@@ -158,7 +158,7 @@ def test_impossible_diagrams_are_refused(diagram, word):
     ],
 )
 @pytest.mark.parametrize("columns", [4, 17])  # one word, and many
-def test_diagrams_that_no_play_reaches_are_refused(columns, diagram, word):
+def test_diagrams_with_impossible_runs_are_refused(columns, diagram, word):
     game = engram.game(f"line:rows=4,columns={columns},run=3")
     rows = [row.ljust(columns, ".") for row in diagram.splitlines()]
     with pytest.raises(InvalidState, match=word):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import re
 import subprocess
 import sys
@@ -309,8 +310,12 @@ class Wide(Slotted):
 
 
 def test_states_without_text_are_told_apart_by_all_attributes():
-    class Full(Wide):
-        pass
+    @dataclasses.dataclass
+    class Full(Slotted):
+        board: object = None
+
+        def __init__(self, changed=-1):
+            self.board = Wide(changed).board
 
     for kind in (Wide, Full):
         game = engram.PythonGame("wide", kind, num_actions=1, max_moves=3)

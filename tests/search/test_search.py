@@ -39,6 +39,7 @@ from engram.search.columns import Advice, Column, advice_dtype
 from engram.search.decision import DECISIONS, interval
 from engram.search.evaluation import Evaluation
 from engram.search.extension import Extension
+from engram.search.extensions.proofs import proofs
 from engram.search.operators import after_backup, on_leaf, table_at
 from engram.search.preset import Preset
 from engram.search.tree import TERMINAL, column_of, nodes_of
@@ -212,7 +213,10 @@ def test_games_in_lockstep_end_as_a_search_does(rule):
         trees.clear(0)
 
 
-@pytest.mark.parametrize("rule", ["uct(solver=true)", "puct(solver=true)", "uct(decision=lcb)", "uct"])
+@pytest.mark.parametrize(
+    "rule",
+    ["uct(solver=true)", "puct(solver=true)", replace(uct(), extensions=(proofs(),)), "uct(decision=lcb)", "uct"],
+)
 def test_an_early_end_plays_the_same_move(rule):
     for seed in range(20, 60):
         state = after_random_moves(CONNECT_FOUR, 8 + seed % 24, seed)

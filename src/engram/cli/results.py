@@ -92,9 +92,9 @@ def _show_match(
             names = [{"moves": game.move_names(record.moves)} for record in records]
             data["game_records"] = [field | name for field, name in zip(fields, names, strict=True)]
             texts += [record.text(game) for record in records]
-            if len(records) > result.games:
-                reason = "they were under way when the test ended"
-                texts.append(f"games above that do not count: {len(records) - result.games} ({reason})")
+            data["games_not_counted"] = others = len(records) - result.games
+            if others:
+                texts.append(f"games that do not count, because the test had ended: {others}")
     show(data, "\n".join(texts), as_json)
 
 

@@ -16,9 +16,9 @@ class Limit:
     Args:
       simulations: passes of select, expand, evaluate, back up; ≥ 1.
       seconds: wall-clock time, > 0; compiling never counts.
-      stop_early: end when no remaining simulation could change the most visited move
-        (needs `simulations`; the move is the same, the statistics are of fewer simulations); without effect where
-        other things decide too: another `decision` than robust, `solver`, several trees.
+      stop_early: end when no remaining simulation could change the most visited move. It needs `simulations`. The move
+        is the same; the statistics are of fewer simulations. It has no effect with another `decision` than robust, with
+        proofs (`solver`), or with several trees.
 
     Raises:
       InvalidLimit: no bound, or one that is not positive and finite.

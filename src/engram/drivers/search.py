@@ -38,7 +38,6 @@ SHORTEST_SLICE_OF_THREADS_S = 1e-3
 """Threads wait for each other at the end of a slice, so theirs are longer."""
 SLICE_OF_THREADS_S = 0.05
 """The length of a slice of threads on one tree, which stop by their own clock."""
-"""The most simulations that the decision `max_robust` adds, as a share of the budget."""
 ROUNDS = 10_000
 """After so many rounds of simulations that all end games, `ask` returns no leaf."""
 
@@ -217,8 +216,8 @@ class Search:
           state: a state of the game that is not over, where a player moves.
           limit: simulations, seconds, or both.
           seed: of the random numbers, any integer; None: they continue from the run before or from a loaded file.
-            Two runs of n and m simulations then equal one of n + m, with one leaf in flight and unless a rule is a
-            function of the budget.
+            Two runs of n and m simulations then equal one of n + m. This holds with one leaf in flight, and if no rule
+            is a function of the budget.
           progress: called with (simulations, seconds) at most ten times a second; it may read `moves` and `tree`.
           every: simulations from call to call of `progress`, ≥ 1; None: by the clock.
           stop: called about every 10 ms, or up to 50 with threads on one tree; true ends the search as Ctrl-C

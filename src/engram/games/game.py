@@ -531,8 +531,19 @@ class Game:
         return self._position(buffer)
 
     def same(self, state: State, other: State) -> bool:
-        """Whether two states are equal, history included, in every byte that the game's `copy` takes over."""
-        return self._used(state) == self._used(other)
+        """Whether two states are equal, history included, in every byte that the game's `copy` takes over.
+
+        `copy` reads the first one alone, so a record from a file is the second.
+        """
+        content = self._checked(other).tobytes()
+        if not self.has("copy"):
+            return self._checked(state).tobytes() == content
+        source, target = self.new_buffer(), self.new_buffer()
+        self.write(source, state)
+        self.write(target, other)
+        before = target.tobytes()
+        self._call("copy", target.ctypes.data, source.ctypes.data)
+        return target.tobytes() == before
 
     def raise_pending(self) -> None:
         """Raises the first exception of the game's functions, or of other compiled ones, since the last call.
@@ -737,7 +748,7 @@ class Game:
             if self._sound is not None:
                 return self._sound(self._checked(state))
             return self._parse_state is None or any(
-                self.same(state, other) for other in (self._initial, self.parse_state(self.render(state)))
+                self.same(other, state) for other in (self._initial, self.parse_state(self.render(state)))
             )
         except InvalidState:
             return False
@@ -746,16 +757,6 @@ class Game:
         return f"Game({self.name!r}, {self.num_actions} actions)"
 
     # --------------------------------------------------------------------------- inner parts
-
-    def _used(self, state: State) -> bytes:
-        """A state's bytes, with zeros where `copy` leaves scratch space out."""
-        content = self._checked(state).tobytes()
-        if not self.has("copy"):
-            return content
-        source, target = self.new_buffer(), self.new_buffer()
-        self.write(source, state)
-        self._call("copy", target.ctypes.data, source.ctypes.data)
-        return target.tobytes()
 
     def _weights(self, state: State, legal: list[int]) -> list[float]:
         """Nature's weights of these legal actions."""

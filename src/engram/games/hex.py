@@ -259,7 +259,7 @@ def _is_sound(state: np.ndarray, initial: np.ndarray) -> bool:
     heads, twin_heads = _heads(chain), _heads(twin["chain"][0, : cells + 4])
     pairs = len(set(zip(heads, twin_heads, strict=True)))
     is_last = twin["winner"][0] < 0 or twin["winner"][0] != twin["num_moves"][0] & 1  # the winner moved last
-    # With a circle among the links, some head is none.
+    # If links form a circle, its elements have no head.
     is_forest = all(chain[head] == head for head in heads)
     return numbers and bool(is_last) and is_forest and pairs == len(set(heads)) == len(set(twin_heads))
 

@@ -367,13 +367,15 @@ class PythonGame(Game):
 
     def render(self, state: Any) -> str:
         kind: Any = type(state)
-        if kind.__str__ is not object.__str__ or kind.__repr__ is not object.__repr__:
-            return str(state)
-        attributes = object.__getstate__(state)  # of `__dict__`, or of that and of `__slots__`
-        parts = attributes if isinstance(attributes, tuple) else (attributes,)
-        # In full: positions of equal text are equal for a search.
+        # Arrays in full: positions of equal text are equal for a search.
         with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
-            return ", ".join(f"{name}={value!r}" for part in parts for name, value in (part or {}).items())
+            if kind.__str__ is not object.__str__ or kind.__repr__ is not object.__repr__:
+                return str(state)
+            attributes = object.__getstate__(state)  # of `__dict__`, or of that and of `__slots__`
+            parts = attributes if isinstance(attributes, tuple) else (attributes,)
+            return ", ".join(f"{name}={value!r}" for part in parts if part for name, value in part.items()) or str(
+                state
+            )
 
     def parse_state(self, diagram: str) -> Any:
         raise InvalidState(f"{self.name} reads no diagrams; give the moves instead")

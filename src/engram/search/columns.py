@@ -47,7 +47,8 @@ class Column:
       threads: several threads may write it at once; False: the column excludes threads on one tree.
       header: field of the tree's record that holds the address of a column that the core reads.
       keeper: function of the game that makes the writing extension, for a search that reads the column without one.
-      rule: name of the backup rule that writes it, which a search with a reader then needs; empty: any part may.
+      rule: name of the backup rule that writes it; a search whose selection reads the column needs that rule. Empty:
+        any part may write it.
       fault: `(rows) -> sentence or None`, the fault of rows from a file that could crash compiled code.
     """
 

@@ -114,9 +114,9 @@ def is_agreed(moves: RootMoves) -> bool:
 
 
 def extended_budgets(decision: str, budget: int | None) -> range:
-    """The budgets with which `max_robust` goes on until it is decided: a tenth more each, up to twice the first.
+    """The budgets with which `max_robust` goes on until it is decided: a tenth more each, until twice the first.
 
-    None for other decisions, and without a budget in simulations.
+    It is empty for other decisions, and without a budget in simulations.
     """
     if decision != "max_robust" or budget is None:
         return range(0)

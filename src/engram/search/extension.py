@@ -73,6 +73,7 @@ class Extension:
       functions: by any name, further compiled functions that its operators call by their addresses.
       keeps: columns that it keeps up to date; their own keeper is then left out.
       enters: `on_expanded` gives children visits, and no `on_entered` is called for them.
+      proves: it proves values, which decide the move before visits do.
     """
 
     name: str = ""
@@ -98,6 +99,7 @@ class Extension:
     functions: Mapping[str, Callback] = field(default_factory=dict)
     keeps: tuple[Column, ...] = ()
     enters: bool = False
+    proves: bool = False
 
     def __post_init__(self) -> None:
         if not self.name:

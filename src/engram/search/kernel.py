@@ -216,8 +216,9 @@ def expand(program, slot, tree, index):
     if node.num_children != 0:
         return INNER
     shared = tree.shared != 0
-    is_asked = slot.depth == 0 or np.int64(node.visit_count) == earlier_visits(program, slot)
-    if is_asked and node.in_flight > 0 and not shared:
+    # A root without children waits for an answer whatever its visits, which another search may have left.
+    awaits_answer = slot.depth == 0 or np.int64(node.visit_count) == earlier_visits(program, slot)
+    if awaits_answer and node.in_flight > 0 and not shared:
         return retreat(slot, tree, COLLISION)
     due = np.int64(node.visit_count) >= program.expand_after and slot.depth < slot.max_depth
     if not due or may_wait(program, slot):

@@ -202,7 +202,8 @@ class Workspace:
         """
         slots = self._slots_of(numbers)
         self.slots["done"][slots] = 0
-        self.slots["stop_early"][slots] = stop_early and self.preset.decision == "robust" and not self.preset.solver
+        by_visits = self.preset.decision == "robust" and not any(part.proves for part in self.assembly.extensions)
+        self.slots["stop_early"][slots] = stop_early and by_visits
         if seeds is not None:
             self.slots["replay"][slots] = 0
             own, threads = list(seeds), range(1, len(self.rngs) - len(self.trees) + 1)  # threads of one shared tree

@@ -198,7 +198,7 @@ class _SelfPlayRun(TrainingRun):
         self._ages += [self.learner.done - oldest for oldest in self._games[owner].ended_steps]
         return examples
 
-    def _due(self) -> int:
+    def _num_due(self) -> int:
         """The number of batches that the positions so far allow."""
         added = self._replay.added
         return 0 if added < self.plan.first else int(added * self.plan.reuse / self.plan.batch)
@@ -209,9 +209,9 @@ class _SelfPlayRun(TrainingRun):
         A run that was stopped among the batches of a round learns the others before it plays on.
         """
         plan, learner, playing = self.plan, self.learner, self._playing
-        if learner.done >= self._due():
+        if learner.done >= self._num_due():
             self._replay.add(self._round())
-        while learner.done < min(last, self._due()):
+        while learner.done < min(last, self._num_due()):
             batch = self._replay.draw(plan.batch, np.random.default_rng(derive_seed(plan.seed, "batch", learner.done)))
             self.learnt(learner.step(*batch))
             if learner.done % plan.refresh == 0:

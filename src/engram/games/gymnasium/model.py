@@ -6,6 +6,8 @@ so far, and an action of several outcomes, of which nature has not yet drawn one
 
 from __future__ import annotations
 
+import copy
+import itertools
 import random
 import re
 from typing import Any
@@ -20,6 +22,7 @@ from engram.rng import GOLDEN
 Table = list[list[list[tuple[float, int, float, bool]]]]
 """By state and action: (probability > 0, next state, reward, terminated), each outcome once."""
 
+MOST_TRIES = 20
 _ODD = int(GOLDEN)
 _MASK = 0xFFFFFFFFFFFFFFFF
 
@@ -27,34 +30,40 @@ _MASK = 0xFFFFFFFFFFFFFFFF
 def transitions(environment: Any) -> Table | None:
     """The table of an environment whose steps follow it; None for any other.
 
-    Each action is stepped once in each state, wrappers included. A step with a result that the table does not list
-    shows that the table is incomplete, as in Taxi with `fickle_passenger`, or that a wrapper changes actions or
-    rewards. Cost: a step for each state and action.
+    A copy is stepped, wrappers included: in each state each action, until every result that the table lists has come,
+    at most `MOST_TRIES` times. A result that is not listed shows that the table is incomplete, as in Taxi with
+    `fickle_passenger`, or that a wrapper changes actions or rewards. Observations play no part.
     """
-    core = environment.unwrapped
-    before = [(layer, dict(vars(layer))) for layer in layers_of(environment)]
-    source: Any = getattr(core, "P", None)
-    start = getattr(core, "s", None)
+    source: Any = getattr(environment.unwrapped, "P", None)
     try:
-        if start is None or sorted(source) != list(range(len(source))):
+        if getattr(environment.unwrapped, "s", None) is None or sorted(source) != list(range(len(source))):
             return None
         table = [
             [_merged(source[state][action]) for action in range(int(environment.action_space.n))]
             for state in range(len(source))
         ]
-        for state, actions in enumerate(table):
-            for action, outcomes in enumerate(actions):
-                core.s = state
-                result = environment.step(action)
-                if (int(result[0]), float(result[1]), bool(result[2])) not in [outcome[1:] for outcome in outcomes]:
-                    return None
-    except (TypeError, KeyError, IndexError, ValueError):
+        trial = copy.deepcopy(environment)
+        places = itertools.product(range(len(table)), range(len(table[0])))
+        is_complete = all(_is_followed(trial, table[state][action], state, action) for state, action in places)
+    except Exception:  # as a table of another form raises, or a wrapper; then the environment itself is played
         return None
-    finally:
-        for layer, attributes in before:
-            vars(layer).clear()
-            vars(layer).update(attributes)
-    return table
+    return table if is_complete else None
+
+
+def _is_followed(environment: Any, outcomes: list[tuple[float, int, float, bool]], state: int, action: int) -> bool:
+    """Whether steps of an action have results that the table lists."""
+    core, listed = environment.unwrapped, {outcome[1:] for outcome in outcomes}
+    missing = set(listed)
+    for _ in range(MOST_TRIES):
+        core.s = state
+        _, reward, is_over, *_ = environment.step(action)
+        result = int(core.s), float(reward), bool(is_over)
+        if result not in listed:
+            return False
+        missing.discard(result)
+        if not missing:
+            break
+    return True
 
 
 def layers_of(environment: Any) -> list[Any]:

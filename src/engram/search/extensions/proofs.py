@@ -49,4 +49,4 @@ def propagate_proofs(tree, path, depth, value, moves, parameters):
 
 def proofs() -> Extension:
     """A solver: propagates proven values, and the search ends when the root is proven."""
-    return Extension("the solver", after_backup=propagate_proofs(), threads="none")
+    return Extension("the solver", after_backup=propagate_proofs(), threads="none", proves=True)
