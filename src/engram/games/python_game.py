@@ -373,9 +373,8 @@ class PythonGame(Game):
                 return str(state)
             attributes = object.__getstate__(state)  # of `__dict__`, or of that and of `__slots__`
             parts = attributes if isinstance(attributes, tuple) else (attributes,)
-            return ", ".join(f"{name}={value!r}" for part in parts if part for name, value in part.items()) or str(
-                state
-            )
+            text = ", ".join(f"{name}={value!r}" for part in parts if part for name, value in part.items())
+            return text or str(state)
 
     def parse_state(self, diagram: str) -> Any:
         raise InvalidState(f"{self.name} reads no diagrams; give the moves instead")

@@ -17,7 +17,6 @@ import numpy as np
 
 from engram.errors import IllegalAction, InvalidGame
 from engram.games.game import NATURE, action_number
-from engram.games.gymnasium.model import layers_of
 from engram.games.python_game import PythonGame
 from engram.rng import GOLDEN, derive_seed
 
@@ -211,9 +210,12 @@ def _constants(environment: Any) -> dict[int, Any]:
     from gymnasium import spaces
     from gymnasium.envs.registration import EnvSpec
 
+    layers = [environment]
+    while layers[-1] is not layers[-1].unwrapped:
+        layers.append(layers[-1].env)
     return {
         id(part): part
-        for layer in layers_of(environment)
+        for layer in layers
         for name, part in vars(layer).items()
         if isinstance(part, (spaces.Space, EnvSpec, np.random.Generator))
         or (name == "P" and isinstance(part, dict))  # Gymnasium's table
