@@ -56,7 +56,7 @@ def pick_hash(state):
     return mix(word ^ mix(np.uint64(state.score[0])))
 
 
-def pick() -> Game:
+def pick(**changes) -> Game:
     return Game(
         "pick",
         state=np.zeros((), pick_dtype),
@@ -67,6 +67,7 @@ def pick() -> Game:
         outcome=pick_outcome,
         to_play=pick_to_play,
         hash=pick_hash,
+        **changes,
     )
 
 

@@ -33,6 +33,7 @@ from engram.memory.values import table_files
 from engram.memory.values.table import Table
 from engram.trees.comparison import compare
 from engram.trees.saved import SavedTree
+from tests.games_for_tests import pick, pick_dtype
 
 LIMIT = engram.Limit(simulations=150)
 TREES = [
@@ -461,6 +462,25 @@ def test_every_position_of_a_game_is_sound_and_none_is_with_a_field_changed(name
             refused += not game.is_sound(other)
         assert game.is_sound(state), "finished"
     assert refused > 0.25 * checked  # the rest is history, scratch, or another sound position
+
+
+def copy_by_count(target, source):
+    """Reads beyond its source if the scores are those of no game."""
+    target.player = source.player
+    for place in range(2):
+        target.score[place] = source.score[place]
+    for cell in range(max(9, source.score[0])):
+        target.taken[cell] = source.taken[cell]
+    return 0
+
+
+def test_a_users_copy_reads_no_record_from_a_file():
+    start = np.zeros((), pick_dtype)
+    game = pick(copy=copy_by_count, render=lambda state: "start", parse_state=lambda diagram: start)
+    record = start.copy()
+    assert game.is_sound(record)
+    record["score"][0] = 10**9  # a copy of it would end the process
+    assert not game.is_sound(record)
 
 
 def refused(search, path, about, arrays, match):
