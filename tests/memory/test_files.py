@@ -207,6 +207,17 @@ def test_a_file_has_room_for_what_a_search_adds_and_heeds_what_is_asked(tmp_path
         memory_uct(neighbours="exact", num_candidates=5).extensions[0](game)
 
 
+def test_of_equal_entries_the_most_recently_used_stay(tmp_path):
+    store = Store(4, 10)
+    for key in range(1, 7):
+        store.update(store.add(key, np.ones(4)), 0.5)
+    kept = files.prune(store, keep=2)
+    assert set(kept.entries["key"][:2].tolist()) == {5, 6}
+    store.entries["visit_count"][:6] = 6e14
+    files.save(tmp_path / "m", files.merge([store, store]), {})
+    assert files.load(tmp_path / "m").entries["visit_count"][:6].max() == 1e15
+
+
 def test_only_rows_that_are_there_are_taken_and_only_memories_that_are_given_merged(tmp_path):
     _, kept = _kept(tmp_path)
     target = Store(kept.dimension, 100)

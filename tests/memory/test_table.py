@@ -183,6 +183,9 @@ def test_a_merge_does_not_depend_on_the_order(order, seed):
 
 def test_a_merge_of_empty_tables_is_empty():
     assert len(table_files.merge([Table(5), Table(5)])) == 0
+    for tables, capacity in (([], None), ([Table(5)], 0)):
+        with pytest.raises(InvalidParameter):
+            table_files.merge(tables, capacity)
 
 
 def test_capacity_out_of_range_is_refused():

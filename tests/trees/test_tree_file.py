@@ -220,10 +220,18 @@ def test_a_comparison_worked_by_hand():
     assert len(compare(after, before)) == 1
 
 
-def test_trees_of_different_positions_are_not_compared(tmp_path):
-    for name, moves in (("a", ""), ("b", "4")):
-        search = Search(CONNECT_FOUR)
-        search.run(CONNECT_FOUR.play_moves(moves), Limit(simulations=10))
+@pytest.mark.parametrize(
+    ("game", "positions"),
+    [
+        ("connect_four", ("", "4")),
+        # The same stones, and a ko in the first alone.
+        ("go:5", ("b3 d4 c4 d2 c2 e3 pass c3 d3", "b3 d4 c4 d2 pass e3 d3 pass c2")),
+    ],
+)
+def test_trees_of_different_positions_are_not_compared(tmp_path, game, positions):
+    for name, moves in zip("ab", positions, strict=True):
+        search = Search(game, "uct")
+        search.run(search.game.play_moves(moves), Limit(simulations=10))
         search.save(tmp_path / name)
     with pytest.raises(InvalidFile, match="different positions"):
         compare(SavedTree.read(tmp_path / "a"), SavedTree.read(tmp_path / "b"))

@@ -51,7 +51,7 @@ def _take(target, source, rows):
             joined.first = entry.first
         if total > 0.0:
             joined.value += (entry.value - joined.value) * (entry.visit_count / total)
-        joined.visit_count = total
+        joined.visit_count = min(total, COUNT)
         rows[k] = row
 
 
@@ -284,14 +284,17 @@ def merge(stores: Sequence[Store], capacity: int | None = None) -> Store:
 
 
 def prune(store: Store, *, min_visits: float = 0.0, keep: int | None = None) -> Store:
-    """A store of the entries with at least `min_visits` returns, and among these the `keep` ≥ 1 with the most."""
+    """A store of the entries with at least `min_visits` returns, and among these the `keep` ≥ 1 with the most.
+
+    Of equal ones it keeps the most recently used.
+    """
     if keep is not None:
         check_whole("keep", keep, 1)
     visits = store.entries["visit_count"][: len(store)]
     rows = rows_by_use(store)
     rows = rows[visits[rows] >= min_visits]
     if keep is not None and keep < len(rows):
-        most = set(rows[np.argsort(-visits[rows], kind="stable")[:keep]].tolist())
+        most = set(rows[np.argsort(visits[rows], kind="stable")[-keep:]].tolist())
         rows = np.array([row for row in rows.tolist() if row in most], np.int64)
     pruned = like(store, max(len(rows), 1))
     take(pruned, store, rows)

@@ -56,7 +56,8 @@ def compare(before: SavedTree, after: SavedTree, *, depth: int = 4) -> list[list
     """
     if before.game != after.game:
         raise InvalidFile(f"one tree is of {before.game}, the other of {after.game}: they cannot be compared")
-    if before.diagram != after.diagram or before.player != after.player:
+    legal = [_root_actions(tree) for tree in (before, after)]  # no diagram of Go shows a ko
+    if before.diagram != after.diagram or before.player != after.player or (all(legal) and legal[0] != legal[1]):
         raise InvalidFile("the trees grow from different positions: they cannot be compared")
     levels: list[list[Change]] = []
     line: tuple[str, ...] = ()
@@ -78,6 +79,12 @@ def compare(before: SavedTree, after: SavedTree, *, depth: int = 4) -> list[list
         pair = (moves[0].get(best, (None,))[0], moves[1].get(best, (None,))[0])
         line = (*line, after.action_names[best])
     return levels
+
+
+def _root_actions(tree: SavedTree) -> set[int]:
+    """The legal actions of the root; empty if it has no children yet."""
+    first, count = int(tree.nodes[0]["first_child"]), int(tree.nodes[0]["num_children"])
+    return set(tree.nodes["action"][first : first + count].tolist())
 
 
 def _moves(tree: SavedTree, node: int | None) -> dict[int, tuple[int, int, float | None]]:

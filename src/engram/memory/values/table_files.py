@@ -78,12 +78,17 @@ def merge(tables: Sequence[Table], capacity: int | None = None) -> Table:
     values. A smaller capacity drops the least visited entries. Visits of a common ancestor count once per table.
 
     Args:
-      tables: of one game. capacity: default their largest.
+      tables: of one game, one or more. capacity: default their largest.
+
+    Raises:
+      InvalidParameter: no table, or a capacity out of range.
     """
+    if not tables:
+        raise InvalidParameter("there is no table to merge")
     entries = np.concatenate([table.entries[table.used] for table in tables])
     entries = entries[entries["visit_count"] > 0]
     entries = entries[np.lexsort((entries["value"], entries["visit_count"], entries["key"]))]
-    merged = Table(capacity or max(table.capacity for table in tables))
+    merged = Table(max(table.capacity for table in tables) if capacity is None else capacity)
     if len(entries):
         starts = np.flatnonzero(np.diff(entries["key"], prepend=~entries["key"][0]) != 0)
         visits = np.add.reduceat(entries["visit_count"].astype(np.float64), starts)
