@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from engram.errors import InvalidParameter, choices
+from engram.errors import InvalidParameter, check_options
 
 MOST_TEXT = 2_000
 MOST_MOVES = 4_000
@@ -30,8 +30,7 @@ class Fields:
 
     def check_names(self, *names: str) -> None:
         """Refuses fields of other names, which would have no effect."""
-        for name in self._data.keys() - set(names):
-            raise InvalidParameter(f"there is no field {name[:100]!r}{choices(name, names)}")
+        check_options("the request", (name[:100] for name in self._data), names)
 
     def text(self, name: str, default: str | None = None, *, most: int = MOST_TEXT) -> str:
         """A text of at most `most` characters."""
