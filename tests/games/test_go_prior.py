@@ -70,10 +70,11 @@ def has_prey(stone, cells):
 
 
 def pursuit(stone, cells):
-    """The ataris by which a ladder catches a chain, its enemy to move; -1 if the chain escapes."""
+    """The fewest ataris that catch a chain, its enemy to move; -1 if the chain escapes."""
     colour, free = cells[stone], sorted(chain_at(stone, cells)[1])
     if len(free) != 2:
         return 0 if len(free) < 2 else -1
+    lengths = []
     for atari, way_out in (free, free[::-1]):
         if exposes(cells, atari, 3 - colour):
             continue
@@ -83,10 +84,8 @@ def pursuit(stone, cells):
         move = after(board, way_out, colour)
         if move is None or len(chain_at(stone, move[0])[1]) < 2:
             return 1
-        if len(chain_at(stone, move[0])[1]) == 2:
-            later = pursuit(stone, move[0])
-            return later + 1 if later >= 0 else -1
-    return -1
+        lengths.append(pursuit(stone, move[0]))
+    return min((1 + length for length in lengths if length >= 0), default=-1)
 
 
 def is_pursued(stone, cells):
@@ -250,13 +249,17 @@ def test_the_prior_is_what_a_glance_at_the_diagram_says(size, seed):
     assert [len(counter) > 1 for counter in seen[4:13]] == [True] * 9
 
 
+def board_of(game, diagram):
+    return np.asarray(game.parse_state(diagram)).reshape(-1)[0]
+
+
 # Black's stone on E5 is in atari; its ladder runs to the right edge, unless a black stone stands on the way.
 @pytest.mark.parametrize(("ladder_breaker", "is_lost"), [("", True), ("G3", False)])
 def test_a_ladder_is_read_to_its_end(ladder_breaker, is_lost):
     rows = {"E5": "X", "E6": "O", "D5": "O", "D4": "O", "F5": "O"} | ({ladder_breaker: "X"} if ladder_breaker else {})
     diagram = "\n".join("".join(rows.get(f"{letter}{row}", ".") for letter in "ABCDEFGHJ") for row in range(9, 0, -1))
     game = game_of("go:9")
-    board = np.asarray(game.parse_state(diagram)).reshape(-1)[0]
+    board = board_of(game, diagram)
     status = np.zeros(MAX_POINTS, np.uint8)
     go_prior.survey(board, status)
     assert status[point_of(game.parse_action("E5"), 9)] == (go_prior.LOST if is_lost else go_prior.RUNS)
@@ -281,20 +284,42 @@ def hopeless_extensions(cells, colour):
     return points
 
 
+def random_ladder(size, rng, most):
+    """A diagram where a ladder begins somewhere, in some direction, among fewer than `most` stones at random."""
+    row, column, step, side = rng.randrange(2, size - 3), rng.randrange(2, size - 3), *rng.choices((-1, 1), k=2)
+    diagram = [["."] * size for _ in range(size)]
+    for _ in range(rng.randrange(most)):
+        at = rng.randrange(size), rng.randrange(size)
+        if max(abs(at[0] - row), abs(at[1] - column)) > 2:
+            diagram[at[0]][at[1]] = rng.choice("XO")
+    for down, right, colour in [(0, 0, "X"), (-1, 0, "O"), (0, -1, "O"), (1, -1, "O"), (0, 1, "O")]:
+        diagram[row + down * step][column + right * side] = colour
+    return "\n".join("".join(line) for line in diagram)
+
+
+@pytest.mark.parametrize("most", [12, 30])
+def test_a_ladder_has_the_same_verdict_when_the_board_is_turned(most):
+    """Of two ataris that both go on either may be the one that captures."""
+    game, rng, statuses = game_of("go:13"), random.Random(most), Counter()
+    for _ in range(200):
+        lines = random_ladder(13, rng, most).split()
+        turned = []
+        for _ in range(4):
+            lines = ["".join(column) for column in zip(*lines[::-1], strict=True)]
+            for image in (lines, lines[::-1]):
+                board, status = board_of(game, "\n".join(image)), np.zeros(MAX_POINTS, np.uint8)
+                go_prior.survey(board, status)
+                turned.append(Counter(status.tolist()))
+        assert turned == turned[:1] * 8, "\n".join(lines)
+        statuses += turned[0]
+    assert len(statuses) == 6  # no chain, and all five
+
+
 @pytest.mark.parametrize(("size", "least"), [(19, 8), (13, 8), (10, 4), (9, 0)])
 def test_tactics_take_the_weight_from_extensions_into_long_ladders(size, least):
-    """A ladder begins somewhere, in some direction, among stones at random."""
     game, rng, num_ruled_out = game_of(f"go:{size}"), random.Random(size), Counter()
     for _ in range(60):
-        row, column, step, side = rng.randrange(2, size - 3), rng.randrange(2, size - 3), *rng.choices((-1, 1), k=2)
-        diagram = [["."] * size for _ in range(size)]
-        for _ in range(rng.randrange(12)):
-            at = rng.randrange(size), rng.randrange(size)
-            if max(abs(at[0] - row), abs(at[1] - column)) > 2:
-                diagram[at[0]][at[1]] = rng.choice("XO")
-        for down, right, colour in [(0, 0, "X"), (-1, 0, "O"), (0, -1, "O"), (1, -1, "O"), (0, 1, "O")]:
-            diagram[row + down * step][column + right * side] = colour
-        state = game.parse_state("\n".join("".join(line) for line in diagram))
+        state = game.parse_state(random_ladder(size, rng, 12))
         cells = {divmod(at, size): int(kind) for at, kind in enumerate(stones(state).ravel())}
         points = hopeless_extensions(cells, 1 + game.to_play(state))
         policy = np.full(game.num_actions, 0.02)

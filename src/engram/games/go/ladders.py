@@ -1,7 +1,8 @@
 """Ladders in Go: chains that atari after atari captures, read on copies of the board.
 
-A ladder is one line of play: the attacker gives atari, the defender extends, and the chain never gets more than two
-liberties. A capture beside the chain breaks a ladder; moves after it are not read.
+In a ladder the attacker gives atari, the defender extends, and the chain never gets more than two liberties. The
+attacker may choose between two ataris, and both are read. A capture beside the chain breaks a ladder; moves after it
+are not read.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ _2 = np.uint64(2)
 _3 = np.uint64(3)
 LONGEST = 80
 """Ataris after which a ladder counts as successful."""
+LINES = 8
+"""Boards for the lines of one length: where a chain can be chased both ways again and again, it reads LINES - 1."""
 LARGE = 10
 """Size of a board from which a network of few layers does not see where a ladder ends."""
 LONG = 6
@@ -67,38 +70,41 @@ def _liberties(board, stone, stride):
 
 
 @compiled
-def _ataris(boards, stone, colour, stride):
-    """The ataris by which a ladder captures the chain of `stone` in `boards[0]`, its enemy to move; -1 if it escapes.
+def _chase(board, trial, stone, atari, extension, colour, stride):
+    """Liberties of the chain of `stone` after an atari and its extension, on `trial`: 0 captures, 3 is no atari."""
+    if is_self_atari(board, atari, _1 - colour, stride):
+        return 3
+    copy_stones(trial, board)
+    if not put(trial, atari, _1 - colour, stride):
+        return 3
+    if can_capture_beside(trial, np.uint64(trial.chain[stone]) >> _2, colour, stride):
+        return 3
+    return _liberties(trial, stone, stride)[0] if put(trial, extension, colour, stride) else 0
 
-    Changes both boards.
+
+@compiled
+def _ataris(boards, stone, colour, stride):
+    """The fewest ataris that capture the chain of `stone` in `boards[0, 0]`, its enemy to move; -1 if it escapes.
+
+    Follows all lines at once, so that the verdict is the same when the board is turned. Changes the boards.
     """
-    current = 0
+    count = _liberties(boards[0, 0], stone, stride)[0]
+    if count != 2:
+        return 0 if count < 2 else -1
+    num_lines = 1
     for ataris in range(LONGEST):
-        board, trial = boards[current], boards[1 - current]
-        count, first, second = _liberties(board, stone, stride)
-        if count != 2:
-            return ataris if count < 2 else -1
-        goes_on = False
-        for side in range(2):  # the lower point first, so that the order of the chain's ring does not matter
-            atari, extension = min(first, second), max(first, second)
-            if side == 1:
-                atari, extension = extension, atari
-            if goes_on or is_self_atari(board, atari, _1 - colour, stride):
-                continue
-            copy_stones(trial, board)
-            if not put(trial, atari, _1 - colour, stride):
-                continue
-            if can_capture_beside(trial, np.uint64(trial.chain[stone]) >> _2, colour, stride):
-                continue
-            if not put(trial, extension, colour, stride):
-                return ataris + 1
-            count = _liberties(trial, stone, stride)[0]
-            if count < 2:
-                return ataris + 1
-            goes_on = count == 2
-        if not goes_on:
+        lines, longer = boards[ataris % 2], boards[1 - ataris % 2]
+        num_longer = 0
+        for line in range(num_lines):
+            _, first, second = _liberties(lines[line], stone, stride)
+            for atari, extension in ((first, second), (second, first)):
+                count = _chase(lines[line], longer[num_longer], stone, atari, extension, colour, stride)
+                if count < 2:
+                    return ataris + 1
+                num_longer += count == 2 and num_longer < LINES - 1
+        if num_longer == 0:
             return -1
-        current = 1 - current
+        num_lines = num_longer
     return LONGEST
 
 
@@ -109,11 +115,11 @@ def ladder_length(board, stone, colour, stride, boards):
     Returns -1 for a chain that escapes.
 
     Args:
-      stone: any of the chain's. colour: its owner. boards: two records as scratch.
+      stone: any of the chain's. colour: its owner. boards: (2, LINES) records as scratch.
 
-    Cost: one or two copies of the board for each atari.
+    Cost: two copies of the board for each atari of each line.
     """
-    work = boards[0]
+    work = boards[0, 0]
     count, first, _ = _liberties(board, stone, stride)
     if count == 1 and can_capture_beside(board, np.uint64(board.chain[stone]) >> _2, colour, stride):
         return -1
@@ -130,12 +136,12 @@ def rule_out_extensions(board, weights):
     Args:
       weights: a policy of the player to move, by action.
     """
-    _rule_out(board, weights, np.empty(2, board_dtype))
+    _rule_out(board, weights, np.empty((2, LINES), board_dtype))
 
 
 @compiled
 def _rule_out(board, weights, boards):
-    """`rule_out_extensions` with room for two boards: as an argument it outlives its records."""
+    """`rule_out_extensions` with room for boards: as an argument it outlives its records."""
     stride, width = board.width + _1, np.int64(board.width)
     total = 0.0
     for action in range(width * width + 1):

@@ -20,7 +20,7 @@ from engram.games.go.board import MAX_POINTS, MAX_SIZE, board_dtype, lanes_aroun
 from engram.games.go.eyes import kills_when_taken
 from engram.games.go.heavy_board import LARGEST_SHAPE
 from engram.games.go.history import laid_point
-from engram.games.go.ladders import ladder_length
+from engram.games.go.ladders import LINES, ladder_length
 from engram.games.go.large_patterns import MARGIN, number_codes, write_codes, write_kinds
 from engram.games.go.patterns import NUM_CLASSES, class_for
 from engram.games.go.prior_weights import ENTRIES, FIRST, RANK, THETA, VECTORS
@@ -49,7 +49,7 @@ _5 = np.uint64(5)
 def survey(board, status):
     """Writes the status of every chain at its head: `status` is (MAX_POINTS,) uint8."""
     stride = board.width + _1
-    boards = np.empty(2, board_dtype)
+    boards = np.empty((2, LINES), board_dtype)
     for point in range(stride + _1, stride * stride):
         word = np.uint64(board.chain[point])
         if word & _3 == _0 or word & _3 == _3 or word >> _2 != point:
