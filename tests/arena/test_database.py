@@ -235,6 +235,23 @@ def test_a_missing_driver_is_one_sentence():
         Results("oracle://me@127.0.0.1/x")
 
 
+@pytest.mark.parametrize("url", ["sqlite+aiosqlite:///x", "sqlite:///x?mode=ro&uri=true", "sqlite+pysqlcipher:///x"])
+def test_sqlite_has_one_kind_of_url(url, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DatabaseError, match="by its file, or by sqlite:///FILE"):
+        Results(url)
+    Results("sqlite:///x").close()
+    assert [file.name for file in tmp_path.iterdir()] == ["x"]
+    with pytest.raises(DatabaseError, match="needs a file name"):
+        Results(" ")
+
+
+def test_a_driver_that_is_asynchronous_is_refused():
+    pytest.importorskip("psycopg")
+    with pytest.raises(DatabaseError, match=r"write postgresql\+psycopg://"):
+        Results("postgresql+psycopg_async://me@127.0.0.1/x")
+
+
 def test_ctrl_c_in_a_transaction_waits_for_its_end_and_leaves_the_file_to_others(tmp_path):
     with Results(tmp_path / "r.sqlite") as results:
         match_id = results.open_match(CONFIGURATION, 4, "0")

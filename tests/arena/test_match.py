@@ -578,7 +578,7 @@ def test_killed_at_random_moments_a_match_ends_as_if_undisturbed(tmp_path, playe
                 os.kill(workers[0], signal.SIGKILL)
                 _, errors = process.communicate(timeout=300)
                 assert process.returncode == 1
-                assert "worker process ended by signal SIGKILL" in errors
+                assert "worker process ended by signal 9" in errors
             else:
                 process.kill()
                 process.communicate(timeout=300)
@@ -673,7 +673,7 @@ def test_an_illegal_move_is_refused(tmp_path, players):
 
 def test_a_worker_that_dies_is_reported_and_its_match_goes_on_later(tmp_path, players):
     database = tmp_path / "r.sqlite"
-    with pytest.raises(WorkerError, match="signal SIGKILL"):
+    with pytest.raises(WorkerError, match="signal 9"):
         match("tic_tac_toe", f"{players}:Dies", "random", games=60, workers=2, database=database)
     with Results(database) as results:
         assert results.match(1).recorded < 60

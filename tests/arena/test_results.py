@@ -275,6 +275,17 @@ def test_a_damaged_row_is_one_sentence(tmp_path, damage):
     assert "a row of it is damaged" in one_sentence(error) or "recorded by engram" in one_sentence(error)
 
 
+def test_the_latest_games_are_read_where_another_user_writes(tmp_path, monkeypatch):
+    file = tmp_path / "r.sqlite"
+    with Results(file) as writer:
+        match_id = writer.open_match({"game": "g"}, 2, "1")
+        writer.add_games(match_id, [record(0)])
+        assert (tmp_path / "r.sqlite-wal").stat().st_size > 0
+        monkeypatch.setattr("os.access", lambda *_: False)
+        with Results(file, must_exist=True) as reader:
+            assert reader.match(match_id).recorded == 1
+
+
 def test_a_complete_match_is_read_where_nothing_can_be_written(tmp_path, monkeypatch):
     file = tmp_path / "r.sqlite"
     call = {"game": "tic_tac_toe", "a": "random", "b": "random", "workers": 1, "database": file}

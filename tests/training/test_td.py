@@ -181,6 +181,14 @@ def test_training_in_pieces_equals_training_at_once(tmp_path):
     assert about["episodes"] == 10
 
 
+def test_fewer_episodes_than_a_seed_has_are_refused(tmp_path):
+    train(SMALL, tmp_path / "t", episodes=6)
+    before = (tmp_path / "t").read_bytes()
+    with pytest.raises(InvalidParameter, match="has 6 episodes already"):
+        train(SMALL, tmp_path / "t", episodes=3)
+    assert (tmp_path / "t").read_bytes() == before
+
+
 def test_a_training_killed_goes_on_as_if_nothing_had_happened(tmp_path):
     configuration = TdConfiguration("tic_tac_toe", simulations=60, capacity=2000, epsilon=0.1)
     plan = EvaluationPlan((TdOpponent("uct", 20),), every=40, games=4)

@@ -58,7 +58,7 @@ class Database:
 
     def __init__(self, database: str | Path = DEFAULT_DATABASE, *, must_exist: bool = False):
         self.where = shown(database)
-        url = _url(str(database))
+        url = url_of(str(database))
         self._is_sqlite, options = url.get_backend_name() == "sqlite", dict[str, Any]()
         file = Path(url.database).resolve() if self._is_sqlite and url.database not in (None, "", MEMORY) else None
         if file is not None and file.exists() and not file.is_file():
@@ -66,8 +66,9 @@ class Database:
         if file is not None and must_exist and not file.exists():
             raise DatabaseError(f"there is no results database {self.where}")
         if file is not None and file.is_file() and not os.access(file.parent, os.W_OK):
-            # A folder that cannot be written has no other writer either; so SQLite needs no lock file in it.
-            url = URL.create("sqlite", database=f"file:{quote(str(file))}?immutable=1", query={"uri": "true"})
+            # SQLite cannot make its lock file there, and needs none without a log of another user's latest writes.
+            way = "mode=ro" if _size(f"{file}-wal") else "immutable=1"
+            url = URL.create("sqlite", database=f"file:{quote(str(file))}?{way}", query={"uri": "true"})
             must_exist = True
         self._read_only = must_exist or (file is not None and file.is_file() and not os.access(file, os.W_OK))
         if file is not None and not self._read_only and (kind := network_file_system(file.parent, MOUNTS)):
@@ -186,8 +187,13 @@ def network_file_system(folder: Path, mounts: Path) -> str | None:
     return kind if _NETWORK.fullmatch(kind) else None
 
 
-def _url(where: str) -> URL:
-    if not where:
+def _size(path: str) -> int:
+    return os.stat(path).st_size if os.path.exists(path) else 0
+
+
+def url_of(where: str) -> URL:
+    """The URL of a database that is named by its file or its URL."""
+    if not where.strip():
         raise DatabaseError("a results database needs a file name or a URL")
     if "://" not in where:
         return URL.create("sqlite", database=where)
@@ -196,9 +202,13 @@ def _url(where: str) -> URL:
         kind = url.get_backend_name()
         if kind not in _NOW:
             raise DatabaseError(f"results are kept in SQLite or PostgreSQL, not in {kind}")
+        if kind == "sqlite" and (url.drivername != kind or url.query):
+            raise DatabaseError(f"an SQLite database is named by its file, or by sqlite:///FILE, not by {shown(where)}")
         if "@" in (url.host or ""):
             raise DatabaseError(f"a password with @ writes %40 for it in a URL such as {shown(where)}")
         url.get_dialect().import_dbapi()
+        if url.get_dialect().is_async:
+            raise DatabaseError(f"write postgresql+psycopg://user@host/name in place of {shown(where)}")
     except (exc.ArgumentError, exc.NoSuchModuleError, ValueError) as error:
         raise DatabaseError(f"{shown(where)!r} is not the URL of a database: {shown(str(error))}") from None
     except ImportError:

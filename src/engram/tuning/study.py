@@ -24,7 +24,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from engram.arena.claims import has_ended, machine
-from engram.arena.database import shown
+from engram.arena.database import shown, url_of
 from engram.arena.report import MatchResult
 from engram.errors import DatabaseError, EngramError, InvalidParameter
 from engram.fleet import Link, release_workers
@@ -325,9 +325,9 @@ def _abandoned(claim: dict[str, Any]) -> bool:
 
 def _storage(database: str) -> optuna.storages.BaseStorage:
     """Optuna's storage in the same database as the games."""
-    if "://" in database:
-        return optuna.storages.RDBStorage(database)
-    return optuna.storages.RDBStorage(f"sqlite:///{database}", engine_kwargs={"connect_args": {"timeout": 30.0}})
+    url = url_of(database)
+    options = {"connect_args": {"timeout": 30.0}} if url.get_backend_name() == "sqlite" else {}
+    return optuna.storages.RDBStorage(url.render_as_string(hide_password=False), engine_kwargs=options)
 
 
 def _even(games: float) -> int:

@@ -68,7 +68,7 @@ def train(
     Returns: all points, by episode, seed and opponent.
 
     Raises:
-      EngramError: a file of another training, a database that cannot be used, a player that fails.
+      EngramError: a file of another training or of more episodes, a database that cannot be used, a player that fails.
       KeyboardInterrupt: Ctrl-C; the same call resumes from the last save.
     """
     if episodes < 0 or workers < 1 or not seeds:
@@ -106,6 +106,8 @@ def train_seed(
     learner = TdLearner(configuration, seed)
     if path.exists():
         learner.load(path)
+    if learner.num_episodes > episodes:
+        raise InvalidParameter(f"{path} has {learner.num_episodes} episodes already: ask for as many, or more")
     learner.warm_up()
     _LOG.info("%s: training from episode %d to %d", path, learner.num_episodes, episodes)
     saved_at, due = learner.num_episodes if path.exists() else -1, time.monotonic() + SAVE_EVERY_S
