@@ -135,6 +135,11 @@ def forgetful_rollout(state, rng):
     return 5.0
 
 
+def copy_without_player(target, source):
+    target.left = source.left
+    return 0
+
+
 @pytest.mark.parametrize(
     ("changes", "word"),
     [
@@ -148,11 +153,78 @@ def forgetful_rollout(state, rng):
         ({"outcome": endless}, "outcome is nan, not a finite number"),
         ({"reward": paid_at_once}, "reward is 1, and before any move it is 0"),
         ({"hash": blind}, "hash is the same for positions with different"),
+        ({"copy": copy_without_player}, "a copy has another hash than its original"),
     ],
 )
 def test_broken_games_are_found(changes, word):
     with pytest.raises(InvalidGame, match=word):
         engram.check_game(one_heap(**changes))
+
+
+class Heaps:
+    """Nim of several heaps: the last to take wins."""
+
+    def __init__(self, heaps=(1, 3, 4), player=0):
+        self.heaps, self.player = list(heaps), player
+
+    def legal_actions(self):
+        return [5 * heap + taken for heap, left in enumerate(self.heaps) for taken in range(1, left + 1)]
+
+    def play(self, action):
+        self.heaps[action // 5] -= action % 5
+        self.player = 1 - self.player
+
+    def to_play(self):
+        return self.player
+
+    def outcome(self):
+        return 1.0 if self.player else -1.0
+
+    def copy(self):
+        return type(self)(self.heaps, self.player)
+
+
+class Heap(Heaps):
+    """Its hash takes the heaps for one."""
+
+    def hash(self):
+        return 2 * sum(self.heaps) + self.player
+
+
+class Ones(Heaps):
+    """Eight heaps of one; which ones are left is of no account."""
+
+    def __init__(self, heaps=(1,) * 8, player=0):
+        super().__init__(heaps, player)
+
+    def canonical_hash(self):
+        return 2 * sum(self.heaps) + self.player
+
+
+def heaps(state, **options):
+    return engram.PythonGame("heaps", state, num_actions=40, max_moves=20, **options)
+
+
+def test_a_hash_tells_positions_of_different_moves_apart():
+    engram.check_game(heaps(Heaps))
+    with pytest.raises(InvalidGame, match="hash is the same for positions with different legal moves"):
+        engram.check_game(heaps(Heap))
+
+
+def test_a_canonical_hash_may_stand_for_many_images():
+    engram.check_game(heaps(Ones))
+
+
+def test_an_end_of_its_own_must_agree_with_the_legal_moves():
+    engram.check_game(heaps(Heaps, is_over=lambda state: sum(state.heaps) == 0))
+    with pytest.raises(InvalidGame, match=r"is_over and legal_actions disagree on .* \(after .*\d"):
+        engram.check_game(heaps(Heaps, is_over=lambda state: sum(state.heaps) <= 1))
+
+
+def test_an_error_of_the_game_itself_says_after_which_moves():
+    state = type("Rich", (Heaps,), {"outcome": lambda self: 3.0})
+    with pytest.raises(InvalidGame, match=r"outcome 3.0 is not in .* \(after no moves\)$"):
+        engram.check_game(heaps(state))
 
 
 def encoder_of_pasts(count, number, places, later=0):

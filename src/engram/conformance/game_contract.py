@@ -6,6 +6,7 @@ import ctypes
 import math
 import random
 import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,9 @@ GUARD_S = 10.0
 """Seconds of games in the child process: a slow game meets fewer there than outside."""
 LAST_MOVES = 10
 """Moves before a fault that an error names."""
+MOST_UNLIKE = 0.4
+"""Share of positions met again that may have other legal moves, since superko reads earlier boards."""
+FEWEST_UNLIKE = 20
 _UNWRITTEN = -7
 """Fills buffers, so that a write beyond their end is seen."""
 
@@ -119,6 +123,10 @@ class _Check:
         """Canonical hash by hash."""
         self.by_canonical: dict[int, tuple[int, float | None]] = {}
         """Player to move and outcome (None: not over) by canonical hash."""
+        self.moves_by_hash: dict[tuple[str, int], int] = {}
+        """A digest of the legal actions by `hash`, and their number by `canonical_hash`."""
+        self.num_met, self.num_unlike = Counter[str](), Counter[str]()
+        """Positions whose hash was met before, and those of them with other legal actions."""
         self.num_planes: dict[int, int] = {}
         """Planes of `encode_history` by the number of earlier positions."""
 
@@ -128,7 +136,7 @@ class _Play:
 
     def __init__(self, check: _Check):
         self._check, self._game = check, check.game
-        self._state = self._game.initial_state()
+        self._state = self._first = self._game.initial_state()
         self._buffer, self._copied = self._game.new_buffer(), self._game.new_buffer()
         self._actions = buffers(self._game.num_actions, np.int32, spare=SLACK)
         self._actions[:] = _UNWRITTEN
@@ -141,15 +149,24 @@ class _Play:
 
     def run(self) -> tuple[int, list[float]]:
         """Plays the game; returns the number of its moves, and the return from each of its states but the last."""
+        try:
+            return self._run()
+        except InvalidGame as error:  # those that the game itself raises do not say where
+            raise error if "(after " in str(error) else InvalidGame(f"{error} ({self._moves()})") from None
+
+    def _run(self) -> tuple[int, list[float]]:
         game = self._game
         game.write(self._buffer, self._state)
         reward = game.reward(self._state)
         self._must(reward == 0.0, f"reward is {reward:g}, and before any move it is 0")
         while True:
             legal = self._legal_actions()
+            same = game.is_over(self._state) == (not legal)
+            self._must(same, "is_over and legal_actions disagree on whether the game is over")
             self._hashes(is_over=not legal)
             if not legal:
                 break
+            self._same_moves(legal)
             self._copies(legal)
             self._distinct_hashes()
             self._must(len(self._history) < game.max_moves, f"the game is longer than max_moves = {game.max_moves}")
@@ -196,11 +213,12 @@ class _Play:
     def _must(self, holds: bool, sentence: str) -> None:
         self._game.raise_pending()
         if not holds:
-            names = self._game.move_names(self._history)
-            line = " ".join(names[-LAST_MOVES:]) or "no moves"
-            if len(names) > LAST_MOVES:
-                line = f"{len(names)} moves, the last {LAST_MOVES}: {line}"
-            raise InvalidGame(f"{self._game.name}: {sentence} (after {line})")
+            raise InvalidGame(f"{self._game.name}: {sentence} ({self._moves()})")
+
+    def _moves(self) -> str:
+        names = self._game.move_names(self._history)
+        line = " ".join(names[-LAST_MOVES:]) or "no moves"
+        return f"after {len(names)} moves, the last {LAST_MOVES}: {line}" if len(names) > LAST_MOVES else f"after {line}"
 
     def _call(self, function: str, *arguments: int) -> int:
         return int(_call(self._game.address(function), arguments))
@@ -209,6 +227,8 @@ class _Play:
         if not self._game.address("copy"):
             self._copied[:] = self._buffer
         else:
+            if self._game.compiled:  # a field that `copy` forgets would be the one of the copy before
+                self._game.write(self._copied, self._first)
             status = self._call("copy", self._copied.ctypes.data, self._buffer.ctypes.data)
             self._must(status >= 0, "copy failed")
 
@@ -240,6 +260,8 @@ class _Play:
         self._copy()
         copied = game.read(self._copied)
         self._must(game.hash(copied) == game.hash(state), "a copy has another hash than its original")
+        same = game.render(copied) == game.render(state) and game.to_play(copied) == player
+        self._must(same, "a copy differs from its original")
         key = game.canonical_hash(copied)
         same = self._check.canonical_keys.setdefault(game.hash(state), key) == key
         self._must(same, "canonical_hash differs between positions of equal hash")
@@ -254,6 +276,19 @@ class _Play:
             same, f"{which} is the same for positions with different outcomes, or outcome reads more than the state"
         )
         self._check.by_canonical[key] = player, other_outcome if outcome is None else outcome
+
+    def _same_moves(self, legal: list[int]) -> None:
+        """Positions of one hash have the same legal moves, and those of one canonical hash as many."""
+        check, game = self._check, self._game
+        met = {
+            "hash": (game.hash(self._state), derive_seed(*sorted(legal))),
+            "canonical_hash": (game.canonical_hash(self._state), len(legal)),
+        }
+        for which, (key, moves) in met.items():
+            check.num_met[which] += (which, key) in check.moves_by_hash
+            check.num_unlike[which] += check.moves_by_hash.setdefault((which, key), moves) != moves
+            most = max(FEWEST_UNLIKE, MOST_UNLIKE * check.num_met[which])
+            self._must(check.num_unlike[which] < most, f"{which} is the same for positions with different legal moves")
 
     def _copies(self, legal: list[int]) -> None:
         """A move on the copy changes the copy alone, and `local_pattern` changes nothing."""
@@ -270,16 +305,12 @@ class _Play:
 
     def _distinct_hashes(self) -> None:
         """Most positions of different diagrams have different hashes."""
-        diagrams, hashes, canonical = self._check.diagrams, self._check.canonical_keys, self._check.by_canonical
+        diagrams, hashes = self._check.diagrams, self._check.canonical_keys
         diagrams.add(self._game.render(self._state))
         self._must(
             len(hashes) * 10 >= len(diagrams),
             f"hash tells only {len(hashes)} of {len(diagrams)} different positions apart "
             "(memories and tree reuse need it)",
-        )
-        self._must(
-            len(canonical) * max(16, 4 * len(self._game.symmetries)) >= len(hashes),
-            f"canonical_hash tells only {len(canonical)} of {len(hashes)} positions apart",
         )
 
     def _rollouts(self, policy: str) -> None:
