@@ -297,19 +297,32 @@ def random_ladder(size, rng, most):
     return "\n".join("".join(line) for line in diagram)
 
 
+def statuses_when_turned(game, lines):
+    """How many chains of each status there are, in all eight images of a board."""
+    turned = []
+    for _ in range(4):
+        lines = ["".join(column) for column in zip(*lines[::-1], strict=True)]
+        for image in (lines, lines[::-1]):
+            board, status = board_of(game, "\n".join(image)), np.zeros(MAX_POINTS, np.uint8)
+            go_prior.survey(board, status)
+            turned.append(Counter(status.tolist()))
+    return turned
+
+
+def test_a_chain_that_can_be_chased_both_ways_again_and_again_has_one_verdict():
+    game, state = position({"O": "N13 F12 G7", "X": "K10"})
+    lines = ["".join(".XO"[kind] for kind in row) for row in stones(state)]
+    turned = statuses_when_turned(game, lines)
+    assert turned == turned[:1] * 8 and turned[0][go_prior.LADDER] == 1  # of twelve ataris
+
+
 @pytest.mark.parametrize("most", [12, 30])
 def test_a_ladder_has_the_same_verdict_when_the_board_is_turned(most):
     """Of two ataris that both go on either may be the one that captures."""
     game, rng, statuses = game_of("go:13"), random.Random(most), Counter()
     for _ in range(200):
         lines = random_ladder(13, rng, most).split()
-        turned = []
-        for _ in range(4):
-            lines = ["".join(column) for column in zip(*lines[::-1], strict=True)]
-            for image in (lines, lines[::-1]):
-                board, status = board_of(game, "\n".join(image)), np.zeros(MAX_POINTS, np.uint8)
-                go_prior.survey(board, status)
-                turned.append(Counter(status.tolist()))
+        turned = statuses_when_turned(game, lines)
         assert turned == turned[:1] * 8, "\n".join(lines)
         statuses += turned[0]
     assert len(statuses) == 6  # no chain, and all five

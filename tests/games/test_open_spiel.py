@@ -210,6 +210,15 @@ def test_who_moves_first_is_player_0_whatever_open_spiel_calls_them():
     assert (result.name, result.player, result.value) == ("Ra8#", 0, 1.0)
 
 
+def test_the_outcome_of_two_players_is_1_in_a_game_for_four():
+    game, draws = game_of("openspiel:maedn"), random.Random(1)
+    state = game.initial_state()
+    while not game.is_over(state):
+        legal = game.legal_actions(state)
+        state = game.play(state, draws.choice(legal))
+    assert abs(game.outcome(state)) == 1.0
+
+
 def test_moves_are_written_as_open_spiel_does_and_read_back():
     chess = game_of("openspiel:chess")
     state = chess.play_moves("e4 e5, Nf3 Nc6")
@@ -320,6 +329,11 @@ def test_planes_say_who_moves():
         ("openspiel:chinese_checkers(players=3)", "is for 3 players"),
         ("openspiel:hex(board_size=999)", "num_actions"),
         ("openspiel:y(board_size=60)", "draw"),
+        ("openspiel:chess(chess960=true)", "it has chance, and OpenSpiel declares none"),
+        ("openspiel:hex(board_size=1)", "a position without a legal move is not over"),
+        ("openspiel:nim(pile_sizes='-1;3')", "a position without a legal move is not over"),
+        ("openspiel:clobber(rows=2,columns=1)", "OpenSpiel cannot play"),
+        ("openspiel:nfg_game", "OpenSpiel cannot play"),
     ],
 )
 def test_what_cannot_be_played_is_refused_in_one_sentence(text, words, capfd):

@@ -19,6 +19,7 @@ from engram.memory.values import table_files  # noqa: E402
 from engram.memory.values.table import Table  # noqa: E402
 from engram.networks.architectures import architecture  # noqa: E402
 from engram.networks.backend import FixedBatches  # noqa: E402
+from engram.networks.by_name import NamedNetwork  # noqa: E402
 from engram.networks.evaluation_cache import EvaluationCache, keys_of  # noqa: E402
 from engram.networks.evaluator import NetworkEvaluator  # noqa: E402
 from engram.networks.network import Network, load_network, save_network  # noqa: E402
@@ -294,6 +295,19 @@ def test_what_does_not_fit_is_refused(tmp_path):
     save_network(tmp_path / "cut", cut)
     with pytest.raises(InvalidFile, match=r"weights policy\.2\.bias do not fit"):
         load_network(tmp_path / "cut")
+
+
+def test_states_of_another_board_are_refused_before_their_planes_are_written():
+    """Go boards of all sizes have one record, and the planes of a larger one would overrun their room."""
+    evaluator = NamedNetwork("go9")(engram.game("go:9"), 4)
+    small, large = engram.game("go:9").initial_state(), engram.game("go:13").initial_state()
+    assert evaluator.evaluate([small, small]).policy.shape == (2, 82)
+    for states in ([large], [small, large]):
+        with pytest.raises(InvalidParameter, match="these are not states of go:9"):
+            evaluator.evaluate(states)
+    rollouts = NamedNetwork("go9", rollouts=True)(engram.game("go:9"), 1)
+    with pytest.raises(InvalidParameter, match="these are not states of go:9"):
+        rollouts.evaluate([large])
 
 
 def test_a_number_that_is_none_stops_the_search():

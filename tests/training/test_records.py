@@ -141,9 +141,16 @@ def test_sgf_folders(tmp_path, games):
     body = "".join(f";{'BW'[k % 2]}[{'' if a == 25 else letters([a], 5)}]" for k, a in enumerate(games[0]))
     (tmp_path / "sub" / "one.sgf").write_text(f"(;GM[1]FF[4]SZ[5]KM[6.5]RE[W+2.5]BR[1d]WR[2d]{body})")
     (tmp_path / "other.sgf").write_text(f"(;GM[1]SZ[5]KM[6.5]RE[W+2.5]AB[aa]{body})")
+    for number, start in enumerate(("GM[1]HA[2]", "GM[2]", "GM[1];AB[aa]", "GM[1];AE[aa]")):
+        (tmp_path / f"{number}.sgf").write_text(f"(;SZ[5]KM[6.5]RE[W+2.5]{start}{body})")
     records = read(game_of("go:5"), [tmp_path])
     assert len(records) == 1 and records.actions.tolist() == games[0] and records.value.tolist() == [-1.0]
     assert float(records.starts[0]["komi"]) == 6.5
+    (tmp_path / "sub" / "one.sgf").write_text(f"(;GM[1]SZ[5]KM[250000]RE[W+2.5]{body})")  # no komi
+    assert float(read(game_of("go:5"), [tmp_path]).starts[0]["komi"]) == float(game_of("go:5").initial_state()["komi"])
+    (tmp_path / "bad.sgf").write_text("(;GM[1]SZ[5];B[zz])")
+    with pytest.raises(InvalidFile, match="a move off the board"):
+        read(game_of("go:5"), [tmp_path])
     (tmp_path / "bad.sgf").write_text("not sgf")
     with pytest.raises(InvalidFile, match=r"bad\.sgf"):
         read(game_of("go:5"), [tmp_path])

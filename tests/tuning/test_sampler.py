@@ -125,6 +125,28 @@ def test_each_acquisition_plays_its_own_point_and_no_other_is_taken():
         NoisySampler(RANGES, acquisition="entropy")
 
 
+def test_spaces_and_studies_that_it_cannot_sample_are_refused():
+    with pytest.raises(ValueError, match="too wide"):
+        NoisySampler({"x": optuna.distributions.FloatDistribution(1e-300, 1e300, log=True)})
+    with pytest.raises(ValueError, match="nothing to sample"):
+        NoisySampler({})
+    with pytest.raises(ValueError, match="direction='maximize'"):
+        optuna.create_study(sampler=NoisySampler(RANGES)).ask(RANGES)
+
+
+def test_a_range_of_one_value_is_that_value():
+    space = {
+        "x": optuna.distributions.FloatDistribution(2.0, 2.0),
+        "y": optuna.distributions.FloatDistribution(0.0, 1.0),
+    }
+    study = optuna.create_study(direction="maximize", sampler=NoisySampler(space, num_initial=2))
+    for _ in range(4):
+        trial = study.ask(space)
+        assert trial.params["x"] == 2.0
+        observe(trial, trial.params["y"], 0.01, 40)
+        study.tell(trial, trial.params["y"])
+
+
 def test_a_hopeless_trial_is_not_extended_and_a_hopeful_one_is():
     sampler = NoisySampler(RANGES, trial_games=200, slice_games=20, num_initial=3, seed=1)
     study = optuna.create_study(direction="maximize", sampler=sampler)

@@ -46,7 +46,9 @@ def test_what_is_no_range(text):
         parse_tunable(text)
 
 
-@pytest.mark.parametrize("text", ["x=2:1", "x=0:1:log", "x=0.5:2:int", "x=1:inf", "x=nan:1"])
+@pytest.mark.parametrize(
+    "text", ["x=2:1", "x=0:1:log", "x=0.5:2:int", "x=1:inf", "x=nan:1", "x=1e-300:1e300:log", "x=-1e308:1e308"]
+)
 def test_ranges_that_are_none(text):
     with pytest.raises(InvalidParameter):
         parse_tunable(text)

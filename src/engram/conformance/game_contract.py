@@ -218,7 +218,9 @@ class _Play:
     def _moves(self) -> str:
         names = self._game.move_names(self._history)
         line = " ".join(names[-LAST_MOVES:]) or "no moves"
-        return f"after {len(names)} moves, the last {LAST_MOVES}: {line}" if len(names) > LAST_MOVES else f"after {line}"
+        return (
+            f"after {len(names)} moves, the last {LAST_MOVES}: {line}" if len(names) > LAST_MOVES else f"after {line}"
+        )
 
     def _call(self, function: str, *arguments: int) -> int:
         return int(_call(self._game.address(function), arguments))

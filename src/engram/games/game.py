@@ -530,6 +530,16 @@ class Game:
         """A copy of the state in a buffer of a search."""
         return self._position(buffer)
 
+    def has_records(self, states: np.ndarray) -> bool:
+        """Whether records (B,) are of this game, by their type and its constants; cost: some bytes of each."""
+        if states.dtype != self.state_dtype:
+            return False
+        rows = np.ascontiguousarray(states).view(np.uint8).reshape(len(states), states.itemsize)
+        return not any(
+            (rows[:, place : place + len(constant)] != np.frombuffer(constant, np.uint8)).any()
+            for place, constant in self._constants
+        )
+
     def same(self, state: State, other: State) -> bool:
         """Whether two states are equal, history included, in every byte that the game's `copy` takes over.
 

@@ -66,7 +66,8 @@ class FixedBatches(BackendWrapper):
     Args:
       batch: the size, ≥ 1.
 
-    The answer to a position then does not depend on the rest of the batch, to the last bit.
+    The answer to a position then does not depend on the rest of the batch, to the last bit. Of PyTorch in batches of no
+    multiple of eight it may depend on the position's place in the batch.
 
     Raises:
       InvalidParameter: a smaller size.

@@ -35,8 +35,8 @@ def keys_of(planes: np.ndarray) -> np.ndarray:
 class EvaluationCache(BackendWrapper):
     """A backend that keeps another's answers; a new answer takes the place of an old one.
 
-    Several evaluators may share a cache, and their threads wait for each other. Around fixed batches it changes no
-    answer, to the last bit: such a backend gives equal planes equal answers.
+    Several evaluators may share a cache, and their threads wait for each other. Around fixed batches of a multiple of
+    eight, or a backend that is independent, it changes no answer, to the last bit: equal planes have equal answers.
 
     Args:
       size: number of answers to keep, ≥ 1.

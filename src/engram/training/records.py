@@ -21,7 +21,7 @@ from engram.errors import InvalidFile, InvalidParameter
 from engram.games.game import SLACK, Game, copy_state
 from engram.games.go.board import MAX_POINTS, area_balance, board_dtype
 from engram.games.go.endings import ROLLOUTS, is_premature, survivors
-from engram.games.go.rules import go
+from engram.games.go.rules import LARGEST_KOMI, go
 from engram.native.intrinsics import call, record_at
 from engram.native.jit import compiled
 from engram.networks.encoding import Encoder, as_bytes, encode_state, rows_of
@@ -311,7 +311,7 @@ def _from_line(line: str, size: int, least: int | None, where: str) -> Iterator[
 
 
 def _playable(komi: float) -> float:
-    return komi if np.isfinite(komi) and float(2 * komi).is_integer() else np.nan
+    return komi if abs(komi) < LARGEST_KOMI and float(2 * komi).is_integer() else np.nan
 
 
 def _actions(columns: np.ndarray, rows: np.ndarray, size: int) -> np.ndarray:
@@ -320,7 +320,7 @@ def _actions(columns: np.ndarray, rows: np.ndarray, size: int) -> np.ndarray:
 
 
 def _from_sgf(path: Path, size: int, least: int | None) -> Iterator[RecordedGame]:
-    """The game of an SGF file, unless it has another board, a handicap, or moves that do not alternate from Black."""
+    """The game of an SGF file, unless it is of another game or board, has stones set up, or does not alternate."""
     from sgfmill import sgf
 
     try:
@@ -328,13 +328,17 @@ def _from_sgf(path: Path, size: int, least: int | None) -> Iterator[RecordedGame
         root = tree.get_root()
         texts = {key: root.get(key) if root.has_property(key) else "" for key in ("RE", "BR", "WR")}
         komi = float(root.get("KM")) if root.has_property("KM") else np.nan
-        moves = [node.get_move() for node in tree.get_main_sequence()[1:]]
+        is_go = not root.has_property("GM") or root.get("GM") == 1
+        handicap = root.get("HA") if root.has_property("HA") else 0
+        nodes = tree.get_main_sequence()
+        moves = [node.get_move() for node in nodes[1:]]
     except ValueError as error:
-        raise InvalidFile(f"{path} is not SGF: {error}") from None
+        raise InvalidFile(f"{path} is not SGF: {str(error) or 'a move off the board'}") from None
     moves = [(colour, point) for colour, point in moves if colour is not None]
     alternate = all(colour == "bw"[number % 2] for number, (colour, _) in enumerate(moves))
-    placed = any(root.has_property(key) for key in ("AB", "AW"))
-    if tree.get_size() != size or not moves or not alternate or placed or not _fits((texts["BR"], texts["WR"]), least):
+    placed = handicap > 1 or any(node.has_property(key) for node in nodes for key in ("AB", "AW", "AE"))
+    fits = is_go and tree.get_size() == size and _fits((texts["BR"], texts["WR"]), least)
+    if not moves or not alternate or placed or not fits:
         return
     rows = np.array([size if point is None else size - 1 - point[0] for _, point in moves])
     columns = np.array([size if point is None else point[1] for _, point in moves])

@@ -18,7 +18,7 @@ from optuna.distributions import FloatDistribution, IntDistribution
 
 from engram.errors import InvalidParameter, InvalidSpecification
 from engram.specification import Specification, Value, parse
-from engram.tuning.sampler import Knots, values_at
+from engram.tuning.sampler import Knots, is_too_wide, values_at
 from engram.user_files import is_in_file, load
 
 KNOT_RANGE = (-4.0, 6.0)
@@ -48,6 +48,8 @@ class Tunable:
             raise InvalidParameter(f"{self.name}: a logarithmic range begins above 0, not at {self.low:g}")
         if self.integer and (self.low != int(self.low) or self.high != int(self.high)):
             raise InvalidParameter(f"{self.name}: a range of whole numbers has whole ends")
+        if is_too_wide(self.range):
+            raise InvalidParameter(f"{self.name}: the range {self.low:g}:{self.high:g} is too wide")
 
     @property
     def range(self) -> FloatDistribution | IntDistribution:

@@ -29,8 +29,8 @@ _2 = np.uint64(2)
 _3 = np.uint64(3)
 LONGEST = 80
 """Ataris after which a ladder counts as successful."""
-LINES = 8
-"""Boards for the lines of one length: where a chain can be chased both ways again and again, it reads LINES - 1."""
+LINES = 32
+"""Boards for the lines of one length, where a chain can be chased both ways again and again; one more line ends it."""
 LARGE = 10
 """Size of a board from which a network of few layers does not see where a ladder ends."""
 LONG = 6
@@ -86,7 +86,8 @@ def _chase(board, trial, stone, atari, extension, colour, stride):
 def _ataris(boards, stone, colour, stride):
     """The fewest ataris that capture the chain of `stone` in `boards[0, 0]`, its enemy to move; -1 if it escapes.
 
-    Follows all lines at once, so that the verdict is the same when the board is turned. Changes the boards.
+    Follows all lines at once, so that the verdict is the same when the board is turned; -1 too where there are `LINES`.
+    Changes the boards.
     """
     count = _liberties(boards[0, 0], stone, stride)[0]
     if count != 2:
@@ -101,7 +102,9 @@ def _ataris(boards, stone, colour, stride):
                 count = _chase(lines[line], longer[num_longer], stone, atari, extension, colour, stride)
                 if count < 2:
                     return ataris + 1
-                num_longer += count == 2 and num_longer < LINES - 1
+                num_longer += count == 2
+                if num_longer == LINES:
+                    return -1
         if num_longer == 0:
             return -1
         num_lines = num_longer

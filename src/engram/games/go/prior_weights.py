@@ -16,7 +16,7 @@ from engram.games.go.large_patterns import SIZES, table
 from engram.storage import load
 
 FILE = Path(__file__).with_suffix(".safetensors")
-DIGEST = "9324058b14d6fd1e"
+DIGEST = "671618dc61cf0f5e"
 THETA_UNIT, VECTOR_UNIT = 0.05, 0.02
 """The units of the 8-bit integers in the file."""
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from engram.errors import IllegalAction, InvalidGame, InvalidSpecification, InvalidState, nearest
+from engram.errors import EngramError, IllegalAction, InvalidGame, InvalidSpecification, InvalidState, nearest
 from engram.games.game import NATURE, UNIT_BOUNDS
 from engram.games.open_spiel.kinds import PREFIX, package, parameters_of, quiet, refusal, sentence
 from engram.games.python_game import PythonGame
@@ -24,6 +24,10 @@ from engram.specification import Specification
 _SEPARATORS = " ,\t\r\n"
 FREED_CLONES = ("morpion_solitaire",)
 """Games of OpenSpiel whose clones read memory that their originals have freed."""
+SMALLER_OUTCOMES = {"maedn": 1.0}
+"""The largest outcome of two players, where OpenSpiel declares that of four."""
+TRIAL_MOVES = 200
+"""Random moves that a game must pass: OpenSpiel's search ends the process where its rules fail."""
 
 
 class OpenSpielState:
@@ -132,7 +136,8 @@ class OpenSpielGame(PythonGame):
 
     Raises:
       InvalidSpecification: not a game of perfect information for one player, or for two in turn with opposite aims.
-      InvalidGame: too many actions, an initial state that is over, or a board too large to draw.
+      InvalidGame: too many actions, an initial state that is over, a board too large to draw, chance that OpenSpiel
+        does not declare, or a position without a move that is not over.
 
     Cost: about ten calls into Python a simulation, 1 µs each, besides OpenSpiel's own time.
     """
@@ -147,10 +152,10 @@ class OpenSpielGame(PythonGame):
         self.spiel = spiel
         low, high = spiel.min_utility(), spiel.max_utility()
         is_alone = spiel.num_players() == 1
-        self.scale = 1.0 if is_alone else max(abs(low), abs(high))
+        kind = spiel.get_type()
+        self.scale = 1.0 if is_alone else SMALLER_OUTCOMES.get(kind.short_name, max(abs(low), abs(high)))
         if not 0.0 < self.scale < math.inf:
             raise InvalidSpecification(f"{name} has no finite largest outcome")
-        kind = spiel.get_type()
         has_chance = kind.chance_mode != kind.ChanceMode.DETERMINISTIC
         self.pays_on_the_way = kind.reward_model == kind.RewardModel.REWARDS
         state = ChanceState if has_chance else OpenSpielState
@@ -174,6 +179,7 @@ class OpenSpielGame(PythonGame):
         start = spiel.new_initial_state()
         if start.is_terminal():
             raise InvalidGame(f"{name}: its initial state is already over")
+        self._try_out(has_chance)
         self.first = 0 if start.is_chance_node() else start.current_player()
         try:
             str(start)
@@ -261,6 +267,19 @@ class OpenSpielGame(PythonGame):
     def __repr__(self) -> str:
         return f"OpenSpielGame({self.name!r}, {self.num_actions} actions)"
 
+    def _try_out(self, has_chance: bool) -> None:
+        """Plays random games in Python, where an error is an exception."""
+        state, draws = self.spiel.new_initial_state(), random.Random(0)
+        for _ in range(TRIAL_MOVES):
+            is_natures = state.is_chance_node()
+            if is_natures and not has_chance:
+                raise InvalidGame(f"{self.name}: it has chance, and OpenSpiel declares none")
+            if not state.legal_actions():
+                raise InvalidGame(f"{self.name}: in OpenSpiel a position without a legal move is not over")
+            state.apply_action(drawn(state, draws) if is_natures else draws.choice(state.legal_actions()))
+            if state.is_terminal():
+                state = self.spiel.new_initial_state()
+
     def _first_move(self, text: str, state: OpenSpielState) -> tuple[int, int]:
         """The legal move at the start of a text and the length of its name, which may have spaces and commas."""
         legal = state.legal_actions()
@@ -301,8 +320,10 @@ def open_spiel(game: Specification | str | int | None = None) -> OpenSpielGame:
     try:
         with quiet():
             return OpenSpielGame(spiel.load_game(short_name, parameters), name)
-    except spiel.SpielError as error:
-        raise InvalidSpecification(f"OpenSpiel cannot make {specification.text}: {sentence(error)}") from None
+    except EngramError:
+        raise
+    except (spiel.SpielError, IndexError, ValueError, RuntimeError) as error:
+        raise InvalidSpecification(f"OpenSpiel cannot play {specification.text}: {sentence(error)}") from None
 
 
 # ------------------------------------------------------------------------------------- inner parts

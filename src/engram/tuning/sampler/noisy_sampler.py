@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
 from optuna.samplers import BaseSampler
-from optuna.study import Study
+from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState
 from scipy.stats import norm, qmc
 
@@ -33,8 +33,15 @@ _SHOCKS = norm.ppf((np.arange(128) + 0.5) / 128)
 SearchSpace = Mapping[str, FloatDistribution | IntDistribution]
 
 
+def is_too_wide(range_: FloatDistribution | IntDistribution) -> bool:
+    """Whether the width of a range, or the ratio of its ends in a logarithmic one, is no finite number."""
+    return not math.isfinite(range_.high / range_.low if range_.log else range_.high - range_.low)
+
+
 def unit_of(range_: FloatDistribution | IntDistribution, value: float) -> float:
     """The place of a value in its range, in [0, 1]; linear, or in the logarithm."""
+    if range_.single():
+        return 0.0
     if range_.log:
         return math.log(value / range_.low) / math.log(range_.high / range_.low)
     return (value - range_.low) / (range_.high - range_.low)
@@ -161,7 +168,7 @@ class NoisySampler(BaseSampler):
         (`ucb`), the two that the paper on backup rules names.
 
     Raises:
-      ValueError: another acquisition, or a range of another kind.
+      ValueError: another acquisition, a range of another kind or too wide, no range, or a study that minimises.
     """
 
     def __init__(
@@ -173,6 +180,10 @@ class NoisySampler(BaseSampler):
         for name, range_ in search_space.items():
             if not isinstance(range_, FloatDistribution | IntDistribution) or range_.step not in (None, 1):
                 raise ValueError(f"{name} is not a range of numbers without a step: {range_}")
+            if is_too_wide(range_):
+                raise ValueError(f"{name} has a range that is too wide: {range_}")
+        if not search_space:
+            raise ValueError("there is nothing to sample")
         self._space, self._knots, self._acquisition = dict(search_space), knots, acquisition
         self._slice, self._most = slice_games, trial_games
         self._num_initial = num_initial or 3 * len(search_space)
@@ -187,6 +198,8 @@ class NoisySampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """The point of a new trial."""
+        if study.direction != StudyDirection.MAXIMIZE:
+            raise ValueError("a score is maximised: give the study direction='maximize'")
         if trial.number < self._num_initial or not observations(self._space, study.get_trials(deepcopy=False)):
             sequence = qmc.Sobol(len(self._space), seed=self._seed % (1 << 31))
             point = sequence.random(1 << trial.number.bit_length())[trial.number]
