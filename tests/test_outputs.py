@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from html.parser import HTMLParser
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -16,9 +17,10 @@ import engram
 from engram.arena.league import league
 from engram.cli import typed
 from engram.drivers.recollection import explain_memory
-from engram.errors import InvalidFile
+from engram.errors import IllegalAction, InvalidFile
 from engram.games.scene import Scene, cell_places
 from engram.memory.similar_positions import position_memory
+from engram.pictures.board import Heat
 from engram.pictures.bundle import bundle
 from engram.pictures.chart import Chart, Series
 from engram.pictures.markup import Markup, notebook, safe, table, whisker
@@ -102,6 +104,19 @@ def test_a_position_shows_its_stones_and_the_player_to_move():
     won = game.play_moves("1 2 1 2 1 2 1")
     assert "Red wins" in won._repr_html_()
     assert "<pre>" in engram.game("p_game:branching=2,depth=4").initial_state()._repr_html_()
+
+
+def test_a_result_of_a_python_game_shows_its_position_in_letters():
+    game = engram.game(f"{Path(__file__).parents[1] / 'examples' / 'nim.py'}:nim")
+    result = engram.Search(game).run(game.initial_state(), engram.Limit(simulations=20))
+    assert f"<pre>{game.render(result.root)}</pre>" in result._repr_html_()
+
+
+def test_a_picture_refuses_actions_that_the_game_lacks():
+    state = engram.game("connect_four").initial_state()
+    for wrong in ({"last": 99}, {"heat": {-1: Heat(0.5, "1")}}):
+        with pytest.raises(IllegalAction, match="connect_four: there is no action"):
+            state.picture(**wrong)
 
 
 def test_a_result_shows_every_figure_of_its_moves():

@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 import engram
-from engram.errors import IllegalAction, InvalidGame, InvalidSpecification, InvalidState, OperatorError
+from engram.errors import (
+    IllegalAction,
+    InvalidGame,
+    InvalidParameter,
+    InvalidSpecification,
+    InvalidState,
+    OperatorError,
+)
 from engram.games.catalogue import GAMES
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -354,6 +361,13 @@ def test_a_game_of_impossible_size_is_refused():
         one_heap(chance=[1, 2, 1])
     with pytest.raises(InvalidGame, match="is_over must be a function, not 5"):
         engram.PythonGame("twins", Twins, num_actions=2, max_moves=9, is_over=5)
+
+
+def test_what_is_no_diagram_or_no_number_of_games_is_refused():
+    with pytest.raises(InvalidState, match="a diagram is a text, not 5"):
+        engram.game("connect_four").parse_state(5)
+    with pytest.raises(InvalidParameter, match="games must be a whole number, 1 or more"):
+        engram.check_game("tic_tac_toe", games=0)
 
 
 def test_states_of_another_game_are_refused():

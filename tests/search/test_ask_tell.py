@@ -347,7 +347,7 @@ def test_what_is_no_answer_is_refused_and_changes_nothing():
         ({"value": "good"}, "cannot be taken"),
         ({"value": None}, "no values"),
         ({"value": 0.0, "policy": [1.0]}, "shape"),
-        ({"value": 0.0, "policy": [-1.0] * 7}, "negative"),
+        ({"value": 0.0, "policy": [-1.0] * 7}, "negative or not a number$"),
         ({"value": 0.0, "policy": {"9": 1.0}}, "no action is written"),
         ({"value": 0.0, "policy": {8: 1.0}}, "8 is not legal"),
         ({"value": 0.0, "embedding": [float("inf")]}, "embeddings"),

@@ -85,6 +85,14 @@ def test_wrong_limits(bounds):
         Limit(**bounds)
 
 
+@pytest.mark.parametrize("seed", ["a", 1.5, True])
+def test_a_seed_is_a_whole_number(seed):
+    with pytest.raises(InvalidParameter, match="seed must be a whole number"):
+        Search(TIC_TAC_TOE, "uct").run(TIC_TAC_TOE.initial_state(), Limit(simulations=5), seed=seed)
+    with pytest.raises(InvalidParameter, match="seed must be a whole number"):
+        Search(TIC_TAC_TOE, "uct", leaves=1).ask(seed=seed)
+
+
 def test_seconds_are_respected():
     search = Search(CONNECT_FOUR, "uct")
     search.warm_up()

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import engram
-from engram.errors import IllegalAction, InvalidState, MissingPackage
+from engram.errors import IllegalAction, InvalidLimit, InvalidParameter, InvalidState, MissingPackage
 from tests.web.test_play import expect, serious
 
 live = pytest.importorskip("engram.web.live", reason="the widget needs engram[notebook]")
@@ -155,6 +155,13 @@ def test_from_python_it_refuses_in_a_sentence():
     with pytest.raises(InvalidState, match="the game is over"):
         widget.analyse()
     assert widget.opened["position"]["outcome"] == 1.0 and widget.snapshot is None
+
+
+def test_what_no_widget_shows_is_refused():
+    with pytest.raises(InvalidParameter, match="a widget shows a Search, not 'x'"):
+        engram.widget("x")
+    with pytest.raises(InvalidLimit, match="a widget takes a Limit"):
+        engram.widget(engram.Search("tic_tac_toe"), limit=5)
 
 
 def test_without_anywidget_the_extra_is_named(monkeypatch):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from engram.errors import InvalidGame
+from engram.errors import InvalidGame, check_whole
 from engram.games.catalogue import game as game_of
 from engram.games.game import NATURE, SLACK, Game, State, most_planes
 from engram.games.symmetry import Symmetry
@@ -83,11 +83,12 @@ def check_game(game: Game | str, games: int = 50, seed: int = 0, *, max_s: float
       max_s: seconds after which no further game begins.
 
     Raises:
-      InvalidGame: the contract is broken; the sentence says where, and after which moves.
+      InvalidGame: the contract is broken; the sentence says where, and after which moves. InvalidParameter: no games.
 
     Cost: some milliseconds a game, and once the time to compile.
     """
     game = game_of(game)
+    check_whole("games", games, 1)
 
     def play(seconds: float = GUARD_S) -> list[tuple[int, list[float]]]:
         check, began = _Check(game, seed), time.perf_counter()

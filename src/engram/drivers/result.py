@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from engram.games.game import Position
+from engram.games.python_game import diagram_of
 from engram.pictures.board import Heat
-from engram.pictures.markup import Markup, notebook, percent, safe, sides, table, whisker
+from engram.pictures.markup import Markup, in_letters, notebook, percent, safe, sides, table, whisker
 
 _ROWS = 12
 PLAYERS = ("the first player", "the second player")
@@ -124,7 +125,10 @@ class SearchResult:
         """The output of a notebook: the board with the visits in per cent, and the moves with their intervals."""
         first, *more = str(self).split("\n")
         notes = more[: 1 + self.bounds_learnt + self.tree_full]
-        picture = self.root.picture(heat=self.heat()) if isinstance(self.root, Position) else ""
+        if isinstance(self.root, Position):
+            picture = self.root.picture(heat=self.heat())
+        else:
+            picture = Markup("") if self.root is None else in_letters(diagram_of(self.root))
         return notebook(Markup(f"<h4>{safe(first)}</h4>"), *notes, sides(picture, self._table()))
 
     def _table(self) -> Markup:

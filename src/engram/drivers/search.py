@@ -225,7 +225,8 @@ class Search:
 
         Raises:
           InvalidState: the state belongs to another game, the game is over, nature moves, or leaves are in flight.
-          InvalidParameter: the leaves are evaluated outside. OperatorError: an operator or evaluator failed.
+          InvalidParameter: the leaves are evaluated outside, or the seed is no whole number. OperatorError: an operator
+            or evaluator failed.
         """
         root, seconds, stopped = self._search(state, limit, seed, progress, every, stop)
         return result(self._workspace, root, seconds, stopped)
@@ -253,6 +254,8 @@ class Search:
         refuse_in_flight(self._workspace, "a search does not run")
         if every is not None:
             check_whole("every", every, 1)
+        if seed is not None:
+            check_whole("seed", seed)
         work, self._asks = self._workspace, False
         self._grow_from(state)
         # A rule that is a function of the budget takes that of its own tree.
@@ -335,6 +338,8 @@ class Search:
         free = [slot for slot in range(work.sharers) if slot not in work.in_flight][:count]
         if not free:
             raise InvalidState(f"all {work.sharers} leaves are in flight: tell or forget one first")
+        if seed is not None:
+            check_whole("seed", seed)
         self._grow_from(state)
         work.prepare(None)
         if not self._asks:

@@ -96,10 +96,16 @@ class Position(np.ndarray):
 
         Args:
           last: the action that led to it. heat: of actions.
+
+        Raises:
+          IllegalAction: an action that the game does not have.
         """
         game, plain = self.game, self.view(np.ndarray)
         if game is None or self.dtype != game.state_dtype or game.scene is None:
             return in_letters(str(self))
+        for action in (*(() if last is None else (last,)), *(heat or ())):
+            if not 0 <= action < game.num_actions:
+                raise IllegalAction(f"{game.name}: there is no action {action}")
         scene = game.scene
         label = f"{game.name}: {game.standing(plain)}"
         counts = scene.counts and scene.counts(plain)
@@ -728,7 +734,7 @@ class Game:
         note = self.scene.note(state) if self.scene is not None and self.scene.note is not None else ""
         if not self.is_over(state):
             mover = "nature" if self.to_play(state) == NATURE else self.player_names()[self.to_play(state)]
-            words = f"{mover} to move" if self.players == 2 or mover == "nature" else "to move"
+            words = f"{mover} to move" if self.players == 2 or mover == "nature" else "the player to move"
         elif self.has("reward"):
             words = "over"  # a position does not know the rewards on the way to it
         elif self.players == 1:
@@ -744,6 +750,8 @@ class Game:
         Raises:
           InvalidState: the game reads no diagrams, or this one shows no position of it.
         """
+        if not isinstance(diagram, str):
+            raise InvalidState(f"{self.name}: a diagram is a text, not {diagram!r}")
         if self._parse_state is None:
             raise InvalidState(f"{self.name} reads no diagrams; give the moves instead")
         return self._parse_state(diagram)

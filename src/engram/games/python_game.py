@@ -47,6 +47,19 @@ class GameState(Protocol):
         """An independent copy."""
 
 
+def diagram_of(state: Any) -> str:
+    """The text of a position that is a Python object, or its attributes where its class writes none."""
+    kind: Any = type(state)
+    # Arrays in full: positions of equal text are equal for a search.
+    with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
+        if kind.__str__ is not object.__str__ or kind.__repr__ is not object.__repr__:
+            return str(state)
+        attributes = object.__getstate__(state)  # of `__dict__`, or of that and of `__slots__`
+        parts = attributes if isinstance(attributes, tuple) else (attributes,)
+        text = ", ".join(f"{name}={value!r}" for part in parts if part for name, value in part.items())
+        return text or str(state)
+
+
 class PythonGame(Game):
     """A game whose states are Python objects.
 
@@ -366,15 +379,7 @@ class PythonGame(Game):
         return [self.parse_action(word) for word in text.replace(",", " ").split()]
 
     def render(self, state: Any) -> str:
-        kind: Any = type(state)
-        # Arrays in full: positions of equal text are equal for a search.
-        with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
-            if kind.__str__ is not object.__str__ or kind.__repr__ is not object.__repr__:
-                return str(state)
-            attributes = object.__getstate__(state)  # of `__dict__`, or of that and of `__slots__`
-            parts = attributes if isinstance(attributes, tuple) else (attributes,)
-            text = ", ".join(f"{name}={value!r}" for part in parts if part for name, value in part.items())
-            return text or str(state)
+        return diagram_of(state)
 
     def parse_state(self, diagram: str) -> Any:
         raise InvalidState(f"{self.name} reads no diagrams; give the moves instead")

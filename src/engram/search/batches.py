@@ -121,7 +121,7 @@ class Batches:
             given = embedding.shape[1] if embedding.size else "none"
             raise OperatorError(f"the memory compares embeddings of {size} numbers; the evaluator gave {given}")
         if fault := fault_of(value, policy, embedding, is_valued, self._is_bounded):
-            raise OperatorError(f"{ANSWER_FAULTS[fault]}; the search was stopped")
+            raise OperatorError(ANSWER_FAULTS[fault])
         return value, policy, embedding
 
     def warm_up(self) -> None:

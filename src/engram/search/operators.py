@@ -162,7 +162,9 @@ class Definition:
             raise InvalidParameter(f"{label} must be a number, not {number!r}")
         unset = math.isnan(declared.default) and math.isnan(number)
         infinite = math.isinf(number) and not math.isinf(declared.default)
-        if not unset and (infinite or not declared.low <= number <= declared.high):
+        if not unset and infinite:
+            raise InvalidParameter(f"{label} must be finite, not {number}")
+        if not unset and not declared.low <= number <= declared.high:
             raise InvalidParameter(f"{label} must be in [{declared.low}, {declared.high}], not {number}")
         return float(number)
 

@@ -11,7 +11,7 @@ import traitlets
 from engram.drivers.limit import Limit
 from engram.drivers.result import SearchResult
 from engram.drivers.search import Search
-from engram.errors import EngramError, InvalidState
+from engram.errors import EngramError, InvalidLimit, InvalidParameter, InvalidState
 from engram.games.game import State
 from engram.pictures.bundle import bundle, file
 from engram.web.positions import PlayedGame, opened
@@ -52,6 +52,10 @@ class LiveSearch(anywidget.AnyWidget):
     num_watchers = 1
 
     def __init__(self, search: Search, state: State | None = None, limit: Limit | None = None):
+        if not isinstance(search, Search):
+            raise InvalidParameter(f"a widget shows a Search, not {search!r}")
+        if limit is not None and not isinstance(limit, Limit):
+            raise InvalidLimit(f"a widget takes a Limit, such as Limit(seconds=20), not {limit!r}")
         self.search, game = search, search.game
         self._limit = limit or Limit(seconds=60.0)
         self._first = game.initial_state() if state is None else state
