@@ -153,6 +153,8 @@ def test_pruning_keeps_what_was_seen_most():
     assert sorted((n for n, _ in contents(pruned).values()), reverse=True) == visits[:7]
     assert all(contents(store)[key] == held for key, held in contents(pruned).items())
     assert len(files.prune(store, min_visits=1e9)) == 0
+    with pytest.raises(InvalidParameter, match="min_visits is a number"):
+        files.prune(store, min_visits=float("nan"))
 
 
 def _of(keys, capacity=4, state_bytes=0):

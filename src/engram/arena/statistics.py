@@ -5,7 +5,7 @@ Pairs that repeat each other move by move, as deterministic players make them, a
 evidence. A unit's score s is A's points (win 1, draw ½) in its n games.
 
 Interval: 'plus-four' at the level of units (Agresti and Coull's adjusted interval). One unit of wins and one of losses
-of mean size are added; then, with p̃ the mean of all units by games,
+are added, of the mean size 2·pairs/units; then, with p̃ the mean of all units by games,
 
     p̃ ± 1.96 · sqrt( Σ_u (s_u − n_u·p̃)² ) / Σ_u n_u,        clipped to [0, 1].
 

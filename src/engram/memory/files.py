@@ -290,6 +290,8 @@ def prune(store: Store, *, min_visits: float = 0.0, keep: int | None = None) -> 
     """
     if keep is not None:
         check_whole("keep", keep, 1)
+    if np.isnan(min_visits):
+        raise InvalidParameter("min_visits is a number, not nan")
     visits = store.entries["visit_count"][: len(store)]
     rows = rows_by_use(store)
     rows = rows[visits[rows] >= min_visits]

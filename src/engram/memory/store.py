@@ -258,7 +258,7 @@ class Store:
       InvalidParameter, InvalidSpecification: a number out of range, an unknown index, or an option that it lacks.
       TooLarge: the machine's memory is too small.
 
-    A full store replaces the least recently used entry; adding, updating and answering a query count as use.
+    A full store replaces the least recently used entry; adding a new key, updating and answering a query count as use.
     Cost: add O(D log D) (O(D) with `exact`), update O(1), query as the index says. Not for several threads at once.
     """
 

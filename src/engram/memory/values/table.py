@@ -112,7 +112,8 @@ class Table:
     """A bounded table of values by position key.
 
     Args:
-      capacity: entries, 1 to 2³¹ - 64; allocated at once, 16 bytes each (pages become resident as they are written).
+      capacity: entries, 1 to 2³¹ - 64, and up to WINDOW more; allocated at once, 16 bytes each (pages become resident
+        as they are written).
 
     Not for several threads at once; each worker has a table, and `merge` joins them.
 
