@@ -279,11 +279,18 @@ def test_the_latest_games_are_read_where_another_user_writes(tmp_path, monkeypat
     file = tmp_path / "r.sqlite"
     with Results(file) as writer:
         match_id = writer.open_match({"game": "g"}, 2, "1")
-        writer.add_games(match_id, [record(0)])
-        assert (tmp_path / "r.sqlite-wal").stat().st_size > 0
+        can_write = os.access
         monkeypatch.setattr("os.access", lambda *_: False)
         with Results(file, must_exist=True) as reader:
-            assert reader.match(match_id).recorded == 1
+            for number in range(2):
+                writer.add_games(match_id, [record(number)])
+                assert reader.match(match_id).recorded == number + 1
+        log = (tmp_path / "r.sqlite-wal").read_bytes()
+        monkeypatch.setattr("os.access", can_write)
+    (tmp_path / "r.sqlite-wal").write_bytes(log)  # as a writer leaves it that is killed, where its index is lost
+    monkeypatch.setattr("os.access", lambda *_: False)
+    with pytest.raises(DatabaseError, match=r"the latest games of .* stand in r.sqlite-wal"):
+        Results(file, must_exist=True)
 
 
 def test_a_complete_match_is_read_where_nothing_can_be_written(tmp_path, monkeypatch):

@@ -301,7 +301,8 @@ def test_states_of_another_board_are_refused_before_their_planes_are_written():
     """Go boards of all sizes have one record, and the planes of a larger one would overrun their room."""
     evaluator = NamedNetwork("go9")(engram.game("go:9"), 4)
     small, large = engram.game("go:9").initial_state(), engram.game("go:13").initial_state()
-    assert evaluator.evaluate([small, small]).policy.shape == (2, 82)
+    other_komi = engram.game("go:9,komi=5.5").initial_state()  # has a plane of its own
+    assert evaluator.evaluate([small, other_komi]).policy.shape == (2, 82)
     for states in ([large], [small, large]):
         with pytest.raises(InvalidParameter, match="these are not states of go:9"):
             evaluator.evaluate(states)

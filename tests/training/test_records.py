@@ -146,7 +146,7 @@ def test_sgf_folders(tmp_path, games):
     records = read(game_of("go:5"), [tmp_path])
     assert len(records) == 1 and records.actions.tolist() == games[0] and records.value.tolist() == [-1.0]
     assert float(records.starts[0]["komi"]) == 6.5
-    (tmp_path / "sub" / "one.sgf").write_text(f"(;GM[1]SZ[5]KM[250000]RE[W+2.5]{body})")  # no komi
+    (tmp_path / "sub" / "one.sgf").write_text(f"(;GM[]HA[]SZ[5]KM[250000]RE[W+2.5]{body})")  # no komi
     assert float(read(game_of("go:5"), [tmp_path]).starts[0]["komi"]) == float(game_of("go:5").initial_state()["komi"])
     (tmp_path / "bad.sgf").write_text("(;GM[1]SZ[5];B[zz])")
     with pytest.raises(InvalidFile, match="a move off the board"):

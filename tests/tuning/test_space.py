@@ -47,7 +47,17 @@ def test_what_is_no_range(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["x=2:1", "x=0:1:log", "x=0.5:2:int", "x=1:inf", "x=nan:1", "x=1e-300:1e300:log", "x=-1e308:1e308"]
+    "text",
+    [
+        "x=2:1",
+        "x=0:1:log",
+        "x=0.5:2:int",
+        "x=1:inf",
+        "x=nan:1",
+        "x=1e-300:1e300:log",
+        "x=-1e308:1e308",
+        "x=-1e308:1e308:int",
+    ],
 )
 def test_ranges_that_are_none(text):
     with pytest.raises(InvalidParameter):

@@ -45,7 +45,7 @@ class Database:
     """An open database with the tables of `schema`; close it, or use it in a `with` block.
 
     Args:
-      database: a file, a SQLAlchemy URL (it holds `://`) of SQLite or PostgreSQL, or `:memory:`.
+      database: a file, a SQLAlchemy URL (it holds `://`) of PostgreSQL or, without a query, of SQLite, or `:memory:`.
       must_exist: open for reading only, and never make a new file. A file that cannot be written is opened so, too.
 
     Attributes:
@@ -66,8 +66,13 @@ class Database:
         if file is not None and must_exist and not file.exists():
             raise DatabaseError(f"there is no results database {self.where}")
         if file is not None and file.is_file() and not os.access(file.parent, os.W_OK):
-            # SQLite cannot make its lock file there, and needs none without a log of another user's latest writes.
-            way = "mode=ro" if _size(f"{file}-wal") else "immutable=1"
+            # SQLite cannot make its index there, and needs none if no other user has the file open or left a log of it.
+            log, index = (file.with_name(f"{file.name}-{end}") for end in ("wal", "shm"))
+            if not index.exists() and not _is_empty(log):
+                raise DatabaseError(
+                    f"the latest games of {self.where} stand in {log.name}: a reader needs write access to the folder"
+                )
+            way = "mode=ro" if index.exists() else "immutable=1"
             url = URL.create("sqlite", database=f"file:{quote(str(file))}?{way}", query={"uri": "true"})
             must_exist = True
         self._read_only = must_exist or (file is not None and file.is_file() and not os.access(file, os.W_OK))
@@ -187,8 +192,11 @@ def network_file_system(folder: Path, mounts: Path) -> str | None:
     return kind if _NETWORK.fullmatch(kind) else None
 
 
-def _size(path: str) -> int:
-    return os.stat(path).st_size if os.path.exists(path) else 0
+def _is_empty(file: Path) -> bool:
+    try:
+        return file.stat().st_size == 0
+    except FileNotFoundError:
+        return True
 
 
 def url_of(where: str) -> URL:
@@ -202,7 +210,7 @@ def url_of(where: str) -> URL:
         kind = url.get_backend_name()
         if kind not in _NOW:
             raise DatabaseError(f"results are kept in SQLite or PostgreSQL, not in {kind}")
-        if kind == "sqlite" and (url.drivername != kind or url.query):
+        if kind == "sqlite" and (url.get_driver_name() != "pysqlite" or url.query):
             raise DatabaseError(f"an SQLite database is named by its file, or by sqlite:///FILE, not by {shown(where)}")
         if "@" in (url.host or ""):
             raise DatabaseError(f"a password with @ writes %40 for it in a URL such as {shown(where)}")

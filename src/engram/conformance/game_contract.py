@@ -24,9 +24,9 @@ GUARD_S = 10.0
 """Seconds of games in the child process: a slow game meets fewer there than outside."""
 LAST_MOVES = 10
 """Moves before a fault that an error names."""
-MOST_UNLIKE = 0.4
+MAX_CONFLICT_SHARE = 0.4
 """Share of positions met again that may have other legal moves, since superko reads earlier boards."""
-FEWEST_UNLIKE = 20
+MIN_CONFLICTS = 20
 _UNWRITTEN = -7
 """Fills buffers, so that a write beyond their end is seen."""
 
@@ -126,7 +126,7 @@ class _Check:
         """Player to move and outcome (None: not over) by canonical hash."""
         self.moves_by_hash: dict[tuple[str, int], int] = {}
         """A digest of the legal actions by `hash`, and their number by `canonical_hash`."""
-        self.num_met, self.num_unlike = Counter[str](), Counter[str]()
+        self.num_met, self.num_conflicts = Counter[str](), Counter[str]()
         """Positions whose hash was met before, and those of them with other legal actions."""
         self.num_planes: dict[int, int] = {}
         """Planes of `encode_history` by the number of earlier positions."""
@@ -152,8 +152,12 @@ class _Play:
         """Plays the game; returns the number of its moves, and the return from each of its states but the last."""
         try:
             return self._run()
-        except InvalidGame as error:  # those that the game itself raises do not say where
-            raise error if "(after " in str(error) else InvalidGame(f"{error} ({self._moves()})") from None
+        except InvalidGame as error:
+            names = self._game.move_names(self._history)
+            line = " ".join(names[-LAST_MOVES:]) or "no moves"
+            if len(names) > LAST_MOVES:
+                line = f"{len(names)} moves, the last {LAST_MOVES}: {line}"
+            raise InvalidGame(f"{error} (after {line})") from error
 
     def _run(self) -> tuple[int, list[float]]:
         game = self._game
@@ -214,14 +218,7 @@ class _Play:
     def _must(self, holds: bool, sentence: str) -> None:
         self._game.raise_pending()
         if not holds:
-            raise InvalidGame(f"{self._game.name}: {sentence} ({self._moves()})")
-
-    def _moves(self) -> str:
-        names = self._game.move_names(self._history)
-        line = " ".join(names[-LAST_MOVES:]) or "no moves"
-        return (
-            f"after {len(names)} moves, the last {LAST_MOVES}: {line}" if len(names) > LAST_MOVES else f"after {line}"
-        )
+            raise InvalidGame(f"{self._game.name}: {sentence}")
 
     def _call(self, function: str, *arguments: int) -> int:
         return int(_call(self._game.address(function), arguments))
@@ -263,7 +260,8 @@ class _Play:
         self._copy()
         copied = game.read(self._copied)
         self._must(game.hash(copied) == game.hash(state), "a copy has another hash than its original")
-        same = game.render(copied) == game.render(state) and game.to_play(copied) == player
+        same = game.to_play(copied) == player and game.legal_actions(copied) == game.legal_actions(state)
+        same = same and (not game.compiled or game.render(copied) == game.render(state))
         self._must(same, "a copy differs from its original")
         key = game.canonical_hash(copied)
         same = self._check.canonical_keys.setdefault(game.hash(state), key) == key
@@ -289,9 +287,11 @@ class _Play:
         }
         for which, (key, moves) in met.items():
             check.num_met[which] += (which, key) in check.moves_by_hash
-            check.num_unlike[which] += check.moves_by_hash.setdefault((which, key), moves) != moves
-            most = max(FEWEST_UNLIKE, MOST_UNLIKE * check.num_met[which])
-            self._must(check.num_unlike[which] < most, f"{which} is the same for positions with different legal moves")
+            check.num_conflicts[which] += check.moves_by_hash.setdefault((which, key), moves) != moves
+            most = max(MIN_CONFLICTS, MAX_CONFLICT_SHARE * check.num_met[which])
+            self._must(
+                check.num_conflicts[which] < most, f"{which} is the same for positions with different legal moves"
+            )
 
     def _copies(self, legal: list[int]) -> None:
         """A move on the copy changes the copy alone, and `local_pattern` changes nothing."""

@@ -175,7 +175,11 @@ class Fleet(AnyFleet):
             raise content
         if kind == _DIED:
             code = self._processes[worker].wait()
-            how = f"by signal {-code} ({signal.strsignal(-code)})" if code < 0 else f"with exit code {code}"
+            how = (
+                f"by signal {-code} ({signal.strsignal(-code) or 'without a name'})"
+                if code < 0
+                else f"with exit code {code}"
+            )
             _LOG.error("worker %d ended %s", pid, how)
             raise WorkerError(
                 f"a worker process ended {how} in the middle of its work; recorded results are kept, and the same "

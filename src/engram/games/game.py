@@ -98,12 +98,12 @@ class Position(np.ndarray):
           last: the action that led to it. heat: of actions.
 
         Raises:
-          IllegalAction: an action that the game does not have.
+          IllegalAction: an action that the game does not have, where it has a scene.
         """
         game, plain = self.game, self.view(np.ndarray)
         if game is None or self.dtype != game.state_dtype or game.scene is None:
             return in_letters(str(self))
-        for action in (*(() if last is None else (last,)), *(heat or ())):
+        for action in [*(heat or ()), *([] if last is None else [last])]:
             if not 0 <= action < game.num_actions:
                 raise IllegalAction(f"{game.name}: there is no action {action}")
         scene = game.scene
@@ -367,6 +367,7 @@ class Game:
       sound: whether a record from a file is a state of the game; see `is_sound`.
       constants: fields of the record that no move changes, such as the board's size; a state in which they differ
         is refused.
+      sizes: those of them that set the number of planes or their size; a network refuses other sizes. Default: all.
       players: 1 or 2, without nature.
       bounds: (low, high) of all returns, for player 0; (-b, b) with two players. None, with one player: unknown; a
         search then learns them, if its preset says `bounds=learnt`.
@@ -393,8 +394,9 @@ class Game:
         symmetries: Sequence[Symmetry] | None = None, action_names: Sequence[str] | None = None,
         aliases: dict[str, int] | None = None, render: Callable[[State], str] | None = None,
         scene: Scene | None = None, parse_state: Callable[[str], State] | None = None,
-        sound: Callable[[State], bool] | None = None, constants: Sequence[str] = (), players: int = 2,
-        bounds: tuple[float, float] | None = UNIT_BOUNDS, discount: float = 1.0, **functions: Unpack[GameFunctions],
+        sound: Callable[[State], bool] | None = None, constants: Sequence[str] = (),
+        sizes: Sequence[str] | None = None, players: int = 2, bounds: tuple[float, float] | None = UNIT_BOUNDS,
+        discount: float = 1.0, **functions: Unpack[GameFunctions],
     ):  # fmt: skip
         self._describe(name, num_actions, max_moves, planes_shape, players, bounds, discount)
         if action_names is not None and len(action_names) != num_actions:
@@ -417,7 +419,9 @@ class Game:
         self._action_names = list(action_names) if action_names is not None else None
         self._aliases = {text.lower(): action for text, action in (aliases or {}).items()}
         fields: Mapping[str, Any] = self.state_dtype.fields or {}
-        self._constants = [(fields[name][1], self._initial[name].tobytes()) for name in constants]
+        places = {name: (fields[name][1], self._initial[name].tobytes()) for name in constants}
+        self._constants = list(places.values())
+        self._sizes = [places[name] for name in (constants if sizes is None else sizes)]
         self._render = render
         self.scene = scene
         self._parse_state = parse_state
@@ -536,14 +540,14 @@ class Game:
         """A copy of the state in a buffer of a search."""
         return self._position(buffer)
 
-    def has_records(self, states: np.ndarray) -> bool:
-        """Whether records (B,) are of this game, by their type and its constants; cost: some bytes of each."""
+    def has_size_of(self, states: np.ndarray) -> bool:
+        """Whether records (B,) have this game's type and sizes; cost: some bytes of each."""
         if states.dtype != self.state_dtype:
             return False
         rows = np.ascontiguousarray(states).view(np.uint8).reshape(len(states), states.itemsize)
         return not any(
             (rows[:, place : place + len(constant)] != np.frombuffer(constant, np.uint8)).any()
-            for place, constant in self._constants
+            for place, constant in self._sizes
         )
 
     def same(self, state: State, other: State) -> bool:

@@ -66,8 +66,8 @@ class FixedBatches(BackendWrapper):
     Args:
       batch: the size, ≥ 1.
 
-    The answer to a position then does not depend on the rest of the batch, to the last bit. Of PyTorch in batches of no
-    multiple of eight it may depend on the position's place in the batch.
+    The answer to a position then does not depend on the rest of the batch, to the last bit. With PyTorch and a
+    size that is no multiple of eight, it may depend on the position's place in the batch.
 
     Raises:
       InvalidParameter: a smaller size.

@@ -320,7 +320,7 @@ def _actions(columns: np.ndarray, rows: np.ndarray, size: int) -> np.ndarray:
 
 
 def _from_sgf(path: Path, size: int, least: int | None) -> Iterator[RecordedGame]:
-    """The game of an SGF file, unless it is of another game or board, has stones set up, or does not alternate."""
+    """The game of an SGF file, unless it is of another game or board, has stones set up, or moves not in turn."""
     from sgfmill import sgf
 
     try:
@@ -328,16 +328,17 @@ def _from_sgf(path: Path, size: int, least: int | None) -> Iterator[RecordedGame
         root = tree.get_root()
         texts = {key: root.get(key) if root.has_property(key) else "" for key in ("RE", "BR", "WR")}
         komi = float(root.get("KM")) if root.has_property("KM") else np.nan
-        is_go = not root.has_property("GM") or root.get("GM") == 1
-        handicap = root.get("HA") if root.has_property("HA") else 0
         nodes = tree.get_main_sequence()
         moves = [node.get_move() for node in nodes[1:]]
     except ValueError as error:
         raise InvalidFile(f"{path} is not SGF: {str(error) or 'a move off the board'}") from None
     moves = [(colour, point) for colour, point in moves if colour is not None]
     alternate = all(colour == "bw"[number % 2] for number, (colour, _) in enumerate(moves))
-    placed = handicap > 1 or any(node.has_property(key) for node in nodes for key in ("AB", "AW", "AE"))
-    fits = is_go and tree.get_size() == size and _fits((texts["BR"], texts["WR"]), least)
+    game, handicap = (root.get_raw(key).strip() if root.has_property(key) else b"" for key in ("GM", "HA"))
+    placed = handicap not in (b"", b"0", b"1") or any(
+        node.has_property(key) for node in nodes for key in ("AB", "AW", "AE")
+    )
+    fits = game in (b"", b"1") and tree.get_size() == size and _fits((texts["BR"], texts["WR"]), least)
     if not moves or not alternate or placed or not fits:
         return
     rows = np.array([size if point is None else size - 1 - point[0] for _, point in moves])

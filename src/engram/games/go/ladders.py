@@ -30,7 +30,7 @@ _3 = np.uint64(3)
 LONGEST = 80
 """Ataris after which a ladder counts as successful."""
 LINES = 32
-"""Boards for the lines of one length, where a chain can be chased both ways again and again; one more line ends it."""
+"""Boards for the lines of one length, where a chain can be chased both ways again and again; so many end the chase."""
 LARGE = 10
 """Size of a board from which a network of few layers does not see where a ladder ends."""
 LONG = 6
@@ -71,7 +71,10 @@ def _liberties(board, stone, stride):
 
 @compiled
 def _chase(board, trial, stone, atari, extension, colour, stride):
-    """Liberties of the chain of `stone` after an atari and its extension, on `trial`: 0 captures, 3 is no atari."""
+    """Liberties, at most 3, of the chain of `stone` after an atari and its extension, on `trial`.
+
+    Below 2 the chain is captured; 3 too if the atari is impossible.
+    """
     if is_self_atari(board, atari, _1 - colour, stride):
         return 3
     copy_stones(trial, board)
@@ -99,13 +102,12 @@ def _ataris(boards, stone, colour, stride):
         for line in range(num_lines):
             _, first, second = _liberties(lines[line], stone, stride)
             for atari, extension in ((first, second), (second, first)):
-                count = _chase(lines[line], longer[num_longer], stone, atari, extension, colour, stride)
+                trial = longer[min(num_longer, LINES - 1)]
+                count = _chase(lines[line], trial, stone, atari, extension, colour, stride)
                 if count < 2:
                     return ataris + 1
                 num_longer += count == 2
-                if num_longer == LINES:
-                    return -1
-        if num_longer == 0:
+        if num_longer == 0 or num_longer >= LINES:
             return -1
         num_lines = num_longer
     return LONGEST

@@ -243,6 +243,7 @@ def go(size: int, komi: float = 7.5, move_limit: int | None = None) -> Game:
         f"go:{size},komi={komi:g}{options}",
         state=initial,
         constants=("width", "komi", "move_limit"),
+        sizes=("width",),
         num_actions=size * size + 1,
         max_moves=limit,
         legal_actions=legal_actions,

@@ -27,7 +27,7 @@ FREED_CLONES = ("morpion_solitaire",)
 SMALLER_OUTCOMES = {"maedn": 1.0}
 """The largest outcome of two players, where OpenSpiel declares that of four."""
 TRIAL_MOVES = 200
-"""Random moves that a game must pass: OpenSpiel's search ends the process where its rules fail."""
+"""Random moves that a new game must pass: during a search, a rule that fails ends the process."""
 
 
 class OpenSpielState:
@@ -274,9 +274,10 @@ class OpenSpielGame(PythonGame):
             is_natures = state.is_chance_node()
             if is_natures and not has_chance:
                 raise InvalidGame(f"{self.name}: it has chance, and OpenSpiel declares none")
-            if not state.legal_actions():
+            legal = state.legal_actions()
+            if not legal:
                 raise InvalidGame(f"{self.name}: in OpenSpiel a position without a legal move is not over")
-            state.apply_action(drawn(state, draws) if is_natures else draws.choice(state.legal_actions()))
+            state.apply_action(drawn(state, draws) if is_natures else draws.choice(legal))
             if state.is_terminal():
                 state = self.spiel.new_initial_state()
 
@@ -322,7 +323,7 @@ def open_spiel(game: Specification | str | int | None = None) -> OpenSpielGame:
             return OpenSpielGame(spiel.load_game(short_name, parameters), name)
     except EngramError:
         raise
-    except (spiel.SpielError, IndexError, ValueError, RuntimeError) as error:
+    except (RuntimeError, IndexError, ValueError) as error:  # a SpielError is a RuntimeError
         raise InvalidSpecification(f"OpenSpiel cannot play {specification.text}: {sentence(error)}") from None
 
 

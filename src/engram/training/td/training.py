@@ -73,6 +73,9 @@ def train(
     """
     if episodes < 0 or workers < 1 or not seeds:
         raise InvalidParameter("a training has 0 episodes or more, at least one seed and at least one worker")
+    for path in (path for seed in seeds if (path := seed_file(output, seed)).exists()):
+        if (number := table_files.about(path)["episodes"]) > episodes:
+            raise InvalidParameter(f"{path} has {number} episodes already: ask for as many, or more")
     plan = plan or EvaluationPlan()
     tell = progress or (lambda now: None)
     if workers > 1 and len(seeds) > 1 and str(database) == MEMORY and plan.opponents and not on_cluster():
@@ -106,8 +109,6 @@ def train_seed(
     learner = TdLearner(configuration, seed)
     if path.exists():
         learner.load(path)
-    if learner.num_episodes > episodes:
-        raise InvalidParameter(f"{path} has {learner.num_episodes} episodes already: ask for as many, or more")
     learner.warm_up()
     _LOG.info("%s: training from episode %d to %d", path, learner.num_episodes, episodes)
     saved_at, due = learner.num_episodes if path.exists() else -1, time.monotonic() + SAVE_EVERY_S

@@ -35,7 +35,8 @@ SearchSpace = Mapping[str, FloatDistribution | IntDistribution]
 
 def is_too_wide(range_: FloatDistribution | IntDistribution) -> bool:
     """Whether the width of a range, or the ratio of its ends in a logarithmic one, is no finite number."""
-    return not math.isfinite(range_.high / range_.low if range_.log else range_.high - range_.low)
+    low, high = float(range_.low), float(range_.high)
+    return not math.isfinite(high / low if range_.log else high - low)
 
 
 def unit_of(range_: FloatDistribution | IntDistribution, value: float) -> float:
